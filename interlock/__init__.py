@@ -1,0 +1,1 @@
+"""Interlock: an orchestrator for coding agents that takes no answer on trust."""
