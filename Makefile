@@ -1,0 +1,54 @@
+# Each target does its own set-up; a second call finds it done and says nothing about it.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types contracts campaign bench snapshots format lock clean packages browser
+
+BIN := .venv/bin
+PREPARE := @sh scripts/prepare
+WORKERS ?= 2
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: browser ## run the whole way of one task on a real page
+	@$(BIN)/interlock demo
+
+test: browser ## run the tests
+	@$(BIN)/pytest -q -n $(WORKERS)
+
+check: lint types contracts test ## run lint, types, import contracts and tests
+
+lint: packages ## check the style and the layout of the code
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check || { echo "  fix: make format"; exit 1; }
+
+types: packages ## check the types
+	@$(BIN)/pyright
+
+contracts: packages ## check who may import whom
+	@$(BIN)/lint-imports --no-cache
+
+campaign: browser ## run the long tests that `make test` leaves out
+	@$(BIN)/pytest -q -n $(WORKERS) -m campaign
+
+bench: packages ## run every measurement
+	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+snapshots: browser ## write the snapshots anew; review them like code
+	@$(BIN)/pytest -q --snapshot-update
+
+format: packages ## lay the code out and mend what can be mended
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+
+lock: packages ## write requirements.lock from the versions in .venv
+	@$(BIN)/python scripts/lock.py
+
+clean: ## remove caches and build products; evidence and .venv stay
+	@rm -rf build dist .coverage* .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+packages:
+	$(PREPARE) packages
+
+browser:
+	$(PREPARE) packages browser

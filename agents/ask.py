@@ -1,0 +1,110 @@
+"""The ask: everything that an agent is given for one answer, and the runner that turns it into text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Literal, Protocol, TypeAlias
+
+from interlock.envelope.protocol import EvidenceKey
+
+Step: TypeAlias = Literal["build", "qa", "review"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request for one answer of one role.
+
+    Args:
+        run_id: The run that asks.
+        task_id: The task that is worked on.
+        role: The role that must answer, as in ASSIGNED_AGENT.
+        attempt: The round of work, from 1; every rework adds one.
+        reask: 0 for the first ask of an attempt, then the number of refused answers before this one.
+        step: What the run is doing.
+        prompt: The assignment, and after a refusal the findings too.
+        root: Absolute path of the folder that the task works in.
+        tree: Digest of the files in scope when the ask was made.
+        evidence: Files that Interlock collected for this role, by EVIDENCE key, relative to the root.
+        reports_dir: Folder for the reports of this agent, relative to the root; it may not exist yet.
+        system: The prompt of the role with its contract.
+        turn: Which hand of the build phase this is within the attempt, from 1; progress reports make it grow.
+    """
+
+    run_id: str
+    task_id: str
+    role: str
+    attempt: int
+    reask: int
+    step: Step
+    prompt: str
+    root: str
+    tree: str
+    evidence: Mapping[EvidenceKey, tuple[str, ...]]
+    reports_dir: str
+    system: str
+    turn: int = 1
+
+    @property
+    def ask_id(self) -> str:
+        """Return the name of this ask, the same in every process that makes it again."""
+        return f"{self.run_id}/{self.task_id}/{self.role}/{self.attempt}.{self.turn}/{self.reask}"
+
+
+class Runner(Protocol):
+    """Whatever brings back the text of an agent: a function from an ask to a response.
+
+    It is called with one positional argument, may be called again for the same ask after a crash, and raises
+    `RunnerError` when there is no response. What the text says is not its concern.
+    """
+
+    def __call__(self, ask: Ask, /) -> str:
+        """Return the response to an ask."""
+        ...
+
+
+class Remote(Enum):
+    """The type of `REMOTE`, so that a type checker can tell a runner from the marker."""
+
+    REMOTE = "remote"
+
+
+REMOTE: Final = Remote.REMOTE
+"""Stands where a runner would when the answer comes from outside: the run waits until it is handed in."""
+
+
+class AgentsError(Exception):
+    """The base of every error of this room.
+
+    Args:
+        message: What is wrong, in one sentence.
+        fix: What to do, in the imperative.
+    """
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+class RunnerError(AgentsError):
+    """There is no response to an ask. The runner, its script or its surroundings must be mended."""
+
+
+class AgentConfigError(AgentsError):
+    """The user's configuration of an agent cannot be used.
+
+    Args:
+        path: The file that holds the mistake.
+        key: The place in it, such as `agents.visual-qa.script`.
+        message: What is wrong, in one sentence.
+        fix: What to do, in the imperative.
+    """
+
+    def __init__(self, path: str, key: str, message: str, fix: str) -> None:
+        super().__init__(message, fix)
+        self.path = path
+        self.key = key
+
+    def __str__(self) -> str:
+        """Return the place and the message on one line."""
+        return f"{self.path}: {self.key}: {self.message}"

@@ -1,0 +1,137 @@
+"""Writing below a root: no path leaves it, and no reader ever sees half a file."""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from interlock.agents.ask import RunnerError
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """Return the segments of a relative path that stays below its root.
+
+    Raises:
+        RunnerError: For an absolute path, `..`, an empty or `.` segment, a backslash or a control character.
+    """
+    segments = tuple(path.split("/"))
+    bad = "\\" in path or any(ord(char) < 32 or ord(char) == 127 for char in path)
+    if bad or path.startswith("~") or any(segment in ("", ".", "..") for segment in segments):
+        message = f"the path {path!r} is not a plain path below the root"
+        raise RunnerError(message, "Write it relative to the root, with `/`, without `..`.")
+    return segments
+
+
+def write_confined(root: str, path: str, data: bytes) -> None:
+    """Put bytes at a path below the root, whole or not at all, making folders on the way.
+
+    A file that holds the same bytes already is left as it is, so a repeated write changes nothing. A file that is
+    replaced keeps its permissions.
+
+    Raises:
+        RunnerError: When the path leaves the root, a step is a symlink or no folder, the target is no plain file, or
+            the system refuses the write.
+    """
+    *folders, name = split_path(path)
+    with _refusals(path), _folder(root, folders, make=True) as folder:
+        mode = _mode(folder, name)
+        if mode is not None and _holds(folder, name, data):
+            return
+        # The name is the same each time, so what a killed writer left is replaced when the ask is made again.
+        temporary = f".interlock-{hashlib.sha256(name.encode()).hexdigest()[:16]}.part"
+        _unlink(folder, temporary)
+        try:
+            _write_new(folder, temporary, data, 0o644 if mode is None else stat.S_IMODE(mode))
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            _unlink(folder, temporary)
+            raise
+        os.fsync(folder)
+
+
+def delete_confined(root: str, path: str) -> None:
+    """Delete a file below the root; one that is gone already is no error.
+
+    Raises:
+        RunnerError: As for `write_confined`.
+    """
+    *folders, name = split_path(path)
+    with _refusals(path):
+        try:
+            with _folder(root, folders, make=False) as folder:
+                if _mode(folder, name) is not None:
+                    _unlink(folder, name)
+        except FileNotFoundError:
+            return
+
+
+@contextmanager
+def _refusals(path: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            message = f"a step of the path {path!r} is a symbolic link or no folder"
+        else:
+            message = f"the path {path!r} cannot be written: {error.strerror}"
+        raise RunnerError(message, "Name a plain file in plain folders below the root.") from error
+
+
+@contextmanager
+def _folder(root: str, folders: list[str], *, make: bool) -> Generator[int]:
+    """Open a folder by walking down from the root, following no link below it."""
+    current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for segment in folders:
+            if make:
+                _make_folder(current, segment)
+            below = os.open(segment, _DIRECTORY, dir_fd=current)
+            os.close(current)
+            current = below
+        yield current
+    finally:
+        os.close(current)
+
+
+def _make_folder(parent: int, name: str) -> None:
+    try:
+        os.mkdir(name, 0o755, dir_fd=parent)
+    except FileExistsError:
+        return
+
+
+def _mode(folder: int, name: str) -> int | None:
+    """Return the mode of a plain file, None when nothing stands there; refuse every other kind."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise RunnerError(f"{name!r} is not a plain file", "Name a plain file; links and folders are not replaced.")
+    return mode
+
+
+def _holds(folder: int, name: str, data: bytes) -> bool:
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(len(data) + 1) == data
+
+
+def _write_new(folder: int, name: str, data: bytes, mode: int) -> None:
+    with os.fdopen(os.open(name, _NEW_FILE, 0o600, dir_fd=folder), "wb") as file:
+        file.write(data)
+        os.fchmod(file.fileno(), mode)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _unlink(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return

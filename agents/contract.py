@@ -1,0 +1,192 @@
+"""The contract: what a role may say and how, written from the protocol tables for its prompt."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from interlock.envelope.protocol import (
+    ANYBODY,
+    ECHO,
+    EVIDENCE_KEYS,
+    LABELS,
+    STATUS_MEANING,
+    STATUS_OWNER,
+    STATUSES,
+    EvidenceKey,
+    GateSpec,
+    Protocol,
+    Role,
+    Status,
+)
+from interlock.envelope.render import render
+from interlock.envelope.template import OutcomeName, example, outcomes, template
+
+_INTRODUCTION: Final = (
+    "## The contract of your answer\n\nA program reads your answer. One that breaks a rule below is refused and sent "
+    "back to you with the findings, and nothing moves."
+)
+
+_LAYOUT: Final = """\
+- The whole answer is one envelope: no heading, no code fence, no word before `{first}:` or after the last item of
+  {last}.
+- It has these {count} labels, each once, at the start of a line, followed by a colon, in this order: {labels}.
+- ASSIGNED_AGENT is `{role}`. REPORTS_TO is `orchestrator`. TASK_ID and GATES_REQUIRED are those of the assignment.
+- A list is one `- item` line per item, or `[]` when it is empty. Gate ids stand alone, without remarks.
+- INPUTS_USED names only what you read.
+- EVIDENCE holds the keys {keys}, each once, in this order. Entries are existing files below `artifacts/`, written
+  relative to the root.
+- FAIL_REASONS is `NONE`, or one `- ` line per failure that begins with the id of a gate.
+- OUTPUT is free text. Indent a line of it that begins with one of the labels. Cite files in EVIDENCE, not here.
+- NEXT_ACTIONS is numbered `1.`, `2.`, … without gaps."""
+
+
+def contract(role: str, protocol: Protocol, *, examples: bool = True) -> str:
+    """Return the contract of a role as Markdown: layout, statuses, gates, verdict and filled-in examples.
+
+    Args:
+        role: A role of the roster.
+        protocol: The tables to write it from.
+        examples: Whether to show a whole answer for each outcome.
+    """
+    row = protocol.roles[role]
+    sections = [
+        _INTRODUCTION,
+        "### Layout\n\n" + _layout(row),
+        "### Statuses\n\n" + _list(_statuses(row, protocol)),
+        "### Gates\n\n" + _list(_gates(row, protocol)),
+    ]
+    if row.kind in ECHO:
+        sections.append("### Verdict\n\n" + _list(_verdict(row, ECHO[row.kind])))
+    if examples:
+        sections.append(_examples(row, protocol))
+    return "\n\n".join(sections)
+
+
+def answer_form(
+    role: Role,
+    protocol: Protocol,
+    *,
+    task_id: str,
+    task: str,
+    gates: Sequence[str],
+    evidence: Mapping[EvidenceKey, Sequence[str]],
+    reports_dir: str,
+) -> str:
+    """Return the forms of one ask: an envelope with holes for a good end of the turn, and one for a bad end.
+
+    Args:
+        role: Who must answer.
+        protocol: The tables.
+        task_id: The task.
+        task: The value of TASK.
+        gates: GATES_REQUIRED of the task.
+        evidence: What was collected for the role; a review role, which writes its own, has a hole in its reports
+            folder instead.
+        reports_dir: That folder.
+    """
+    entries: dict[str, Sequence[str]] = {**evidence}
+    if not entries and role.certifies and protocol.gate(role.certifies).grade == "written":
+        keys = protocol.gate(role.certifies).evidence or ("reports",)
+        entries = dict.fromkeys(keys, (f"{reports_dir}/<file>",))
+    good, bad = _ends(role)
+    forms = [
+        f"<form outcome='{name}'>\n"
+        + template(
+            role.name,
+            protocol,
+            outcome=name,
+            task_id=task_id,
+            task=task,
+            gates=gates,
+            evidence=entries or None,
+        )
+        + "</form>"
+        for name in (good, bad)
+    ]
+    introduction = (
+        "## Your answer\n\nReplace each `<…>` in the form that fits, or write its list as `[]` when there is nothing "
+        "to name. The lines that begin with `<form` and `</form` are not part of it."
+    )
+    return "\n\n".join([introduction, *forms])
+
+
+def _ends(role: Role) -> tuple[OutcomeName, OutcomeName]:
+    """Return the usual end of a role's turn, and the one that blocks."""
+    rows = outcomes(role)
+    return rows[0].name, next(row.name for row in rows if row.status == "BLOCKED")
+
+
+def _examples(role: Role, protocol: Protocol) -> str:
+    shown = [
+        f"<example outcome='{row.name}'>\n{render(example(role.name, protocol, outcome=row.name))}</example>"
+        for row in outcomes(role)
+    ]
+    introduction = "### Examples\n\nThe lines that begin with `<example` and `</example` are not part of the answer."
+    return "\n\n".join([introduction, *shown])
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _layout(role: Role) -> str:
+    return _LAYOUT.format(
+        first=LABELS[0],
+        last=LABELS[-1],
+        count=len(LABELS),
+        labels=", ".join(LABELS),
+        keys=", ".join(f"`{key}`" for key in EVIDENCE_KEYS),
+        role=role.name,
+    )
+
+
+def _statuses(role: Role, protocol: Protocol) -> list[str]:
+    rows = [
+        f"`{status}` is yours to set: {STATUS_MEANING[status]}."
+        for status in STATUSES
+        if protocol.may_set(role, status)
+    ]
+    echo = ECHO.get(role.kind)
+    if echo is not None:
+        rows.append(f"`{echo}` is yours to repeat while the task stands there; it moves nothing.")
+    refused: list[Status] = [status for status in STATUSES if not protocol.may_set(role, status) and status != echo]
+    rows += [f"`{status}` is refused from you; it belongs to {_owner(status, protocol)}." for status in refused]
+    return rows
+
+
+def _owner(status: Status, protocol: Protocol) -> str:
+    owner = STATUS_OWNER[status]
+    if owner == "frontend-implementer":
+        return next((role.name for role in protocol.of_kind("build") if role.hands_over), owner)
+    return f"the {owner}" if owner == "assigned build agent" else owner
+
+
+def _gates(role: Role, protocol: Protocol) -> list[str]:
+    rows: list[str] = []
+    for gate in protocol.gates.values():
+        if gate.certifier == ANYBODY:
+            rows.append(f"`{gate.id}` ({gate.title}): list it in GATES_PASSED; it needs no entry in EVIDENCE.")
+        elif gate.id == role.certifies or protocol.may_certify(role, gate.id):
+            rows.append(f"`{gate.id}` ({gate.title}): yours to certify. {_needs(gate)}")
+    rows.append(
+        "Any other gate is not yours. List it only when the assignment says that it is certified for the present tree, "
+        "and cite its evidence."
+    )
+    rows.append("A gate stands in GATES_PASSED or in FAIL_REASONS, never in both.")
+    return rows
+
+
+def _needs(gate: GateSpec) -> str:
+    made = "files that Interlock collected for this attempt" if gate.grade == "runner" else "files that you wrote"
+    if gate.evidence:
+        keys = " and ".join(f"`{key}`" for key in gate.evidence)
+        return f"It needs entries under {keys}: {made}."
+    return f"It needs at least one entry under any key: {made}."
+
+
+def _verdict(role: Role, echo: Status) -> list[str]:
+    gate = f"`{role.certifies}`" if role.certifies else "your gate"
+    return [
+        f"Pass: STATUS `{echo}`, {gate} in GATES_PASSED with its evidence, FAIL_REASONS `NONE`.",
+        f"Fail: STATUS `BLOCKED`, and a FAIL_REASONS line for {gate} per failure.",
+        "Every mixture of the two is refused.",
+    ]

@@ -1,0 +1,189 @@
+"""The assignment: what one role is told for one ask, and what it is told after a refusal. Bounded in size."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from interlock.agents.contract import answer_form, contract
+from interlock.agents.quoting import bounded, bullets, data_block, visible
+from interlock.agents.role_file import prompt_path
+from interlock.agents.system import system_prompt
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
+
+KIB: Final = 1024
+MAX_ASSIGNMENT_BYTES: Final = 12 * KIB
+"""No assignment is longer, its contract and answer form apart."""
+MAX_REASK_BYTES: Final = 8 * KIB
+"""How much of the findings a re-ask repeats."""
+MAX_REFUSED_BYTES: Final = 8 * KIB
+"""How much of the refused answer a re-ask quotes."""
+
+_MAX_TASK: Final = 3 * KIB // 4
+_MAX_GATES: Final = KIB
+_MAX_LIST: Final = KIB
+_MAX_REASONS: Final = 5 * KIB // 2
+_MAX_FOUND: Final = 3 * KIB // 2
+_MAX_OUTPUT: Final = 3 * KIB // 4
+_MAX_OUTPUTS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What one ask says: the assignment itself, and the role's own prompt."""
+
+    prompt: str
+    system: str
+
+
+def assignment(
+    role: Role,
+    protocol: Protocol,
+    *,
+    task_id: str,
+    task: str,
+    status: Status,
+    gates_required: Sequence[str],
+    attempt: int,
+    attempts: int,
+    tree: str,
+    reports_dir: str,
+    inputs: Sequence[str] = (),
+    scope: Sequence[str] = (),
+    page: str | None = None,
+    evidence: Mapping[EvidenceKey, tuple[str, ...]] | None = None,
+    collected_findings: Sequence[Finding] = (),
+    fail_reasons: Sequence[str] = (),
+    certified: Collection[str] = (),
+    outputs: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    base: str | Path = ".",
+) -> Assignment:
+    """Return the prompts for one ask.
+
+    Args:
+        role: Who must answer.
+        protocol: The tables of the run.
+        task_id: The task.
+        task: What is to be done, one line.
+        status: Where the task stands.
+        gates_required: Gate ids of the task.
+        attempt: The round of work, from 1.
+        attempts: How many rounds the budget allows.
+        tree: Digest of the files in scope.
+        reports_dir: Where this agent may write reports, relative to the root.
+        inputs: Files that the task names as its sources.
+        scope: Patterns of the files that may be edited.
+        page: The page under test.
+        evidence: What Interlock collected for this role, by key.
+        collected_findings: What the collectors found.
+        fail_reasons: Why the round before failed, one line each.
+        certified: Gates that hold for the present tree.
+        outputs: What other roles reported in this round, by role; the last two are quoted.
+        settings: The role's `[agents.ROLE]` table, which may name a `prompt` of its own.
+        base: The folder that the path of that prompt is relative to.
+
+    Raises:
+        AgentConfigError: When the role's own prompt cannot be used.
+    """
+    rows = [
+        ("Task", bounded(visible(task), _MAX_TASK)),
+        ("You are", role.name),
+        ("Status now", f"{status}: {STATUS_MEANING[status]}"),
+        ("Attempt", f"{attempt} of {attempts}"),
+        ("Tree", tree),
+        ("Your reports folder", reports_dir),
+        *([] if page is None else [("Page", bounded(visible(page), _MAX_LIST // 2))]),
+    ]
+    files: dict[EvidenceKey, tuple[str, ...]] = {key: paths for key, paths in (evidence or {}).items() if paths}
+    sections = [
+        f"# Assignment {task_id}\n\n" + "\n".join(f"- {name}: {value}" for name, value in rows),
+        f"## What to do now\n\n{_order(role, protocol, rework=attempt > 1)}",
+        f"## Gates of the task\n\n{_gates(protocol, role, gates_required, certified)}",
+        f"## Inputs\n\n{bullets(inputs, _MAX_LIST)}",
+        f"## Scope\n\n{bullets(scope, _MAX_LIST // 2)}",
+    ]
+    sections += _quotations(fail_reasons, files, collected_findings, outputs or {})
+    form = answer_form(
+        role, protocol, task_id=task_id, task=task, gates=gates_required, evidence=files, reports_dir=reports_dir
+    )
+    return Assignment(
+        prompt="\n\n".join([*sections, contract(role.name, protocol, examples=False), form]),
+        system=system_prompt(role.name, protocol, prompt=prompt_path(settings or {}, base)),
+    )
+
+
+def reask(prompt: str, findings: str, *, refused: str | None = None) -> str:
+    """Return the prompt for the ask after a refusal: the assignment, the findings, and the refused answer as data.
+
+    It never grows with the number of refusals: `prompt` is the assignment itself, not the last re-ask.
+
+    Args:
+        prompt: The assignment.
+        findings: What the validator says about the refused answer, ready to send.
+        refused: The refused answer, for an agent that keeps no conversation.
+    """
+    parts = [prompt, f"# Your last answer was refused\n\n{bounded(findings.strip(), MAX_REASK_BYTES)}"]
+    if refused is not None:
+        parts.append(data_block("your last answer, with line numbers", refused, MAX_REFUSED_BYTES, numbered=True))
+    return "\n\n".join(parts)
+
+
+def _quotations(
+    fail_reasons: Sequence[str],
+    files: Mapping[EvidenceKey, tuple[str, ...]],
+    findings: Sequence[Finding],
+    outputs: Mapping[str, str],
+) -> list[str]:
+    """Return the sections whose text comes from collectors, pages and other agents."""
+    sections: list[str] = []
+    if fail_reasons:
+        reasons = data_block("the round before", "\n".join(fail_reasons), _MAX_REASONS)
+        sections.append(f"## What failed before\n\n{reasons}")
+    if files:
+        listed = "\n".join(f"{key}:\n{bullets(paths, _MAX_LIST // len(files))}" for key, paths in files.items())
+        sections.append(f"## What Interlock collected for you\n\n{listed}")
+    if findings:
+        found = "\n".join(f"{item.level} {item.code}: {item.message} Found: {item.found}" for item in findings)
+        quoted = data_block("the collectors, which quote the page", found, _MAX_FOUND)
+        sections.append(f"## What the collectors found\n\n{quoted}")
+    for author, text in tuple(outputs.items())[-_MAX_OUTPUTS:]:
+        sections.append(f"## What {author} reported\n\n{data_block(author, text, _MAX_OUTPUT)}")
+    return sections
+
+
+def _order(role: Role, protocol: Protocol, *, rework: bool) -> str:
+    """Return what a role does now, by kind."""
+    if role.kind == "qa":
+        return (
+            "Judge the page on what Interlock collected from the present tree. Open each file listed below, "
+            "decide whether your gate passes or fails, and cite what you judged. Edit nothing."
+        )
+    if role.kind == "review":
+        return (
+            "Read the files in scope as they are now. Write a report into your reports folder that names the tree "
+            "digest above, cite it, and decide whether your gate passes or fails. Edit nothing in scope."
+        )
+    builder = next((row.name for row in protocol.of_kind("build") if row.hands_over), "another role")
+    if role.hands_over:
+        what = "Mend every failure quoted below at its cause" if rework else "Do the whole task"
+        return f"{what}, inside the scope, then hand over. A hand-over without a change to the files is refused."
+    return f"Do your step of the task and report progress. {builder} builds on it and hands over; you do not."
+
+
+def _gates(protocol: Protocol, role: Role, required: Sequence[str], certified: Collection[str]) -> str:
+    lines: list[str] = []
+    for gate_id in required:
+        spec = protocol.gate(gate_id)
+        if spec.certifier == ANYBODY:
+            by = "anybody may list it"
+        elif spec.command and spec.certifier is None:
+            by = "Interlock runs its command"
+        elif spec.certifier == role.name:
+            by = "yours to certify"
+        else:
+            by = f"certified by {spec.certifier or 'a QA or review role'}"
+        held = "; certified for the present tree" if gate_id in certified else ""
+        lines.append(f"{gate_id}: {spec.title} ({by}{held})")
+    return bullets(lines, _MAX_GATES)

@@ -1,0 +1,157 @@
+"""Role prompts: Markdown files with front matter, the shipped ones and those of a project."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from interlock.agents.ask import AgentConfigError
+
+MAX_ROLE_BYTES: Final = 64 * 1024
+FIELDS: Final = ("name", "description", "model", "tools")
+"""The front matter that Interlock reads; a project's file may hold further keys for its own client."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFile:
+    """A role prompt as its file has it, the contract not yet filled in.
+
+    Args:
+        name: The role.
+        description: When to use it, one line.
+        model: The model that the client should use, or empty.
+        tools: The tools that the client should allow; empty for all.
+        body: The Markdown below the front matter.
+        front_matter: The front matter as written, without its fences.
+    """
+
+    name: str
+    description: str
+    model: str
+    tools: tuple[str, ...]
+    body: str
+    front_matter: str
+
+
+def parse_role(text: str, *, path: str, role: str) -> RoleFile:
+    """Read a role file.
+
+    The front matter holds `key: value` lines. A value is the rest of its line, a quoted string, `[a, b]`, or an
+    indented block below the key: `- item` lines, or text after `|` or `>`.
+
+    Raises:
+        AgentConfigError: When the front matter is missing, open or misspelt, or names another role.
+    """
+    text = text.replace("\r\n", "\n")
+    if not text.startswith("---\n"):
+        fix = f"Begin the file with `---`, `name: {role}`, `description: …`, `---`."
+        raise AgentConfigError(path, "name", "the file has no front matter", fix)
+    head, found, body = text[4:].partition("\n---\n")
+    if not found:
+        raise AgentConfigError(path, "name", "the front matter has no end", "Close it with a line `---`.")
+    values = _front_matter(head, path)
+    name = _scalar(values, "name", path)
+    if name != role:
+        raise AgentConfigError(path, "name", f"the file is for `{name}`", f"Write `name: {role}`.")
+    if not body.strip():
+        raise AgentConfigError(path, "body", "the prompt is empty", "Write what the role does below the front matter.")
+    return RoleFile(
+        name=name,
+        description=_scalar(values, "description", path),
+        model=_scalar(values, "model", path) if "model" in values else "",
+        tools=_items(values.get("tools", [""])),
+        body=body.strip("\n"),
+        front_matter=head,
+    )
+
+
+def load_role(role: str, *, prompt: str | Path | None = None) -> RoleFile | None:
+    """Return the prompt file of a role, or None when the role is a project's own and has none.
+
+    Args:
+        role: The role.
+        prompt: The project's file, which comes before the shipped one.
+
+    Raises:
+        AgentConfigError: When the file cannot be used.
+    """
+    if prompt is not None:
+        return parse_role(_read(Path(prompt)), path=str(prompt), role=role)
+    shipped = files("interlock.agents").joinpath("roles", f"{role}.md")
+    if not shipped.is_file():
+        return None
+    return parse_role(shipped.read_text("utf-8"), path=f"roles/{role}.md", role=role)
+
+
+def prompt_path(settings: Mapping[str, object], base: str | Path) -> Path | None:
+    """Return the prompt file that an `[agents.ROLE]` table names, or None."""
+    prompt = settings.get("prompt")
+    return Path(base) / prompt if isinstance(prompt, str) else None
+
+
+def _read(path: Path) -> str:
+    fix = "Name a readable Markdown file."
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_ROLE_BYTES + 1)
+    except OSError as error:
+        raise AgentConfigError(str(path), "prompt", f"the file cannot be read: {error.strerror}", fix) from error
+    if len(data) > MAX_ROLE_BYTES:
+        raise AgentConfigError(str(path), "prompt", f"the file is larger than {MAX_ROLE_BYTES} bytes", "Shorten it.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"the file is not UTF-8 at byte {error.start}"
+        raise AgentConfigError(str(path), "prompt", message, "Save it as UTF-8.") from error
+
+
+def _front_matter(head: str, path: str) -> Mapping[str, list[str]]:
+    """Return the lines of each key: its own value first, then the indented lines below it."""
+    values: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for number, line in enumerate(head.split("\n"), start=2):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line[0] in " \t-":
+            if current is None:
+                raise AgentConfigError(path, f"line {number}", "an indented line without a key", "Put a key above it.")
+            current.append(line)
+            continue
+        key, colon, value = line.partition(":")
+        if not colon or not key.replace("-", "").replace("_", "").isalnum():
+            raise AgentConfigError(path, f"line {number}", "not a `key: value` line", "Write `key: value`.")
+        if key in values:
+            raise AgentConfigError(path, key, f"`{key}` stands twice", "Remove one of the two.")
+        near = get_close_matches(key, FIELDS, n=1, cutoff=0.75)
+        if key not in FIELDS and near:
+            raise AgentConfigError(path, key, f"unknown key `{key}`", f"Write `{near[0]}`.")
+        current = values[key] = [value.strip()]
+    return values
+
+
+def _scalar(values: Mapping[str, list[str]], key: str, path: str) -> str:
+    first, *below = values.get(key, [""])
+    if first.rstrip("+-") in ("|", ">"):
+        first = ""
+    parts = [first, *(line.strip() for line in below)]
+    text = _unquoted(" ".join(part for part in parts if part))
+    if not text:
+        raise AgentConfigError(path, key, f"`{key}` is missing or empty", f"Add `{key}: …` to the front matter.")
+    return text
+
+
+def _items(lines: list[str]) -> tuple[str, ...]:
+    """Read `a, b`, `[a, b]` or `- a` lines."""
+    first, *below = lines
+    parts = first.removeprefix("[").removesuffix("]").split(",")
+    parts += [line.strip().removeprefix("-") for line in below]
+    return tuple(_unquoted(part.strip()) for part in parts if part.strip())
+
+
+def _unquoted(text: str) -> str:
+    for mark in ('"', "'"):
+        if len(text) > 1 and text[0] == mark == text[-1]:
+            return text[1:-1]
+    return text

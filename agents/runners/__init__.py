@@ -1,0 +1,66 @@
+"""The runners that ship, and the one function that makes a runner from a configuration table."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from interlock.agents.ask import REMOTE, Remote, Runner
+from interlock.agents.role_file import load_role
+from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
+from interlock.agents.runners.remote import remote_request
+from interlock.agents.runners.replay import ReplayRunner
+from interlock.agents.tables import Table, suggestion
+
+__all__ = ["PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
+
+COMMON_KEYS = ("runner", "prompt")
+"""What every `[agents.ROLE]` table may hold."""
+
+RUNNER_KEYS: dict[str, tuple[str, ...]] = {"replay": ("script",), "remote": (), PREFIX: ()}
+"""What each runner's table may hold besides."""
+
+
+def make_runner(
+    role: str,
+    settings: Mapping[str, object],
+    *,
+    root: str | Path,
+    base: str | Path | None = None,
+    source: str = "interlock.toml",
+) -> Runner | Remote:
+    """Return the runner that an `[agents.ROLE]` table asks for, or `REMOTE`.
+
+    Args:
+        role: The role that the table is for.
+        settings: The table.
+        root: The folder that the task works in.
+        base: The folder of the file that holds the table, when it is not the root; scripts and modules are found from
+            there.
+        source: That file, for messages.
+
+    Raises:
+        AgentConfigError: When the table, the script or the function that it names cannot be used.
+    """
+    table = Table(settings, source, f"agents.{role}")
+    folder = Path(root if base is None else base)
+    kind = _kind(table)
+    table.close((*COMMON_KEYS, *RUNNER_KEYS[kind]))
+    if table.has("prompt"):
+        load_role(role, prompt=folder / table.text("prompt"))
+    if kind == "replay":
+        return ReplayRunner.load(folder / table.text("script"))
+    if kind == "remote":
+        return REMOTE
+    return load_function(table.text("runner"), base=folder, path=source, key=table.key("runner"))
+
+
+def _kind(table: Table) -> str:
+    choices = '`"replay"`, `"remote"` or `"python:module:function"`'
+    if not table.has("runner"):
+        raise table.error("runner", "the role has no runner", f"Add `runner = …` with {choices}.")
+    name = table.text("runner")
+    kind = PREFIX if name.startswith(PREFIX) else name
+    if kind not in RUNNER_KEYS:
+        near = suggestion(name, [known for known in RUNNER_KEYS if known != PREFIX])
+        fix = f'Write `runner = "{near}"`.' if near else f"Write {choices}."
+        raise table.error("runner", f"there is no runner `{name}`", fix)
+    return kind

@@ -1,0 +1,120 @@
+"""Strict reading of configuration tables: closed keys, checked types, and a suggestion for each slip."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import cast
+
+from interlock.agents.ask import AgentConfigError
+
+_TYPE_NAMES: dict[type, str] = {
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+    list: "an array",
+    dict: "a table",
+}
+
+
+def suggestion(word: str, known: Collection[str]) -> str:
+    """Return the nearest known word, or an empty string when none is near."""
+    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    return near[0] if near else ""
+
+
+def type_name(value: object) -> str:
+    """Return the TOML name of a value's type, for a message."""
+    return _TYPE_NAMES.get(type(value), type(value).__name__)
+
+
+class Table:
+    """One table of a configuration file, which knows where it stands.
+
+    Args:
+        values: The keys and values as read.
+        path: The file, for messages.
+        where: The table's own key, such as `agents.visual-qa`; empty for the whole file.
+    """
+
+    def __init__(self, values: Mapping[str, object], path: str, where: str) -> None:
+        self._values = values
+        self._path = path
+        self._where = where
+
+    def key(self, name: str) -> str:
+        """Return the full key of a name in this table."""
+        return f"{self._where}.{name}" if self._where else name
+
+    def error(self, name: str, message: str, fix: str) -> AgentConfigError:
+        """Return the error that a key of this table causes."""
+        return AgentConfigError(self._path, self.key(name), message, fix)
+
+    def close(self, known: Collection[str]) -> None:
+        """Refuse keys that are not known.
+
+        Raises:
+            AgentConfigError: For the first unknown key.
+        """
+        for name in self._values:
+            if name in known:
+                continue
+            near = suggestion(name, known)
+            fix = f"Write `{near}`." if near else f"Remove it; the keys here are {', '.join(known) or 'none'}."
+            raise self.error(name, f"unknown key `{name}`", fix)
+
+    def has(self, name: str) -> bool:
+        """Say whether a key is given."""
+        return name in self._values
+
+    def raw(self, name: str) -> object:
+        """Return a value as read, or None."""
+        return self._values.get(name)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a non-empty string.
+
+        Raises:
+            AgentConfigError: When the key is missing without a default, is empty, or is no string.
+        """
+        if name not in self._values:
+            if default is not None:
+                return default
+            raise self.error(name, f"`{name}` is missing", f'Add `{name} = "…"`.')
+        value = self._values[name]
+        if not isinstance(value, str):
+            raise self.error(name, f"`{name}` is {type_name(value)}, not a string", f'Write `{name} = "…"`.')
+        if not value.strip():
+            raise self.error(name, f"`{name}` is empty", "Give it a value or remove it.")
+        return value
+
+    def number(self, name: str, default: int, *, least: int) -> int:
+        """Return a whole number of at least `least`.
+
+        Raises:
+            AgentConfigError: When it is no whole number or too small.
+        """
+        value = self._values.get(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            message = f"`{name}` is not a whole number from {least}"
+            raise self.error(name, message, f"Write `{name} = {max(default, least)}` or another whole number.")
+        return value
+
+    def tables(self, name: str) -> list["Table"]:
+        """Return the tables of an array of tables; a missing key has none.
+
+        Raises:
+            AgentConfigError: When the value is no array of tables.
+        """
+        value = self._values.get(name, [])
+        fix = f"Write each one as `[[{self._heading(name)}]]`."
+        if not isinstance(value, list):
+            raise self.error(name, f"`{name}` is {type_name(value)}, not an array of tables", fix)
+        rows: list[Table] = []
+        for number, row in enumerate(cast("list[object]", value), start=1):
+            if not isinstance(row, dict):
+                raise self.error(name, f"item {number} of `{name}` is {type_name(row)}, not a table", fix)
+            rows.append(Table(cast("dict[str, object]", row), self._path, f"{self.key(name)}[{number}]"))
+        return rows
+
+    def _heading(self, name: str) -> str:
+        parent = self._where.partition("[")[0]
+        return f"{parent}.{name}" if parent else name

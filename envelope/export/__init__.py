@@ -1,0 +1,38 @@
+"""The contract in the notations that models and tools are held to: Lark, llguidance, GBNF and JSON schema."""
+
+from typing import Final, Literal, TypeAlias, get_args
+
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, Protocol
+
+Form: TypeAlias = Literal["lark", "gbnf", "llguidance", "json-schema"]
+FORMS: Final[tuple[Form, ...]] = get_args(Form)
+
+__all__ = ["FORMS", "Form", "export"]
+
+
+def export(
+    form: Form, protocol: Protocol = DEFAULT_PROTOCOL, *, agent: str | None = None, task_id: str | None = None
+) -> str:
+    """Return the contract in one notation, made from the protocol tables.
+
+    Every form accepts a part of what the validator accepts: the canonical spelling.
+
+    Args:
+        form: Which notation.
+        protocol: Names the roles that ASSIGNED_AGENT may hold.
+        agent: Hold ASSIGNED_AGENT to this role, and STATUS to what it may set or echo.
+        task_id: Hold TASK_ID to this value.
+
+    Raises:
+        KeyError: The protocol has no such role.
+    """
+    if form == "json-schema":
+        import json  # noqa: PLC0415 - each form pays for its own imports
+
+        from interlock.envelope.export.schema import to_json_schema  # noqa: PLC0415
+
+        return json.dumps(to_json_schema(protocol, agent=agent, task_id=task_id), indent=2) + "\n"
+    from interlock.envelope.export.grammars import to_gbnf, to_lark, to_llguidance  # noqa: PLC0415
+
+    printers = {"lark": to_lark, "gbnf": to_gbnf, "llguidance": to_llguidance}
+    return printers[form](protocol, agent=agent, task_id=task_id)

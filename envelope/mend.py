@@ -1,0 +1,250 @@
+"""Mending: span changes become line edits that fit together, and one sentence that states them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from interlock.envelope.finding import Edit, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from interlock.envelope.finding import Level
+    from interlock.envelope.rule import Rule
+
+MAX_FIX_CHARS: Final = 1600
+"""The most text that the edits of one finding may carry; beyond it the fix is told in words."""
+
+
+class Patch(NamedTuple):
+    """Put `text` in place of the columns `start` (inclusive, 1-based) to `end` (exclusive) of one line."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+
+
+class Delete(NamedTuple):
+    """Take out the lines `first` to `last`."""
+
+    first: int
+    last: int
+
+
+class Insert(NamedTuple):
+    """Put lines after line `after`; `rank` orders inserts at one place."""
+
+    after: int
+    lines: tuple[str, ...]
+    rank: int = 0
+
+
+class Move(NamedTuple):
+    """Take out the lines `first` to `last` and put them, mended, after line `after`."""
+
+    first: int
+    last: int
+    after: int
+    rank: int = 0
+
+
+class Join(NamedTuple):
+    """Put the text of line `other`, mended, at the end of line `line`, and take `other` out."""
+
+    line: int
+    other: int
+
+
+Op: TypeAlias = Patch | Delete | Insert | Move | Join
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A finding before its edits are fitted to those of the others.
+
+    Args:
+        code: Code of the rule.
+        field: The label or `LABEL.sub`.
+        line: 1-based line, 0 when there is no place.
+        column: 1-based column, 0 when there is no place.
+        message: What is wrong, in one sentence.
+        found: What stands there, already quoted.
+        expected: What would be right.
+        ops: The changes that mend it; empty where only words can.
+        advice: What to do, in words; it follows the edits. The rule's remedy stands in when there is neither.
+        level: Another level than the rule's default.
+        rank: Orders findings at one line.
+    """
+
+    code: str
+    field: str
+    line: int
+    column: int
+    message: str
+    found: str
+    expected: str
+    ops: tuple[Op, ...] = ()
+    advice: str = ""
+    level: "Level | None" = None
+    rank: int = 0
+
+
+def _patch_order(patch: Patch) -> tuple[int, bool, int, str]:
+    return patch.start, patch.end > patch.start, -patch.end, patch.text
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What all drafts together do to each line."""
+
+    lines: Sequence[str]
+    patches: dict[int, list[Patch]] = field(default_factory=dict[int, list[Patch]])
+    gone: dict[int, Delete | Move | Join] = field(default_factory=dict[int, "Delete | Move | Join"])
+    joins: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    inserts: dict[int, list[Insert | Move]] = field(default_factory=dict[int, "list[Insert | Move]"])
+
+    def add(self, op: Op) -> None:
+        if isinstance(op, Patch):
+            known = self.patches.setdefault(op.line, [])
+            if op not in known[-8:]:
+                known.append(op)
+        if isinstance(op, Join):
+            self.gone[op.other] = op
+            self.joins.setdefault(op.line, []).append(op.other)
+        if isinstance(op, Delete | Move):
+            for number in range(op.first, op.last + 1):
+                if isinstance(op, Delete) or number not in self.gone:
+                    self.gone[number] = op
+        if isinstance(op, Insert | Move):
+            known_here = self.inserts.setdefault(op.after, [])
+            if op not in known_here:
+                known_here.append(op)
+
+    def final(self, number: int) -> str:
+        """Return one line with everything done to it; a patch inside a larger one is covered by it."""
+        text = self.lines[number - 1]
+        if number in self.patches:
+            out: list[str] = []
+            at = 1
+            for patch in sorted(set(self.patches[number]), key=_patch_order):
+                if patch.start < at and patch.end <= at:
+                    continue
+                out.append(text[at - 1 : max(at, patch.start) - 1])
+                if patch.start >= at:
+                    out.append(patch.text)
+                at = max(at, patch.end)
+            out.append(text[at - 1 :])
+            text = "".join(out).rstrip(" \t")
+        more = (self.final(other).strip(" \t") for other in self.joins.get(number, ()))
+        return " ".join(part for part in (text, *more) if part)
+
+    def moved(self, move: Move) -> tuple[str, ...]:
+        return tuple(
+            self.final(number)
+            for number in range(move.first, move.last + 1)
+            if number not in self.gone or self.gone[number] == move
+        )
+
+    def insert(self, op: Insert | Move) -> Edit:
+        """Return the edit of an insert; inserts at one place whose order matters are told as one."""
+        here = self.inserts[op.after]
+        group = sorted(here, key=lambda each: each.rank) if here != sorted(here, key=lambda each: each.rank) else [op]
+        lines = [line for each in group for line in (each.lines if isinstance(each, Insert) else self.moved(each))]
+        return Edit("insert-after", op.after, op.after, "\n".join(lines))
+
+    def edits(self, ops: Iterable[Op]) -> tuple[Edit, ...]:
+        out: dict[Edit, None] = {}
+        for op in ops:
+            if isinstance(op, Patch) and op.line in self.gone:
+                out.update(dict.fromkeys(self.edits([self.gone[op.line]])))
+            elif isinstance(op, Patch):
+                out[Edit("replace", op.line, op.line, self.final(op.line))] = None
+            elif isinstance(op, Delete):
+                out[Edit("delete", op.first, op.last)] = None
+            elif isinstance(op, Insert):
+                out[self.insert(op)] = None
+            elif isinstance(op, Join):
+                out.update(dict.fromkeys(self.edits([Patch(op.line, 1, 1, "")])))
+                out[Edit("delete", op.other, op.other)] = None
+            else:
+                out[Edit("delete", op.first, op.last)] = None
+                out[self.insert(op)] = None
+        return tuple(out)
+
+
+def finish(drafts: Iterable[Draft], lines: Sequence[str], rules: "Mapping[str, Rule]") -> tuple[Finding, ...]:
+    """Turn drafts into findings whose edits may all be made together, in the order of the text.
+
+    Args:
+        drafts: What the rules found.
+        lines: The lines of the text as given, without their ends.
+        rules: The rows by code.
+    """
+    ordered = sorted(drafts, key=lambda draft: (draft.line, draft.rank, draft.column, draft.code))
+    plan = _Plan(lines)
+    for draft in ordered:
+        for op in draft.ops:
+            plan.add(op)
+    findings: list[Finding] = []
+    for draft in ordered:
+        rule = rules[draft.code]
+        edits = plan.edits(draft.ops)
+        if sum(len(edit.text) for edit in edits) > MAX_FIX_CHARS:
+            edits = ()
+        words = " ".join(part for part in (sentence(edits), draft.advice) if part)
+        findings.append(
+            Finding(
+                code=draft.code,
+                level=draft.level or rule.level,
+                field=draft.field,
+                line=draft.line,
+                column=draft.column,
+                message=draft.message,
+                found=draft.found,
+                expected=draft.expected,
+                fix=words or rule.remedy,
+                source=rule.source,
+                edits=edits,
+            )
+        )
+    return tuple(dict.fromkeys(findings))
+
+
+def code_span(text: str) -> str:
+    """Quote text as CommonMark code: any text, backticks and outer blanks included, can be read back."""
+    longest = run = 0
+    for char in text:
+        run = run + 1 if char == "`" else 0
+        longest = max(longest, run)
+    ticks = "`" * (longest + 1)
+    pad = " " if not text or text[0] in " `" or text[-1] in " `" else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def sentence(edits: Iterable[Edit]) -> str:
+    """State edits in the imperative; the same words are read back by whoever applies them.
+
+    The forms are: Replace line 3 with `…`. / Replace lines 3-4 with `…`. / Delete line 7. / Delete lines 7-9. /
+    Insert after line 4: `…`. / Insert before line 1: `…`. Several lines are several code spans joined by comma and blank.
+    """
+    parts: list[str] = []
+    for edit in edits:
+        where = f"line {edit.line}" if edit.line == edit.end_line else f"lines {edit.line}-{edit.end_line}"
+        spans = ", ".join(code_span(line) for line in edit.text.split("\n"))
+        if edit.kind == "delete":
+            parts.append(f"Delete {where}.")
+        elif edit.kind == "replace":
+            parts.append(f"Replace {where} with {spans}.")
+        elif edit.line == 0:
+            parts.append(f"Insert before line 1: {spans}.")
+        else:
+            parts.append(f"Insert after line {edit.line}: {spans}.")
+    return " ".join(parts)
+
+
+def snippet(text: str, limit: int = 60) -> str:
+    """Quote a short, escaped piece of untrusted text."""
+    cut = text[: limit + 1]
+    safe = "".join(char if char.isprintable() else f"\\u{{{ord(char):04X}}}" for char in cut[:limit])
+    return code_span(safe + "…" if len(cut) > limit else safe) if text else "nothing"

@@ -1,0 +1,91 @@
+"""The model: what an envelope says, and where in the text it says it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The twelve fields of one well-formed response (seed 5 §2).
+
+    The values are as written: a well-formed envelope may still hold an unknown status. `validate` judges that.
+
+    Args:
+        status: The value of STATUS.
+        task_id: The value of TASK_ID.
+        task: The value of TASK.
+        assigned_agent: The value of ASSIGNED_AGENT.
+        reports_to: The value of REPORTS_TO.
+        inputs_used: The items of INPUTS_USED, remarks included.
+        gates_required: The items of GATES_REQUIRED.
+        gates_passed: The items of GATES_PASSED.
+        evidence: The four keys in their order, each with its entries.
+        fail_reasons: The bullets of FAIL_REASONS; empty for NONE.
+        output: The text of OUTPUT, lines joined by a newline, without blank lines around it.
+        next_actions: The steps of NEXT_ACTIONS without their numbers; empty for NONE.
+    """
+
+    status: str
+    task_id: str
+    task: str
+    assigned_agent: str
+    reports_to: str
+    inputs_used: tuple[str, ...]
+    gates_required: tuple[str, ...]
+    gates_passed: tuple[str, ...]
+    evidence: "Mapping[str, tuple[str, ...]]"
+    fail_reasons: tuple[str, ...]
+    output: str
+    next_actions: tuple[str, ...]
+
+
+class Item(NamedTuple):
+    """One value in the text and its place.
+
+    Args:
+        text: The value, without bullet, number or blanks around it.
+        line: 1-based line of the text as given.
+        column: 1-based column of its first character, in code points.
+        end: 1-based column after its last character.
+        marker: The bullet or number before it (`-`, `3.`); empty for a value on the label's line.
+        start: 1-based column of the marker, or of the value when there is none.
+    """
+
+    text: str
+    line: int
+    column: int
+    end: int
+    marker: str = ""
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FieldText:
+    """One field as it stands in the text.
+
+    Args:
+        label: `STATUS`, or `EVIDENCE.a11y` for one key of EVIDENCE.
+        line: 1-based line of its label.
+        end_line: 1-based last line that belongs to it; blank lines after it do not.
+        items: Its values: one for a single value, one for each list item, one for each line of OUTPUT.
+            `NONE` in FAIL_REASONS and NEXT_ACTIONS is an item like any other.
+        value_column: 1-based column on the label's line where a value stands or would stand.
+        value_end: 1-based column after the value on the label's line; equal to `value_column` when none stands there.
+        inline: Whether the values stand in brackets on the label's line.
+    """
+
+    label: str
+    line: int
+    end_line: int
+    items: tuple[Item, ...]
+    value_column: int
+    value_end: int
+    inline: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values alone."""
+        return tuple(item.text for item in self.items)

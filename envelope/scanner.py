@@ -1,0 +1,260 @@
+"""The tolerant reading: find the twelve blocks in whatever order and shape they come, and say what is wrong.
+
+The grammar says whether a text is well-formed; this module says where and why not, and reads every field that can be
+read, so that one mistake does not hide another. On well-formed text it finds nothing wrong: a property test holds the two together.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from interlock.envelope.blocks import BLANKS, Block, Gap, Scan, kept_in_place
+from interlock.envelope.characters import Line, name
+from interlock.envelope.fields import read_block
+from interlock.envelope.labels import IN_OUTPUT, LabelLine, find_label, fold
+from interlock.envelope.mend import Delete, Draft, Move, Patch, snippet
+from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
+
+if TYPE_CHECKING:
+    from interlock.envelope.model import FieldText
+
+_LOOK_AHEAD: Final = 3
+_RANK: Final = 20
+
+
+def scan(lines: Sequence[Line]) -> Scan:
+    """Read the fields of a text that the grammar may have refused.
+
+    Args:
+        lines: The lines to read, in order; their numbers are those of the text as given.
+    """
+    segments = _Segments(lines)
+    segments.walk()
+    drafts = segments.drafts
+    if not segments.blocks:
+        return Scan({}, (*drafts, _nothing(lines)), ())
+    fields: dict[str, FieldText] = {}
+    gaps: list[Gap] = []
+    drafts += _before(segments)
+    last = segments.blocks[-1]
+    for block in segments.blocks:
+        reading = read_block(block, final=block is last)
+        fields.update(reading.fields)
+        drafts += reading.drafts
+        gaps += reading.gaps
+    moves, missing = _order(segments.blocks)
+    return Scan(fields, (*drafts, *moves), (*gaps, *missing))
+
+
+class _Segments:
+    """One walk over the lines that gives each to a block."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.lines = lines
+        self.blocks: list[Block] = []
+        self.drafts: list[Draft] = []
+        self.before: list[Line] = []
+        self.seen: set[str] = set()
+        self.standing: set[str] = set()
+        last_actions = -1
+        for index, line in enumerate(lines):
+            label = IN_OUTPUT.match(line.text)
+            if label:
+                self.standing.add(label[1])
+                if label[1] == "NEXT_ACTIONS":
+                    last_actions = index
+        self.actions = last_actions if last_actions >= 0 else self._near_actions()
+
+    def _near_actions(self) -> int:
+        """Return the index of the last line that must be a misspelt NEXT_ACTIONS, or -1."""
+        taken = set(LABELS) - {"NEXT_ACTIONS"}
+        for index in range(len(self.lines) - 1, -1, -1):
+            text = self.lines[index].text
+            if ":" in text[:40] or "：" in text[:40]:
+                label = find_label(fold(text), taken)
+                if label and label.label == "NEXT_ACTIONS":
+                    return index
+        return -1
+
+    def walk(self) -> None:
+        """Give every line to a block."""
+        index = 0
+        while index < len(self.lines):
+            line = self.lines[index]
+            label = self._label(index) if line.text and not line.text.isspace() else None
+            if label is None:
+                self._under(line)
+                index += 1
+            elif not label.label:
+                index = self._unknown(index, label)
+            elif label.label in self.seen:
+                index = self._again(index, label)
+            else:
+                self._misspelt(line, label)
+                self.seen.add(label.label)
+                self.blocks.append(Block(label.label, line, label.value_at))
+                index += 1
+
+    def _under(self, line: Line) -> None:
+        if self.blocks:
+            self.blocks[-1].add(line)
+        else:
+            self.before.append(line)
+
+    def _label(self, index: int) -> LabelLine | None:
+        """Return the label that a line is, judged by where it stands."""
+        line = self.lines[index]
+        current = self.blocks[-1].label if self.blocks else ""
+        if current == "OUTPUT":
+            match = IN_OUTPUT.match(line.text)
+            if match:
+                return LabelLine(match[1], match[0], match[0] == f"{match[1]}:", match.end())
+            if index != self.actions:
+                return None
+        keys = EVIDENCE_KEYS if current == "EVIDENCE" else ()
+        label = find_label(fold(line.text), self.standing | self.seen, keys)
+        if label and not label.exact and current == "NEXT_ACTIONS" and (not label.label or label.label in self.seen):
+            return None
+        if label and not label.label and not self.blocks:
+            return None
+        return label
+
+    def _unknown(self, index: int, label: LabelLine) -> int:
+        """Report a label that the protocol does not know and leave its lines out; return the next index."""
+        line = self.lines[index]
+        last = index
+        while last + 1 < len(self.lines):
+            text = self.lines[last + 1].text
+            if text[:1] not in {" ", "\t", "-", "*"} or not text.strip(BLANKS) or find_label(fold(text), ()):
+                break
+            last += 1
+        message = f"{label.written} is not one of the twelve labels."
+        ops = (Delete(line.number, self.lines[last].number),)
+        advice = "Say it in OUTPUT if it matters."
+        expected = "only the twelve labels, in their order"
+        where = line.number, line.column(0)
+        self.drafts.append(Draft("ENV207", label.written, *where, message, snippet(line.text), expected, ops, advice))
+        return last + 1
+
+    def _misspelt(self, line: Line, label: LabelLine) -> None:
+        """Report a label that is not written as the grammar takes it."""
+        written = line.text[: label.value_at]
+        if label.exact and written.isascii():
+            return
+        follows = line.text[label.value_at : label.value_at + 1]
+        wanted = f"{label.label}:"
+        mended = wanted if not follows or follows in BLANKS else f"{wanted} "
+        ops = (Patch(line.number, line.column(0), line.column(label.value_at), mended),)
+        strange = next((index for index, char in enumerate(written) if not char.isascii()), None)
+        if strange is None:
+            message = f"The label {label.label} is not written as the protocol has it."
+            expected = f"`{wanted}` at the beginning of the line"
+            code, column = "ENV206", line.column(0)
+        else:
+            char = written[strange]
+            message = f"The label {label.label} holds {name(char)}, which looks like `{fold(char)}`."
+            expected = f"`{wanted}` in ASCII"
+            code, column = "ENV110", line.column(strange)
+        self.drafts.append(Draft(code, label.label, line.number, column, message, snippet(written), expected, ops))
+
+    def _again(self, index: int, label: LabelLine) -> int:
+        """Handle a label that stands there already; return the index of the next line to read."""
+        line = self.lines[index]
+        current = self.blocks[-1]
+        if label.label == "STATUS" and current.label in {"OUTPUT", "NEXT_ACTIONS"} and self._task_id_follows(index):
+            return self._second(index)
+        if current.label == "OUTPUT":
+            self._inside_output(line, label)
+            current.add(line)
+            return index + 1
+        last = index
+        for ahead in range(index + 1, len(self.lines)):
+            text = self.lines[ahead].text
+            if find_label(fold(text), ()) and not (label.label == "EVIDENCE" and text.strip(BLANKS)[:1].islower()):
+                break
+            last = ahead if text.strip(BLANKS) else last
+        first = next(block.first for block in self.blocks if block.label == label.label)
+        message = f"The field {label.label} stands a second time; it stands in line {first} already."
+        ops = (Delete(line.number, self.lines[last].number),)
+        advice = f"Keep one {label.label}, the one that is true."
+        column = line.column(0)
+        found = snippet(line.text)
+        self.drafts.append(Draft("ENV204", label.label, line.number, column, message, found, "each label once", ops, advice))
+        return last + 1
+
+    def _task_id_follows(self, index: int) -> bool:
+        for line in self.lines[index + 1 : index + 1 + _LOOK_AHEAD]:
+            match = IN_OUTPUT.match(line.text)
+            if match and match[1] == "TASK_ID":
+                return True
+        return False
+
+    def _second(self, index: int) -> int:
+        """Report a second envelope and leave it out; return the index of the line after it."""
+        line = self.lines[index]
+        in_output = self.blocks[-1].label == "OUTPUT"
+        stop = self.actions if in_output and self.actions > index else len(self.lines)
+        last = next(i for i in range(stop - 1, index - 1, -1) if self.lines[i].text.strip(BLANKS))
+        where = "inside OUTPUT" if in_output else "after NEXT_ACTIONS"
+        message = f"A second envelope begins {where}; a response that can be read in two ways is refused."
+        ops = (Delete(line.number, self.lines[last].number),)
+        field = "OUTPUT" if in_output else "NEXT_ACTIONS"
+        expected = "one envelope"
+        advice = "To show another envelope in OUTPUT, begin each of its lines with `> `."
+        draft = Draft("ENV209", field, line.number, line.column(0), message, snippet(line.text), expected, ops, advice)
+        self.drafts.append(draft)
+        return stop
+
+    def _inside_output(self, line: Line, label: LabelLine) -> None:
+        message = f"A line of OUTPUT begins with the label {label.label}, so the response can be read in two ways."
+        column = line.column(0)
+        ops = (Patch(line.number, column, column, "> "),)
+        expected = "lines of OUTPUT that do not begin with one of the twelve labels; indent such a line or begin it with `> `"
+        self.drafts.append(Draft("ENV208", "OUTPUT", line.number, column, message, snippet(line.text), expected, ops))
+
+
+def _nothing(lines: Sequence[Line]) -> Draft:
+    first = next((line for line in lines if line.text.strip(BLANKS)), None)
+    number, text = (first.number, first.text) if first else (0, "")
+    message = "The response is not an envelope: none of the twelve labels begins a line."
+    return Draft("ENV223", "", number, 1 if number else 0, message, snippet(text), "an envelope that begins with `STATUS:`")
+
+
+def _before(segments: _Segments) -> list[Draft]:
+    """Report whatever stands before the first label."""
+    lines = segments.before
+    if not lines:
+        return []
+    shown = next((line for line in lines if line.text.strip(BLANKS)), lines[0])
+    message = f"Text stands before {segments.blocks[0].label}."
+    ops = (Delete(lines[0].number, lines[-1].number),)
+    advice = "" if shown.text.strip(BLANKS) else "Blank lines count."
+    found = snippet(shown.text)
+    expected = "`STATUS:` as the first characters of the response"
+    return [Draft("ENV201", "", shown.number, shown.column(0), message, found, expected, ops, advice)]
+
+
+def _order(blocks: Sequence[Block]) -> tuple[list[Draft], list[Gap]]:
+    """Say which blocks to move and which fields are missing."""
+    ranks = [LABELS.index(block.label) for block in blocks]
+    stay = kept_in_place(ranks, [1 + len(block.body) + (block.label == "OUTPUT") for block in blocks])
+    kept = {ranks[position]: blocks[position] for position in stay}
+    found = {rank: block for rank, block in zip(ranks, blocks, strict=True)}
+    first = min((block.first for block in kept.values()), default=1)
+    drafts: list[Draft] = []
+    gaps: list[Gap] = []
+    for rank, label in enumerate(LABELS):
+        if rank in kept:
+            continue
+        before = [kept[other] for other in kept if other < rank]
+        after = max((block.last for block in before), default=first - 1)
+        block = found.get(rank)
+        if block is None:
+            gaps.append(Gap(label, "missing", after, 1, _RANK + rank, (label,)))
+            continue
+        message = f"The field {label} is out of order."
+        follow = f"after {LABELS[rank - 1]}" if rank else "first"
+        ops = (Move(block.first, block.last, after, _RANK + rank),)
+        number, column = block.first, block.head.column(0)
+        found_text = snippet(block.head.text)
+        drafts.append(Draft("ENV205", label, number, column, message, found_text, f"`{label}:` {follow}", ops))
+    return drafts, gaps

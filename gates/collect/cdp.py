@@ -1,0 +1,131 @@
+"""The Chrome DevTools Protocol over a pair of pipes: NUL-ended JSON, one connection, many sessions.
+
+Pipes and not a port: no other user of the machine can speak to the browser, and it ends when its collector does.
+"""
+
+import json
+import os
+import select
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from interlock.gates.collect.errors import collector_error
+from interlock.gates.errors import CollectorError
+
+Params: TypeAlias = Mapping[str, Any]
+Handler: TypeAlias = Callable[[str, str, dict[str, Any]], None]
+"""Receives session id (empty for the browser), event name, parameters."""
+
+_GONE = ("Session with given id not found", "Invalid InterceptionId", "Invalid state for", "No target with given id")
+"""Answers to commands that lost a race with a frame or request that is no more."""
+
+
+class CdpError(Exception):
+    """The browser refused a command."""
+
+
+class Connection:
+    """A synchronous DevTools client: `call` waits for its answer and hands on every event that comes before it.
+
+    Args:
+        read_fd: The end that the browser writes to.
+        write_fd: The end that the browser reads from.
+        deadline: `time.monotonic()` value after which every wait ends in COL303.
+    """
+
+    def __init__(self, read_fd: int, write_fd: int, deadline: float) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._deadline = deadline
+        self.handler: Handler = _ignore
+        """Called for each event. It may `post`, never `call`."""
+        self._buffer = bytearray()
+        self._last_id = 0
+        self._posted: dict[int, str] = {}
+        self._answers: dict[int, dict[str, Any]] = {}
+        self.waiting_for = "the browser to start"
+
+    def post(self, method: str, params: Params | None = None, session: str = "") -> None:
+        """Send a command and do not wait; a refusal that is not a lost race is raised when it arrives."""
+        self._posted[self._send(method, params, session)] = method
+
+    def call(self, method: str, params: Params | None = None, session: str = "") -> dict[str, Any]:
+        """Send a command and return its result.
+
+        Raises:
+            CdpError: The browser refused.
+            CollectorError: COL303 or COL304.
+        """
+        wanted = self._send(method, params, session)
+        while wanted not in self._answers:
+            self._pump(self._deadline)
+        answer = self._answers.pop(wanted)
+        if "error" in answer:
+            raise CdpError(f"{method}: {answer['error'].get('message', 'refused')}")
+        return answer.get("result", {})
+
+    def wait(self, done: Callable[[], bool], until: float | None = None) -> bool:
+        """Hand on events until `done()`; return False when `until` (monotonic) came first.
+
+        Raises:
+            CollectorError: COL303 when the connection's own deadline came first.
+        """
+        while not done():
+            if until is not None and time.monotonic() >= until:
+                return False
+            self._pump(self._deadline if until is None else min(until, self._deadline))
+        return True
+
+    def _send(self, method: str, params: Params | None, session: str) -> int:
+        self._last_id += 1
+        message: dict[str, Any] = {"id": self._last_id, "method": method, "params": params or {}}
+        if session:
+            message["sessionId"] = session
+        data = memoryview(json.dumps(message).encode() + b"\0")
+        while data:
+            try:
+                data = data[os.write(self._write_fd, data) :]
+            except BlockingIOError:
+                self._pump(self._deadline, sending=True)
+            except BrokenPipeError as error:
+                raise _crashed() from error
+        return self._last_id
+
+    def _pump(self, until: float, *, sending: bool = False) -> None:
+        """Read once, at most until `until`, and dispatch every whole message."""
+        now = time.monotonic()
+        if now >= self._deadline:
+            raise collector_error("COL303", f"The time was up while the collector waited for {self.waiting_for}.")
+        writers = [self._write_fd] if sending else []
+        ready, _, _ = select.select([self._read_fd], writers, [], max(0.0, until - now))
+        if not ready:
+            return
+        chunk = os.read(self._read_fd, 1 << 20)
+        if not chunk:
+            raise _crashed()
+        self._buffer += chunk
+        *messages, rest = self._buffer.split(b"\0")
+        self._buffer = rest
+        for message in messages:
+            self._dispatch(json.loads(message))
+
+    def _dispatch(self, message: dict[str, Any]) -> None:
+        if "id" not in message:
+            self.handler(message.get("sessionId", ""), message["method"], message.get("params", {}))
+            return
+        method = self._posted.pop(message["id"], None)
+        if method is None:
+            self._answers[message["id"]] = message
+        elif "error" in message:
+            reason = message["error"].get("message", "refused")
+            if not reason.startswith(_GONE):
+                raise CdpError(f"{method}: {reason}")
+
+
+def _ignore(_session: str, _method: str, _params: dict[str, Any]) -> None:
+    """Let an event pass: no page is open."""
+
+
+def _crashed() -> CollectorError:
+    return collector_error("COL304", "The browser ended in the middle of the collection.")

@@ -1,0 +1,392 @@
+"""One page at one width: opened in a closed network, listened to in every frame and worker, and brought to rest."""
+
+import base64
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urldefrag, urlsplit
+
+from interlock.gates.collect.cdp import CdpError, Connection
+from interlock.gates.collect.errors import collector_error
+from interlock.gates.collect.record import Recorder, describe_exception, describe_value
+from interlock.gates.collect.site import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEIGHTS: Final = {375: 812, 768: 1024, 1280: 800}
+MAX_HEIGHT: Final = 10_000
+"""A screenshot ends here, and so does scrolling: an endless page must come to an end."""
+
+QUIET_SECONDS: Final = 0.15
+MAX_SETTLE_SECONDS: Final = 3.0
+"""A page that never stops talking to its server is looked at after this long."""
+
+CLOSED: Final = "the network is closed but for the target"
+
+_JS: Final = Path(__file__).parent / "js"
+
+
+def script(name: str) -> str:
+    """Return the text of one of this package's scripts."""
+    return (_JS / f"{name}.js").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One document of the page.
+
+    Args:
+        session: The DevTools session that speaks for it.
+        id: The browser's id; differs from run to run.
+        url: The document's address.
+        context: Its isolated world: the same DOM, none of the page's JavaScript.
+    """
+
+    session: str
+    id: str
+    url: str
+    context: int
+
+
+class Page:
+    """A page in a browser context of its own.
+
+    Args:
+        connection: The browser.
+        target: What to look at, and what it may load.
+        width: Of the window, in CSS pixels.
+    """
+
+    def __init__(self, connection: Connection, target: Target, width: int) -> None:
+        self.recorder = Recorder(width)
+        self.width = width
+        self._connection = connection
+        self._target = target
+        self._context = ""
+        self._session = ""
+        self._frame = ""
+        self._known: set[str] = set()
+        self._sessions: dict[str, str] = {}
+        self._urls: dict[str, str] = {}
+        self._blocked: set[str] = set()
+        self._running: set[str] = set()
+        self._active_at = 0.0
+        self._loader = ""
+        self._loaded: set[str] = set()
+        self._commits: list[tuple[str, str]] = []
+        self._left_for = ""
+        self._gone = ""
+        self._stopped = False
+        self._document_status = 0
+        self._events: dict[str, Callable[[str, dict[str, Any]], None]] = {
+            "Fetch.requestPaused": self._on_request,
+            "Inspector.targetCrashed": self._on_crash,
+            "Log.entryAdded": self._on_log,
+            "Network.dataReceived": self._on_data,
+            "Network.loadingFailed": self._on_failed,
+            "Network.loadingFinished": self._on_data,
+            "Network.requestWillBeSent": self._on_asked,
+            "Network.responseReceived": self._on_answered,
+            "Network.webSocketCreated": self._on_socket,
+            "Network.webSocketFrameError": self._on_socket_error,
+            "Page.frameNavigated": self._on_navigated,
+            "Page.frameRequestedNavigation": self._on_leaving,
+            "Page.frameStoppedLoading": self._on_stopped,
+            "Page.javascriptDialogOpening": self._on_dialog,
+            "Page.lifecycleEvent": self._on_lifecycle,
+            "Runtime.consoleAPICalled": self._on_console,
+            "Runtime.exceptionThrown": self._on_exception,
+            "Target.attachedToTarget": self._on_attached,
+            "Target.detachedFromTarget": self._on_detached,
+        }
+
+    def handle(self, session: str, method: str, params: dict[str, Any]) -> None:
+        """Take one event of the browser."""
+        listener = self._events.get(method)
+        # A page that was thrown away may still have things to say; they are not about this one.
+        if listener is not None and (not session or session in self._known):
+            listener(session, params)
+
+    def open(self) -> None:
+        """Load the page and bring it to rest.
+
+        Raises:
+            CollectorError: COL303 to COL307.
+        """
+        call = self._connection.call
+        self._connection.waiting_for = f"{self._target.text} to load at {self.width} px"
+        self._context = call("Target.createBrowserContext")["browserContextId"]
+        call("Target.createTarget", {"url": "about:blank", "browserContextId": self._context})
+        self._connection.wait(lambda: bool(self._session))
+        self._frame = call("Page.getFrameTree", session=self._session)["frameTree"]["frame"]["id"]
+        answer = call("Page.navigate", {"url": self._target.url}, self._session)
+        self._loader = answer.get("loaderId", "")
+        if "errorText" in answer:
+            if self._left_for:
+                self.check()
+            raise collector_error("COL305", f"{self._target.text} did not load: {answer['errorText']}.")
+        self._connection.wait(lambda: self._loader in self._loaded or self._is_over())
+        self.check()
+        self._rest()
+        world = self.frames()[0]
+        self.evaluate(world, f"({script('settle')})({MAX_HEIGHT})")
+        self._rest()
+        self.check()
+
+    def check(self) -> None:
+        """Make sure that the page is still the page that was asked for.
+
+        Raises:
+            CollectorError: COL305 to COL307.
+        """
+        if self._gone:
+            raise collector_error("COL307", f"{self._target.text} {self._gone} at {self.width} px.")
+        if self._document_status >= 400:
+            raise collector_error("COL305", f"{self._target.text} was answered with status {self._document_status}.")
+        elsewhere = next((url for _, url in self._commits if not _same_page(url, self._target.url)), self._left_for)
+        if elsewhere:
+            raise collector_error("COL306", f"{self._target.text} left for {elsewhere} by itself.")
+        if len({loader for loader, _ in self._commits}) > 1:
+            raise collector_error("COL306", f"{self._target.text} reloads itself.")
+        if self._stopped:
+            raise collector_error("COL305", f"{self._target.text} stopped its own loading before it was complete.")
+
+    def frames(self) -> list[Frame]:
+        """Return every document of the page, the main one first, each with a fresh isolated world.
+
+        Raises:
+            CollectorError: COL308 when a frame holds no document that can be analysed.
+        """
+        frames: list[Frame] = []
+        for session in list(self._sessions):
+            try:
+                tree = self._connection.call("Page.getFrameTree", session=session)["frameTree"]
+            except CdpError:
+                if session not in self._sessions:
+                    continue  # the frame was removed meanwhile
+                raise
+            trees = [tree]
+            while trees:
+                tree = trees.pop(0)
+                trees = [*tree.get("childFrames", []), *trees]
+                frames.append(self._enter(session, tree["frame"]))
+        return frames
+
+    def evaluate(self, frame: Frame, expression: str) -> Any:
+        """Run an expression in a frame's isolated world and return its value, awaited.
+
+        Raises:
+            CdpError: It threw.
+        """
+        answer = self._connection.call(
+            "Runtime.evaluate",
+            {"expression": expression, "contextId": frame.context, "awaitPromise": True, "returnByValue": True},
+            frame.session,
+        )
+        if "exceptionDetails" in answer:
+            raise CdpError(describe_exception(answer["exceptionDetails"])[0])
+        return answer["result"].get("value")
+
+    def call(self, method: str, params: dict[str, Any] | None = None, session: str = "") -> dict[str, Any]:
+        """Send a command to the page, or to one of its frames' sessions."""
+        return self._connection.call(method, params, session or self._session)
+
+    def root_frame(self, session: str) -> str:
+        """Return the id of the frame that a session begins at."""
+        return self._sessions[session]
+
+    @property
+    def name(self) -> str:
+        """The page as the user named it."""
+        return self._target.text
+
+    def close(self) -> None:
+        """Throw the page and its storage away."""
+        if self._context:
+            self._connection.call("Target.disposeBrowserContext", {"browserContextId": self._context})
+
+    def _enter(self, session: str, frame: dict[str, Any]) -> Frame:
+        url = frame["url"] + frame.get("urlFragment", "")
+        if frame.get("unreachableUrl"):
+            raise collector_error("COL308", f"The frame {frame['unreachableUrl']} did not load.")
+        try:
+            world = self._connection.call(
+                "Page.createIsolatedWorld", {"frameId": frame["id"], "worldName": "interlock"}, session
+            )
+        except CdpError as error:
+            raise collector_error("COL308", f"The frame {url} cannot be entered: {error}.") from error
+        return Frame(session, frame["id"], url, world["executionContextId"])
+
+    def _is_over(self) -> bool:
+        return (
+            bool(self._gone or self._left_for or self._stopped)
+            or self._document_status >= 400
+            or len(self._commits) > 1
+        )
+
+    def _rest(self) -> None:
+        """Wait until no request is open and none was for a while."""
+        latest = time.monotonic() + MAX_SETTLE_SECONDS
+        self._active_at = max(self._active_at, time.monotonic())
+        while (now := time.monotonic()) < latest:
+            quiet_at = self._active_at + QUIET_SECONDS
+            if not self._running and now >= quiet_at:
+                break
+            until = min(latest, quiet_at if quiet_at > now else now + QUIET_SECONDS)
+            self._connection.wait(lambda: False, until)
+        self.check()
+
+    # Events. They may post, never call.
+
+    def _on_attached(self, _session: str, params: dict[str, Any]) -> None:
+        info = params["targetInfo"]
+        session = params["sessionId"]
+        post = self._connection.post
+        if info["type"] == "page" and self._session:
+            self.recorder.console("warning", "interlock: the page opened a window, which was closed", info["url"])
+            post("Target.closeTarget", {"targetId": info["targetId"]})
+            post("Runtime.runIfWaitingForDebugger", session=session)
+            return
+        self._known.add(session)
+        # What a dedicated worker says is told by its page too.
+        for domain in ("Network",) if info["type"] == "worker" else ("Network", "Runtime", "Log"):
+            post(f"{domain}.enable", session=session)
+        if info["type"] in ("page", "iframe"):
+            self._sessions[session] = info["targetId"]
+            for domain in ("Page", "DOM", "Inspector"):
+                post(f"{domain}.enable", session=session)
+            post("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
+            post("Page.addScriptToEvaluateOnNewDocument", {"source": script("freeze"), "runImmediately": True}, session)
+            post("Network.setBypassServiceWorker", {"bypass": True}, session)
+            post("Fetch.enable", {"patterns": [{"urlPattern": "*"}]}, session)
+            post(
+                "Emulation.setEmulatedMedia",
+                {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]},
+                session,
+            )
+        else:
+            post("Runtime.evaluate", {"expression": script("freeze")}, session)
+        wait = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+        post("Target.setAutoAttach", wait, session)
+        if info["type"] == "page":
+            self._session = session
+            size = {"width": self.width, "height": HEIGHTS[self.width], "deviceScaleFactor": 1, "mobile": False}
+            post("Emulation.setDeviceMetricsOverride", size, session)
+        post("Runtime.runIfWaitingForDebugger", session=session)
+
+    def _on_detached(self, _session: str, params: dict[str, Any]) -> None:
+        session = params["sessionId"]
+        self._sessions.pop(session, None)
+        if session == self._session:
+            self._gone = self._gone or "closed itself"
+
+    def _on_crash(self, session: str, _params: dict[str, Any]) -> None:
+        self._gone = "crashed" if session == self._session else "had a frame that crashed"
+
+    def _on_request(self, session: str, params: dict[str, Any]) -> None:
+        request = params["request"]
+        url = request["url"]
+        held = {"requestId": params["requestId"]}
+        route = self._target.route(url)
+        if route == "continue":
+            self._connection.post("Fetch.continueRequest", held, session)
+        elif route == "block":
+            self._blocked.add(params.get("networkId", ""))
+            text = f"{params.get('resourceType', 'Other')} from another origin: {CLOSED}"
+            self.recorder.request("blocked", "warning", text, url)
+            self._connection.post("Fetch.failRequest", {**held, "errorReason": "BlockedByClient"}, session)
+        else:
+            status, mime_type, body = (
+                self._target.serve(url) if request["method"] in ("GET", "HEAD") else (405, "text/plain", b"")
+            )
+            headers = [{"name": "Content-Type", "value": mime_type}, {"name": "Cache-Control", "value": "no-store"}]
+            answer = {"responseCode": status, "responseHeaders": headers, "body": base64.b64encode(body).decode()}
+            self._connection.post("Fetch.fulfillRequest", {**held, **answer}, session)
+
+    def _on_asked(self, _session: str, params: dict[str, Any]) -> None:
+        self._urls[params["requestId"]] = params["request"]["url"]
+        if self._target.route(params["request"]["url"]) != "block":
+            self._running.add(params["requestId"])
+        self._active_at = time.monotonic()
+
+    def _on_answered(self, session: str, params: dict[str, Any]) -> None:
+        response = params["response"]
+        # A body that the page never reads never ends; what still comes of it counts as activity.
+        self._running.discard(params["requestId"])
+        self._active_at = time.monotonic()
+        status = response["status"]
+        if params.get("type") == "Document" and session == self._session and params.get("frameId") == self._frame:
+            self._document_status = status
+        if status >= 400:
+            text = f"{params.get('type', 'Other')} answered with status {status}"
+            self.recorder.request("response", "error", text, response["url"], status)
+
+    def _on_data(self, _session: str, _params: dict[str, Any]) -> None:
+        self._active_at = time.monotonic()
+
+    def _on_failed(self, _session: str, params: dict[str, Any]) -> None:
+        request = params["requestId"]
+        self._running.discard(request)
+        self._active_at = time.monotonic()
+        url = self._urls.get(request, "")
+        if request in self._blocked or self._target.route(url) == "block":
+            return
+        if params.get("canceled"):
+            self.recorder.console("debug", f"interlock: the page gave up a request for {params.get('type')}", url)
+        else:
+            self.recorder.request("requestfailed", "error", params.get("errorText", "failed"), url)
+
+    def _on_socket(self, _session: str, params: dict[str, Any]) -> None:
+        self._urls[params["requestId"]] = params["url"]
+        if self._target.route(params["url"].replace("ws", "http", 1)) != "continue":
+            self.recorder.request("blocked", "warning", f"WebSocket to another origin: {CLOSED}", params["url"])
+
+    def _on_socket_error(self, _session: str, params: dict[str, Any]) -> None:
+        url = self._urls.get(params["requestId"], "")
+        if self._target.route(url.replace("ws", "http", 1)) == "continue":
+            self.recorder.request("requestfailed", "error", params.get("errorMessage", "failed"), url)
+
+    def _on_navigated(self, session: str, params: dict[str, Any]) -> None:
+        frame = params["frame"]
+        if session == self._session and "parentId" not in frame:
+            self._commits.append((frame["loaderId"], frame.get("unreachableUrl") or frame["url"]))
+
+    def _on_leaving(self, session: str, params: dict[str, Any]) -> None:
+        if session != self._session or params["frameId"] != self._frame or params["disposition"] != "currentTab":
+            return
+        if not _same_page(params["url"], self._target.url) or params["reason"] in ("reload", "metaTagRefresh"):
+            self._left_for = params["url"]
+
+    def _on_stopped(self, _session: str, params: dict[str, Any]) -> None:
+        if params["frameId"] == self._frame and any(loader == self._loader for loader, _ in self._commits):
+            self._stopped = self._loader not in self._loaded
+
+    def _on_lifecycle(self, _session: str, params: dict[str, Any]) -> None:
+        if params["name"] == "load":
+            self._loaded.add(params["loaderId"])
+
+    def _on_dialog(self, session: str, params: dict[str, Any]) -> None:
+        self.recorder.console("warning", f"interlock: dialog ({params['type']}): {params['message']}", params["url"])
+        self._connection.post("Page.handleJavaScriptDialog", {"accept": False}, session)
+
+    def _on_console(self, _session: str, params: dict[str, Any]) -> None:
+        text = " ".join(describe_value(value) for value in params["args"])
+        frames = params.get("stackTrace", {}).get("callFrames", [])
+        self.recorder.console(params["type"], text, next((f["url"] for f in frames if f["url"]), ""))
+
+    def _on_exception(self, _session: str, params: dict[str, Any]) -> None:
+        self.recorder.error(*describe_exception(params["exceptionDetails"]))
+
+    def _on_log(self, _session: str, params: dict[str, Any]) -> None:
+        self.recorder.browser_log(params["entry"])
+
+
+def _same_page(url: str, wanted: str) -> bool:
+    """Say whether two addresses name one document, whatever their fragments."""
+    return urldefrag(url).url == urldefrag(wanted).url or (
+        urlsplit(url).path.rstrip("/") == urlsplit(wanted).path.rstrip("/")
+        and url.split("/", 3)[:3] == wanted.split("/", 3)[:3]
+        and urlsplit(url).query == urlsplit(wanted).query
+    )

@@ -1,0 +1,108 @@
+"""What a page said and asked for: console records in the form that the content check reads."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["console", "pageerror", "requestfailed", "response", "blocked"]
+
+MAX_TEXT: Final = 4_000
+MAX_RECORDS: Final = 2_000
+"""More than these of one width are counted and not kept; the count is an error of its own."""
+
+_BLOB: Final = re.compile(r"blob:[a-z]+://[^/\s]*/[0-9a-f-]{36}", re.ASCII)
+"""Addresses that the browser makes up anew each time."""
+
+_LEVELS: Final = {"error": "error", "assert": "error", "warning": "warning", "debug": "debug", "verbose": "debug"}
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The console and network log of one page at one width.
+
+    Calls of console are kept in their order. Uncaught errors and requests come in any order, so they are sorted: the
+    same page gives the same bytes.
+    """
+
+    width: int
+    dropped: int = 0
+    _said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    _thrown: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    _asked: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict[tuple[str, str], dict[str, Any]])
+    _log: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    def console(self, level: str, text: str, url: str = "") -> None:
+        """Record a call of console, or a note of the collector's own (which begins `interlock:`)."""
+        self._keep(self._said, self._record("console", _LEVELS.get(level, "info"), text, url))
+
+    def error(self, text: str, url: str) -> None:
+        """Record an uncaught exception or rejection."""
+        self._keep(self._thrown, self._record("pageerror", "error", text, url))
+
+    def request(self, kind: Kind, level: str, text: str, url: str, status: int | None = None) -> None:
+        """Record what became of a request, once for each kind and address."""
+        if len(self._asked) < MAX_RECORDS:
+            self._asked.setdefault((url, kind), self._record(kind, level, text, url, status))
+        else:
+            self.dropped += 1
+
+    def browser_log(self, entry: dict[str, Any]) -> None:
+        """Record what the browser itself logged; network entries are kept only when no request tells the same."""
+        self._keep(self._log, entry)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return all records: what was said, what was thrown or logged by the browser, then requests."""
+        known = {url for url, _ in self._asked}
+        blocked = [url for url, kind in self._asked if kind == "blocked"]
+        log = [
+            self._record("console", _LEVELS.get(entry["level"], "info"), entry.get("text", ""), entry.get("url", ""))
+            for entry in self._log
+            if not (entry.get("source") == "network" and entry.get("url", "") in known)
+            and not any(url in entry.get("text", "") for url in blocked)
+        ]
+        unordered = sorted([*self._thrown, *log], key=lambda row: (row["kind"], row["url"], row["level"], row["text"]))
+        rows = [*self._said, *unordered, *(self._asked[key] for key in sorted(self._asked))]
+        if self.dropped:
+            rows.append(
+                self._record("console", "error", f"interlock: {self.dropped} further records were not kept", "")
+            )
+        return rows
+
+    def _keep(self, rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
+        if len(rows) < MAX_RECORDS:
+            rows.append(row)
+        else:
+            self.dropped += 1
+
+    def _record(self, kind: Kind, level: str, text: str, url: str, status: int | None = None) -> dict[str, Any]:
+        return {
+            "kind": kind,
+            "level": level,
+            "text": _BLOB.sub("blob:", text)[:MAX_TEXT],
+            "url": _BLOB.sub("blob:", url)[:MAX_TEXT],
+            "status": status,
+            "width": self.width,
+        }
+
+
+def describe_value(remote: dict[str, Any]) -> str:
+    """Return a DevTools remote object as the text that a console would show."""
+    if remote.get("type") == "string":
+        return remote.get("value", "")
+    for key in ("unserializableValue", "description"):
+        if key in remote:
+            return str(remote[key])
+    if "value" in remote:
+        value = remote["value"]
+        return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return str(remote.get("type", ""))
+
+
+def describe_exception(details: dict[str, Any]) -> tuple[str, str]:
+    """Return text and address of an uncaught exception."""
+    thrown = details.get("exception", {})
+    text = f"{details.get('text', 'Uncaught')} {describe_value(thrown) if thrown else ''}".strip()
+    url = details.get("url") or next(
+        (frame["url"] for frame in details.get("stackTrace", {}).get("callFrames", []) if frame.get("url")), ""
+    )
+    return text, url

@@ -1,0 +1,40 @@
+"""Screenshots at the three widths, and what the page said on its console at each."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.gates.collect.page import MAX_HEIGHT, Page, script
+from interlock.gates.collect.site import Target
+
+WIDTHS: Final = (375, 768, 1280)
+CONSOLE_SCHEMA: Final = "interlock.console/1"
+
+
+def take_screenshot(page: Page) -> bytes:
+    """Return the whole page as PNG bytes, one pixel for one CSS pixel, nothing moving, at most MAX_HEIGHT high."""
+    for frame in page.frames():
+        page.evaluate(frame, script("still"))
+    content = page.call("Page.getLayoutMetrics")["cssContentSize"]
+    if content["width"] > page.width:
+        page.recorder.console(
+            "warning", f"interlock: the page is {content['width']:.0f} px wide in a window of {page.width} px"
+        )
+    height = max(1, min(int(content["height"]), MAX_HEIGHT))
+    clip = {"x": 0, "y": 0, "width": page.width, "height": height, "scale": 1}
+    answer = page.call("Page.captureScreenshot", {"format": "png", "clip": clip, "captureBeyondViewport": True})
+    page.check()
+    return base64.b64decode(answer["data"])
+
+
+def console_log(target: Target, widths: list[int], records: list[dict[str, Any]]) -> bytes:
+    """Return the console evidence: a header, then one record a line, in canonical JSON."""
+    header = {"schema": CONSOLE_SCHEMA, "target": target.text, "widths": widths, "records": len(records)}
+    return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in (header, *records))
+
+
+def write(folder: Path, name: str, data: bytes) -> str:
+    """Put a file into the worker's folder and return its name."""
+    (folder / name).write_bytes(data)
+    return name

@@ -1,0 +1,272 @@
+"""The project's configuration: `interlock.toml`, or `[tool.interlock]` in `pyproject.toml`; without either, defaults.
+
+    roster = "extend"                    # or "replace": the roles below are the whole roster
+    [roles.ui-engineer]                  # a new role, changes to a shipped one, or
+    replaces = "frontend-implementer"    # a shipped role under a new name
+    [gates.GATE-UNIT]                    # a new gate, or changes to a shipped one
+    command = ["npm", "test"]            # a command gate: its exit status decides
+    [envelope]
+    inputs = "must-exist"
+    [run]
+    max_rework = 2
+    [agents.visual-qa]                   # read by the agents room
+    runner = "remote"
+
+Unknown keys are refused, with a suggestion. pydantic is imported only when there is a file to check.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+
+from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
+from interlock.gates.errors import ConfigError, ConfigProblem
+
+FILE: Final = "interlock.toml"
+PYPROJECT: Final = "pyproject.toml"
+MAX_CONFIG_BYTES: Final = 1024 * 1024
+
+Plain: TypeAlias = dict[str, Any]
+"""A table that another room reads; here it is only kept."""
+
+_STRICT: Final = {"extra": "forbid", "strict": True}
+
+
+def _plain() -> Plain:
+    return {}
+
+
+@dataclass(frozen=True)
+class RoleConfig:
+    """`[roles.NAME]`: a role of the project; what is not given comes from the shipped role of that name.
+
+    Args:
+        kind: What the role does; needed for a new role.
+        hands_over: Whether this build role may set READY_FOR_QA.
+        certifies: The gate that this QA or review role alone may pass.
+        replaces: The shipped role whose place, kind and gate this one takes.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    kind: RoleKind | None = None
+    hands_over: bool | None = None
+    certifies: str | None = None
+    replaces: str | None = None
+
+
+@dataclass(frozen=True)
+class GateConfig:
+    """`[gates.GATE-X]`: a gate of the project; what is not given comes from the shipped gate of that id, or its kind.
+
+    Args:
+        title: What the gate assures, in a few words.
+        certifier: The role that alone certifies it, or "anybody".
+        evidence: The EVIDENCE keys that must each have an entry.
+        any_evidence: At least one entry under any key is needed.
+        check: The content check.
+        command: argv of a command gate; no shell.
+        grade: The weakest grade that a run accepts.
+        timeout_seconds: How long the command may run.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    title: str | None = None
+    certifier: str | None = None
+    evidence: tuple[EvidenceKey, ...] | None = None
+    any_evidence: bool | None = None
+    check: ContentCheck | None = None
+    command: tuple[str, ...] | None = None
+    grade: Grade | None = None
+    timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class EnvelopeConfig:
+    """`[envelope]`: how strictly answers are read.
+
+    Args:
+        inputs: What an input is that looks like a path and does not exist: a warning or an error.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    inputs: Literal["warn", "must-exist"] = "warn"
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """`[run]`: the budgets of a run.
+
+    Args:
+        max_reasks: How often one answer may be asked for again.
+        max_rework: How many rounds of rework a task may take.
+        max_progress: How many progress reports one round of work may hold beside those of its design steps.
+        unchanged: What a build answer is that changed no file in scope: an error or a warning.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    max_reasks: int = 2
+    max_rework: int = 3
+    max_progress: int = 5
+    unchanged: Literal["error", "warn"] = "error"
+
+
+@dataclass(frozen=True)
+class Config:
+    """A project's whole configuration, read and checked for shape; `registry.build_protocol` checks that it fits.
+
+    Args:
+        roster: Whether `roles` add to the shipped roster or stand for the whole of it.
+        roles: Role tables by name.
+        gates: Gate tables by id.
+        envelope: How strictly answers are read.
+        run: Budgets.
+        agents: A table for each role, for the agents room.
+        tickets: Kept for the ticket pipeline.
+        reservations: Kept for the reservations.
+        path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    roster: Literal["extend", "replace"] = "extend"
+    roles: Mapping[str, RoleConfig] = field(default_factory=dict[str, RoleConfig])
+    gates: Mapping[str, GateConfig] = field(default_factory=dict[str, GateConfig])
+    envelope: EnvelopeConfig = field(default_factory=EnvelopeConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+    agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
+    tickets: Plain = field(default_factory=_plain)
+    reservations: Plain = field(default_factory=_plain)
+    path: str = field(default="", init=False)
+
+    def fingerprint(self) -> str:
+        """Return `sha256:…` over the canonical JSON of every value but `path`; equal exactly for equal policy."""
+        values = asdict(self)
+        del values["path"]
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return f"sha256:{sha256(text.encode('ascii')).hexdigest()}"
+
+
+_SECTIONS: Final[dict[str, type]] = {
+    "roles": RoleConfig,
+    "gates": GateConfig,
+    "envelope": EnvelopeConfig,
+    "run": RunConfig,
+}
+_BOUNDS: Final = (("max_reasks", 0, 20), ("max_rework", 0, 100), ("agent_timeout_seconds", 0.1, 86_400))
+
+
+def load_config(root: str | Path) -> Config:
+    """Read the project's configuration.
+
+    Args:
+        root: The project's root.
+
+    Returns:
+        What the file says, or the defaults when there is none.
+
+    Raises:
+        ConfigError: `CFG101` the file cannot be read or is no TOML, `CFG102` both files are there, `CFG103` an unknown
+            key, `CFG104` a value of the wrong type or out of bounds.
+    """
+    base = Path(root)
+    own = _read(base, FILE)
+    shared = _shared_table(base)
+    if own is not None and shared is not None:
+        raise _error(
+            "CFG102",
+            FILE,
+            "",
+            f"both {FILE} and [tool.interlock] in {PYPROJECT} configure this project.",
+            "Move everything into one of them and remove the other.",
+        )
+    if own is not None:
+        return _checked(_parse(own, FILE), FILE)
+    if shared is not None:
+        return _checked(shared, PYPROJECT)
+    return Config()
+
+
+def _read(base: Path, name: str) -> bytes | None:
+    """Read one file, or None when it is not there."""
+    try:
+        with (base / name).open("rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _error("CFG101", name, "", f"the file cannot be read: {error.strerror}.", "Make it readable.") from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise _error("CFG101", name, "", f"the file is larger than {MAX_CONFIG_BYTES} bytes.", "Make it smaller.")
+    return data
+
+
+def _parse(data: bytes, name: str) -> Plain:
+    """Read TOML."""
+    import tomllib  # noqa: PLC0415 - projects without a configuration do not pay for it
+
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _error("CFG101", name, "", f"the file is no TOML: {error}.", "Correct it at the place named.") from error
+
+
+def _shared_table(base: Path) -> Plain | None:
+    """Return `[tool.interlock]`; a file that never says the word is not even parsed."""
+    data = _read(base, PYPROJECT)
+    if data is None or (b"interlock" not in data and b"\\u" not in data.lower()):
+        return None
+    tool: object = _parse(data, PYPROJECT).get("tool")
+    table: object = cast("Plain", tool).get("interlock") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise _error("CFG104", PYPROJECT, "tool.interlock", "it is no table.", "Write it as [tool.interlock].")
+    return cast("Plain | None", table)
+
+
+def _checked(table: Plain, path: str) -> Config:
+    """Check a table's keys and types and make the configuration of it."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - 0.13 s that projects without a file do not pay
+
+    try:
+        text = json.dumps(table, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        message = "a value is a date, a time or no finite number."
+        raise _error("CFG104", path, "", message, "Write it as text or as a finite number.") from error
+    try:
+        config = TypeAdapter(Config).validate_json(text)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=True)
+        raise ConfigError(
+            tuple(_problem(path, detail["loc"], detail["type"], detail["msg"]) for detail in details)
+        ) from error
+    for name, least, most in _BOUNDS:
+        value = getattr(config.run, name)
+        if not least <= value <= most:
+            raise _error("CFG104", path, f"run.{name}", f"{value} is out of bounds.", f"Write {least} to {most}.")
+    object.__setattr__(config, "path", path)
+    return config
+
+
+def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str) -> ConfigProblem:
+    """Turn one complaint of the schema into ours."""
+    key = ".".join(str(part) for part in location)
+    if kind not in {"unexpected_keyword_argument", "extra_forbidden"}:
+        text = f"the value is refused: {message[:1].lower()}{message[1:]}."
+        return ConfigProblem("CFG104", path, key, text, f"Correct the value of `{key}`.")
+    from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
+
+    owner = Config if len(location) == 1 else _SECTIONS.get(str(location[0]), Config)
+    known = [entry.name for entry in fields(owner) if entry.init]
+    near = get_close_matches(str(location[-1]), known, 1)
+    fix = f"Write `{near[0]}`." if near else f"Remove it; the keys here are {', '.join(known)}."
+    return ConfigProblem("CFG103", path, key, f"the key `{location[-1]}` is unknown.", fix)
+
+
+def _error(code: str, path: str, key: str, message: str, fix: str) -> ConfigError:
+    return ConfigError((ConfigProblem(code, path, key, message, fix),))

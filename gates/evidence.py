@@ -1,0 +1,344 @@
+"""Reading and writing evidence files: one way in, one way out, both by file descriptor and inside `artifacts/`.
+
+A path is only a way to find a file once. `read_evidence` walks it step by step without following a link, reads the
+bytes of the descriptor that it checked, and hashes those bytes; from then on the digest counts.
+
+Layout: `artifacts/<key>/<TASK_ID>/<attempt>/<name>`, with the four EVIDENCE keys as `<key>`.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from interlock.envelope.finding import Finding
+from interlock.gates import rules
+
+MAX_EVIDENCE_BYTES: Final = 64 * 1024 * 1024
+"""No evidence file may be larger, unless the caller says so."""
+
+FOLDER: Final = "artifacts"
+
+_DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CHUNK_BYTES: Final = 1024 * 1024
+_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISBLK, "a block device"),
+    (stat.S_ISCHR, "a character device"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFile:
+    """One evidence file as it was read.
+
+    Args:
+        path: As cited: relative to the root, `/`-separated, beginning `artifacts/`.
+        sha256: Hex digest of `data`.
+        size_bytes: Length of `data`.
+        data: The bytes that were hashed.
+    """
+
+    path: str
+    sha256: str
+    size_bytes: int
+    data: bytes
+
+
+class _RefusedError(Exception):
+    """Carries one finding out of the walk; never leaves this module."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.code)
+        self.finding = finding
+
+
+def path_finding(path: str) -> Finding | None:
+    """Say what is wrong with the spelling of an evidence path; None when it may be looked up.
+
+    Pure: the file system is not asked. Source: seed 5 §3 EVIDENCE ("a valid relative file path"), §3 of the
+    layout for the characters.
+    """
+    shown = rules.quote(path)
+    odd = next((c for c in path if not (" " < c <= "~")), None)
+    if odd is not None:
+        return rules.finding(
+            "EVD506",
+            f"The evidence path {shown} holds {rules.name_character(odd)}.",
+            found=rules.name_character(odd),
+            expected="printable ASCII without blanks",
+            fix="Rename the file to printable ASCII without blanks and cite the new name.",
+        )
+    if "\\" in path:
+        return _spelling(
+            "EVD505", path, "holds a backslash", "`/` between the parts of the path", path.replace("\\", "/")
+        )
+    if path.startswith(("/", "~")) or path[1:3] == ":/":
+        at = path.find(f"/{FOLDER}/")
+        better = path[at + 1 :] if at >= 0 else f"{FOLDER}/<key>/<file>"
+        return _spelling("EVD501", path, "is absolute", "a path relative to the root", better)
+    parts = path.split("/")
+    if ".." in parts:
+        return _spelling("EVD502", path, "has a `..` step", "a path without `..`", f"{FOLDER}/<key>/<file>")
+    if "." in parts:
+        return _spelling("EVD503", path, "has a `.` step", "a path without `.`", "/".join(p for p in parts if p != "."))
+    if "" in parts:
+        return _spelling(
+            "EVD504", path, "has an empty step", "single `/` between names", "/".join(p for p in parts if p)
+        )
+    if parts[0] != FOLDER or len(parts) < 2:
+        return _spelling("EVD507", path, "lies outside `artifacts/`", "`artifacts/<key>/…`", f"{FOLDER}/<key>/<file>")
+    return None
+
+
+def read_evidence(root: str | Path, path: str, *, max_bytes: int = MAX_EVIDENCE_BYTES) -> EvidenceFile | Finding:
+    """Read one evidence file once, or say why it is refused.
+
+    Every step from the root is opened relative to the step before it, without following links; kind, links and
+    size are those of the open descriptor; the digest is of the bytes that were read. Nothing is raised for what
+    stands at `path`.
+
+    Args:
+        root: The project's root. It is the caller's and may itself be reached through a link.
+        path: As cited in EVIDENCE.
+        max_bytes: A larger file is refused.
+
+    Returns:
+        The file, or one finding with a code of `EVD501` to `EVD516` and without a place.
+
+    Raises:
+        NotADirectoryError, FileNotFoundError, PermissionError: The root itself cannot be opened.
+    """
+    refused = path_finding(path)
+    if refused is not None:
+        return refused
+    *folders, name = path.split("/")
+    with ExitStack() as stack:
+        try:
+            at = _opened(stack, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            for folder in folders:
+                at = _opened(stack, _step(at, folder, path, _DIRECTORY_FLAGS))
+            descriptor = _opened(stack, _step(at, name, path, _FILE_FLAGS))
+            return _read(descriptor, path, max_bytes)
+        except _RefusedError as refusal:
+            return refusal.finding
+
+
+def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
+    """Write one evidence file whole or not at all, making its folders.
+
+    The bytes go to a temporary name in the same folder, are synced, and take their name in one rename.
+
+    Raises:
+        ValueError: The path is not one that `read_evidence` would accept.
+        OSError: The file system refuses, a folder that is a link included.
+    """
+    refused = path_finding(path)
+    if refused is not None:
+        raise ValueError(refused.message)
+    *folders, name = path.split("/")
+    temporary = f".{os.urandom(8).hex()}.part"
+    with ExitStack() as stack:
+        at = _opened(stack, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        for folder in folders:
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o777, dir_fd=at)
+            at = _opened(stack, os.open(folder, _DIRECTORY_FLAGS, dir_fd=at))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=at), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(temporary, name, src_dir_fd=at, dst_dir_fd=at)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=at)
+            raise
+        os.fsync(at)
+    return EvidenceFile(path, hashlib.sha256(data).hexdigest(), len(data), data)
+
+
+def _spelling(code: str, path: str, found: str, expected: str, better: str) -> Finding:
+    """Make the finding of a misspelt path, with the path that was probably meant."""
+    return rules.finding(
+        code,
+        f"The evidence path {rules.quote(path)} {found}.",
+        found=rules.quote(path),
+        expected=expected,
+        fix=f"Cite it as `{better}`.",
+    )
+
+
+def _opened(stack: ExitStack, descriptor: int) -> int:
+    """Close a descriptor with the stack."""
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _step(at: int, name: str, path: str, flags: int) -> int:
+    """Open one name below an open directory, or refuse with the reason that the file system shows."""
+    _check_spelling_on_disk(at, name, path)
+    try:
+        return os.open(name, flags, dir_fd=at)
+    except OSError as error:
+        raise _RefusedError(_why_not_opened(at, name, path, error)) from error
+
+
+def _check_spelling_on_disk(at: int, name: str, path: str) -> None:
+    """Refuse a name whose directory holds it under another case or normal form, or under two of them.
+
+    A file system that folds names opens `Shot.png` for `shot.png`; elsewhere they are two files. Either way a
+    citation that means one file on one machine and another on the next is no evidence.
+    """
+    folded = name.casefold()
+    try:
+        entries = os.listdir(at)
+    except OSError as error:
+        raise _RefusedError(_unreadable(path, error)) from error
+    twins = [entry for entry in entries if entry != name and _fold(entry) == folded]
+    if twins:
+        other = rules.quote(min(twins))
+        both = name in entries
+        raise _RefusedError(
+            rules.finding(
+                "EVD514",
+                f"{rules.quote(name)} in {rules.quote(path)} differs from {other} only by case or Unicode form.",
+                found=f"both {rules.quote(name)} and {other}" if both else other,
+                expected="one name, spelt as the directory spells it",
+                fix=f"Remove or rename {other}, then cite the file that is left." if both else f"Cite {other} instead.",
+            )
+        )
+
+
+def _fold(entry: str) -> str:
+    """Bring a directory entry to the form in which names are compared; ASCII needs no tables."""
+    if entry.isascii():
+        return entry.lower()
+    import unicodedata  # noqa: PLC0415 - a megabyte of tables that ASCII names never need
+
+    return unicodedata.normalize("NFKC", entry).casefold()
+
+
+def _why_not_opened(at: int, name: str, path: str, error: OSError) -> Finding:
+    """Turn the system's refusal into the finding that fits what stands there."""
+    shown = rules.quote(path)
+    if error.errno == errno.ENOENT:
+        return rules.finding(
+            "EVD508",
+            f"The evidence file {shown} does not exist.",
+            found=f"no entry {rules.quote(name)}",
+            expected="a file that exists",
+            fix="Make the evidence, or cite the file that was made.",
+        )
+    try:
+        mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
+    except OSError:
+        return _unreadable(path, error)
+    if stat.S_ISLNK(mode):
+        return rules.finding(
+            "EVD509",
+            f"{rules.quote(name)} in {shown} is a symbolic link.",
+            found="a symbolic link",
+            expected="real folders and a real file",
+            fix="Replace the link by the file itself.",
+        )
+    if error.errno in {errno.ENOTDIR, errno.ENXIO, errno.ENODEV}:
+        return _wrong_kind(path, mode)
+    return _unreadable(path, error)
+
+
+def _wrong_kind(path: str, mode: int) -> Finding:
+    """Refuse what is no regular file (or, on the way, no directory)."""
+    kind = next((text for test, text in _KINDS if test(mode)), "a file where a folder should be")
+    return rules.finding(
+        "EVD511",
+        f"The evidence path {rules.quote(path)} leads to {kind}.",
+        found=kind,
+        expected="a regular file",
+        fix="Cite one regular file; list the files of a folder one by one.",
+    )
+
+
+def _unreadable(path: str, error: OSError) -> Finding:
+    """Refuse a file that the system does not let us read."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return rules.finding(
+        "EVD516",
+        f"The evidence file {rules.quote(path)} cannot be read: {reason}.",
+        found=reason,
+        expected="a file that this user can read",
+        fix="Make the file and its folders readable, or make the evidence again.",
+    )
+
+
+def _read(descriptor: int, path: str, max_bytes: int) -> EvidenceFile | Finding:
+    """Check the open file, read it, and make sure that it held still."""
+    shown = rules.quote(path)
+    before = os.fstat(descriptor)
+    if not stat.S_ISREG(before.st_mode):
+        return _wrong_kind(path, before.st_mode)
+    if before.st_nlink != 1:
+        return rules.finding(
+            "EVD510",
+            f"The evidence file {shown} has {before.st_nlink} names (hard links).",
+            found=f"{before.st_nlink} links",
+            expected="exactly one name",
+            fix=f"Copy the file to a new one and cite the copy, or remove the other names of {shown}.",
+        )
+    if before.st_size == 0:
+        return rules.finding(
+            "EVD512",
+            f"The evidence file {shown} is empty.",
+            found="0 bytes",
+            expected="a file with content",
+            fix="Make the evidence again and cite a file with content.",
+        )
+    if before.st_size > max_bytes:
+        return rules.finding(
+            "EVD513",
+            f"The evidence file {shown} is larger than {max_bytes} bytes.",
+            found=f"{before.st_size} bytes",
+            expected=f"at most {max_bytes} bytes",
+            fix="Cite a smaller file: crop the image, or cut the log to the part that matters.",
+        )
+    try:
+        data = _read_exactly(descriptor, before.st_size + 1)
+    except OSError as error:
+        return _unreadable(path, error)
+    after = os.fstat(descriptor)
+    if len(data) != before.st_size or _identity(before) != _identity(after):
+        return rules.finding(
+            "EVD515",
+            f"The evidence file {shown} changed while it was read.",
+            found=f"{before.st_size} bytes before, {after.st_size} bytes after, or a new change time",
+            expected="a file that nobody writes to",
+            fix="Wait until the program that writes the file has ended, then answer again.",
+        )
+    return EvidenceFile(path, hashlib.sha256(data).hexdigest(), len(data), data)
+
+
+def _read_exactly(descriptor: int, size_bytes: int) -> bytes:
+    """Read up to `size_bytes`; fewer only at the end of the file."""
+    chunks: list[bytes] = []
+    left = size_bytes
+    while left > 0:
+        chunk = os.read(descriptor, min(left, _CHUNK_BYTES))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    """Return what must stay the same while a file is read."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_nlink)

@@ -1,0 +1,136 @@
+"""Grades: who made an evidence file, and for which work.
+
+In a run the journal's collections prove it. Outside a run a manifest beside the file is a claim, no more.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import EVIDENCE_KEYS, Grade
+from interlock.gates.checks.subject import Subject
+from interlock.gates.errors import ManifestError
+from interlock.gates.evidence import EvidenceFile
+from interlock.gates.manifest import SUFFIX, Binding, Collection, read_manifest
+
+_MAX_MANIFESTS: Final = 32
+
+
+def run_grade(subject: Subject, history: Sequence[Collection], binding: Binding) -> tuple[Grade, Finding | None]:
+    """Establish the grade of one file in a run, and whether it is this work's evidence at all.
+
+    The digest decides: a file with the bytes of a row collected for this binding is the runner's, wherever it lies.
+    A path of this binding with other bytes was swapped; bytes or a path of another binding are stale; anything else
+    was written by an agent and must lie in the folder of this task and attempt.
+
+    Args:
+        subject: The file.
+        history: The run's collections, of this binding and of earlier ones.
+        binding: Run, task, attempt and tree of the present work.
+
+    Returns:
+        The grade, and a finding with a code of `EVD561` to `EVD564` when the file is refused.
+    """
+    file = subject.file
+    current = [row for c in history if c.binding == binding for row in c.files]
+    if any(row.sha256 == file.sha256 for row in current):
+        return "runner", None
+    for row in current:
+        if row.path == file.path:
+            return "written", subject.finding(
+                "EVD561",
+                "",
+                f"{subject.shown} is not the file that was collected.",
+                found=f"sha256 {file.sha256}",
+                expected=f"sha256 {row.sha256}, as the collector recorded it",
+                fix="Leave collected files alone; have the evidence collected again and cite it.",
+            )
+    for collection in reversed(history):
+        if collection.binding != binding and any(
+            row.sha256 == file.sha256 or row.path == file.path for row in collection.files
+        ):
+            return "written", _stale(subject, collection.binding, binding)
+    parts = file.path.split("/")
+    if len(parts) < 5 or parts[2] != binding.task_id:
+        return "written", _elsewhere(subject, "EVD563", f"the folder of task {binding.task_id}", binding)
+    if parts[3] != str(binding.attempt):
+        return "written", _elsewhere(subject, "EVD562", f"the folder of attempt {binding.attempt}", binding)
+    return "written", None
+
+
+def claimed_grades(root: Path, files: Iterable[EvidenceFile]) -> dict[str, Grade]:
+    """Return the grade that manifests on disk claim for each file; `written` where none speaks for it.
+
+    A manifest may lie in the folder of the file or in the same folder under another key.
+    """
+    listed: dict[str, set[tuple[str, str]]] = {}
+    grades: dict[str, Grade] = {}
+    for file in files:
+        folders = _sibling_folders(file.path)
+        for folder in folders:
+            if folder not in listed:
+                listed[folder] = _subjects(root, folder)
+        vouched = any((file.path, file.sha256) in listed[folder] for folder in folders)
+        grades[file.path] = "runner" if vouched else "written"
+    return grades
+
+
+def _sibling_folders(path: str) -> list[str]:
+    """Return the folders in which a manifest of this file could lie."""
+    folder = path.rpartition("/")[0]
+    parts = folder.split("/")
+    if len(parts) < 2 or parts[1] not in EVIDENCE_KEYS:
+        return [folder]
+    return ["/".join([parts[0], key, *parts[2:]]) for key in EVIDENCE_KEYS]
+
+
+def _subjects(root: Path, folder: str) -> set[tuple[str, str]]:
+    """Return path and digest of every file that a readable manifest in one folder names."""
+    try:
+        names = sorted(entry.name for entry in (root / folder).iterdir() if entry.name.endswith(SUFFIX))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return set()
+    rows: set[tuple[str, str]] = set()
+    for name in names[:_MAX_MANIFESTS]:
+        try:
+            manifest = read_manifest(root, f"{folder}/{name}")
+        except ManifestError:
+            continue
+        rows.update((row.path, row.sha256) for row in manifest.files)
+    return rows
+
+
+def _stale(subject: Subject, made_for: Binding, now: Binding) -> Finding:
+    """Say of which other work a file is the evidence."""
+    if (made_for.run_id, made_for.task_id) != (now.run_id, now.task_id):
+        code, found, expected = (
+            "EVD563",
+            f"task {made_for.task_id} of run {made_for.run_id}",
+            f"task {now.task_id} of run {now.run_id}",
+        )
+    elif made_for.attempt != now.attempt:
+        code, found, expected = "EVD562", f"attempt {made_for.attempt}", f"attempt {now.attempt}"
+    else:
+        code, found, expected = "EVD564", f"tree {made_for.tree}", f"tree {now.tree}"
+    return subject.finding(
+        code,
+        "",
+        f"{subject.shown} is stale: it was collected from {found}.",
+        found=found,
+        expected=expected,
+        fix="Cite what was collected for the present attempt and files; have it collected if it was not.",
+    )
+
+
+def _elsewhere(subject: Subject, code: str, wanted: str, binding: Binding) -> Finding:
+    """Refuse a written file that lies in no folder of this work."""
+    folder = binding.folder(subject.key)
+    return subject.finding(
+        code,
+        "",
+        f"{subject.shown} does not lie in {wanted}.",
+        found=subject.shown,
+        expected=f"a file below `{folder}/`",
+        fix=f"Write the file to `{folder}/` in this attempt and cite it there.",
+    )

@@ -1,0 +1,346 @@
+"""The judgement over evidence: every cited file read once, bound to its work, and held against the gates claimed.
+
+Whether a claimed gate has an entry at all is a rule of the envelope and is not repeated here; `verified` is still
+without such a gate.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, GateSpec, Grade, Protocol
+from interlock.gates import rules
+from interlock.gates.checks import Subject, check_gate
+from interlock.gates.evidence import MAX_EVIDENCE_BYTES, EvidenceFile, read_evidence
+from interlock.gates.grades import claimed_grades, run_grade
+from interlock.gates.manifest import Binding, CollectedFile, Collection, collected_file
+
+if TYPE_CHECKING:
+    from interlock.envelope.model import Envelope, FieldText
+
+MAX_ENTRIES: Final = 200
+"""So many files one answer may cite."""
+
+MAX_TOTAL_BYTES: Final = 4 * MAX_EVIDENCE_BYTES
+"""So many bytes the files of one answer may hold together."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceReport:
+    """What became of the evidence of one answer or one collection.
+
+    Args:
+        findings: In the order of the entries, then of the gates.
+        files: Every file that was read, cited or collected, with the digest that counts from now on.
+        grades: Path to established grade.
+        verified: The claimed gates whose evidence is complete and passed its check, in the order of the claim.
+    """
+
+    findings: tuple[Finding, ...]
+    files: tuple[CollectedFile, ...]
+    grades: Mapping[str, Grade] = field(default_factory=dict[str, Grade])
+    verified: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether no finding is an error."""
+        return not any(finding.level == "error" for finding in self.findings)
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """The files read so far; each path is read once, and no more than the limits allow."""
+
+    root: Path
+    read: dict[str, EvidenceFile | Finding] = field(default_factory=dict[str, EvidenceFile | Finding])
+    left_bytes: int = MAX_TOTAL_BYTES
+
+    def get(self, path: str) -> EvidenceFile | Finding:
+        """Return a file, or why it is refused."""
+        if path not in self.read:
+            if len(self.read) >= MAX_ENTRIES or self.left_bytes < MAX_EVIDENCE_BYTES:
+                return _too_much(path)
+            file = self.read[path] = read_evidence(self.root, path)
+            if isinstance(file, EvidenceFile):
+                self.left_bytes -= file.size_bytes
+        return self.read[path]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One answer under judgement: what was read, and what the run knows of it."""
+
+    shelf: _Shelf
+    subjects: list[Subject] = field(default_factory=list[Subject])
+    grades: dict[str, Grade] = field(default_factory=dict[str, Grade])
+    history: tuple[Collection, ...] = ()
+    binding: Binding | None = None
+
+    def current(self, gate_id: str | None = None) -> list[CollectedFile]:
+        """Return the rows collected for exactly this binding, for one gate or for all."""
+        chosen = [c for c in self.history if c.binding == self.binding and gate_id in (None, c.gate)]
+        return [row for collection in chosen for row in collection.files]
+
+
+def places_of(fields: "Mapping[str, FieldText]") -> dict[str, tuple[int, int]]:
+    """Return the place of each evidence entry, `EVIDENCE.key[i]` to line and column, from a reading's fields."""
+    return {
+        f"EVIDENCE.{key}[{i}]": (item.line, item.column)
+        for key in EVIDENCE_KEYS
+        if f"EVIDENCE.{key}" in fields
+        for i, item in enumerate(fields[f"EVIDENCE.{key}"].items)
+    }
+
+
+def judge_evidence(
+    envelope: "Envelope",
+    *,
+    root: str | Path,
+    protocol: Protocol,
+    places: Mapping[str, tuple[int, int]] | None = None,
+    collected: Iterable[Collection] | None = None,
+    binding: Binding | None = None,
+) -> EvidenceReport:
+    """Judge the evidence that one envelope cites and the gates that it claims with it.
+
+    Args:
+        envelope: The answer, well-formed.
+        root: The project's root.
+        protocol: The tables of the project.
+        places: `EVIDENCE.key[i]` to 1-based line and column; see `places_of`.
+        collected: What the run's own collectors made, from its journal: of this binding and, so that stale evidence
+            can be named, of earlier ones. None means outside a run.
+        binding: What the evidence must be evidence of; needed in a run.
+
+    Returns:
+        Findings with the codes of `gates.rules`, files, grades and verified gates.
+
+    Raises:
+        ValueError: `collected` without `binding`.
+        OSError: The root cannot be opened.
+    """
+    if (collected is None) != (binding is None):
+        raise ValueError("a run is judged with both its collections and its binding, anything else with neither")
+    case = _Case(_Shelf(Path(root)), history=tuple(collected or ()), binding=binding)
+    findings: list[Finding] = []
+    refused: set[EvidenceKey] = set()
+    for key, path, (line, column) in _entries(envelope, places or {}):
+        file = case.shelf.get(path)
+        if isinstance(file, Finding):
+            findings.append(replace(file, field=f"EVIDENCE.{key}", line=line, column=column))
+            refused.add(key)
+            continue
+        subject = Subject(file, key, line, column)
+        case.subjects.append(subject)
+        if binding is not None:
+            case.grades[path], stale = run_grade(subject, case.history, binding)
+            if stale is not None:
+                findings.append(stale)
+                refused.add(key)
+    if binding is None:
+        case.grades.update(claimed_grades(case.shelf.root, [subject.file for subject in case.subjects]))
+    claimed = [replace(protocol.gate(gate), id=gate) for gate in dict.fromkeys(envelope.gates_passed)]
+    findings.extend(_misnamed_images(case.subjects, claimed))
+    verified: list[str] = []
+    for gate in claimed:
+        found = _judge_gate(gate, case)
+        if not refused.intersection(_keys(gate)) and not any(f.level == "error" for f in found):
+            verified.append(gate.id)
+        findings.extend(f for f in found if f.code != "EVD520" or _has_usable(envelope, f.field, refused))
+    if binding is None:
+        findings.extend(_grade_note(claimed, case))
+    files = [collected_file(subject.file, subject.key) for subject in case.subjects]
+    files.extend(row for row in case.current() if row.path in case.shelf.read)
+    return EvidenceReport(_distinct(findings), tuple(dict.fromkeys(files)), case.grades, tuple(verified))
+
+
+def judge_collection(
+    collection: Collection, *, root: str | Path, protocol: Protocol, binding: Binding, gate: str | None = None
+) -> EvidenceReport:
+    """Judge what a run has just collected for one gate, before any agent speaks of it.
+
+    Args:
+        collection: As the collector returned it, or as the journal holds it.
+        root: The project's root.
+        protocol: The tables of the project.
+        binding: What the collection must be bound to.
+        gate: The gate that it must be for; None means the gate that it names.
+    """
+    gate_id = gate or collection.gate
+    findings: list[Finding] = []
+    if collection.gate != gate_id:
+        findings.append(
+            rules.finding(
+                "EVD568",
+                f"The collection for {collection.gate} was offered for {gate_id}.",
+                found=collection.gate,
+                expected=gate_id,
+                fix=f"Collect the evidence of {gate_id}.",
+            )
+        )
+    shelf = _Shelf(Path(root))
+    subjects: list[Subject] = []
+    for row in collection.files:
+        file = shelf.get(row.path)
+        if isinstance(file, Finding):
+            findings.append(replace(file, field=f"EVIDENCE.{row.key}"))
+            continue
+        subject = Subject(file, row.key)
+        stale = run_grade(subject, (collection,), binding)[1]
+        if stale is not None:
+            findings.append(stale)
+        subjects.append(subject)
+    spec = replace(protocol.gate(gate_id), id=gate_id)
+    findings.extend(check_gate(spec, subjects, in_run=True, tree=binding.tree))
+    ok = not any(finding.level == "error" for finding in findings)
+    return EvidenceReport(
+        _distinct(findings),
+        tuple(collected_file(subject.file, subject.key) for subject in subjects),
+        dict.fromkeys((subject.file.path for subject in subjects), "runner"),
+        (gate_id,) if ok else (),
+    )
+
+
+def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Finding, ...]:
+    """Read every file again and compare it with the digest that was judged (seed 5 §5).
+
+    Returns:
+        One finding for each file that is gone, refused or different; empty when all evidence stands.
+    """
+    findings: list[Finding] = []
+    for row in dict.fromkeys(files):
+        file = read_evidence(root, row.path)
+        if isinstance(file, Finding):
+            findings.append(replace(file, field=f"EVIDENCE.{row.key}"))
+        elif file.sha256 != row.sha256:
+            findings.append(
+                rules.finding(
+                    "EVD567",
+                    f"The evidence file {rules.quote(row.path)} is not the one that was judged.",
+                    found=f"sha256 {file.sha256}",
+                    expected=f"sha256 {row.sha256}",
+                    fix="Have the evidence collected and the gate judged again.",
+                    field=f"EVIDENCE.{row.key}",
+                )
+            )
+    return tuple(findings)
+
+
+def _entries(
+    envelope: "Envelope", places: Mapping[str, tuple[int, int]]
+) -> Iterable[tuple[EvidenceKey, str, tuple[int, int]]]:
+    """Yield each entry of EVIDENCE with its place."""
+    for key in EVIDENCE_KEYS:
+        for i, path in enumerate(envelope.evidence.get(key, ())):
+            yield key, path, places.get(f"EVIDENCE.{key}[{i}]", (0, 0))
+
+
+def _keys(gate: GateSpec) -> tuple[EvidenceKey, ...]:
+    """Return the keys under which a gate's evidence stands."""
+    return EVIDENCE_KEYS if gate.any_evidence else gate.evidence
+
+
+def _judge_gate(gate: GateSpec, case: _Case) -> list[Finding]:
+    """Judge one claimed gate on what is cited for it and, in a run, on what was collected for it."""
+    if case.binding is None:
+        return check_gate(gate, case.subjects, in_run=False)
+    findings: list[Finding] = []
+    chosen = [s for s in case.subjects if s.key in _keys(gate)]
+    if gate.check == "report":
+        chosen = [s for s in chosen if case.grades[s.file.path] == "written"]
+    elif gate.grade == "runner":
+        if gate.check != "command":
+            findings.extend(_not_collected(gate, s) for s in chosen if case.grades[s.file.path] != "runner")
+        chosen = [s for s in chosen if case.grades[s.file.path] == "runner"]
+        uncited, refusals = _uncited(gate, case, case.binding)
+        chosen.extend(uncited)
+        findings.extend(refusals)
+    return findings + check_gate(gate, chosen, in_run=True, tree=case.binding.tree)
+
+
+def _uncited(gate: GateSpec, case: _Case, binding: Binding) -> tuple[list[Subject], list[Finding]]:
+    """Read what was collected for a gate and not cited, since leaving out the bad half must not help."""
+    cited = {subject.file.path for subject in case.subjects}
+    subjects: list[Subject] = []
+    findings: list[Finding] = []
+    for row in case.current(gate.id):
+        if row.path in cited or row.key not in _keys(gate):
+            continue
+        file = case.shelf.get(row.path)
+        if isinstance(file, Finding):
+            findings.append(replace(file, field=f"EVIDENCE.{row.key}"))
+            continue
+        subject = Subject(file, row.key)
+        case.grades[row.path], swapped = run_grade(subject, case.history, binding)
+        subjects.append(subject)
+        findings.extend(() if swapped is None else (swapped,))
+    return subjects, findings
+
+
+def _not_collected(gate: GateSpec, subject: Subject) -> Finding:
+    """Refuse a file that nobody but its author vouches for."""
+    return subject.finding(
+        "EVD565",
+        gate.id,
+        f"{subject.shown} was not made by Interlock's collector in this run.",
+        found="grade written",
+        expected="grade runner: a file that this run collected",
+        fix="Cite the evidence files that the assignment lists, and only those, under this key.",
+    )
+
+
+def _misnamed_images(subjects: Sequence[Subject], claimed: Sequence[GateSpec]) -> list[Finding]:
+    """Look at screenshots that no claimed gate judges: they need not be good, but they must be images."""
+    judged = {key for gate in claimed if gate.check == "visual" for key in gate.evidence}
+    unjudged = [s for s in subjects if s.key == "screenshots" and "screenshots" not in judged]
+    if not unjudged:
+        return []
+    from interlock.gates.checks.images import structure  # noqa: PLC0415 - only where images are cited
+
+    return [finding for finding in map(structure, unjudged) if isinstance(finding, Finding)]
+
+
+def _has_usable(envelope: "Envelope", name: str, refused: set[EvidenceKey]) -> bool:
+    """Say whether a gate's lack of evidence is news: entries stand there and none of them was refused."""
+    keys = [key for key in EVIDENCE_KEYS if name in ("EVIDENCE", f"EVIDENCE.{key}")]
+    return any(envelope.evidence.get(key) for key in keys) and not refused.intersection(keys)
+
+
+def _grade_note(claimed: Sequence[GateSpec], case: _Case) -> list[Finding]:
+    """Say once, outside a run, which grade could be established for gates that a run would hold to `runner`."""
+    gates = [gate for gate in claimed if gate.grade == "runner"]
+    files = [s for s in case.subjects if any(s.key in _keys(gate) for gate in gates)]
+    if not files:
+        return []
+    vouched = [s for s in files if case.grades[s.file.path] == "runner"]
+    names = ", ".join(gate.id for gate in gates)
+    return [
+        files[0].finding(
+            "EVD566",
+            "",
+            f"Manifests vouch for {len(vouched)} of the {len(files)} files cited for {names}.",
+            found="a manifest of Interlock's collector, which anybody could have written"
+            if vouched
+            else "grade written",
+            expected="grade runner, which only the journal of a run can prove",
+            fix="Run the task with `interlock run`, where the runner collects this evidence itself.",
+        )
+    ]
+
+
+def _too_much(path: str) -> Finding:
+    """Refuse what goes beyond the limits of one answer."""
+    return rules.finding(
+        "EVD517",
+        f"{rules.quote(path)} was not read: the answer cites too much evidence.",
+        found=f"more than {MAX_ENTRIES} files or {MAX_TOTAL_BYTES} bytes",
+        expected=f"at most {MAX_ENTRIES} files of {MAX_TOTAL_BYTES} bytes together",
+        fix="Cite only the files that the gates need.",
+    )
+
+
+def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Drop repeats, which arise when two gates read one file."""
+    return tuple(dict.fromkeys(findings))

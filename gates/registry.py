@@ -1,0 +1,240 @@
+"""The registry: the shipped roles and gates extended by a project's configuration, and whether they fit together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import (
+    ANYBODY,
+    DEFAULT_PROTOCOL,
+    GATES,
+    OTHER_GATE,
+    ROLES,
+    GateSpec,
+    Protocol,
+    Role,
+)
+from interlock.gates import rules
+from interlock.gates.coherence import GATE_ID, NEEDED_KEYS, gate_problems, near, role_problems
+from interlock.gates.config import FILE, Config, GateConfig, RoleConfig
+from interlock.gates.errors import ConfigError, ConfigProblem
+
+_BROWSER_CHECKS: Final = frozenset({"visual", "a11y"})
+
+
+def build_protocol(config: Config) -> Protocol:
+    """Extend the shipped rows by a project's and check that they make one working roster.
+
+    Returns:
+        The shipped protocol when the configuration names neither roles nor gates.
+
+    Raises:
+        ConfigError: One problem for each fault, `CFG201` to `CFG208` roles, `CFG211` to `CFG217` gates.
+    """
+    if not config.roles and not config.gates and config.roster == "extend":
+        return DEFAULT_PROTOCOL
+    path = config.path or FILE
+    try:
+        roles, renamed = _roles(config, path)
+        gates = _gates(config, roles, renamed)
+    except _ProblemError as error:
+        raise ConfigError((error.problem,)) from error
+    problems = (*role_problems(path, roles, gates), *gate_problems(path, roles, gates, config))
+    if problems:
+        raise ConfigError(problems)
+    return Protocol(roles, gates)
+
+
+def needs_page(gate: GateSpec) -> bool:
+    """Say whether a gate's evidence comes from a browser that looks at a page."""
+    return gate.check in _BROWSER_CHECKS
+
+
+def roster_problems(protocol: Protocol, gates_required: Sequence[str], page: str | None) -> list[Finding]:
+    """Say, before a task starts, why it could never be approved under this roster.
+
+    Args:
+        protocol: The tables of the project.
+        gates_required: The task's GATES_REQUIRED.
+        page: The page that the task names; None or empty when it names none.
+
+    Returns:
+        Findings with the codes `TSK701` to `TSK708` and the field GATES_REQUIRED; the task may start when none of
+        them is an error.
+    """
+    return [*_list_problems(protocol, gates_required), *_roster_gaps(protocol, gates_required, page)]
+
+
+class _ProblemError(Exception):
+    """Carries a fault that leaves nothing to check further; never leaves this module."""
+
+    def __init__(self, problem: ConfigProblem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def _roles(config: Config, path: str) -> tuple[dict[str, Role], dict[str, str]]:
+    """Merge the roster; returns it and the shipped names that were replaced, old to new."""
+    shipped = {role.name: role for role in ROLES}
+    renamed: dict[str, str] = {}
+    for name, row in config.roles.items():
+        if row.replaces is None:
+            continue
+        if row.replaces not in shipped or row.replaces in renamed or name in shipped:
+            raise _ProblemError(
+                ConfigProblem(
+                    "CFG206",
+                    path,
+                    f"roles.{name}.replaces",
+                    f"`{row.replaces}` is no shipped role that `{name}` could replace.",
+                    f"Name one of {', '.join(n for n in shipped if n not in renamed)}; give the new role a new name.",
+                )
+            )
+        renamed[row.replaces] = name
+    roles: dict[str, Role] = {}
+    if config.roster == "extend":
+        for name, role in shipped.items():
+            new = renamed.get(name, name)
+            roles[new] = replace(role, name=new)
+    else:
+        roles["orchestrator"] = shipped["orchestrator"]
+    for name, row in config.roles.items():
+        base = roles.get(name) or shipped.get(row.replaces or name)
+        roles[name] = _role(name, row, base, path)
+    return roles, renamed
+
+
+def _role(name: str, row: RoleConfig, base: Role | None, path: str) -> Role:
+    """Make one role of its table and of the role that it changes."""
+    kind = row.kind or (base.kind if base else None)
+    if kind is None:
+        raise _ProblemError(
+            ConfigProblem(
+                "CFG201",
+                path,
+                f"roles.{name}.kind",
+                f"the new role `{name}` has no kind.",
+                'Add `kind = "build"`, `"qa"` or `"review"`.',
+            )
+        )
+    same = base is not None and base.kind == kind
+    hands_over = row.hands_over if row.hands_over is not None else bool(same and base and base.hands_over)
+    certifies = row.certifies if row.certifies is not None else (base.certifies if same and base else None)
+    return Role(name, kind, hands_over, certifies)
+
+
+def _gates(config: Config, roles: Mapping[str, Role], renamed: Mapping[str, str]) -> dict[str, GateSpec]:
+    """Merge the gates; a gate follows the role that certifies it.
+
+    A shipped gate whose certifier left the roster stays, so that a task which requires it is refused at its start.
+    """
+    certifiers = {role.certifies: role.name for role in roles.values() if role.certifies is not None}
+    gates: dict[str, GateSpec] = {}
+    for gate in GATES:
+        certifier = renamed.get(gate.certifier or "", gate.certifier)
+        if certifier not in (None, ANYBODY) and certifier not in roles and gate.id in config.gates:
+            certifier = None
+        gates[gate.id] = replace(gate, certifier=certifiers.get(gate.id, certifier))
+    for gate_id, row in config.gates.items():
+        base = gates.get(gate_id)
+        gates[gate_id] = _gate(row, base or GateSpec(gate_id, "", certifiers.get(gate_id)), new=base is None)
+    return gates
+
+
+def _gate(row: GateConfig, base: GateSpec, *, new: bool) -> GateSpec:
+    """Make one gate of its table and of the gate that it changes."""
+    command = row.command if row.command is not None else base.command
+    if command and new:
+        base = replace(base, check="command", evidence=("reports",), grade="runner")
+    given = {
+        name: value
+        for name in ("title", "certifier", "evidence", "any_evidence", "check", "command", "grade", "timeout_seconds")
+        if (value := getattr(row, name)) is not None
+    }
+    gate = replace(base, **given)
+    if new and not gate.evidence and row.any_evidence is None and gate.check == "not-empty":
+        gate = replace(gate, any_evidence=OTHER_GATE.any_evidence)
+    if new and not gate.evidence and gate.check in NEEDED_KEYS:
+        gate = replace(gate, evidence=NEEDED_KEYS[gate.check])
+    return gate if gate.title else replace(gate, title=_title(gate))
+
+
+def _title(gate: GateSpec) -> str:
+    """Name a gate that its project did not describe."""
+    return f"`{' '.join(gate.command)}` ends with status 0" if gate.command else "a gate of this project"
+
+
+def _list_problems(protocol: Protocol, gates_required: Sequence[str]) -> Iterator[Finding]:
+    """Yield what is wrong with the list of gates itself."""
+    if not gates_required:
+        yield _task("TSK701", "The task requires no gate.", "an empty list", "at least one gate", _all_gates(protocol))
+    for i, gate_id in enumerate(gates_required):
+        if gate_id in gates_required[:i]:
+            yield _task(
+                "TSK707", f"{rules.quote(gate_id)} is required twice.", gate_id, "each gate once", "Remove one."
+            )
+        elif GATE_ID.fullmatch(gate_id) is None:
+            yield _task(
+                "TSK706",
+                f"{rules.quote(gate_id)} is no gate id.",
+                rules.quote(gate_id),
+                "GATE- and capital letters, digits and single `-`",
+                f"{near(gate_id.upper(), protocol.gates)}Write it like GATE-VISUAL-QA.",
+            )
+        elif gate_id not in protocol.gates and (meant := near(gate_id, protocol.gates)):
+            yield _task(
+                "TSK703",
+                f"No gate is defined as {gate_id}.",
+                gate_id,
+                "a defined gate, or a name that resembles none",
+                f"{meant}Or define [gates.{gate_id}].",
+            )
+
+
+def _roster_gaps(protocol: Protocol, gates_required: Sequence[str], page: str | None) -> Iterator[Finding]:
+    """Yield where roster, gates and page do not fit together."""
+    handing = [role for role in protocol.of_kind("build") if role.hands_over]
+    lacking = [kind for kind in ("qa", "review") if not protocol.of_kind(kind)]
+    if not handing:
+        lacking.insert(0, "handing build")
+    for kind in lacking:
+        yield _task(
+            "TSK708", f"The roster has no {kind} role.", "no such role", f"a {kind} role", f"Add one to {FILE}."
+        )
+    for role in (*protocol.of_kind("qa"), *protocol.of_kind("review")):
+        if role.certifies is not None and role.certifies not in gates_required:
+            yield _task(
+                "TSK702",
+                f"The gate of {role.name}, {role.certifies}, is not required.",
+                ", ".join(rules.quote(gate).strip("`") for gate in gates_required) or "no gate",
+                f"{role.certifies} among them",
+                f"Add {role.certifies} to `gates_required`, or configure a roster without {role.name}.",
+            )
+    for gate_id in dict.fromkeys(gates_required):
+        gate = protocol.gate(gate_id)
+        able = [r for r in protocol.roles.values() if r.kind != "orchestrator" and protocol.may_certify(r, gate_id)]
+        if not able:
+            yield _task(
+                "TSK704",
+                f"Nobody in the roster can certify {rules.quote(gate_id)}.",
+                f"certifier {gate.certifier}" if gate.certifier else "no QA or review role",
+                "a certifier in the roster",
+                f"Add the role to {FILE}, or name another certifier for the gate.",
+            )
+        if needs_page(gate) and not page:
+            yield _task(
+                "TSK705",
+                f"{gate_id} looks at a page, and the task names none.",
+                "no page",
+                "a file below the root, or an http address",
+                'Add `page = "…"` to the task file.',
+            )
+
+
+def _task(code: str, message: str, found: str, expected: str, fix: str) -> Finding:
+    return rules.finding(code, message, found=found, expected=expected, fix=fix, field="GATES_REQUIRED")
+
+
+def _all_gates(protocol: Protocol) -> str:
+    return f"List at least {', '.join(r.certifies for r in protocol.roles.values() if r.certifies)}."

@@ -1,0 +1,356 @@
+"""Asking one role once: the prompt, the runner or the interrupt, the checks, and what came of the answer."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from langgraph.config import get_stream_writer
+from langgraph.types import interrupt
+
+from interlock.agents.ask import REMOTE, Ask, Remote, Runner, RunnerError
+from interlock.agents.prompt import assignment, reask
+from interlock.agents.runners.remote import remote_request
+from interlock.envelope import Report, validate
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role, Status
+from interlock.gates.judge import judge_evidence, places_of
+from interlock.gates.manifest import Binding, Collection, from_json
+from interlock.gates.tree import tree_digest
+from interlock.graph.machine import (
+    CitedFile,
+    Outcome,
+    Verdict,
+    certified,
+    outcome_of,
+)
+from interlock.graph.orchestrator import MSG_STRICT, reason
+from interlock.graph.policy import Policy
+from interlock.graph.rules import unchanged_tree
+from interlock.graph.state import Answered, Event, TaskState
+from interlock.graph.store import RunStore, summary_of
+from interlock.graph.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every node of one task works with.
+
+    Args:
+        task: The task.
+        policy: What it is judged by.
+        root: The project's root.
+        runners: A runner or `REMOTE` by role name.
+    """
+
+    task: Task
+    policy: Policy
+    root: Path
+    runners: Mapping[str, Runner | Remote]
+
+    def tree(self) -> str:
+        """Digest the files in scope as they are now."""
+        return tree_digest(self.root, self.task.scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One checked answer.
+
+    Args:
+        outcome: What came of it.
+        report: Reading and findings; None when no text came.
+        text: The answer as it came.
+        files: The evidence files that were read and accepted.
+        verified: The claimed gates whose evidence is complete and passed its check.
+        tree: The digest of the scope when the answer was judged.
+        trouble: Why no answer came, with the fix.
+    """
+
+    outcome: Outcome
+    report: Report | None
+    text: str
+    files: tuple[CitedFile, ...]
+    verified: tuple[str, ...]
+    tree: str
+    trouble: str = ""
+
+
+def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[str, Any]:
+    """Ask a role for its answer, check it, and return the update of the state.
+
+    A role whose last answer in this turn was refused is asked again with the findings. An answer is stored before
+    it is judged; a node that runs again finds it there.
+    """
+    number = reask_number(state, role.name)
+    answered_before = state.get("answers", {}).get(role.name)
+    refusal = answered_before["findings_text"] if answered_before is not None and number > 0 else ""
+    notice = get_stream_writer()
+    notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
+    try:
+        text = _answer_text(desk, role, state, store, number, refusal)
+    except RunnerError as error:
+        reply = Reply("none", None, "", (), (), desk.tree(), f"{error.message} {error.fix}")
+    else:
+        reply = judge(desk, role, state, text)
+    errors = [] if reply.report is None else [item.code for item in reply.report.findings if item.level == "error"]
+    notice({"kind": "answered", "role": role.name, "outcome": reply.outcome, "codes": errors})
+    return _update(desk, role, state, reply, number)
+
+
+def reask_number(state: TaskState, name: str) -> int:
+    """Return 0 for the first ask of a turn, else how many answers of this turn were refused."""
+    last = state.get("answers", {}).get(name)
+    if last is None or (last["attempt"], last["turn"]) != (state["attempt"], state["turn"]):
+        return 0
+    return last["reask"] + 1 if last["outcome"] == "invalid" else 0
+
+
+def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int, refusal: str) -> str:
+    key = f"{state['attempt']}.{state['turn']}-{role.name}-"
+    stored = store.answer(f"{key}{number}")
+    if stored is not None:
+        return stored
+    refused = store.answer(f"{key}{number - 1}") or ""
+    ask = make_ask(desk, role, state, number, refusal=refusal, refused=refused)
+    runner = desk.runners[role.name]
+    if runner is REMOTE:
+        text = str(interrupt(remote_request(ask)))
+    else:
+        text = runner(ask)
+        if not isinstance(text, str):
+            raise RunnerError(f"the runner of {role.name} returned {type(text).__name__}, not a text", "Return a str.")
+    store.keep_answer(f"{key}{number}", text)
+    return text
+
+
+def make_ask(desk: Desk, role: Role, state: TaskState, number: int, *, refusal: str = "", refused: str = "") -> Ask:
+    """Build everything that the role is given for this answer.
+
+    Args:
+        desk: The task and its surroundings.
+        role: Who is asked.
+        state: The run's state.
+        number: 0 for the first ask of a turn, then how many answers were refused.
+        refusal: The findings on the last answer of this turn.
+        refused: That answer.
+    """
+    collection = own_collection(state, role.name)
+    evidence: dict[EvidenceKey, tuple[str, ...]] = {}
+    if collection is not None:
+        evidence = {
+            key: paths
+            for key in EVIDENCE_KEYS
+            if (paths := tuple(file.path for file in collection.files if file.key == key))
+        }
+    tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
+    reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
+    setting = desk.policy.agents[role.name]
+    built = assignment(
+        role,
+        desk.policy.protocol,
+        task_id=desk.task.task_id,
+        task=desk.task.task,
+        status=state["status"] or "IN_PROGRESS",
+        gates_required=desk.task.gates_required,
+        inputs=desk.task.inputs,
+        scope=desk.task.scope,
+        page=desk.task.page,
+        attempt=state["attempt"],
+        attempts=1 + desk.policy.max_rework,
+        fail_reasons=tuple(state.get("fail_reasons", ())) if role.kind == "build" else (),
+        evidence=evidence,
+        collected_findings=() if collection is None else collection.findings,
+        certified=tuple(sorted(held_gates(desk, state))),
+        outputs=_outputs(role, state),
+        tree=tree,
+        reports_dir=reports_dir,
+        settings=setting.settings,
+        base=setting.base,
+    )
+    return Ask(
+        run_id=state["run_id"],
+        task_id=desk.task.task_id,
+        role=role.name,
+        attempt=state["attempt"],
+        reask=number,
+        step="build" if role.kind == "build" else "qa" if role.kind == "qa" else "review",
+        prompt=reask(built.prompt, refusal, refused=refused) if refusal else built.prompt,
+        root=str(desk.root),
+        tree=tree,
+        evidence=evidence,
+        reports_dir=reports_dir,
+        system=built.system,
+        turn=state["turn"],
+    )
+
+
+def _outputs(role: Role, state: TaskState) -> dict[str, str]:
+    """Return what the other roles reported in this attempt, as far as it is kept in the state."""
+    return {
+        name: row["output"]
+        for name, row in state.get("answers", {}).items()
+        if name != role.name and row["attempt"] == state["attempt"] and row["output"]
+    }
+
+
+def own_collection(state: TaskState, name: str) -> Collection | None:
+    """Return what the collector made for a role in this attempt, as the run itself recorded it."""
+    row = state.get("collected", {}).get(name)
+    if row is None or row["attempt"] != state["attempt"] or row["collection"] is None:
+        return None
+    return from_json(row["collection"])
+
+
+def collections(state: TaskState) -> tuple[Collection, ...]:
+    """Return everything that the run's collectors made in this attempt."""
+    return tuple(
+        found for name in state.get("collected", {}) if (found := own_collection(state, name)) is not None
+    )
+
+
+def binding(desk: Desk, state: TaskState, tree: str) -> Binding:
+    """Return what evidence of the present step must be evidence of."""
+    return Binding(state["run_id"], desk.task.task_id, state["attempt"], tree)
+
+
+def held_gates(desk: Desk, state: TaskState) -> frozenset[str]:
+    """Return the gates that the journal holds for the tree as handed over in this attempt."""
+    return certified(desk.policy.protocol, state.get("verdicts", {}), state["attempt"], state.get("tree", ""))
+
+
+def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
+    """Hold one answer to the envelope's rules, the evidence's, and those of a run."""
+    policy, tree = desk.policy, desk.tree()
+    collection = own_collection(state, role.name)
+    failed = frozenset({role.certifies} if collection is not None and not collection.ok and role.certifies else ())
+    report = validate(
+        text,
+        agent=role.name,
+        task_id=desk.task.task_id,
+        gates=desk.task.gates_required,
+        current_status=state["status"],
+        protocol=policy.protocol,
+        certified=held_gates(desk, state),
+        failed=failed,
+        input_exists=lambda path: (desk.root / path).exists(),
+        inputs=policy.inputs,
+    )
+    files: tuple[CitedFile, ...] = ()
+    verified: tuple[str, ...] = ()
+    if report.envelope is not None:
+        evidence = judge_evidence(
+            report.envelope,
+            root=desk.root,
+            protocol=policy.protocol,
+            places=places_of(report.reading.fields),
+            collected=collections(state),
+            binding=binding(desk, state, tree),
+        )
+        files = tuple(
+            CitedFile(key=row.key, path=row.path, sha256=row.sha256, size_bytes=row.size_bytes)
+            for row in evidence.files
+        )
+        verified = evidence.verified
+        more: list[Finding] = list(evidence.findings)
+        if report.status == "READY_FOR_QA" and tree == state["tree_before"]:
+            more.append(unchanged_tree(report, policy.unchanged, desk.task.scope))
+        report = report.with_findings(more)
+    outcome = outcome_of(role, ok=report.ok, status=report.status, verdict=report.verdict)
+    return Reply(outcome, report, text, files, verified, tree)
+
+
+def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) -> dict[str, Any]:
+    reasons = _reasons(role, reply)
+    envelope = None if reply.report is None else reply.report.envelope
+    answered = Answered(
+        outcome=reply.outcome,
+        attempt=state["attempt"],
+        turn=state["turn"],
+        reask=number,
+        findings_text=reply.report.as_reask() if reply.outcome == "invalid" and reply.report is not None else "",
+        reasons=reasons,
+        output="" if reply.outcome == "invalid" or envelope is None else envelope.output[:2000],
+    )
+    update: dict[str, Any] = {
+        "answers": {role.name: answered},
+        "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number)},
+    }
+    if role.kind in ("qa", "review"):
+        if reply.outcome != "invalid" or number >= desk.policy.max_reasks:
+            update["verdicts"] = {role.name: _verdict(desk, role, state, reply, reasons)}
+    elif reply.outcome in ("none", "invalid", "blocked", "progress"):
+        update["cause"] = "protocol" if reply.outcome in ("invalid", "progress") else "agent"
+        update["fail_reasons"] = reasons
+    return update
+
+
+def _reasons(role: Role, reply: Reply) -> list[str]:
+    envelope = None if reply.report is None else reply.report.envelope
+    match reply.outcome:
+        case "none":
+            return [reason(MSG_STRICT, f"no answer came from {role.name}: {reply.trouble}")]
+        case "invalid":
+            errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
+            codes = "; ".join(f"{item.code} {item.message}" for item in errors[:3])
+            return [reason(MSG_STRICT, f"{role.name} gave no valid answer within its budget: {codes}")]
+        case "progress":
+            return [reason(MSG_STRICT, f"{role.name} reported progress and did not hand over within its budget")]
+        case _:
+            return [] if envelope is None else list(envelope.fail_reasons)
+
+
+def _verdict(desk: Desk, role: Role, state: TaskState, reply: Reply, reasons: list[str]) -> Verdict:
+    passed = reply.outcome == "pass"
+    protocol = desk.policy.protocol
+    return Verdict(
+        role=role.name,
+        result="PASS" if passed else "FAIL" if reply.outcome == "fail" else "NONE",
+        cause="gate" if reply.outcome in ("pass", "fail") else "agent" if reply.outcome == "none" else "protocol",
+        attempt=state["attempt"],
+        tree=reply.tree,
+        gates=[gate for gate in reply.verified if protocol.may_certify(role, gate)] if passed else [],
+        evidence=list(reply.files) if passed else [],
+        reasons=[] if passed else reasons,
+    )
+
+
+def _key(state: TaskState, name: str, what: str) -> str:
+    return f"{state['attempt']}.{state['turn']}/{name}/{what}"
+
+
+def role_order(desk: Desk, name: str) -> int:
+    """Return the place of a role in the roster, by which journal lines of one phase are ordered."""
+    names = list(desk.policy.protocol.roles)
+    return names.index(name) if name in names else len(names)
+
+
+def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) -> Event:
+    report = reply.report
+    data: dict[str, Any] = {
+        "role": role.name,
+        "attempt": state["attempt"],
+        "reask": number,
+        "outcome": reply.outcome,
+        "tree": reply.tree,
+    }
+    if report is None:
+        data["trouble"] = reply.trouble
+    else:
+        raw = reply.text.encode("utf-8", "surrogatepass")
+        data |= {
+            "response_sha256": hashlib.sha256(raw).hexdigest(),
+            "ok": report.ok,
+            "status": report.status,
+            "effective_status": report.effective_status,
+            "verdict": report.verdict,
+            "envelope": None if report.envelope is None else summary_of(asdict(report.envelope), 2000),
+            "evidence": [dict(item) for item in reply.files],
+            "findings": [
+                {"code": item.code, "level": item.level, "field": item.field, "line": item.line,
+                 "message": item.message[:500]}
+                for item in report.findings[:50]
+            ],
+        }
+    return Event(type="answer", data=data, order=[role_order(desk, role.name), 1 + number])

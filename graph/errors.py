@@ -1,0 +1,57 @@
+"""Errors of the graph room, split by who can mend them. Each has a code, a message and a fix."""
+
+
+class GraphError(Exception):
+    """Something a caller must mend before a run can go on.
+
+    Args:
+        message: What is wrong, with the place.
+        fix: What to do, in the imperative.
+    """
+
+    code = "RUN600"
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+class TaskError(GraphError):
+    """The task file or the task in it is refused; nothing was started.
+
+    Args:
+        message: What is wrong, with the place.
+        fix: What to do.
+        problems: Every problem found, each a sentence with its fix.
+    """
+
+    code = "RUN601"
+
+    def __init__(self, message: str, fix: str, problems: tuple[str, ...] = ()) -> None:
+        super().__init__(message, fix)
+        self.problems = problems
+
+
+class UnknownRunError(GraphError):
+    """No run of that name exists below this root."""
+
+    code = "RUN602"
+
+
+class RunBusyError(GraphError):
+    """Another process drives this run at this moment."""
+
+    code = "RUN603"
+
+
+class RunDamagedError(GraphError):
+    """The run's own records do not fit together: a frozen file or the journal was changed from outside."""
+
+    code = "RUN604"
+
+
+class AnswerError(GraphError):
+    """An answer was given to a run that does not wait for it."""
+
+    code = "RUN605"

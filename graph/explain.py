@@ -1,0 +1,164 @@
+"""Why a task is where it is: what moved it there, which gates are missing, whether they can be met, what to do."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Protocol
+from interlock.gates.collect import find_browser
+from interlock.gates.errors import CollectorError
+from interlock.graph.runs import RunView
+from interlock.graph.machine import REWORKABLE, certified
+from interlock.graph.store import journal_path
+from interlock.journal import Entry, Journal
+
+
+def run_summary(view: RunView, root: Path) -> dict[str, Any]:
+    """Return where a run stands and where its records are, as JSON values."""
+    entries = list(Journal(journal_path(root)).entries(view.run_id))
+    values = view.values
+    attempt = int(values.get("attempt", 0))
+    evidence: dict[str, list[str]] = {}
+    for row in values.get("collected", {}).values():
+        for file in (row["collection"] or {}).get("subject", []):
+            evidence.setdefault(file["key"], []).append(file["path"])
+    head = view.head
+    return {
+        "schema": "interlock.run/1",
+        "run_id": view.run_id,
+        "task_id": view.task.task_id,
+        "phase": view.phase,
+        "status": view.status,
+        "attempt": attempt,
+        "path": [entry.data["to"] for entry in entries if entry.type == "status"],
+        "fail_reasons": list(values.get("fail_reasons", [])),
+        "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
+        "evidence": evidence,
+        "journal": str(journal_path(root).relative_to(root)),
+        "head": None if head is None else {"seq": head.seq, "hash": head.hash},
+    }
+
+
+def explain_run(view: RunView, root: Path) -> dict[str, Any]:
+    """Return why a run is where it is, as JSON values with the schema `interlock.explanation/1`."""
+    entries = list(Journal(journal_path(root)).entries(view.run_id))
+    moves = [entry for entry in entries if entry.type == "status"]
+    refused = [entry for entry in entries if entry.type == "answer" and entry.data["outcome"] == "invalid"]
+    values = view.values
+    tree = str(values.get("tree", ""))
+    held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree)
+    gates = [_gate_row(view, gate_id, gate_id in held) for gate_id in view.task.gates_required]
+    return {
+        "schema": "interlock.explanation/1",
+        "run_id": view.run_id,
+        "task_id": view.task.task_id,
+        "status": view.status,
+        "meaning": STATUS_MEANING[view.status] if view.status else "not started",
+        "phase": view.phase,
+        "why": _why(moves, view),
+        "fail_reasons": list(values.get("fail_reasons", [])),
+        "gates": gates,
+        "last_refusal": _refusal(refused[-1]) if refused else None,
+        "next": _next_steps(view, gates),
+    }
+
+
+def _why(moves: list[Entry], view: RunView) -> str:
+    if not moves:
+        return "The run has not dispatched anybody yet."
+    last = moves[-1].data
+    before = last["from"] or "the start"
+    text = f"{last['by']} moved it from {before} to {last['to']} in attempt {last['attempt']}"
+    if last["to"] != "BLOCKED":
+        return text + "."
+    cause = last.get("cause")
+    meaning = {
+        "gate": "a gate was not passed",
+        "stale": "files in scope changed after a verdict",
+        "evidence": "an evidence file is no longer the one that was judged",
+        "protocol": "an agent gave no valid answer within its budget of re-asks",
+        "agent": "an agent blocked the task, or gave no answer",
+        "collector": "the evidence could not be made",
+        "task": "the task is not well-formed",
+    }.get(str(cause), str(cause))
+    spent = "" if view.phase != "done" or not REWORKABLE.get(cause, False) else "; the rework budget is spent"
+    return f"{text}, because {meaning}{spent}."
+
+
+def _gate_row(view: RunView, gate_id: str, held: bool) -> dict[str, Any]:
+    gate = view.policy.protocol.gate(gate_id)
+    needs = list(gate.evidence) or (["any key"] if gate.any_evidence else [])
+    return {
+        "gate": gate_id,
+        "passed": held,
+        "certified_by": _certifiers(view.policy.protocol, gate),
+        "evidence": needs,
+        "satisfiable": _satisfiable(view, gate),
+    }
+
+
+def _certifiers(protocol: Protocol, gate: GateSpec) -> str:
+    if gate.certifier == ANYBODY:
+        return "any valid envelope"
+    if gate.certifier is not None:
+        return gate.certifier
+    if gate.command:
+        return "the exit status of its command"
+    return " or ".join(role.name for role in (*protocol.of_kind("qa"), *protocol.of_kind("review")))
+
+
+def _satisfiable(view: RunView, gate: GateSpec) -> str:
+    """Return `yes`, or what stands in the way now."""
+    if gate.command and shutil.which(gate.command[0]) is None:
+        return f"no: the command `{gate.command[0]}` is not found"
+    if gate.check in ("visual", "a11y"):
+        if view.task.page is None:
+            return "no: the task names no page"
+        try:
+            find_browser()
+        except CollectorError as error:
+            return f"no: {error.message} {error.fix}"
+    return "yes"
+
+
+def _refusal(entry: Entry) -> dict[str, Any]:
+    return {
+        "role": entry.data["role"],
+        "attempt": entry.data["attempt"],
+        "reask": entry.data["reask"],
+        "findings": [item for item in entry.data["findings"] if item["level"] == "error"],
+    }
+
+
+def _next_steps(view: RunView, gates: list[dict[str, Any]]) -> list[str]:
+    if view.phase == "waiting":
+        return [
+            f"Hand in the answer of {item.role}: interlock resume {view.run_id} --answer {item.role}=FILE"
+            for item in view.waiting
+        ]
+    if view.phase in ("new", "running"):
+        return [f"Take the run on: interlock resume {view.run_id}"]
+    if view.status == "APPROVED":
+        return ["Nothing: the task is approved."]
+    steps = [f"{row['gate']}: {row['satisfiable'][4:]}" for row in gates if row["satisfiable"] != "yes"]
+    return [*steps, "Mend what the reasons name, then start a new run of the task with `interlock run`."]
+
+
+def explanation_text(data: dict[str, Any]) -> str:
+    """Return an explanation for a person."""
+    lines = [
+        f"{data['run_id']}: {data['status'] or 'not started'} ({data['meaning']})",
+        f"why: {data['why']}",
+        *(f"  - {item}" for item in data["fail_reasons"]),
+        "gates:",
+    ]
+    for row in data["gates"]:
+        mark = "passed " if row["passed"] else "missing"
+        needs = f", needs {' + '.join(row['evidence'])}" if row["evidence"] else ""
+        line = f"  {mark}  {row['gate']}: certified by {row['certified_by']}{needs}"
+        lines.append(line if row["satisfiable"] == "yes" else f"{line}; can be met: {row['satisfiable']}")
+    refusal = data["last_refusal"]
+    if refusal is not None:
+        lines.append(f"last refused answer: {refusal['role']}, attempt {refusal['attempt']}, ask {refusal['reask'] + 1}")
+        lines += [f"  {item['code']} line {item['line']} {item['field']}: {item['message']}" for item in refusal["findings"]]
+    return "\n".join([*lines, "next:", *(f"  - {item}" for item in data["next"])])

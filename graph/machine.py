@@ -1,0 +1,247 @@
+"""The pure core of the status machine: what one answer, one tally and one budget decide.
+
+No function here reads a file, a clock or a model. The nodes collect facts and call these functions; the tests
+call them over every combination of their inputs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, TypedDict, get_args
+
+from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
+
+Outcome: TypeAlias = Literal["none", "invalid", "progress", "handover", "blocked", "pass", "fail", "holds", "broken"]
+"""What came of one step: the first seven of an agent's answer, the last two of the orchestrator's own checks."""
+
+Tally: TypeAlias = Literal["pending", "pass", "fail"]
+"""The verdicts of one phase taken together."""
+
+Next: TypeAlias = Status | Literal["ASK_AGAIN", "TALLY", "WAIT", "END"]
+"""Where work goes: a status, the same role again, the count of verdicts, nowhere yet, or the end of the run."""
+
+Cause: TypeAlias = Literal["gate", "stale", "protocol", "agent", "collector", "task", "evidence"]
+"""Why a task is BLOCKED. `REWORKABLE` says which of them another round of work can mend."""
+
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+TALLIES: Final[tuple[Tally, ...]] = get_args(Tally)
+
+REWORKABLE: Final[Mapping[Cause, bool]] = {
+    "gate": True,
+    "stale": True,
+    "evidence": True,
+    "protocol": False,
+    "agent": False,
+    "collector": False,
+    "task": False,
+}
+"""A spent re-ask, an agent that gave up, a broken collector or an ill-formed task needs a person, not a round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What is left to spend.
+
+    Args:
+        reask: The role may be asked again about an invalid answer.
+        rework: The task may go back to the build agent.
+        progress: The build phase may take another progress report.
+    """
+
+    reask: bool
+    rework: bool
+    progress: bool
+
+
+class CitedFile(TypedDict):
+    """One evidence file of a verdict: EVIDENCE key, path below the root, the digest that counts, size in bytes."""
+
+    key: EvidenceKey
+    path: str
+    sha256: str
+    size_bytes: int
+
+
+class Verdict(TypedDict):
+    """What one QA or review role found, derived from a checked answer and never stated by the agent.
+
+    Shapes: `result` is PASS, FAIL, or NONE when no usable answer came; `gates` are the gates that the answer
+    certifies; `tree` is the digest of the scope that was judged; `reasons` each begin with a gate id.
+    """
+
+    role: str
+    result: Literal["PASS", "FAIL", "NONE"]
+    cause: Cause
+    attempt: int
+    tree: str
+    gates: list[str]
+    evidence: list[CitedFile]
+    reasons: list[str]
+
+
+def route(status: Status | None, kind: RoleKind, outcome: Outcome, tally: Tally, budget: Budget) -> Next:
+    """Return where work goes next; total over its inputs, and BLOCKED or END wherever no row matches.
+
+    Args:
+        status: The task's status, or None before the first dispatch.
+        kind: Who acted; "orchestrator" for the machine's own checks.
+        outcome: What came of the step.
+        tally: The verdicts of the present phase.
+        budget: What is left to spend.
+
+    Returns:
+        The next node. A returned status is always a row of `TRANSITIONS`, or the status is kept to the end.
+
+    Source: seed 5 §5 and §6.
+    """
+    match status, kind:
+        case None, "orchestrator":
+            return "IN_PROGRESS" if outcome == "holds" else "BLOCKED"
+        case "IN_PROGRESS", "build":
+            return _after_build(outcome, budget)
+        case "READY_FOR_QA", "orchestrator":
+            return "QA_IN_PROGRESS" if outcome == "holds" else "BLOCKED"
+        case ("QA_IN_PROGRESS", "qa") | ("READY_FOR_REVIEW", "review"):
+            return "ASK_AGAIN" if outcome == "invalid" and budget.reask else "TALLY"
+        case "QA_IN_PROGRESS", "orchestrator":
+            return _after_tally("READY_FOR_REVIEW", outcome, tally)
+        case "READY_FOR_REVIEW", "orchestrator":
+            return _after_tally("APPROVED", outcome, tally)
+        case "BLOCKED", "orchestrator":
+            return "IN_PROGRESS" if budget.rework else "END"
+        case "APPROVED", _:
+            return "END"
+        case _:
+            return "BLOCKED"
+
+
+def _after_build(outcome: Outcome, budget: Budget) -> Next:
+    if outcome == "invalid" and budget.reask:
+        return "ASK_AGAIN"
+    if outcome == "progress" and budget.progress:
+        return "IN_PROGRESS"
+    return "READY_FOR_QA" if outcome == "handover" else "BLOCKED"
+
+
+def _after_tally(target: Status, outcome: Outcome, tally: Tally) -> Next:
+    if tally == "pending":
+        return "WAIT"
+    return target if tally == "pass" and outcome == "holds" else "BLOCKED"
+
+
+def outcome_of(role: Role, *, ok: bool, status: Status | None, verdict: str | None) -> Outcome:
+    """Derive the outcome of one answer from its checked reading.
+
+    Args:
+        role: Who answered.
+        ok: The report has no error.
+        status: The status in the envelope.
+        verdict: PASS, FAIL or None, as the validator derived it.
+    """
+    if not ok:
+        return "invalid"
+    if role.kind in ("qa", "review"):
+        return "pass" if verdict == "PASS" else "fail" if verdict == "FAIL" else "invalid"
+    if status == "BLOCKED":
+        return "blocked"
+    if status == "READY_FOR_QA" and role.hands_over:
+        return "handover"
+    return "progress" if status == "IN_PROGRESS" and role.kind == "build" else "invalid"
+
+
+def tally(names: Iterable[str], verdicts: Mapping[str, Verdict], attempt: int) -> Tally:
+    """Count the verdicts of one attempt: pending until every name has one, pass only when every one is PASS."""
+    results = [
+        verdict["result"] if (verdict := verdicts.get(name)) is not None and verdict["attempt"] == attempt else None
+        for name in names
+    ]
+    if not results or None in results:
+        return "pending"
+    return "pass" if all(result == "PASS" for result in results) else "fail"
+
+
+def certified(protocol: Protocol, verdicts: Mapping[str, Verdict], attempt: int, tree: str) -> frozenset[str]:
+    """Return the gates that their own certifiers passed in this attempt on this tree.
+
+    A gate that anybody may list is certified by any valid answer, and so always. A gate of a command without a
+    certifier is passed by the orchestrator, which ran the command.
+    """
+    held = {gate.id for gate in protocol.gates.values() if gate.certifier == ANYBODY}
+    for name, verdict in verdicts.items():
+        if verdict["result"] != "PASS" or verdict["attempt"] != attempt or verdict["tree"] != tree:
+            continue
+        for gate_id in verdict["gates"]:
+            if _is_certifier(protocol, name, gate_id):
+                held.add(gate_id)
+    return frozenset(held)
+
+
+def _is_certifier(protocol: Protocol, name: str, gate_id: str) -> bool:
+    if name == COMMAND_GATES:
+        gate = protocol.gate(gate_id)
+        return bool(gate.command) and gate.certifier is None
+    role = protocol.roles.get(name)
+    return role is not None and role.kind in ("qa", "review") and protocol.may_certify(role, gate_id)
+
+
+def missing_gates(
+    protocol: Protocol, required: Iterable[str], verdicts: Mapping[str, Verdict], attempt: int, tree: str
+) -> tuple[str, ...]:
+    """Return the required gates that nobody entitled has passed in this attempt on this tree, in task order."""
+    held = certified(protocol, verdicts, attempt, tree)
+    return tuple(gate_id for gate_id in required if gate_id not in held)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the verdicts of one attempt stand against the present tree and the present files.
+
+    Args:
+        cause: Why the task cannot move on, or None when everything holds.
+        gates: The gates that are concerned, for the fail reasons.
+        reasons: Reasons that agents gave; each begins with a gate id.
+    """
+
+    cause: Cause | None
+    gates: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def standing(
+    protocol: Protocol,
+    required: Iterable[str],
+    verdicts: Mapping[str, Verdict],
+    *,
+    attempt: int,
+    handed_over: str,
+    present: str,
+    swapped: Callable[[Iterable[CitedFile]], bool],
+    last: bool,
+) -> Standing:
+    """Say whether the verdicts of an attempt still carry the next move (seed 5 §4 and §5).
+
+    Args:
+        protocol: The tables.
+        required: The gates of the task.
+        verdicts: Verdicts by name; those of other attempts are passed over.
+        attempt: The present attempt.
+        handed_over: The digest of the scope at the hand-over.
+        present: The digest of the scope now.
+        swapped: Says whether any of these files is no longer the one that was judged.
+        last: The next move is APPROVED, so every required gate must be certified.
+    """
+    rows = {name: row for name, row in verdicts.items() if row["attempt"] == attempt}
+    bad = [row for row in rows.values() if row["result"] != "PASS"]
+    if bad:
+        final = [row["cause"] for row in bad if not REWORKABLE[row["cause"]]]
+        return Standing(final[0] if final else bad[0]["cause"], reasons=tuple(i for row in bad for i in row["reasons"]))
+    if any(tree != handed_over for tree in (present, *(row["tree"] for row in rows.values()))):
+        return Standing("stale", tuple(dict.fromkeys(gate for row in rows.values() for gate in row["gates"])))
+    for row in rows.values():
+        if swapped(row["evidence"]):
+            return Standing("evidence", tuple(row["gates"]))
+    missing = missing_gates(protocol, required, rows, attempt, present) if last else ()
+    return Standing("gate", missing) if missing else Standing(None)
+
+
+COMMAND_GATES: Final = "command-gates"
+"""The node that runs the commands of gates which no role certifies."""

@@ -1,0 +1,116 @@
+"""The policy of one run: roster, gates, budgets and agent settings, read when the run starts and frozen."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from interlock.envelope.protocol import GateSpec, Protocol, Role
+from interlock.gates.config import Config
+from interlock.gates.registry import build_protocol
+from interlock.graph.task import Task
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSetting:
+    """How one role is run: the settings of its runner, and the folder that their paths are relative to."""
+
+    settings: Mapping[str, Any]
+    base: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a run is judged by.
+
+    Args:
+        protocol: The roster of the task and every gate row.
+        agents: Settings by role name.
+        max_reasks: How often an invalid answer is sent back.
+        max_rework: How many rounds of work may follow a BLOCKED.
+        max_progress: How many progress reports a hand-over may be preceded by in one round.
+        inputs: Whether a named input that does not exist is a warning or an error.
+        unchanged: Whether a hand-over of an unchanged tree is an error or a warning.
+        fingerprints: Digests of the configuration, the roster, the gates and the grammar.
+    """
+
+    protocol: Protocol
+    agents: Mapping[str, AgentSetting]
+    max_reasks: int = 2
+    max_rework: int = 3
+    max_progress: int = 5
+    inputs: Literal["warn", "must-exist"] = "warn"
+    unchanged: Literal["error", "warn"] = "error"
+    fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the policy as JSON values."""
+        return json.loads(json.dumps(asdict(self)))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Policy":
+        """Read back what `to_json` wrote."""
+        protocol = Protocol(
+            roles={name: Role(**row) for name, row in data["protocol"]["roles"].items()},
+            gates={
+                name: GateSpec(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+                for name, row in data["protocol"]["gates"].items()
+            },
+        )
+        agents = {name: AgentSetting(**row) for name, row in data["agents"].items()}
+        return cls(**{**data, "protocol": protocol, "agents": agents})
+
+    def recursion_limit(self, roles: int) -> int:
+        """Return a bound on the graph's supersteps that no run within its budgets can reach."""
+        asks = 1 + self.max_reasks
+        build_steps = (roles + self.max_progress) * (asks + 1)
+        round_steps = build_steps + 2 * asks + 10
+        return 10 + (1 + self.max_rework) * round_steps
+
+
+def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...] = ()) -> Policy:
+    """Read the policy of a task as it stands now.
+
+    Args:
+        task: The task, whose own settings come first.
+        config: The project's configuration.
+        root: The root of the project.
+        roles: Names of roles that the caller brings runners for, beside those with settings.
+    """
+    whole = build_protocol(config)
+    agents = {name: AgentSetting(dict(settings), str(root)) for name, settings in config.agents.items()}
+    agents |= {name: AgentSetting(dict(settings), task.base) for name, settings in task.agents.items()}
+    for name in roles:
+        agents.setdefault(name, AgentSetting({}, str(root)))
+    roster = {
+        name: role for name, role in whole.roles.items() if name in agents or role.kind == "orchestrator"
+    }
+    protocol = Protocol(roles=roster, gates=whole.gates)
+    run = config.run
+    budgets = {
+        "max_reasks": run.max_reasks,
+        "max_rework": run.max_rework,
+        "max_progress": run.max_progress,
+        **task.run,
+    }
+    return Policy(
+        protocol=protocol,
+        agents=agents,
+        inputs=config.envelope.inputs,
+        unchanged=run.unchanged,
+        fingerprints={
+            "config": config.fingerprint(),
+            "roster": _digest([asdict(role) for role in roster.values()]),
+            "gates": _digest([asdict(whole.gate(gate_id)) for gate_id in task.gates_required]),
+            "grammar": _digest(files("interlock.envelope").joinpath("envelope.lark").read_text("utf-8")),
+        },
+        **budgets,
+    )

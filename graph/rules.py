@@ -1,0 +1,28 @@
+"""The rules that only a run can check: rows like those of the envelope and the gates, code RUN6xx."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from interlock.envelope import Report
+from interlock.envelope.finding import Finding
+
+
+def unchanged_tree(report: Report, mode: Literal["error", "warn"], scope: Sequence[str]) -> Finding:
+    """Return the finding for a hand-over that changed no file in scope.
+
+    Source: field notes, orchestration: an agent that claims work without having changed anything.
+    """
+    place = report.reading.places.get("STATUS", (0, 0))
+    return Finding(
+        code="RUN610",
+        level="error" if mode == "error" else "warning",
+        field="STATUS",
+        line=place[0],
+        column=place[1],
+        message="The answer hands work over, but no file in scope has changed since it was assigned.",
+        found="READY_FOR_QA with an unchanged tree",
+        expected=f"a change in {', '.join(scope)}",
+        fix="Do the work in the files in scope and hand over then, or set STATUS to `BLOCKED` and say why under "
+        "FAIL_REASONS.",
+        source="ours: a claim of work needs work",
+    )

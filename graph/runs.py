@@ -1,0 +1,248 @@
+"""Driving a run: the one place that invokes a graph. Locks the run, reads where it stands, and takes it on."""
+
+import os
+
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateSnapshot
+
+from interlock.agents.ask import REMOTE, Remote, Runner
+from interlock.envelope.protocol import Status
+from interlock.gates.config import load_config
+from interlock.graph.errors import AnswerError, RunDamagedError, TaskError
+from interlock.graph.policy import Policy, make_policy
+from interlock.graph.record import Recorder
+from interlock.graph.store import RunStore, journal_path, list_runs, new_run_id, state_dir
+from interlock.graph.task import Task, task_problems
+from interlock.graph.build import task_graph
+from interlock.journal import Head, Journal
+
+RunPhase: TypeAlias = Literal["new", "running", "waiting", "done"]
+Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
+
+_SAFE_WAL: Final = (3, 51, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One role that a run waits for.
+
+    Args:
+        role: The role that must answer.
+        request: What the role is given: prompt, contract and ask id.
+    """
+
+    role: str
+    request: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """Where a run stands.
+
+    Args:
+        run_id: The run.
+        task: Its frozen task.
+        policy: Its frozen policy.
+        phase: `new` before its first node, `running` when a step was cut off, `waiting` for a remote answer, `done`.
+        values: The state of the graph as last checkpointed.
+        next: The nodes that come next.
+        waiting: The roles that it waits for.
+    """
+
+    run_id: str
+    task: Task
+    policy: Policy
+    phase: RunPhase
+    values: Mapping[str, Any]
+    next: tuple[str, ...]
+    waiting: tuple[Waiting, ...]
+
+    @property
+    def status(self) -> Status | None:
+        """The status of the task, or None before the first dispatch."""
+        return self.values.get("status")
+
+    @property
+    def head(self) -> Head | None:
+        """The head of the run's journal as the checkpoint keeps it."""
+        row = self.values.get("head")
+        return None if not row or not row["seq"] else Head(row["seq"], row["hash"])
+
+
+def start_run(root: Path, task: Task, *, run_id: str | None = None, roles: tuple[str, ...] = ()) -> str:
+    """Check a task, freeze it with the present policy under a new run id, and return the id.
+
+    Args:
+        root: The project's root.
+        task: The task.
+        run_id: The id to use; default: `<TASK_ID>.<n>`.
+        roles: Roles that the caller brings runners for.
+
+    Raises:
+        TaskError: The task cannot start; every problem is listed, and nothing is kept.
+        ConfigError: `interlock.toml` is wrong.
+    """
+    config = load_config(root)
+    policy = make_policy(task, config, root, roles=roles)
+    problems = task_problems(task, policy.protocol, root)
+    if problems:
+        raise TaskError(f"task {task.task_id} cannot start: {problems[0]}", "Correct the task.", problems)
+    task_graph(task, root=root, policy=policy, runners=dict.fromkeys(roles, REMOTE))
+    state_dir(root)
+    run_id = run_id or new_run_id(root, task.task_id)
+    store = RunStore(root, run_id)
+    with store.locked(wait=True):
+        store.create(task, policy)
+    return run_id
+
+
+def drive(
+    run_id: str,
+    *,
+    root: Path,
+    answers: Mapping[str, str] | None = None,
+    runners: Mapping[str, Runner | Remote] | None = None,
+    notice: Notice | None = None,
+) -> RunView:
+    """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
+
+    Args:
+        run_id: The run, made by `start_run`.
+        root: The project's root.
+        answers: Responses by role name, for roles that the run waits for.
+        runners: Runners by role name that replace the configured ones.
+        notice: Called with each step as it happens.
+
+    Raises:
+        UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
+        AnswerError: An answer was given for a role that the run does not wait for; nothing was done.
+    """
+    store = RunStore(root, run_id)
+    store.load()
+    with store.locked():
+        task, policy, frozen = store.load()
+        with _checkpointer(store) as saver:
+            graph = task_graph(task, root=root, policy=policy, runners=runners, checkpointer=saver)
+            config = _config(run_id, policy)
+            view = _view(run_id, task, policy, graph.get_state(config))
+            _check_records(root, view, frozen)
+            given = _resume_map(view, graph.get_state(config), answers or {})
+            if view.phase == "done" or (view.phase == "waiting" and not given):
+                return view
+            if view.phase != "new":
+                Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints["config"])
+            start: Any = {"run_id": run_id, "frozen": frozen} if view.phase == "new" else Command(resume=given) if given else None
+            for part in graph.stream(start, config, stream_mode="custom", durability="sync", version="v2"):
+                if notice is not None:
+                    notice(part["data"])
+            return _view(run_id, task, policy, graph.get_state(config))
+
+
+def view_run(run_id: str, *, root: Path) -> RunView:
+    """Return where a run stands, without taking its lock and without changing anything.
+
+    Raises:
+        UnknownRunError, RunDamagedError: See `graph.errors`.
+    """
+    store = RunStore(root, run_id)
+    task, policy, _ = store.load()
+    if not (store.folder / "checkpoints.sqlite").exists():
+        return RunView(run_id, task, policy, "new", {}, (), ())
+    nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
+    with _checkpointer(store) as saver:
+        graph = task_graph(task, root=root, policy=policy, runners=nobody, checkpointer=saver)
+        return _view(run_id, task, policy, graph.get_state(_config(run_id, policy)))
+
+
+def find_run(root: Path, name: str) -> str | None:
+    """Return the run of that id, or the newest run of the task of that id, or None."""
+    runs = list_runs(root)
+    if name in runs:
+        return name
+    return next((run for run in reversed(runs) if run.rpartition(".")[0] == name), None)
+
+
+def known_heads(root: Path) -> dict[str, Head]:
+    """Return the journal heads that the checkpoints of this root keep, by run."""
+    heads: dict[str, Head] = {}
+    for run_id in list_runs(root):
+        head = view_run(run_id, root=root).head
+        if head is not None:
+            heads[run_id] = head
+    return heads
+
+
+def _config(run_id: str, policy: Policy) -> RunnableConfig:
+    limit = policy.recursion_limit(len(policy.protocol.roles))
+    return {"configurable": {"thread_id": run_id}, "recursion_limit": limit}
+
+
+@contextmanager
+def _checkpointer(store: RunStore) -> Iterator[SqliteSaver]:
+    """Open the run's own checkpoint database; whoever writes to it holds the run's lock."""
+    path = store.folder / "checkpoints.sqlite"
+    with closing(sqlite3.connect(path, timeout=15, check_same_thread=False)) as connection:
+        saver = SqliteSaver(connection)
+        saver.setup()
+        if sqlite3.sqlite_version_info < _SAFE_WAL:
+            connection.execute("PRAGMA journal_mode=DELETE")
+        connection.execute("PRAGMA synchronous=FULL")
+        yield saver
+
+
+def _view(run_id: str, task: Task, policy: Policy, state: StateSnapshot) -> RunView:
+    waiting = tuple(
+        Waiting(task_.name, item.value) for task_ in state.tasks for item in task_.interrupts if not task_.result
+    )
+    phase: RunPhase
+    if state.created_at is None:
+        phase = "new"
+    elif not state.tasks:
+        phase = "done"
+    else:
+        phase = "waiting" if waiting else "running"
+    return RunView(run_id, task, policy, phase, dict(state.values), state.next, waiting)
+
+
+def _resume_map(view: RunView, state: StateSnapshot, answers: Mapping[str, str]) -> dict[str, str]:
+    """Match answers to the interrupts that are open now."""
+    open_ids = {task.name: item.id for task in state.tasks for item in task.interrupts}
+    for role in answers:
+        if role not in open_ids:
+            roles = ", ".join(open_ids) or "nobody"
+            raise AnswerError(
+                f"run {view.run_id} does not wait for {role}; it waits for {roles}",
+                "Answer for a role that the run waits for; `interlock status` names it.",
+            )
+    return {open_ids[role]: text for role, text in answers.items()}
+
+
+def _check_records(root: Path, view: RunView, frozen: str) -> None:
+    """Refuse to go on when the frozen task or the journal is not what the checkpoint says was written."""
+    if view.values.get("frozen", frozen) != frozen:
+        raise RunDamagedError(
+            f"the frozen task and policy of run {view.run_id} were changed after its start",
+            f"Restore .interlock/runs/{view.run_id}/run.json, or start a new run.",
+        )
+    head = view.head
+    if head is None:
+        return
+    found = next(
+        (entry for entry in Journal(journal_path(root)).entries(view.run_id) if entry.seq == head.seq), None
+    )
+    if found is None or found.hash != head.hash:
+        raise RunDamagedError(
+            f"the journal no longer holds line {head.seq} of run {view.run_id} as it was written",
+            "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and resume.",
+        )

@@ -1,0 +1,92 @@
+"""The state of one run: JSON values only, with a reducer on every key that parallel nodes write."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
+
+from interlock.envelope.protocol import Status
+from interlock.graph.machine import Cause, Outcome, Verdict
+
+
+class Event(TypedDict):
+    """One journal line that waits in the outbox; `order` is its place among those of the same phase."""
+
+    type: str
+    data: dict[str, Any]
+    order: list[int]
+
+
+class Answered(TypedDict):
+    """The last answer of one role: what came of it, its OUTPUT, and the text for a re-ask if it was refused."""
+
+    outcome: Outcome
+    attempt: int
+    turn: int
+    reask: int
+    findings_text: str
+    reasons: list[str]
+    output: str
+
+
+class CollectedEvidence(TypedDict):
+    """What Interlock's own collector made for one role; `collection` is a `gates.manifest.Collection` as JSON."""
+
+    attempt: int
+    tree: str
+    collection: dict[str, Any] | None
+    error: str
+    fix: str
+
+
+class HeadRecord(TypedDict):
+    """The journal's head of this run: the number of its last line and that line's hash."""
+
+    seq: int
+    hash: str
+
+
+def merge(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Merge by key; a None value removes its key."""
+    merged = {**(old or {}), **(new or {})}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+class TaskState(TypedDict, total=False):
+    """Everything a run knows about itself between two nodes.
+
+    Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;
+    `reask` counts by role; `tree` is the digest of the scope as handed over.
+    """
+
+    run_id: str
+    frozen: str
+    status: Status | None
+    attempt: int
+    turn: int
+    step: int
+    tree_before: str
+    tree: str
+    answers: Annotated[dict[str, Answered], merge]
+    verdicts: Annotated[dict[str, Verdict], merge]
+    collected: Annotated[dict[str, CollectedEvidence], merge]
+    outbox: Annotated[dict[str, Event], merge]
+    cause: Cause | None
+    fail_reasons: list[str]
+    outcome: Outcome
+    head: HeadRecord
+
+
+class TaskInput(TypedDict, total=False):
+    """What starts a run: its id (default: the thread id), and the digest of the frozen task and policy, if kept."""
+
+    run_id: str
+    frozen: str
+
+
+class TaskOutput(TypedDict, total=False):
+    """What a run ends with."""
+
+    run_id: str
+    status: Status | None
+    attempt: int
+    fail_reasons: list[str]
+    head: HeadRecord

@@ -1,0 +1,170 @@
+"""The folder of one run: the frozen task and policy, the answers as they came, and the lock."""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
+from interlock.graph.policy import Policy
+from interlock.graph.task import Task
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+
+
+def state_dir(root: Path) -> Path:
+    """Return the folder of Interlock's own state, made on first use and ignored by git."""
+    folder = root / ".interlock"
+    folder.mkdir(exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_atomically(ignore, b"*\n")
+    return folder
+
+
+def journal_path(root: Path) -> Path:
+    """Return where the journal of a root stands."""
+    return root / "artifacts" / "interlock" / "events.jsonl"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a whole file or nothing, and return once it is on disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, indent=1).encode() + b"\n"
+
+
+class RunStore:
+    """The files of one run below `.interlock/runs/<run_id>/`.
+
+    Args:
+        root: The project's root.
+        run_id: The run; letters, digits, `.`, `_`, `-`, at most 128.
+
+    Raises:
+        UnknownRunError: The run id is not a legal name.
+    """
+
+    def __init__(self, root: Path, run_id: str) -> None:
+        if _RUN_ID.fullmatch(run_id) is None:
+            raise UnknownRunError(
+                f"`{run_id[:80]}` is not a run id", "Use letters, digits, `.`, `_` and `-`; `interlock status` lists runs."
+            )
+        self.run_id = run_id
+        self.folder = root / ".interlock" / "runs" / run_id
+
+    def exists(self) -> bool:
+        """Say whether this run was created."""
+        return (self.folder / "run.json").exists()
+
+    def create(self, task: Task, policy: Policy) -> None:
+        """Freeze a task and its policy; creating the same run twice changes nothing."""
+        if not self.exists():
+            write_atomically(self.folder / "run.json", _canonical({"task": task.to_json(), "policy": policy.to_json()}))
+
+    def load(self) -> tuple[Task, Policy, str]:
+        """Return the frozen task and policy, and the digest of the file that holds them.
+
+        Raises:
+            UnknownRunError: There is no such run.
+            RunDamagedError: The file cannot be read back.
+        """
+        try:
+            data = (self.folder / "run.json").read_bytes()
+        except FileNotFoundError as error:
+            raise UnknownRunError(
+                f"there is no run `{self.run_id}` here", "`interlock status` lists the runs of this project."
+            ) from error
+        try:
+            read = json.loads(data)
+            return Task.from_json(read["task"]), Policy.from_json(read["policy"]), hashlib.sha256(data).hexdigest()
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunDamagedError(
+                f"{self.folder / 'run.json'} cannot be read back: {error}", "Start a new run with `interlock run`."
+            ) from error
+
+    def answer(self, key: str) -> str | None:
+        """Return the answer stored under a key, or None."""
+        try:
+            return (self.folder / "answers" / f"{key}.txt").read_bytes().decode("utf-8", "surrogatepass")
+        except FileNotFoundError:
+            return None
+
+    def keep_answer(self, key: str, text: str) -> None:
+        """Store an answer under its key before anything is done with it."""
+        write_atomically(self.folder / "answers" / f"{key}.txt", text.encode("utf-8", "surrogatepass"))
+
+    @contextmanager
+    def locked(self, *, wait: bool = False) -> Iterator[None]:
+        """Hold the run alone; a killed holder's lock is free again at once.
+
+        Raises:
+            RunBusyError: Another process holds it and `wait` is false.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunBusyError(
+                    f"run {self.run_id} is being driven by another process",
+                    "Wait for it, or watch it with `interlock status`.",
+                ) from error
+            yield
+
+
+def list_runs(root: Path) -> list[str]:
+    """Return the ids of every run below a root, oldest first."""
+    folder = root / ".interlock" / "runs"
+    if not folder.is_dir():
+        return []
+    made = [(entry.joinpath("run.json"), entry.name) for entry in folder.iterdir() if _RUN_ID.fullmatch(entry.name)]
+    return [name for path, name in sorted(made, key=lambda item: (_mtime(item[0]), item[1])) if path.exists()]
+
+
+def _mtime(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def new_run_id(root: Path, task_id: str) -> str:
+    """Reserve the next free id `<TASK_ID>.<n>` of a task by making its folder."""
+    runs = state_dir(root) / "runs"
+    runs.mkdir(exist_ok=True)
+    number = 1
+    while True:
+        run_id = f"{task_id}.{number}"
+        try:
+            (runs / run_id).mkdir()
+        except FileExistsError:
+            number += 1
+            continue
+        return run_id
+
+
+def summary_of(value: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """Return a copy in which every text longer than `limit` characters is cut, with a mark that says so."""
+    return {key: _cut(item, limit) for key, item in value.items()}
+
+
+def _cut(value: Any, limit: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit} more characters)"
+    if isinstance(value, list):
+        kept = [_cut(item, limit) for item in value[:50]]
+        return kept if len(value) <= 50 else [*kept, f"… ({len(value) - 50} more)"]
+    if isinstance(value, dict):
+        return {key: _cut(item, limit) for key, item in value.items()}
+    return value

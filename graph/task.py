@@ -1,0 +1,150 @@
+"""A task: what is to be done, under which gates, in which files, by whom. Reads the task file."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from interlock.envelope.protocol import Protocol
+from interlock.gates.registry import roster_problems
+from interlock.graph.errors import TaskError
+
+_Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\r\n]*$")]
+
+
+class _RunSection(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    max_reasks: int | None = Field(default=None, ge=0, le=20)
+    max_rework: int | None = Field(default=None, ge=0, le=100)
+    max_progress: int | None = Field(default=None, ge=0, le=100)
+
+
+class _TaskFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    task_id: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
+    task: _Line
+    gates_required: list[str]
+    inputs: list[_Line] = []
+    scope: list[_Line] = Field(min_length=1)
+    page: _Line | None = None
+    run: _RunSection = _RunSection()
+    agents: dict[str, dict[str, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work as the orchestrator was given it; frozen when a run starts.
+
+    Args:
+        task_id: The stable identifier (seed 5 §3 TASK_ID).
+        task: What is to be done, one line.
+        gates_required: Gate ids, in the order of the task file.
+        inputs: Paths that the agents work from, relative to the root.
+        scope: Patterns of the files that the work may touch; their digest binds every verdict.
+        page: The page to check: a path below the root or an http(s) URL, or None.
+        agents: Settings by role name; they replace those of `interlock.toml`.
+        run: Budgets by name; they replace those of `interlock.toml`.
+        base: The folder that relative paths of the agents' settings are resolved against.
+    """
+
+    task_id: str
+    task: str
+    gates_required: tuple[str, ...]
+    scope: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    page: str | None = None
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    run: Mapping[str, int] = field(default_factory=dict[str, int])
+    base: str = "."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the task as JSON values."""
+        return json.loads(json.dumps(asdict(self)))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Task":
+        """Read back what `to_json` wrote."""
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+
+    def fingerprint(self) -> str:
+        """Return the digest of the task's canonical JSON."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def load_task(path: Path) -> Task:
+    """Read a task file.
+
+    Args:
+        path: A TOML file with the keys of `Task`.
+
+    Raises:
+        TaskError: The file cannot be read, is not TOML, or has a missing, unknown or ill-formed key.
+    """
+    try:
+        data = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise TaskError(f"{path}: {error.strerror}", "Give the path of a readable task file.") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TaskError(f"{path}: not a TOML file: {error}", "Correct the file at that place.") from error
+    return task_from_mapping(data, base=str(path.resolve().parent), name=str(path))
+
+
+def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "task") -> Task:
+    """Check the keys of a task and return it.
+
+    Raises:
+        TaskError: A key is missing, unknown or ill-formed; every problem is listed.
+    """
+    try:
+        read = _TaskFile.model_validate(dict(data))
+    except ValidationError as error:
+        problems = tuple(_problem(item) for item in error.errors())
+        raise TaskError(f"{name}: {problems[0]}", "Correct the task file.", problems) from error
+    return Task(
+        task_id=read.task_id,
+        task=read.task,
+        gates_required=tuple(read.gates_required),
+        scope=tuple(read.scope),
+        inputs=tuple(read.inputs),
+        page=read.page,
+        agents=read.agents,
+        run=read.run.model_dump(exclude_none=True),
+        base=base,
+    )
+
+
+def _problem(item: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        model = _RunSection if item["loc"][0] == "run" else _TaskFile
+        near = get_close_matches(str(item["loc"][-1]), list(model.model_fields), n=1)
+        hint = f"; did you mean `{near[0]}`?" if near else f"; known keys: {', '.join(model.model_fields)}"
+        return f"unknown key `{place}`{hint}"
+    if item["type"] == "missing":
+        return f"missing key `{place}`"
+    return f"`{place}`: {item['msg']} (found {json.dumps(item['input'], default=str)[:80]})"
+
+
+def task_problems(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]:
+    """Return why this task cannot start, each as a sentence with its fix; empty when it can.
+
+    Args:
+        task: The task.
+        protocol: The roster of this task and the gates of the project.
+        root: The root that inputs are relative to.
+    """
+    found = roster_problems(protocol, task.gates_required, page=task.page)
+    problems = [f"{item.field}: {item.message} {item.fix}" for item in found if item.level == "error"]
+    problems += [
+        f"inputs: `{path}` does not exist below {root}. Create it or take it out of `inputs`."
+        for path in task.inputs
+        if not (root / path).exists()
+    ]
+    return tuple(problems)

@@ -1,0 +1,125 @@
+"""The command group, its exit codes, and how every error is shown."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from interlock.cli.context import Exit
+
+COMMANDS: Final = {
+    "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
+    "run": ("interlock.cli.run", "Run a task file."),
+    "resume": ("interlock.cli.run", "Take a run on: after a crash, an answer, or a change."),
+    "status": ("interlock.cli.show", "List the runs here, or show one."),
+    "explain": ("interlock.cli.show", "Say why a task is where it is, what is missing, and what to do."),
+    "graph": ("interlock.cli.show", "Print the status machine."),
+    "verify": ("interlock.cli.show", "Check that the journal is what was written."),
+    "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an axe report of a page."),
+    "completion": ("interlock.cli.completion", "Print a shell completion script."),
+}
+"""Where each command lives; a command is imported when it is used, since the graph takes a second to import."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = __import__(COMMANDS[cmd_name][0], fromlist=[cmd_name])
+        return getattr(module, f"{cmd_name}_command")
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; a near miss is named."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches  # noqa: PLC0415
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else f" Commands: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        click.echo(f"interlock {version('interlock-orchestrator')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 good, 1 refused, 2 usage or configuration, 3 waiting for an answer, 5 conflict, 70 internal.",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+              help="Print the version and exit.")  # fmt: skip
+def interlock() -> None:
+    """Run coding agents through checked envelopes, real evidence and a status machine."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = interlock.main(arguments, prog_name="interlock", standalone_mode=False)
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = Exit.USAGE
+    except click.Abort:
+        click.echo("stopped", err=True)
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 141
+    except Exception as error:
+        code = _show(error, as_json="--json" in arguments)
+        if code is None:
+            raise
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show(error: Exception, *, as_json: bool) -> int | None:
+    """Print an error of ours with its fix; None for one that is not ours."""
+    message, fix = getattr(error, "message", None), getattr(error, "fix", None)
+    if not isinstance(message, str) or not isinstance(fix, str):
+        return None
+    code = str(getattr(error, "code", type(error).__name__))
+    problems = [_problem_text(item) for item in getattr(error, "problems", ())]
+    kind = type(error).__name__
+    if as_json:
+        data: dict[str, Any] = {"kind": kind, "code": code, "message": message, "fix": fix, "problems": problems}
+        click.echo(json.dumps({"schema": "interlock.error/1", "error": data}))
+    else:
+        click.echo(f"error {code}: {message}", err=True)
+        for problem in problems[1:]:
+            click.echo(f"  also: {problem}", err=True)
+        click.echo(f"  fix: {fix}", err=True)
+    return {"RunBusyError": Exit.CONFLICT, "JournalConflict": Exit.CONFLICT, "RunDamagedError": Exit.REFUSED,
+            "JournalDamaged": Exit.REFUSED, "CollectorError": Exit.REFUSED, "StatementError": Exit.INTERNAL}.get(
+        kind, Exit.USAGE
+    )  # fmt: skip
+
+
+def _problem_text(item: object) -> str:
+    if isinstance(item, str):
+        return item
+    return " ".join(str(getattr(item, name, "")) for name in ("key", "message", "fix")).strip()

@@ -1,0 +1,108 @@
+"""`interlock run` and `interlock resume`: take a task as far as it goes and say where it ended."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.screen import STYLES, Screen
+from interlock.graph.runs import RunView, drive, find_run, start_run
+from interlock.graph.errors import UnknownRunError
+from interlock.graph.explain import run_summary
+from interlock.graph.task import load_task
+
+
+@click.command("run")
+@click.argument("task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@root_option
+@json_option
+def run_command(task_file: Path, root: Path | None, as_json: bool) -> None:
+    """Run the task of TASK_FILE until it is APPROVED, BLOCKED, or waits for an answer."""
+    folder = resolve_root(root)
+    run_id = start_run(folder, load_task(task_file))
+    sys.exit(drive_and_show(run_id, folder, as_json=as_json))
+
+
+@click.command("resume")
+@click.argument("run")
+@click.option("--answer", "answers", multiple=True, metavar="ROLE=FILE",
+              help="The response of a role that the run waits for; `-` reads stdin.")  # fmt: skip
+@root_option
+@json_option
+def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_json: bool) -> None:
+    """Take RUN (a run id, or a task id for its newest run) on from where it stands."""
+    folder = resolve_root(root)
+    given: dict[str, str] = {}
+    for item in answers:
+        role, separator, name = item.partition("=")
+        if not separator or not name:
+            raise click.UsageError(f"--answer wants ROLE=FILE, found `{item}`")
+        given[role] = _read(name)
+    sys.exit(drive_and_show(known_run(folder, run), folder, as_json=as_json, answers=given))
+
+
+def known_run(folder: Path, name: str) -> str:
+    """Return the run of that name.
+
+    Raises:
+        UnknownRunError: There is none.
+    """
+    run_id = find_run(folder, name)
+    if run_id is None:
+        raise UnknownRunError(f"there is no run or task `{name}` below {folder}", "`interlock status` lists the runs.")
+    return run_id
+
+
+def drive_and_show(run_id: str, folder: Path, *, as_json: bool, answers: dict[str, str] | None = None) -> int:
+    """Drive a run with live progress, print where it ended, and return the exit code."""
+    console = talk()
+    console.print(f"run {run_id}", style="bold")
+    try:
+        with Screen(console) as screen:
+            view = drive(run_id, root=folder, answers=answers, notice=screen.notice)
+    except KeyboardInterrupt:
+        console.print(f"stopped; nothing is lost. Go on with: interlock resume {run_id}")
+        return 130
+    summary = run_summary(view, folder)
+    if as_json:
+        print_json(summary)
+    else:
+        show_summary(summary)
+    return exit_code(view)
+
+
+def exit_code(view: RunView) -> int:
+    """Return the exit code for where a run stands."""
+    if view.phase == "waiting":
+        return Exit.WAITING
+    return Exit.GOOD if view.status == "APPROVED" else Exit.REFUSED
+
+
+def show_summary(summary: dict[str, Any]) -> None:
+    """Print where a run ended and where its records are, for a person."""
+    lines = [
+        ("run", summary["run_id"]),
+        ("path", " → ".join(summary["path"]) or "(not started)"),
+        ("status", summary["status"] or "(none)"),
+        ("attempts", str(summary["attempt"])),
+        *(("reason", item) for item in summary["fail_reasons"]),
+        *(("waits for", f"{item['role']} (interlock resume {summary['run_id']} --answer {item['role']}=FILE)")
+          for item in summary["waiting"]),
+        *((key, path) for key, paths in summary["evidence"].items() for path in paths),
+        ("journal", summary["journal"]),
+        *([("head", f"{summary['run_id']}:{summary['head']['seq']}:{summary['head']['hash']}")]
+          if summary["head"] else []),
+    ]  # fmt: skip
+    for name, text in lines:
+        color = {"bold red": "red", "bold green": "green"}.get(STYLES.get(text, "")) if name == "status" else None
+        click.echo(f"{name:<12}{click.style(text, fg=color, bold=color is not None)}")
+
+
+def _read(name: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise click.UsageError(f"{name}: {error.strerror}") from error
+    return data.decode("utf-8", "surrogateescape")

@@ -1,0 +1,105 @@
+"""Reading commands: where runs stand, why, what the machine looks like, and whether the journal is whole."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option
+
+
+@click.command("status")
+@click.argument("run", required=False)
+@root_option
+@json_option
+def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
+    """List the runs of this project, or show RUN (a run id or a task id)."""
+    from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
+    from interlock.graph.runs import view_run  # noqa: PLC0415
+    from interlock.graph.explain import run_summary  # noqa: PLC0415
+    from interlock.graph.store import list_runs  # noqa: PLC0415
+
+    folder = resolve_root(root)
+    if run is not None:
+        summary = run_summary(view_run(known_run(folder, run), root=folder), folder)
+        if as_json:
+            print_json(summary)
+        else:
+            show_summary(summary)
+        return
+    rows = [run_summary(view_run(run_id, root=folder), folder) for run_id in list_runs(folder)]
+    if as_json:
+        print_json({"schema": "interlock.runs/1", "runs": rows})
+        return
+    if not rows:
+        click.echo("no runs here; start one with `interlock run TASK.toml`", err=True)
+    for row in rows:
+        waits = ", ".join(item["role"] for item in row["waiting"])
+        note = f"waits for {waits}" if waits else row["phase"]
+        click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}")
+
+
+@click.command("explain")
+@click.argument("run")
+@root_option
+@json_option
+def explain_command(run: str, root: Path | None, as_json: bool) -> None:
+    """Say why RUN (a run id or a task id) is where it is, what is missing, and what to do."""
+    from interlock.cli.run import known_run  # noqa: PLC0415
+    from interlock.graph.runs import view_run  # noqa: PLC0415
+    from interlock.graph.explain import explain_run, explanation_text  # noqa: PLC0415
+
+    folder = resolve_root(root)
+    explanation = explain_run(view_run(known_run(folder, run), root=folder), folder)
+    if as_json:
+        print_json(explanation)
+    else:
+        click.echo(explanation_text(explanation))
+
+
+@click.command("graph")
+@click.option("--mermaid", is_flag=True, help="Print Mermaid text (the default).")
+@click.option("--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Print the compiled graph of this task, with its roles.")  # fmt: skip
+@click.option("--table", is_flag=True, help="Print the transition table as Markdown.")
+@root_option
+def graph_command(mermaid: bool, task_file: Path | None, table: bool, root: Path | None) -> None:
+    """Print the status machine as a diagram or a table, made from the rows that the code uses."""
+    from interlock.graph.diagram import status_mermaid, transition_table  # noqa: PLC0415
+
+    if mermaid and table:
+        raise click.UsageError("choose one of --mermaid and --table")
+    if table:
+        click.echo(transition_table(), nl=False)
+    elif task_file is None:
+        click.echo(status_mermaid(), nl=False)
+    else:
+        from interlock.graph.task import load_task  # noqa: PLC0415
+        from interlock.graph.build import task_graph  # noqa: PLC0415
+
+        graph = task_graph(load_task(task_file), root=resolve_root(root))
+        click.echo(graph.get_graph().draw_mermaid(), nl=False)
+
+
+@click.command("verify")
+@click.option("--head", "heads", multiple=True, metavar="RUN:SEQ:HASH",
+              help="A head that was printed at the end of a run, kept elsewhere.")  # fmt: skip
+@root_option
+@json_option
+def verify_command(heads: tuple[str, ...], root: Path | None, as_json: bool) -> None:
+    """Check every line of the journal, and its end against the heads that the checkpoints keep."""
+    from interlock.graph.verify import parse_head, verify_journal  # noqa: PLC0415
+
+    folder = resolve_root(root)
+    report = verify_journal(folder, [parse_head(item) for item in heads])
+    if as_json:
+        print_json(report.to_json())
+    else:
+        for problem in report.problems:
+            place = f"{report.path}:{problem.line}" if problem.line else report.path
+            click.echo(f"{place}: {problem.code} {problem.run}: {problem.message}; found {problem.found}, "
+                       f"expected {problem.expected}")  # fmt: skip
+            click.echo(f"  fix: {report.fix(problem)}")
+        verdict = "damaged" if report.problems else "whole"
+        click.echo(f"{report.path}: {verdict}; {report.lines} lines, {report.runs} runs, {report.heads} heads checked")
+    sys.exit(Exit.REFUSED if report.problems else Exit.GOOD)

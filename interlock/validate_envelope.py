@@ -1,0 +1,362 @@
+"""The `validate-envelope` command: files in, findings out, an exit status that programs can trust.
+
+Exit 0: every file is valid. 1: some file is not. 2: wrong usage or configuration, or a file that cannot be read.
+Nothing heavy is imported before it is needed: `--version` and `--help` answer without the parser.
+"""
+# pathlib would cost a tenth of the cold start; `os.path` is loaded already.
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH123
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Final
+
+from interlock.envelope.export import FORMS
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES
+from interlock.envelope.renderers import FORMATS, FileResult, render_results
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from interlock.envelope.explain import RuleRow
+    from interlock.envelope.protocol import Protocol
+    from interlock.envelope.validate import Report
+
+VALID: Final = 0
+NOT_VALID: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+MAX_BYTES: Final = 1024 * 1024
+CHUNK_BYTES: Final = 256 * 1024
+ROOT_MARKS: Final = ("interlock.toml", ".git", "artifacts")
+
+FIXES: Final[dict[type[OSError], str]] = {
+    FileNotFoundError: "Name a file that exists; `-` reads standard input.",
+    IsADirectoryError: "Name the files in the folder, not the folder.",
+    PermissionError: "Give yourself the right to read the file.",
+}
+
+EPILOG: Final = """\
+exit status: 0 every file is valid; 1 some file is not; 2 wrong usage or configuration, or an unreadable file
+
+examples:
+  validate-envelope response.md
+  validate-envelope --extract --agent visual-qa --current-status QA_IN_PROGRESS - < message.md
+  validate-envelope --explain ENV203
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFile:
+    """The rule that this command itself enforces; the shape is that of every rule row."""
+
+    code: str = "CLI801"
+    level: str = "error"
+    title: str = "Every file that is named can be read"
+    source: str = "ours: a file that was not read was not checked"
+    why: str = "A check that skips what it cannot open would pass it."
+    bad: str = "validate-envelope no-such-file.md"
+    good: str = "validate-envelope response.md"
+
+
+class UsageError(Exception):
+    """The call or the configuration is wrong; the message says how to mend it."""
+
+
+def main(argv: "Sequence[str] | None" = None) -> int:
+    """Run the command and return its exit status.
+
+    Args:
+        argv: The arguments after the program's name; those of the process when not given.
+    """
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        text, status = _answer(args)
+    except UsageError as error:
+        sys.stderr.write(f"validate-envelope: {error}\n")
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    _print(text)
+    return status
+
+
+def _answer(args: argparse.Namespace) -> tuple[str, int]:
+    if args.version:
+        return f"validate-envelope {_version()}\n", VALID
+    if args.explain is not None:
+        return _explain(args.explain), VALID
+    root = _root(args.root)
+    protocol, inputs = _tables(root)
+    if args.template is not None:
+        return _template(args, protocol), VALID
+    if args.export is not None:
+        from interlock.envelope.export import export  # noqa: PLC0415
+
+        return export(args.export, protocol, agent=_role(args.agent, protocol), task_id=args.task_id), VALID
+    if not args.files:
+        raise UsageError(
+            "no file is named. Name one or more files, or `-` for standard input; `--help` shows all options."
+        )
+    if args.files.count("-") > 1:
+        raise UsageError("`-` is named twice, but standard input can be read once. Name it once.")
+    results = [_check(path, args, root, protocol, inputs) for path in args.files]
+    rules = _rules() if args.format == "sarif" else ()
+    text = render_results(
+        results,
+        args.format,
+        rules=rules,
+        version=_version() if args.format == "sarif" else "",
+        color=_color(args.color),
+    )
+    if any(result.effective_status is None for result in results):
+        return text, USAGE
+    return text, VALID if all(result.ok for result in results) else NOT_VALID
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="validate-envelope",
+        description="Check agents' responses against the strict envelope: layout, values, ownership, gates, evidence.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="a response; `-` is standard input")
+    add(
+        "--root",
+        metavar="DIR",
+        help="where paths and configuration are looked up (default: the project of the current folder)",
+    )
+    add("--agent", metavar="ROLE", help="the role that was asked")
+    add("--task-id", metavar="ID", help="the task that was given")
+    add(
+        "--current-status",
+        metavar="STATUS",
+        type=_status,
+        help="the status of the task; makes an echo and a transition checkable",
+    )
+    add("--gates", metavar="GATE[,GATE]", action="append", help="the gates that the task requires; may be repeated")
+    add("--extract", action="store_true", help="find the one envelope inside a message with prose or code fences")
+    add("--format", choices=FORMATS, default="text", help="how findings are printed (default: text)")
+    add("--no-evidence", action="store_true", help="do not read the files under EVIDENCE")
+    add(
+        "--max-bytes",
+        metavar="N",
+        type=_size,
+        default=MAX_BYTES,
+        help="the largest file that is read (default: 1048576)",
+    )
+    add("--color", choices=("auto", "always", "never"), default="auto", help="colours in text (default: auto)")
+    add(
+        "--explain",
+        metavar="CODE",
+        nargs="?",
+        const="all",
+        help="print a rule with a good and a bad example, or all rules",
+    )
+    add("--template", metavar="ROLE", help="print an envelope for a role to fill in")
+    add("--export", choices=FORMS, help="print the contract as a grammar or schema")
+    add("--version", action="store_true", help="print the version")
+    return parser
+
+
+def _status(text: str) -> str:
+    if text in STATUSES:
+        return text
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a status{_hint(text.upper(), STATUSES)}. Use one of {', '.join(STATUSES)}"
+    )
+
+
+def _size(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes above 0")
+
+
+def _hint(word: str, words: "Iterable[str]") -> str:
+    from interlock.envelope.explain import nearest  # noqa: PLC0415
+
+    near = nearest(word, words)
+    return f" (did you mean {near}?)" if near else ""
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+    try:
+        return version("interlock-orchestrator")
+    except PackageNotFoundError:
+        return "0 (not installed)"
+
+
+def _root(given: str | None) -> str:
+    if given is not None:
+        if not os.path.isdir(given):
+            raise UsageError(
+                f"--root {given!r} is not a folder. Name the folder that holds artifacts/ and interlock.toml."
+            )
+        return os.path.abspath(given)
+    here = folder = os.getcwd()
+    while not any(os.path.lexists(os.path.join(folder, mark)) for mark in ROOT_MARKS):
+        if folder == os.path.dirname(folder):
+            return here
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _tables(root: str) -> "tuple[Protocol, str]":
+    """Return the project's tables and how strictly its inputs are judged; without configuration, what ships."""
+    if not _is_configured(root):
+        return DEFAULT_PROTOCOL, "warn"
+    from interlock.gates.config import load_config  # noqa: PLC0415
+    from interlock.gates.errors import ConfigError  # noqa: PLC0415
+    from interlock.gates.registry import build_protocol  # noqa: PLC0415
+
+    try:
+        config = load_config(root)
+        return build_protocol(config), config.envelope.inputs
+    except ConfigError as error:
+        raise UsageError(str(error)) from error
+
+
+def _is_configured(root: str) -> bool:
+    if os.path.lexists(os.path.join(root, "interlock.toml")):
+        return True
+    try:
+        with open(os.path.join(root, "pyproject.toml"), "rb") as file:
+            return b"tool.interlock" in file.read(MAX_BYTES)
+    except OSError:
+        return False
+
+
+def _rules() -> "tuple[RuleRow, ...]":
+    """Return every rule that can speak here: the envelope's, the evidence's, and this command's own."""
+    from interlock.envelope.rules import RULES as ENVELOPE_RULES  # noqa: PLC0415
+    from interlock.gates.rules import RULES as EVIDENCE_RULES  # noqa: PLC0415
+
+    return (*ENVELOPE_RULES, *EVIDENCE_RULES, UnreadableFile())
+
+
+def _explain(code: str) -> str:
+    from interlock.envelope.explain import explain, overview  # noqa: PLC0415
+
+    rules = _rules()
+    if code == "all":
+        return overview(rules)
+    page = explain(rules, code)
+    if page is None:
+        hint = _hint(code.upper(), (row.code for row in rules))
+        raise UsageError(f"no rule has the code {code!r}{hint}. `--explain` alone lists all rules.")
+    return page
+
+
+def _role(name: str | None, protocol: "Protocol") -> str | None:
+    if name is not None and name not in protocol.roles:
+        roles = tuple(protocol.roles)
+        raise UsageError(f"the roster has no role {name!r}{_hint(name, roles)}. Its roles: {', '.join(roles)}.")
+    return name
+
+
+def _template(args: argparse.Namespace, protocol: "Protocol") -> str:
+    from interlock.envelope.template import template  # noqa: PLC0415
+
+    role = _role(args.template, protocol)
+    return template(
+        str(role), protocol, task_id=args.task_id, gates=_gates(args.gates), current_status=args.current_status
+    )
+
+
+def _gates(given: list[str] | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    gates = tuple(dict.fromkeys(gate.strip() for part in given for gate in part.split(",") if gate.strip()))
+    if not gates:
+        raise UsageError("--gates names no gate. Name the gates that the task requires, or leave the option out.")
+    return gates
+
+
+def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol", inputs: str) -> FileResult:
+    try:
+        data = _read(path, args.max_bytes)
+    except OSError as error:
+        return _unreadable(path, error)
+    from interlock.envelope.validate import validate  # noqa: PLC0415
+
+    report = validate(
+        data,
+        agent=args.agent,
+        task_id=args.task_id,
+        gates=_gates(args.gates),
+        current_status=args.current_status,
+        protocol=protocol,
+        input_exists=lambda name: os.path.lexists(os.path.join(root, name)),
+        inputs=inputs,
+        extract=args.extract,
+        max_bytes=args.max_bytes,
+    )
+    return FileResult.of(path, report if args.no_evidence else _with_evidence(report, root, protocol))
+
+
+def _read(path: str, max_bytes: int) -> bytes:
+    """Return at most one byte more than the limit, whatever kind of file it is: enough to know that it is too large."""
+    descriptor = sys.stdin.fileno() if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = bytearray()
+        while len(data) <= max_bytes and (chunk := os.read(descriptor, min(CHUNK_BYTES, max_bytes + 1 - len(data)))):
+            data += chunk
+        return bytes(data)
+    finally:
+        if path != "-":
+            os.close(descriptor)
+
+
+def _unreadable(path: str, error: OSError) -> FileResult:
+    from interlock.envelope.finding import Finding  # noqa: PLC0415
+
+    rule = UnreadableFile()
+    reason = (error.strerror or "unknown reason").lower()
+    fix = FIXES.get(type(error), "Name a file that can be opened and read.")
+    sys.stderr.write(f"validate-envelope: cannot read {path!r}: {reason}. {fix}\n")
+    finding = Finding(
+        rule.code, "error", "", 0, 0, f"The file cannot be read: {reason}.", reason, "a readable file", fix, rule.source
+    )
+    return FileResult(path, (finding,))
+
+
+def _with_evidence(report: "Report", root: str, protocol: "Protocol") -> "Report":
+    """Return the report with what the evidence files say; nothing is imported when none is cited."""
+    if report.envelope is None or not any(report.envelope.evidence.values()):
+        return report
+    from interlock.gates.judge import judge_evidence, places_of  # noqa: PLC0415
+
+    judged = judge_evidence(report.envelope, root=root, protocol=protocol, places=places_of(report.reading.fields))
+    return report.with_findings(judged.findings)
+
+
+def _color(choice: str) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def _print(text: str) -> None:
+    """Write to standard output; a reader that went away does not change the verdict."""
+    try:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes again at exit; it must find an open file there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The journal: what happened, append-only, hash-chained for each run, and how to prove that it is whole.
+
+One event is one line of canonical JSON: `run, seq, key, type, at, data, prev, hash`. `hash` covers the rest of the
+line, `prev` is the hash of the run's line before, so no line can be changed, dropped, repeated or moved within its
+run without a trace; a `Head` kept elsewhere also pins the end. Lines go in under the file's own lock, each with one
+write, and are on the disk when `append` returns. A fragment that a killed writer left was never acknowledged: the
+next append moves it to `<journal>.torn` and goes on. The journal does not know what an event means, and keeps
+whatever it is given: leaving secrets out is the caller's part.
+"""
+
+from interlock.journal.errors import (
+    CODES,
+    FIXES,
+    Code,
+    JournalConflict,
+    JournalDamaged,
+    JournalError,
+    JournalRefused,
+    JournalUnwritten,
+    Problem,
+)
+from interlock.journal.line import MAX_LINE_BYTES, Entry, Head
+from interlock.journal.log import Journal
+from interlock.journal.verify import verify
+
+__all__ = [
+    "CODES",
+    "FIXES",
+    "MAX_LINE_BYTES",
+    "Code",
+    "Entry",
+    "Head",
+    "Journal",
+    "JournalConflict",
+    "JournalDamaged",
+    "JournalError",
+    "JournalRefused",
+    "JournalUnwritten",
+    "Problem",
+    "verify",
+]

@@ -1,0 +1,65 @@
+"""The chain of every run: what may follow what, checked one line at a time."""
+
+from dataclasses import dataclass, field
+
+from interlock.journal.errors import Problem
+from interlock.journal.line import START, Entry, Flaw, Head, decode
+
+
+@dataclass(slots=True)
+class Chain:
+    """Everything that must be remembered of the lines read so far.
+
+    Args:
+        heads: The last line of each run, in order of first appearance.
+        places: Byte offset of the line of each (run, key).
+        lines: Number of lines read.
+    """
+
+    heads: dict[str, Head] = field(default_factory=dict[str, Head])
+    places: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    lines: int = 0
+
+    def check(self, raw: bytes) -> tuple[Entry | None, list[Problem]]:
+        """Read the next line and say everything that is wrong with it there; changes nothing.
+
+        The entry is None when the bytes are no entry at all.
+        """
+        line = self.lines + 1
+        entry = decode(raw)
+        if isinstance(entry, Flaw):
+            flaw = entry
+            return None, [Problem(line, flaw.run, flaw.code, flaw.message, flaw.found, flaw.expected)]
+        head = self.heads.get(entry.run, START)
+        problems: list[Problem] = []
+        if entry.seq != head.seq + 1:
+            problems.append(
+                Problem(
+                    line,
+                    entry.run,
+                    "JRN704",
+                    "the run's numbers have a break",
+                    f"seq {entry.seq}",
+                    f"seq {head.seq + 1}",
+                )
+            )
+        if entry.prev != head.hash:
+            problems.append(
+                Problem(
+                    line, entry.run, "JRN705", "the line does not follow the run's line before", entry.prev, head.hash
+                )
+            )
+        if (entry.run, entry.key) in self.places:
+            problems.append(
+                Problem(
+                    line, entry.run, "JRN706", "the key stands in the run twice", repr(entry.key), "a key of its own"
+                )
+            )
+        return entry, problems
+
+    def adopt(self, entry: Entry | None, offset: int) -> None:
+        """Go on from this line, which began at byte `offset`; None counts a line that is no entry."""
+        self.lines += 1
+        if entry is not None:
+            self.heads[entry.run] = Head(entry.seq, entry.hash)
+            self.places.setdefault((entry.run, entry.key), offset)

@@ -1,0 +1,128 @@
+"""What can be wrong with a journal: the codes, problems found in a file, and the errors that a caller may catch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, get_args
+
+Code: TypeAlias = Literal[
+    "JRN701",
+    "JRN702",
+    "JRN703",
+    "JRN704",
+    "JRN705",
+    "JRN706",
+    "JRN707",
+    "JRN708",
+    "JRN711",
+    "JRN712",
+    "JRN713",
+    "JRN714",
+    "JRN721",
+    "JRN722",
+    "JRN731",
+    "JRN732",
+    "JRN733",
+]
+CODES: Final[tuple[Code, ...]] = get_args(Code)
+
+_ALTERED: Final = (
+    "The file was changed after it was written. Restore it from a copy, or move it aside and treat the run as unproven."
+)
+_DO_NOT_EDIT: Final = (
+    "Lines were removed, repeated or moved. Restore the file from a copy; nothing but Journal.append may write it."
+)
+
+FIXES: Final[dict[Code, str]] = {
+    "JRN701": _ALTERED,
+    "JRN702": _ALTERED,
+    "JRN703": _ALTERED,
+    "JRN704": _DO_NOT_EDIT,
+    "JRN705": _DO_NOT_EDIT,
+    "JRN706": _DO_NOT_EDIT,
+    "JRN707": (
+        "If a writer was killed here, its next append moves the fragment to the .torn file beside the journal; "
+        "otherwise the end was cut off: restore the file from a copy."
+    ),
+    "JRN708": _ALTERED,
+    "JRN711": "The run was removed, or this is another journal. Check the path, then restore the file from a copy.",
+    "JRN712": "The end of the run was cut off. Restore the file from a copy.",
+    "JRN713": "The run was rewritten after its head was taken. Restore the file from a copy.",
+    "JRN714": (
+        "Lines were added after the head was taken. Compare with a newer head, or treat the added lines as unproven."
+    ),
+    "JRN721": "Check the path. The journal must be a regular file in a real folder, neither of them a symbolic link.",
+    "JRN722": "Stop every writer, then restore the file from a copy, or move it aside and start a new one.",
+    "JRN731": "Give the new event a key of its own. A key stands for one event of its run, for ever.",
+    "JRN732": "Correct the arguments. Put large content in a file and its digest in the event.",
+    "JRN733": "Free some space or repair the disk, then repeat the append: nothing was acknowledged.",
+}
+"""What to do about each code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a journal file.
+
+    Args:
+        line: 1-based line; 0 when the whole file, or the end of a run, is meant.
+        run: The run that is concerned; empty when the line does not say.
+        code: Stable code, a key of `FIXES`.
+        message: What is wrong, in one sentence.
+        found: What stands there.
+        expected: What would be right.
+    """
+
+    line: int
+    run: str
+    code: Code
+    message: str
+    found: str
+    expected: str
+
+    @property
+    def fix(self) -> str:
+        """What to do about it, in the imperative."""
+        return FIXES[self.code]
+
+
+class JournalError(Exception):
+    """Base of what this package raises.
+
+    Args:
+        code: Stable code, a key of `FIXES`.
+        message: What is wrong, in one sentence.
+        path: The journal.
+        line: 1-based line of the journal; 0 when no line is meant.
+    """
+
+    def __init__(self, code: Code, message: str, *, path: Path, line: int = 0) -> None:
+        super().__init__(message)
+        self.code: Code = code
+        self.message = message
+        self.path = path
+        self.line = line
+
+    @property
+    def fix(self) -> str:
+        """What to do about it, in the imperative."""
+        return FIXES[self.code]
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else str(self.path)
+        return f"{self.code} {place}: {self.message}\n  fix: {self.fix}"
+
+
+class JournalConflict(JournalError):  # noqa: N818 - the name says what happened
+    """The key already stands for another event of this run."""
+
+
+class JournalDamaged(JournalError):  # noqa: N818
+    """The file is not what was written to it; nothing is appended to it any more."""
+
+
+class JournalRefused(JournalError):  # noqa: N818
+    """The arguments or the path cannot be accepted; nothing was written."""
+
+
+class JournalUnwritten(JournalError):  # noqa: N818
+    """The operating system could not store the line; nothing was acknowledged."""

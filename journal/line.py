@@ -1,0 +1,196 @@
+"""One line of the journal: its canonical bytes, its hash, and the strict reading of both."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, cast
+
+from interlock.journal.errors import Code
+
+MAX_LINE_BYTES: Final = 256 * 1024
+"""The longest line that is written or read, its newline included."""
+
+MAX_NAME_CHARS: Final = 512
+"""The longest run, key or type."""
+
+MAX_DEPTH: Final = 64
+"""How deep objects and arrays may stand in one another."""
+
+_TYPES: Final[dict[str, type]] = {
+    "at": str,
+    "data": dict,
+    "hash": str,
+    "key": str,
+    "prev": str,
+    "run": str,
+    "seq": int,
+    "type": str,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a run: what proves that no line of it was lost.
+
+    Args:
+        seq: Number of lines of the run.
+        hash: Hash of its last line, 64 hex digits.
+    """
+
+    seq: int
+    hash: str
+
+
+START: Final = Head(0, "0" * 64)
+"""What the first line of a run follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a caller wants to have written; the fields are those of an `Entry`."""
+
+    run: str
+    key: str
+    type: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event as it stands in the journal.
+
+    Args:
+        run: The run that it belongs to.
+        seq: Its number in the run, from 1.
+        key: What makes a repeated append find this line again; unique in the run.
+        type: The kind of event; the journal does not know what it means.
+        at: When it was appended, UTC, RFC 3339 with microseconds.
+        data: The event, JSON types only.
+        prev: Hash of the run's line before, or 64 zeros.
+        hash: SHA-256 over the canonical line without this field, 64 hex digits.
+    """
+
+    run: str
+    seq: int
+    key: str
+    type: str
+    at: str
+    data: Mapping[str, Any]
+    prev: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Why some bytes are not a line of a journal."""
+
+    code: Code
+    message: str
+    found: str
+    expected: str
+    run: str = ""
+
+
+def canonical(value: object) -> bytes:
+    """Return the one byte form of a JSON value: sorted keys, no spaces, ASCII.
+
+    Raises:
+        ValueError: for NaN, infinity and integers too long to print.
+        TypeError: for what is not JSON.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def not_json(value: object, depth: int = 0) -> str:
+    """Say what in `value` would not come back from JSON as it went in; empty when all of it would."""
+    if depth > MAX_DEPTH:
+        return f"it is nested deeper than {MAX_DEPTH} levels"
+    match value:
+        case None | bool() | str() | int():
+            return ""
+        case float():
+            return "" if math.isfinite(value) else f"{value} is not a JSON number"
+        case list() | tuple():
+            inner = cast("list[object]", value)
+            return next((flaw for item in inner if (flaw := not_json(item, depth + 1))), "")
+        case dict():
+            for key, item in cast("dict[object, object]", value).items():
+                if not isinstance(key, str):
+                    return f"the key {key!r} is not a string"
+                if flaw := not_json(item, depth + 1):
+                    return flaw
+            return ""
+        case _:
+            return f"{type(value).__name__} is not a JSON type"
+
+
+def make(event: Event, *, after: Head, at: str) -> tuple[Entry, bytes]:
+    """Make the entry that follows a head, and its line with the newline. The data must have passed `not_json`."""
+    body: dict[str, Any] = {
+        "run": event.run,
+        "seq": after.seq + 1,
+        "key": event.key,
+        "type": event.type,
+        "at": at,
+        "data": event.data,
+        "prev": after.hash,
+    }
+    line = canonical(body | {"hash": sha256(canonical(body)).hexdigest()})
+    return Entry(**json.loads(line)), line + b"\n"
+
+
+def decode(raw: bytes) -> Entry | Flaw:
+    """Read one line, its newline included, and accept nothing but the exact bytes that `make` would have written."""
+    if len(raw) > MAX_LINE_BYTES:
+        return Flaw("JRN708", "the line is too long", f"more than {MAX_LINE_BYTES} bytes", f"at most {MAX_LINE_BYTES}")
+    try:
+        value: object = json.loads(raw)
+        exact = canonical(value) + b"\n"
+    except (ValueError, RecursionError) as error:
+        return Flaw("JRN701", "the line is not JSON", f"{_shown(raw)} ({_reason(error)})", "one canonical JSON object")
+    if not isinstance(value, dict):
+        return Flaw("JRN702", "the line is not an object", _shown(raw), "an object with the eight fields of an entry")
+    fields = cast("dict[str, Any]", value)
+    run = fields.get("run")
+    flaw = _field_flaw(fields, run if isinstance(run, str) else "")
+    if flaw:
+        return flaw
+    entry = Entry(**fields)
+    if exact != raw:
+        at = next((i for i, (a, b) in enumerate(zip(raw, exact, strict=False)) if a != b), min(len(raw), len(exact)))
+        return Flaw(
+            "JRN701",
+            f"the line is not in canonical form from byte {at} on",
+            _shown(raw[at : at + 24]),
+            _shown(exact[at : at + 24]),
+            entry.run,
+        )
+    body = {name: item for name, item in fields.items() if name != "hash"}
+    right = sha256(canonical(body)).hexdigest()
+    if right != entry.hash:
+        return Flaw("JRN703", "the hash does not belong to the line", entry.hash, right, entry.run)
+    return entry
+
+
+def _field_flaw(fields: Mapping[str, Any], run: str) -> Flaw | None:
+    if fields.keys() != _TYPES.keys():
+        missing = ", ".join(sorted(_TYPES.keys() - fields.keys()))
+        extra = ", ".join(sorted(repr(name) for name in fields.keys() - _TYPES.keys()))
+        found = "; ".join(part for part in (missing and f"missing {missing}", extra and f"unknown {extra}") if part)
+        return Flaw("JRN702", "the fields are not those of an entry", found, ", ".join(_TYPES), run)
+    for name, kind in _TYPES.items():
+        if type(fields[name]) is not kind:
+            message = f"{name} has the wrong type"
+            return Flaw("JRN702", message, type(fields[name]).__name__, kind.__name__, run)
+    return None
+
+
+def _shown(raw: bytes) -> str:
+    text = raw[:80].decode("utf-8", "backslashreplace").encode("unicode_escape").decode("ascii")
+    return text if len(raw) <= 80 else f"{text}…"
+
+
+def _reason(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)[:120]

@@ -1,0 +1,223 @@
+"""The append-only log: events go in once, in order, and stay."""
+
+import os
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from interlock.journal import files
+from interlock.journal.chain import Chain
+from interlock.journal.errors import Code, JournalConflict, JournalDamaged, JournalRefused
+from interlock.journal.line import (
+    MAX_LINE_BYTES,
+    MAX_NAME_CHARS,
+    START,
+    Entry,
+    Event,
+    Flaw,
+    Head,
+    canonical,
+    decode,
+    make,
+    not_json,
+)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Journal:
+    """One journal file, shared by any number of threads and processes.
+
+    Every append takes the file's lock, reads what others wrote since, and adds one line that is on the disk when the
+    call returns. What was read once is remembered, so the cost of an append does not grow with the file. A journal
+    that was cut, replaced or edited behind the back of this object is refused from then on.
+
+    Args:
+        path: The file; it and its folder are made by the first append. Neither may be a symbolic link.
+        clock: Gives the present time with a zone.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], datetime] = _now) -> None:
+        self.path = Path(path)
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._chain = Chain()
+        self._offset = 0
+        self._last_line = b""
+        self._inode: tuple[int, int] | None = None
+
+    def append(self, run: str, key: str, type: str, data: Mapping[str, Any]) -> Entry:  # noqa: A002
+        """Write one event of a run, once, and return it when it is on the disk.
+
+        Repeating the call with the same key returns the line that is already there and writes nothing.
+
+        Args:
+            run: The run; 1 to 512 printable characters, as are `key` and `type`.
+            key: What the event is known by in its run.
+            type: The kind of event.
+            data: The event; JSON types only, tuples become lists. The whole line has at most 256 KiB.
+
+        Raises:
+            JournalConflict: the key already stands for an event of another type or with other data.
+            JournalDamaged: the file is not what was written to it.
+            JournalRefused: the arguments or the path cannot be accepted.
+            JournalUnwritten: the disk is full or broken.
+        """
+        event = Event(run, key, type, data)
+        self._check(event)
+        with self._mutex:
+            # Recreating a file that this object has read would forget its events without a word.
+            create = self._inode is None
+            try:
+                with self._folder() as folder, files.open_for_append(self.path, folder, create=create) as fd:
+                    if create:
+                        files.sync(folder, self.path)
+                    return self._append(fd, folder, event)
+            except FileNotFoundError as error:
+                raise self._damaged("the file was removed") from error
+
+    def entries(self, run: str | None = None) -> Iterator[Entry]:
+        """Give the events in the order of the file, of one run or of all, as far as it is written when reading begins.
+
+        A fragment that a killed writer left at the end is not an event and is passed over.
+
+        Raises:
+            JournalDamaged: at the first line that is not what was written.
+            JournalRefused: the path is no regular file.
+        """
+        chain = Chain()
+        try:
+            with files.open_for_reading(self.path) as (fd, size):
+                for offset, raw in files.read_lines(fd, 0, size):
+                    entry = self._next(chain, raw)
+                    if entry is None:
+                        return
+                    chain.adopt(entry, offset)
+                    if run in {None, entry.run}:
+                        yield entry
+        except FileNotFoundError as error:
+            if self._inode is not None:
+                raise self._damaged("the file was removed") from error
+
+    def find(self, run: str, key: str) -> Entry | None:
+        """Return the event of a key, or None when there is none."""
+        with self._mutex, self._reading() as fd:
+            return None if fd is None or (run, key) not in self._chain.places else self._known(fd, run, key)
+
+    def head(self, run: str) -> Head | None:
+        """Return the end of a run, or None when it has no events."""
+        with self._mutex, self._reading():
+            return self._chain.heads.get(run)
+
+    def runs(self) -> tuple[str, ...]:
+        """Name every run, in the order of their first events."""
+        with self._mutex, self._reading():
+            return tuple(self._chain.heads)
+
+    def _append(self, fd: int, folder: int, event: Event) -> Entry:
+        size = os.fstat(fd).st_size
+        self._catch_up(fd, size)
+        if (event.run, event.key) in self._chain.places:
+            entry = self._known(fd, event.run, event.key)
+            if (entry.type, canonical(entry.data)) != (event.type, canonical(event.data)):
+                message = f"key {event.key!r} of run {event.run!r} already stands for another event (seq {entry.seq})"
+                raise JournalConflict("JRN731", message, path=self.path)
+            # The one who wrote it may have died before it was on the disk.
+            files.sync(fd, self.path)
+            return entry
+        entry, line = make(event, after=self._chain.heads.get(event.run, START), at=self._stamp())
+        if len(line) > MAX_LINE_BYTES:
+            raise self._refused(f"the line would have {len(line)} bytes; at most {MAX_LINE_BYTES} are allowed")
+        if self._offset < size:
+            files.set_aside(fd, self._offset, self.path, folder)
+        files.write_line(fd, line, self.path)
+        self._adopt(entry, self._offset, line)
+        return entry
+
+    def _check(self, event: Event) -> None:
+        for name, value in (("run", event.run), ("key", event.key), ("type", event.type)):
+            if not 0 < len(value) <= MAX_NAME_CHARS or not value.isprintable():
+                raise self._refused(
+                    f"{name} must have 1 to {MAX_NAME_CHARS} printable characters; found {value[:80]!r}"
+                )
+        if not isinstance(event.data, dict):
+            raise self._refused(f"data must be a dict; found {event.data.__class__.__name__}")
+        if flaw := not_json(event.data):
+            raise self._refused(f"data cannot be written as JSON: {flaw}")
+
+    def _stamp(self) -> str:
+        now = self._clock()
+        if now.tzinfo is None:
+            raise self._refused("the clock gives a time without a zone")
+        return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def _folder(self) -> AbstractContextManager[int]:
+        if self._inode is None:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise self._refused(f"the folder cannot be made: {error.strerror}", "JRN721") from error
+        return files.open_folder(self.path)
+
+    @contextmanager
+    def _reading(self) -> Generator[int | None, None, None]:
+        """Read what is new and hold the file open; None when there is no journal yet."""
+        try:
+            with files.open_for_reading(self.path) as (fd, size):
+                self._catch_up(fd, size)
+                yield fd
+        except FileNotFoundError as error:
+            if self._inode is not None:
+                raise self._damaged("the file was removed") from error
+            yield None
+
+    def _catch_up(self, fd: int, size: int) -> None:
+        status = os.fstat(fd)
+        inode = (status.st_dev, status.st_ino)
+        if self._inode not in {None, inode}:
+            raise self._damaged("the file was replaced by another")
+        if size < self._offset:
+            raise self._damaged(f"the file was cut: {size} bytes, {self._offset} had been read")
+        if os.pread(fd, len(self._last_line), self._offset - len(self._last_line)) != self._last_line:
+            raise self._damaged("the file was edited: its last known line has changed", line=self._chain.lines)
+        self._inode = inode
+        for offset, raw in files.read_lines(fd, self._offset, size):
+            entry = self._next(self._chain, raw)
+            if entry is None:
+                return
+            self._adopt(entry, offset, raw)
+
+    def _next(self, chain: Chain, raw: bytes) -> Entry | None:
+        """Read the next line; None for the fragment at the end."""
+        if not raw.endswith(b"\n") and len(raw) <= MAX_LINE_BYTES:
+            return None
+        entry, problems = chain.check(raw)
+        if problems:
+            first = problems[0]
+            message = f"{first.message}; found {first.found}, expected {first.expected}"
+            raise JournalDamaged(first.code, message, path=self.path, line=first.line)
+        return entry
+
+    def _adopt(self, entry: Entry, offset: int, raw: bytes) -> None:
+        self._chain.adopt(entry, offset)
+        self._offset = offset + len(raw)
+        self._last_line = raw
+
+    def _known(self, fd: int, run: str, key: str) -> Entry:
+        """Read the line of an event that was written before."""
+        raw = next(raw for _, raw in files.read_lines(fd, self._chain.places[run, key], self._offset))
+        entry = decode(raw)
+        if isinstance(entry, Flaw) or (entry.run, entry.key) != (run, key):
+            raise self._damaged(f"the file was edited: the line of key {key!r} has changed")
+        return entry
+
+    def _damaged(self, message: str, *, line: int = 0) -> JournalDamaged:
+        return JournalDamaged("JRN722", message, path=self.path, line=line)
+
+    def _refused(self, message: str, code: Code = "JRN732") -> JournalRefused:
+        return JournalRefused(code, message, path=self.path)

@@ -1,0 +1,81 @@
+"""The verification of a journal file: every line that is not what was written, and every run that lost its end."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from interlock.journal import files
+from interlock.journal.chain import Chain
+from interlock.journal.errors import JournalRefused, Problem
+from interlock.journal.line import MAX_LINE_BYTES, Head
+
+MAX_PROBLEMS: Final = 1000
+"""Reading stops after so many problems: the file is no journal then."""
+
+
+def verify(path: str | os.PathLike[str], heads: Mapping[str, Head], *, exact: bool = True) -> list[Problem]:
+    """Read a whole journal and name everything that is wrong with it, in the order of the file.
+
+    The lines alone prove that nothing in the middle of a run was changed, dropped, repeated or moved. That its end is
+    still there, and that the run was not written anew, only a head kept elsewhere can prove. The order of lines
+    of different runs is not part of the promise.
+
+    Args:
+        path: The journal.
+        heads: The known end of each run, kept outside the journal.
+        exact: Whether a run may go no further than its head. False for a run that is still going on.
+
+    Returns:
+        The problems, about a thousand at most; empty when the file is exactly what was written. What the file
+        contains never raises.
+    """
+    path = Path(path)
+    chain = Chain()
+    try:
+        problems, passed = _read(path, chain, heads)
+    except FileNotFoundError:
+        return [Problem(0, "", "JRN721", "there is no journal", "no file", str(path))]
+    except JournalRefused as error:
+        return [Problem(0, "", error.code, error.message, str(path), "a regular file")]
+    if len(problems) >= MAX_PROBLEMS:
+        return problems
+    for run, head in heads.items():
+        problems += _head_problems(run, head, chain.heads.get(run), passed.get(run), exact=exact)
+    return problems
+
+
+def _read(path: Path, chain: Chain, heads: Mapping[str, Head]) -> tuple[list[Problem], dict[str, str]]:
+    """Check each line; also give the hash that stands at the number of each head."""
+    problems: list[Problem] = []
+    passed: dict[str, str] = {}
+    with files.open_for_reading(path) as (fd, size):
+        for offset, raw in files.read_lines(fd, 0, size):
+            if not raw.endswith(b"\n") and len(raw) <= MAX_LINE_BYTES:
+                found = f"{len(raw)} bytes without a newline"
+                problems.append(
+                    Problem(chain.lines + 1, "", "JRN707", "the last line is not whole", found, "a newline")
+                )
+                break
+            entry, flaws = chain.check(raw)
+            problems += flaws
+            chain.adopt(entry, offset)
+            if len(problems) >= MAX_PROBLEMS:
+                break
+            if entry is not None and entry.run in heads and entry.seq == heads[entry.run].seq:
+                passed[entry.run] = entry.hash
+    return problems, passed
+
+
+def _head_problems(run: str, head: Head, last: Head | None, at_head: str | None, *, exact: bool) -> list[Problem]:
+    if last is None:
+        return [Problem(0, run, "JRN711", "the run is not in the journal", "no line", f"{head.seq} lines")]
+    if last.seq < head.seq or at_head is None:
+        message = "the run is shorter than its head"
+        return [Problem(0, run, "JRN712", message, f"ends at seq {last.seq}", f"seq {head.seq}")]
+    if at_head != head.hash:
+        return [Problem(0, run, "JRN713", f"seq {head.seq} is not the run's head", at_head, head.hash)]
+    if exact and last != head:
+        message = "the run goes on after its head"
+        return [Problem(0, run, "JRN714", message, f"ends at seq {last.seq}", f"seq {head.seq}")]
+    return []

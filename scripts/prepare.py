@@ -1,0 +1,164 @@
+"""The set-up of a checkout: its virtual environment, its packages, and a browser when the machine has none.
+
+Run by `scripts/prepare` with the standard library alone. A second run finds everything done and prints nothing.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, NoReturn
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+VENV: Final = ROOT / ".venv"
+PYTHON: Final = VENV / "bin" / "python"
+OWNER: Final = VENV / "interlock-root"
+"""Names the checkout that the environment was made for: scripts in it hold absolute paths."""
+STAMP: Final = VENV / "interlock-stamp"
+"""Holds the digest of what was installed."""
+LOCK: Final = ROOT / "requirements.lock"
+DEBIAN_PACKAGES: Final = ("chromium-headless-shell", "fonts-dejavu-core")
+
+_NO_BROWSER: Final = 3
+_FIND_BROWSER: Final = f"""
+import sys
+from interlock.gates.collect.browser import find_browser
+from interlock.gates.errors import CollectorError
+try:
+    find_browser()
+except CollectorError as error:
+    print(error, file=sys.stderr)
+    sys.exit({_NO_BROWSER})
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Set up what the arguments name: `packages`, `browser`."""
+    steps = {"packages": packages, "browser": browser}
+    if not arguments or any(name not in steps for name in arguments):
+        _stop(f"say what to prepare: {', '.join(steps)}", f"run `sh scripts/prepare {' '.join(steps)}`")
+    with _alone():
+        for name in arguments:
+            steps[name]()
+
+
+def packages() -> None:
+    """Make the virtual environment and install the pinned packages and this checkout, unless that is done."""
+    if not _is_usable():
+        _make_environment()
+    wanted = _digest()
+    if STAMP.is_file() and STAMP.read_text() == wanted:
+        return
+    pip = (str(PYTHON), "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check")
+    count = sum(1 for line in LOCK.read_text().splitlines() if "==" in line)
+    fix = "check the network and pip's configuration (`python3 -m pip config list`), then run the same command again"
+    _run(f"installing {count} packages into .venv", [*pip, "-r", str(LOCK)], fix)
+    _run("installing this checkout into .venv", [*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)], fix)
+    STAMP.write_text(wanted)
+
+
+def browser() -> None:
+    """Make sure that there is a Chromium; on Debian, as root, install one."""
+    problem = _missing_browser()
+    if not problem:
+        return
+    # A wish for a certain browser is not met by installing another.
+    installs = Path("/etc/debian_version").exists() and os.geteuid() == 0 and shutil.which("apt-get")
+    if os.environ.get("INTERLOCK_BROWSER") or not installs:
+        _stop(problem)
+    fix = f"run `apt-get update && apt-get install {' '.join(DEBIAN_PACKAGES)}` or set INTERLOCK_BROWSER"
+    apt = ("apt-get", "--quiet", "--yes", "-o", "DPkg::Lock::Timeout=300")
+    _run("reading the list of Debian packages", [*apt, "update"], fix)
+    install = [*apt, "install", "--no-install-recommends", *DEBIAN_PACKAGES]
+    _run(f"installing {' and '.join(DEBIAN_PACKAGES)}", install, fix)
+    problem = _missing_browser()
+    if problem:
+        _stop(problem)
+
+
+def _is_usable() -> bool:
+    if not OWNER.is_file() or OWNER.read_text().strip() != str(ROOT) or not PYTHON.exists():
+        return False
+    probe = [str(PYTHON), "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+
+
+def _make_environment() -> None:
+    fix = "install pip for this Python (Debian: apt-get install python3-pip python3-venv), then try again"
+    version = ".".join(map(str, sys.version_info[:3]))
+    make = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV)]
+    _run(f"making .venv with Python {version}", make, fix)
+    # Debian's Python has no ensurepip without python3-venv, but its pip can fill another environment.
+    ways = (
+        [str(PYTHON), "-m", "ensurepip"],
+        [sys.executable, "-m", "pip", "--quiet", "--python", str(PYTHON), "install", "--no-input", "pip"],
+    )
+    if not any(subprocess.run(way, capture_output=True, check=False).returncode == 0 for way in ways):
+        _stop("pip could not be put into .venv", fix)
+    OWNER.write_text(f"{ROOT}\n")
+
+
+def _digest() -> str:
+    parts = ((ROOT / "pyproject.toml").read_bytes(), LOCK.read_bytes(), str(ROOT).encode(), sys.version.encode())
+    return sha256(b"\0".join(parts)).hexdigest()
+
+
+def _missing_browser() -> str:
+    """Say why there is no browser; empty when there is one."""
+    done = subprocess.run([str(PYTHON), "-c", _FIND_BROWSER], capture_output=True, text=True, check=False)
+    if done.returncode not in {0, _NO_BROWSER}:
+        print(done.stderr, end="", file=sys.stderr)
+        _stop("the search for a browser did not work", "mend the error above")
+    return done.stderr.strip()
+
+
+@contextmanager
+def _alone() -> Generator[None, None, None]:
+    """Keep two commands that were started at once from setting up the same checkout together."""
+    folder = os.open(ROOT, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _run(what: str, command: Sequence[str], fix: str) -> None:
+    """Run one command, saying what it does and how long it took; its last output is shown only when it fails."""
+    print(f"interlock: {what} … ", end="", file=sys.stderr, flush=True)
+    start = time.monotonic()
+    environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PIP_ROOT_USER_ACTION": "ignore"}
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environ,
+        cwd=ROOT,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+    )
+    if done.returncode == 0:
+        print(f"{time.monotonic() - start:.0f} s", file=sys.stderr)
+        return
+    print("failed", file=sys.stderr)
+    print("\n".join(f"  | {line}" for line in done.stdout.splitlines()[-20:]), file=sys.stderr)
+    _stop(f"`{' '.join(command[:4])} …` ended with {done.returncode}", fix)
+
+
+def _stop(message: str, fix: str = "") -> NoReturn:
+    print(f"interlock: {message}", file=sys.stderr)
+    if fix:
+        print(f"  fix: {fix}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

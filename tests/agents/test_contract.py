@@ -1,0 +1,129 @@
+"""Promises of the contract: it says what the tables say, and every answer that it shows is valid."""
+
+import re
+
+import pytest
+
+from interlock.agents.contract import answer_form, contract
+from interlock.envelope import validate
+from interlock.envelope.protocol import (
+    DEFAULT_PROTOCOL,
+    ECHO,
+    EVIDENCE_KEYS,
+    LABELS,
+    ROLES,
+    STATUSES,
+    GateSpec,
+    Protocol,
+    Role,
+    Status,
+)
+
+OWN = Protocol(
+    roles={
+        "orchestrator": ROLES[0],
+        "coder": Role("coder", "build", hands_over=True),
+        "test-runner": Role("test-runner", "qa", certifies="GATE-UNIT"),
+        "senior": Role("senior", "review", certifies="GATE-SENIOR"),
+    },
+    gates={
+        "GATE-MSG-STRICT": DEFAULT_PROTOCOL.gates["GATE-MSG-STRICT"],
+        "GATE-UNIT": GateSpec("GATE-UNIT", "the unit tests pass", "test-runner", ("reports",), grade="runner"),
+        "GATE-SENIOR": GateSpec("GATE-SENIOR", "a senior agrees", "senior", any_evidence=True),
+    },
+)
+CASES = [
+    pytest.param(protocol, role, id=role.name)
+    for protocol in (DEFAULT_PROTOCOL, OWN)
+    for role in protocol.roles.values()
+    if role.kind != "orchestrator"
+]
+BEFORE: dict[str, Status] = {"build": "IN_PROGRESS", "qa": "QA_IN_PROGRESS", "review": "READY_FOR_REVIEW"}
+
+
+def shown(text: str, tag: str) -> dict[str, str]:
+    """Return the answers that a prompt shows, by outcome."""
+    found = re.findall(rf"^<{tag} outcome='([a-z-]+)'>\n(.*?)^</{tag}>$", text, re.MULTILINE | re.DOTALL)
+    return dict(found)
+
+
+def errors(text: str, protocol: Protocol, role: Role) -> list[str]:
+    report = validate(text, agent=role.name, current_status=BEFORE[role.kind], protocol=protocol)
+    return [f"{item.code} {item.message}" for item in report.findings if item.level == "error"]
+
+
+@pytest.mark.parametrize(("protocol", "role"), CASES)
+def test_every_example_of_the_contract_is_a_valid_answer(protocol: Protocol, role: Role) -> None:
+    examples = shown(contract(role.name, protocol), "example")
+    assert len(examples) >= 2
+    for text in examples.values():
+        assert errors(text, protocol, role) == []
+
+
+@pytest.mark.parametrize(("protocol", "role"), CASES)
+def test_every_filled_form_is_a_valid_answer(protocol: Protocol, role: Role) -> None:
+    gates = tuple(protocol.gates)
+    form = answer_form(
+        role,
+        protocol,
+        task_id="HOME-UI-001",
+        task="Build the page",
+        gates=gates,
+        evidence={},
+        reports_dir="artifacts/reports/HOME-UI-001/1",
+    )
+    forms = shown(form, "form")
+    assert len(forms) == 2
+    for text in forms.values():
+        filled = re.sub(r"/<[^>\n]+>", "/file.png", text)
+        filled = re.sub(r"<[^>\n]+>", "docs", filled)
+        assert errors(filled, protocol, role) == []
+        assert "TASK_ID: HOME-UI-001\n" in text
+
+
+@pytest.mark.parametrize(("protocol", "role"), CASES)
+def test_the_contract_gives_each_status_the_owner_of_the_table(protocol: Protocol, role: Role) -> None:
+    text = contract(role.name, protocol, examples=False)
+    for status in STATUSES:
+        line = next(line for line in text.splitlines() if line.startswith(f"- `{status}` is "))
+        if protocol.may_set(role, status):
+            assert "yours to set" in line
+        elif ECHO.get(role.kind) == status:
+            assert "yours to repeat" in line
+        else:
+            assert "refused" in line
+
+
+@pytest.mark.parametrize(("protocol", "role"), CASES)
+def test_the_contract_names_labels_keys_and_the_evidence_of_the_roles_gate(protocol: Protocol, role: Role) -> None:
+    text = contract(role.name, protocol, examples=False)
+    assert ", ".join(LABELS) in text
+    assert ", ".join(f"`{key}`" for key in EVIDENCE_KEYS) in text
+    assert ("### Verdict" in text) == (role.kind in ECHO)
+    for gate in protocol.gates.values():
+        line = next((line for line in text.splitlines() if line.startswith(f"- `{gate.id}` (")), "")
+        assert ("yours to certify" in line) == (gate.id == role.certifies)
+        if line and gate.id == role.certifies:
+            assert all(f"`{key}`" in line for key in gate.evidence)
+            assert ("Interlock collected" in line) == (gate.grade == "runner")
+
+
+def test_a_changed_table_changes_the_contract() -> None:
+    assert "the unit tests pass" in contract("test-runner", OWN)
+    assert "it belongs to coder" in contract("test-runner", OWN)
+    assert "frontend-implementer" not in contract("test-runner", OWN)
+
+
+def test_the_collected_files_stand_in_the_form_ready_to_cite() -> None:
+    files = {"screenshots": ("artifacts/screenshots/a.png",), "console": ("artifacts/console/c.jsonl",)}
+    form = answer_form(
+        DEFAULT_PROTOCOL.roles["visual-qa"],
+        DEFAULT_PROTOCOL,
+        task_id="HOME-UI-001",
+        task="Build the page",
+        gates=tuple(DEFAULT_PROTOCOL.gates),
+        evidence={**files},
+        reports_dir="artifacts/reports/HOME-UI-001/1",
+    )
+    for text in shown(form, "form").values():
+        assert all(path in text for paths in files.values() for path in paths)

@@ -1,0 +1,124 @@
+"""Promises of the example's scripts: every answer is valid but the one meant to be refused, and each round edits files."""
+
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.agents import make_runner
+from interlock.agents.runners.script import expand, read_script
+from interlock.envelope import validate
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, RoleKind, Status
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "landing-page"
+TASKS = ("task.toml", "task-unfixed.toml")
+BEFORE: dict[RoleKind, Status] = {"build": "IN_PROGRESS", "qa": "QA_IN_PROGRESS", "review": "READY_FOR_REVIEW"}
+COLLECTED: dict[str, dict[EvidenceKey, tuple[str, ...]]] = {
+    "visual-qa": {
+        "screenshots": tuple(f"artifacts/screenshots/LANDING-UI-001/1/page-{width}.png" for width in (375, 768, 1280)),
+        "console": ("artifacts/console/LANDING-UI-001/1/console.jsonl",),
+    },
+    "a11y-auditor": {"a11y": ("artifacts/a11y/LANDING-UI-001/1/axe.json",)},
+}
+
+
+def load(name: str) -> dict[str, Any]:
+    return tomllib.loads((EXAMPLE / name).read_text("utf-8"))
+
+
+def answers(name: str, make_ask: Any) -> list[tuple[str, int, int, str]]:
+    """Return role, attempt, re-ask and text of every answer of a task's scripts."""
+    found: list[tuple[str, int, int, str]] = []
+    for role, settings in load(name)["agents"].items():
+        for turn in read_script(EXAMPLE / settings["script"]).turns:
+            for attempt in turn.attempts:
+                ask = make_ask(
+                    task_id="LANDING-UI-001",
+                    role=role,
+                    attempt=attempt,
+                    reask=turn.reask,
+                    evidence=COLLECTED.get(role, {}),
+                    reports_dir=f"artifacts/reports/LANDING-UI-001/{attempt}",
+                )
+                found.append((role, attempt, turn.reask, expand(turn.response, ask)))
+    return found
+
+
+def verdict_of(name: str, role: str, text: str) -> Any:
+    task = load(name)
+    return validate(
+        text,
+        agent=role,
+        task_id=task["task_id"],
+        gates=task["gates_required"],
+        current_status=BEFORE[DEFAULT_PROTOCOL.roles[role].kind],
+    )
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_scripted_answer_is_valid_but_the_one_that_is_meant_to_be_refused(name: str, make_ask: Any) -> None:
+    refused: list[tuple[str, int, int]] = []
+    for role, attempt, number, text in answers(name, make_ask):
+        report = verdict_of(name, role, text)
+        if not report.ok:
+            refused.append((role, attempt, number))
+    assert refused == ([("frontend-implementer", 1, 0)] if name == "task.toml" else [])
+
+
+def test_the_malformed_answer_has_several_faults_and_one_reask_mends_it(make_ask: Any) -> None:
+    texts = {(role, attempt, number): text for role, attempt, number, text in answers("task.toml", make_ask)}
+    report = verdict_of("task.toml", "frontend-implementer", texts["frontend-implementer", 1, 0])
+    fields = {item.field for item in report.findings if item.level == "error"}
+    assert {"REPORTS_TO", "GATES_PASSED"} <= fields
+    assert report.effective_status == "BLOCKED"
+    assert verdict_of("task.toml", "frontend-implementer", texts["frontend-implementer", 1, 1]).ok
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_qa_fails_the_first_round_and_passes_only_where_the_faults_are_mended(name: str, make_ask: Any) -> None:
+    verdicts = {
+        (role, attempt): verdict_of(name, role, text).verdict
+        for role, attempt, _, text in answers(name, make_ask)
+        if role in COLLECTED
+    }
+    for role in COLLECTED:
+        assert verdicts[role, 1] == "FAIL"
+        assert verdicts[role, 2] == ("PASS" if name == "task.toml" else "FAIL")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_implementer_changes_the_site_in_every_round(name: str, tmp_path: Path, make_ask: Any) -> None:
+    work = tmp_path / "work"
+    shutil.copytree(EXAMPLE, work)
+    settings = load(name)["agents"]["frontend-implementer"]
+    run: Any = make_runner("frontend-implementer", settings, root=work, base=work)
+
+    def site() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in (work / "site").rglob("*") if path.is_file()}
+
+    for attempt in (1, 2):
+        before = site()
+        run(make_ask(work, attempt=attempt))
+        assert site() != before
+    mended = all((work / "site" / path.name).read_bytes() == path.read_bytes() for path in (work / "fixed").iterdir())
+    assert mended == (name == "task.toml")
+
+
+def test_the_review_names_the_tree_that_it_read(tmp_path: Path, make_ask: Any) -> None:
+    settings = load("task.toml")["agents"]["code-reviewer"]
+    run: Any = make_runner("code-reviewer", settings, root=tmp_path, base=EXAMPLE)
+    ask = make_ask(tmp_path, role="code-reviewer", attempt=2, reports_dir="artifacts/reports/LANDING-UI-001/2")
+    text = run(ask)
+    report = tmp_path / "artifacts/reports/LANDING-UI-001/2/code-review.md"
+    assert ask.tree in report.read_text("utf-8")
+    assert str(report.relative_to(tmp_path)) in text
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_task_names_a_runner_for_each_role_and_files_that_exist(name: str) -> None:
+    task = load(name)
+    assert set(task["agents"]) == {role for role, row in DEFAULT_PROTOCOL.roles.items() if row.kind != "orchestrator"}
+    assert all((EXAMPLE / path).is_file() for path in (*task["inputs"], task["page"]))
+    assert set(task["gates_required"]) == set(DEFAULT_PROTOCOL.gates)

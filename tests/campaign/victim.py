@@ -1,0 +1,77 @@
+"""Runs one task in this process and kills the process with SIGKILL at the n-th point; prints the points if none.
+
+A point lies before and after each effect: a journal line, a file of the run, a file of an agent, an answer, a
+collector, a command, and each write of a checkpoint. So the points cover every node boundary and the middles of nodes.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from interlock.agents.runners import replay
+from interlock.agents.runners.python import PythonRunner
+from interlock.graph import nodes, record, store
+from interlock.graph.runs import drive, start_run
+from interlock.graph.store import list_runs
+from interlock.graph.task import load_task
+from interlock.journal import Journal
+
+_LOCK = threading.Lock()
+
+
+class Points:
+    """Counts points, and dies at one of them."""
+
+    def __init__(self, fatal: int) -> None:
+        self.fatal = fatal
+        self.names: list[str] = []
+
+    def pass_by(self, name: str) -> None:
+        """Count one point."""
+        with _LOCK:
+            self.names.append(name)
+            if len(self.names) == self.fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, owner: Any, name: str) -> None:
+        """Put a point before and after every call of a function."""
+        real: Callable[..., Any] = getattr(owner, name)
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            self.pass_by(f"before {name}")
+            result = real(*args, **kwargs)
+            self.pass_by(f"after {name}")
+            return result
+
+        setattr(owner, name, wrapped)
+
+
+def main() -> None:
+    """Start the task or go on with its run, and count or die."""
+    root, task_file, fatal = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    points = Points(fatal)
+    points.around(Journal, "append")
+    points.around(SqliteSaver, "put")
+    points.around(SqliteSaver, "put_writes")
+    points.around(store, "write_atomically")
+    points.around(record, "write_atomically")
+    points.around(replay, "write_confined")
+    points.around(replay.ReplayRunner, "__call__")
+    points.around(PythonRunner, "__call__")
+    points.around(nodes, "collect")
+    points.around(nodes, "run_command_gate")
+    runs = list_runs(root)
+    run_id = runs[-1] if runs else start_run(root, load_task(task_file))
+    view = drive(run_id, root=root)
+    print(f"{run_id} {view.phase} {view.status}")
+    print("\n".join(points.names))
+
+
+if __name__ == "__main__":
+    main()

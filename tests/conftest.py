@@ -1,0 +1,62 @@
+"""What every test can rely on: no network, no settings of the developer's machine, the same random examples."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Set before any test imports a framework that looks at them once.
+os.environ["LANGSMITH_TRACING"] = "false"
+os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
+
+settings.register_profile("interlock", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("interlock")
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def _no_network(event: str, arguments: tuple[Any, ...]) -> None:
+    """Refuse what would leave this machine."""
+    host: object
+    if event == "socket.connect":
+        address: Any = arguments[1]
+        host = address if isinstance(address, (str, bytes)) else address[0]
+        # A Unix socket has a path and no host.
+        if address is host:
+            return
+    elif event == "socket.getaddrinfo":
+        host = arguments[0]
+    else:
+        return
+    if host not in {*_LOOPBACK, None, ""} and host not in {name.encode() for name in _LOOPBACK}:
+        raise RuntimeError(f"a test tried to reach {host!r}; tests use this machine alone")
+
+
+sys.addaudithook(_no_network)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    for name in os.environ:
+        if name.startswith(("INTERLOCK_", "INTERMUTE_")) and name not in {"INTERLOCK_BROWSER", "INTERLOCK_CORPUS"}:
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Give the folder of this checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Give the folder of real responses, or skip the test where there is none."""
+    folder = Path(os.environ.get("INTERLOCK_CORPUS") or ROOT / ".." / "shared" / "corpus").resolve()
+    if not folder.is_dir():
+        pytest.skip("no corpus here: set INTERLOCK_CORPUS")
+    return folder

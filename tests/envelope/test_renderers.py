@@ -1,0 +1,197 @@
+"""The four renderers: one result, said for people, programs, scanners and GitHub; nothing in a file drives a terminal."""
+
+import json
+import re
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+from interlock.envelope.explain import RuleRow
+from interlock.envelope.finding import Edit, Finding
+from interlock.envelope.renderers import FORMATS, FileResult, render_results
+from interlock.envelope.renderers.json import FINDING_KEYS
+from interlock.envelope.renderers.safe import visible
+from interlock.envelope.renderers.text import source_line
+from interlock.envelope.rule import Rule
+from interlock.envelope.template import example
+
+TEXT = "STATUS: DONE\nTASK_ID: HOME-UI-001\nTASK: café \tthen\x1b[31m 東京 🎉 done\n"
+RULES: tuple[RuleRow, ...] = (
+    Rule("ENV301", "error", "STATUS is one of six", "seed 5 §3 STATUS", "Use one.", "STATUS: BLOCKED", "STATUS: DONE"),
+    Rule("ENV999", "note", "Never said here", "ours", "Nothing.", "x", "y"),
+)
+STATUS = Finding(
+    "ENV301",
+    "error",
+    "STATUS",
+    1,
+    9,
+    "`DONE` is not a status.",
+    "`DONE`",
+    "one of BLOCKED, IN_PROGRESS",
+    "Replace line 1 with `STATUS: IN_PROGRESS`.",
+    "seed 5 §3 STATUS",
+    (Edit("replace", 1, 1, "STATUS: IN_PROGRESS"),),
+)
+WARNING = Finding("ENV309", "warning", "TASK", 3, 27, "A wide place: 100%, a:b", "東京", "words", "Leave it.", "ours")
+NOTE = Finding("EVD566", "note", "EVIDENCE.a11y", 0, 0, "No place.\r\nTwo lines.", "x", "y", "Nothing.", "ours")
+BAD = FileResult("docs/my answer,1%.md", (STATUS, WARNING, NOTE), "DONE", "BLOCKED", None, ("a code fence",), TEXT)
+GOOD = FileResult("good.md", (), "IN_PROGRESS", "IN_PROGRESS", example("web-design-lead", outcome="progress"))
+
+
+def sarif(*results: FileResult) -> dict[str, Any]:
+    return json.loads(render_results(results, "sarif", rules=RULES, version="1.2.3"))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_form_is_printed_as_reviewed(form: str, snapshot: SnapshotAssertion):
+    assert render_results([BAD, GOOD], form, rules=RULES, version="1.2.3") == snapshot  # pyright: ignore
+
+
+def test_colours_frame_the_same_text():
+    plain = render_results([BAD, GOOD], "text")
+    coloured = render_results([BAD, GOOD], "text", color=True)
+    assert coloured != plain
+    assert re.sub("\x1b\\[[0-9]+m", "", coloured) == plain
+
+
+@given(hostile=st.text(max_size=200))
+def test_no_renderer_lets_a_file_drive_the_terminal(hostile: str):
+    finding = Finding("ENV301", "error", "STATUS", 1, 3, hostile, hostile, hostile, hostile, "ours")
+    result = FileResult(hostile, (finding,), hostile, "BLOCKED", None, (hostile,), hostile)
+    for form in FORMATS:
+        printed = render_results([result], form)
+        assert all(character == "\n" or character.isprintable() for character in printed), form
+        if form == "github":
+            assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "shown", "before"),
+    [
+        ("STATUS: X", 9, "STATUS: X", 8),
+        ("a\tb", 3, "a    b", 5),
+        ("東京x", 3, "東京x", 4),
+        ("e\u0301x", 3, "e\u0301x", 1),
+        ("a\x1b[1mb", 6, "a\\x1B[1mb", 8),
+        ("a\u202eb", 3, "a\\u202Eb", 7),
+        ("abc", 4, "abc", 3),
+        ("abc", 99, "abc", 3),
+        ("", 1, "", 0),
+    ],
+)
+def test_the_caret_stands_under_the_character(line: str, column: int, shown: str, before: int):
+    assert source_line(line, column) == (shown, before)
+
+
+def test_a_long_line_is_cut_on_both_sides_of_the_caret():
+    shown, before = source_line("a" * 5000 + "X" + "b" * 5000, 5001)
+    assert shown[before] == "X"
+    assert shown.startswith("…")
+    assert shown.endswith("…")
+    assert len(shown) < 110
+
+
+def test_json_has_the_promised_keys_and_nothing_else():
+    found = json.loads(render_results([BAD, GOOD], "json"))
+    assert found["schema"] == "interlock.findings/1"
+    keys = {"path", "ok", "status", "effective_status", "envelope", "normalised", "findings"}
+    assert [set(row) for row in found["files"]] == [keys, keys]
+    assert [list(row) for row in found["files"][0]["findings"]] == [list(FINDING_KEYS)] * 3
+    assert [row["ok"] for row in found["files"]] == [False, True]
+    assert found["files"][1]["envelope"]["evidence"] == {"screenshots": [], "a11y": [], "console": [], "reports": []}
+    assert list(found["files"][1]["envelope"]) == [
+        "status", "task_id", "task", "assigned_agent", "reports_to", "inputs_used", "gates_required", "gates_passed",
+        "evidence", "fail_reasons", "output", "next_actions",
+    ]  # fmt: skip
+
+
+def test_warnings_and_notes_leave_a_file_valid():
+    assert FileResult("x", (WARNING, NOTE)).ok
+    assert not FileResult("x", (WARNING, STATUS)).ok
+
+
+def test_sarif_names_its_version_rules_places_and_levels():
+    log = sarif(BAD, GOOD)
+    assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
+    run = log["runs"][0]
+    driver = run["tool"]["driver"]
+    assert (driver["name"], driver["version"], run["columnKind"]) == ("validate-envelope", "1.2.3", "unicodeCodePoints")
+    assert [rule["id"] for rule in driver["rules"]] == ["ENV301"]
+    assert driver["rules"][0]["help"]["text"]
+    assert driver["rules"][0]["defaultConfiguration"] == {"level": "error"}
+    assert [result["level"] for result in run["results"]] == ["error", "warning", "note"]
+    assert run["results"][0]["ruleIndex"] == 0
+    assert "ruleIndex" not in run["results"][1]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    assert places[0]["region"] == {"startLine": 1, "startColumn": 9}
+    assert "region" not in places[2]
+    for place in places:
+        location = place["artifactLocation"]
+        assert re.fullmatch(r"[A-Za-z0-9/._~%-]+", location["uri"])
+        assert unquote(location["uri"]) == BAD.path == unquote(run["artifacts"][location["index"]]["location"]["uri"])
+    assert run["invocations"] == [{"executionSuccessful": True}]
+
+
+def test_sarif_says_that_a_file_could_not_be_read():
+    assert sarif(FileResult("gone.md", (STATUS,)))["runs"][0]["invocations"] == [{"executionSuccessful": False}]
+
+
+def test_sarif_writes_an_absolute_path_as_a_file_address():
+    run = sarif(FileResult("/tmp/a b.md", (STATUS,), "DONE", "BLOCKED"))["runs"][0]
+    assert run["artifacts"][0]["location"]["uri"] == "file:///tmp/a%20b.md"
+
+
+@pytest.mark.parametrize("text", ["one\ntwo\nthree\n", "one\ntwo\nthree", "one\r\ntwo\r\nthree\r\n"])
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        (Edit("replace", 2, 2, "TWO"), ["one", "TWO", "three"]),
+        (Edit("replace", 2, 3, "TWO\nMORE"), ["one", "TWO", "MORE"]),
+        (Edit("delete", 1, 1), ["two", "three"]),
+        (Edit("delete", 2, 3), ["one"]),
+        (Edit("insert-after", 0, 0, "zero"), ["zero", "one", "two", "three"]),
+        (Edit("insert-after", 2, 2, "and\nagain"), ["one", "two", "and", "again", "three"]),
+        (Edit("insert-after", 3, 3, "four"), ["one", "two", "three", "four"]),
+    ],
+)
+def test_a_sarif_fix_does_to_the_text_what_the_edit_says(text: str, edit: Edit, expected: list[str]):
+    finding = Finding("ENV301", "error", "STATUS", 1, 1, "m", "f", "e", "x", "ours", (edit,))
+    run = sarif(FileResult("a.md", (finding,), "", "BLOCKED", None, (), text))["runs"][0]
+    (replacement,) = run["results"][0]["fixes"][0]["artifactChanges"][0]["replacements"]
+    mended = apply(text, replacement)
+    assert [line for line in mended.replace("\r\n", "\n").split("\n") if line] == expected
+    assert ("\r\n" in text) == ("\r\n" in mended or len(expected) == 1 and "\r\n" in text)
+
+
+def apply(text: str, replacement: dict[str, Any]) -> str:
+    """Apply one SARIF replacement the way an editor does."""
+    starts = [0, *(match.end() for match in re.finditer("\r\n|\n", text))]
+    region = replacement["deletedRegion"]
+    start = starts[region["startLine"] - 1] + region["startColumn"] - 1
+    end = starts[region["endLine"] - 1] + region["endColumn"] - 1
+    return text[:start] + replacement["insertedContent"]["text"] + text[end:]
+
+
+def test_github_annotations_escape_what_would_end_them():
+    first, second, third = render_results([BAD], "github").splitlines()
+    assert first.startswith("::error file=docs/my answer%2C1%25.md,line=1,col=9,title=ENV301 STATUS::`DONE` is")
+    assert second.startswith("::warning file=docs/my answer%2C1%25.md,line=3,col=27,")
+    assert "::A wide place: 100%25, a:b%0Afound" in second
+    assert third.startswith("::notice file=docs/my answer%2C1%25.md,line=1,title=EVD566 EVIDENCE.a11y::")
+
+
+def test_a_value_that_is_too_long_to_read_is_cut_for_people_and_whole_for_programs():
+    long = Finding("ENV301", "error", "STATUS", 1, 1, "m", "x" * 9000, "e", "f", "ours")
+    result = FileResult("a.md", (long,), "", "BLOCKED", None, (), "STATUS: x")
+    assert len(render_results([result], "text")) < 1000
+    assert json.loads(render_results([result], "json"))["files"][0]["findings"][0]["found"] == "x" * 9000
+
+
+def test_visible_text_keeps_what_shows_and_escapes_the_rest():
+    assert visible("café 東京 🎉") == "café 東京 🎉"
+    assert visible("\x1b\u200b\ud800\U000e0041\n") == "\\x1B\\u200B\\uD800\\U000E0041\\x0A"

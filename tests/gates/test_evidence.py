@@ -1,0 +1,317 @@
+"""Reading evidence: what is let in, what is refused, and that a race lets nothing through."""
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from interlock.envelope.finding import Finding
+from interlock.gates import evidence
+from interlock.gates.evidence import EvidenceFile, path_finding, read_evidence, write_evidence
+from tests.gates.support import put, read
+
+GOOD = "artifacts/reports/HOME-UI-001/1/review.md"
+
+SPELLINGS = {
+    "absolute": ("/etc/passwd", "EVD501"),
+    "absolute into the folder": ("/srv/site/artifacts/a11y/x.json", "EVD501"),
+    "home": ("~/artifacts/x.json", "EVD501"),
+    "drive": ("C:/artifacts/x.json", "EVD501"),
+    "address": ("https://example.org/x.png", "EVD501"),
+    "parent": ("artifacts/../secret.txt", "EVD502"),
+    "parent at the end": ("artifacts/reports/..", "EVD502"),
+    "dot": ("artifacts/./x.json", "EVD503"),
+    "dot in front": ("./artifacts/x.json", "EVD503"),
+    "empty step": ("artifacts//x.json", "EVD504"),
+    "folder": ("artifacts/reports/", "EVD504"),
+    "backslash": ("artifacts\\x.json", "EVD505"),
+    "look-alike letter": ("artifacts/\u0445.json", "EVD506"),
+    "blank": ("artifacts/my file.png", "EVD506"),
+    "NUL": ("artifacts/x\0.png", "EVD506"),
+    "newline": ("artifacts/x\n.png", "EVD506"),
+    "DEL": ("artifacts/x\x7f.png", "EVD506"),
+    "outside": ("docs/x.png", "EVD507"),
+    "the folder itself": ("artifacts", "EVD507"),
+    "longer name": ("artifacts2/x.png", "EVD507"),
+    "empty": ("", "EVD504"),
+}
+
+
+@pytest.mark.parametrize(("path", "code"), SPELLINGS.values(), ids=SPELLINGS.keys())
+def test_a_misspelt_path_is_refused_without_a_look_at_the_disk(tmp_path: Path, path: str, code: str) -> None:
+    spelt = path_finding(path)
+    assert spelt is not None
+    assert spelt.code == code
+    assert spelt.message.isprintable()
+    assert spelt.fix
+    assert read_evidence(tmp_path, path) == spelt
+
+
+def test_a_file_is_read_once_and_hashed(tmp_path: Path) -> None:
+    put(tmp_path, GOOD, b"looks right\n")
+    file = read(tmp_path, GOOD)
+    assert file == EvidenceFile(GOOD, hashlib.sha256(b"looks right\n").hexdigest(), 12, b"looks right\n")
+
+
+def test_the_root_itself_may_be_reached_through_a_link(tmp_path: Path) -> None:
+    put(tmp_path / "real", GOOD, b"x")
+    (tmp_path / "root").symlink_to("real")
+    assert read(tmp_path / "root", GOOD).data == b"x"
+
+
+def _link_file(root: Path) -> str:
+    put(root, "outside.md", "secret")
+    (root / "artifacts").mkdir()
+    (root / "artifacts/review.md").symlink_to("../outside.md")
+    return "artifacts/review.md"
+
+
+def _link_folder(root: Path) -> str:
+    put(root, "elsewhere/review.md", "secret")
+    (root / "artifacts").mkdir()
+    (root / "artifacts/reports").symlink_to("../elsewhere")
+    return "artifacts/reports/review.md"
+
+
+def _link_artifacts(root: Path) -> str:
+    put(root, "elsewhere/review.md", "secret")
+    (root / "artifacts").symlink_to("elsewhere")
+    return "artifacts/review.md"
+
+
+def _dangling(root: Path) -> str:
+    (root / "artifacts").mkdir()
+    (root / "artifacts/review.md").symlink_to("nowhere")
+    return "artifacts/review.md"
+
+
+def _hard_link(root: Path) -> str:
+    put(root, "outside.md", "secret")
+    (root / "artifacts").mkdir()
+    os.link(root / "outside.md", root / "artifacts/review.md")
+    return "artifacts/review.md"
+
+
+def _folder(root: Path) -> str:
+    (root / "artifacts/reports").mkdir(parents=True)
+    return "artifacts/reports"
+
+
+def _below_a_file(root: Path) -> str:
+    return put(root, "artifacts/review.md", "x") + "/more.md"
+
+
+def _fifo(root: Path) -> str:
+    (root / "artifacts").mkdir()
+    os.mkfifo(root / "artifacts/pipe.log")
+    return "artifacts/pipe.log"
+
+
+def _socket(root: Path) -> str:
+    (root / "artifacts").mkdir()
+    before = Path.cwd()
+    os.chdir(root / "artifacts")
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind("s.log")
+    finally:
+        os.chdir(before)
+    return "artifacts/s.log"
+
+
+def _empty(root: Path) -> str:
+    return put(root, "artifacts/review.md", b"")
+
+
+def _large(root: Path) -> str:
+    path = put(root, "artifacts/review.md", b"x")
+    os.truncate(root / path, evidence.MAX_EVIDENCE_BYTES + 1)
+    return path
+
+
+def _other_case(root: Path) -> str:
+    put(root, "artifacts/Review.md", "x")
+    return "artifacts/review.md"
+
+
+def _folder_in_other_case(root: Path) -> str:
+    put(root, "artifacts/Reports/review.md", "x")
+    return "artifacts/reports/review.md"
+
+
+def _two_cases(root: Path) -> str:
+    put(root, "artifacts/Review.md", "x")
+    return put(root, "artifacts/review.md", "y")
+
+
+def _other_form(root: Path) -> str:
+    put(root, "artifacts/\uff52eview.md", "x")
+    return "artifacts/review.md"
+
+
+ON_DISK: dict[str, tuple[Callable[[Path], str], str]] = {
+    "missing": (lambda _root: GOOD, "EVD508"),
+    "link to a file": (_link_file, "EVD509"),
+    "link on the way": (_link_folder, "EVD509"),
+    "artifacts is a link": (_link_artifacts, "EVD509"),
+    "dangling link": (_dangling, "EVD509"),
+    "hard link": (_hard_link, "EVD510"),
+    "folder": (_folder, "EVD511"),
+    "below a file": (_below_a_file, "EVD511"),
+    "named pipe": (_fifo, "EVD511"),
+    "socket": (_socket, "EVD511"),
+    "empty": (_empty, "EVD512"),
+    "too large": (_large, "EVD513"),
+    "other case": (_other_case, "EVD514"),
+    "folder in another case": (_folder_in_other_case, "EVD514"),
+    "both cases": (_two_cases, "EVD514"),
+    "other Unicode form": (_other_form, "EVD514"),
+}
+
+
+@pytest.mark.parametrize(("make", "code"), ON_DISK.values(), ids=ON_DISK.keys())
+def test_what_is_no_plain_file_is_refused_by_its_own_rule(
+    tmp_path: Path, make: Callable[[Path], str], code: str
+) -> None:
+    refused = read_evidence(tmp_path, make(tmp_path))
+    assert isinstance(refused, Finding)
+    assert refused.code == code
+    assert refused.level == "error"
+    assert refused.fix
+    assert refused.source
+
+
+def test_a_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").mkdir()
+    try:
+        os.mknod(tmp_path / "artifacts/null", 0o20666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("this user cannot make devices")
+    refused = read_evidence(tmp_path, "artifacts/null")
+    assert isinstance(refused, Finding)
+    assert refused.code in {"EVD511", "EVD516"}
+
+
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, GOOD, b"x")
+    real = os.open
+
+    def refuse(path: str, flags: int, *args: int, **kwargs: int) -> int:
+        if path == "review.md":
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refuse)
+    refused = read_evidence(tmp_path, GOOD)
+    assert isinstance(refused, Finding)
+    assert refused.code == "EVD516"
+
+
+@pytest.mark.parametrize("change", ["grow", "shrink", "touch"])
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    put(tmp_path, GOOD, b"x" * 100)
+    real = os.read
+    done: list[bool] = []
+
+    def meddle(descriptor: int, size: int) -> bytes:
+        if not done:
+            done.append(True)
+            if change == "touch":
+                os.utime(tmp_path / GOOD, ns=(1, 1))
+            else:
+                os.truncate(tmp_path / GOOD, 200 if change == "grow" else 50)
+        return real(descriptor, size)
+
+    monkeypatch.setattr(os, "read", meddle)
+    refused = read_evidence(tmp_path, GOOD)
+    assert isinstance(refused, Finding)
+    assert refused.code == "EVD515"
+
+
+SWAPPER = """
+import os, sys
+folder, secret = sys.argv[1:]
+real, link, name = folder + "/real", folder + "/link", folder + "/shot.md"
+print("ready", flush=True)
+while True:
+    with open(real, "wb") as file:
+        file.write(b"honest")
+    os.rename(real, name)
+    os.symlink(secret, link)
+    os.rename(link, name)
+"""
+
+FOLDER_SWAPPER = """
+import os, sys
+folder, secret = sys.argv[1:]
+print("ready", flush=True)
+while True:
+    os.rename(folder, folder + ".away")
+    os.symlink(os.path.dirname(secret), folder)
+    os.unlink(folder)
+    os.rename(folder + ".away", folder)
+"""
+
+
+@pytest.mark.parametrize(("swapper", "reads"), [(SWAPPER, 8000), (FOLDER_SWAPPER, 8000)], ids=["file", "folder"])
+def test_a_swap_race_never_leaks_a_file_from_outside(tmp_path: Path, swapper: str, reads: int) -> None:
+    secret = tmp_path / "outside/shot.md"
+    put(tmp_path, "outside/shot.md", b"secret")
+    put(tmp_path, "root/artifacts/reports/shot.md", b"honest")
+    command = [sys.executable, "-c", swapper, str(tmp_path / "root/artifacts/reports"), str(secret)]
+    seen = {"honest": 0, "refused": 0}
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        for _ in range(reads):
+            file = read_evidence(tmp_path / "root", "artifacts/reports/shot.md")
+            if isinstance(file, Finding):
+                seen["refused"] += 1
+            else:
+                assert file.data == b"honest"
+                seen["honest"] += 1
+        process.kill()
+    assert seen["honest"]
+    assert seen["refused"]
+
+
+def test_writing_is_whole_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    put(tmp_path, GOOD, b"old")
+    written = write_evidence(tmp_path, GOOD, b"new")
+    assert written == read(tmp_path, GOOD)
+    assert [entry.name for entry in (tmp_path / GOOD).parent.iterdir()] == ["review.md"]
+
+
+def test_a_write_that_fails_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, GOOD, b"old")
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_evidence(tmp_path, GOOD, b"new")
+    monkeypatch.undo()
+    assert read(tmp_path, GOOD).data == b"old"
+    assert [entry.name for entry in (tmp_path / GOOD).parent.iterdir()] == ["review.md"]
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "artifacts/../x", "docs/x"])
+def test_nothing_is_written_outside_artifacts(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ValueError, match="evidence path"):
+        write_evidence(tmp_path, path, b"x")
+
+
+def test_writing_does_not_follow_a_linked_folder(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "artifacts").symlink_to("elsewhere")
+    with pytest.raises(OSError, match="Not a directory|symbolic"):
+        write_evidence(tmp_path, "artifacts/x.md", b"x")
+    assert not list((tmp_path / "elsewhere").iterdir())

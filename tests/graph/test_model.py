@@ -1,0 +1,223 @@
+"""A model of the whole machine: every state reachable with arbitrary answers, and what must hold where it ends.
+
+The answers are real texts, held to the real rules; the moves are the real pure functions. Only evidence and tree
+are abstract: a file is good or not, the tree is one of a few versions, and an adversary may change both at any time.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, combinations, product
+
+from interlock.envelope import Envelope, render, validate
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES, EvidenceKey, Role, Status
+from interlock.graph.machine import (
+    REWORKABLE,
+    Budget,
+    Cause,
+    CitedFile,
+    Outcome,
+    Verdict,
+    certified,
+    outcome_of,
+    route,
+    standing,
+    tally,
+)
+
+PROTOCOL = DEFAULT_PROTOCOL
+GATES = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW")
+QA = tuple(role.name for role in PROTOCOL.of_kind("qa"))
+REVIEW = tuple(role.name for role in PROTOCOL.of_kind("review"))
+FULL: dict[EvidenceKey, tuple[str, ...]] = {
+    "screenshots": ("artifacts/screenshots/T-1/1/375.png",),
+    "a11y": ("artifacts/a11y/T-1/1/axe.json",),
+    "console": ("artifacts/console/T-1/1/console.jsonl",),
+    "reports": ("artifacts/reports/T-1/1/review.md",),
+}
+EMPTY: dict[EvidenceKey, tuple[str, ...]] = dict.fromkeys(FULL, ())
+
+
+def subsets(items: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield every subset, in order."""
+    return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))
+
+
+@cache
+def answers(role_name: str, current: Status, held: frozenset[str]) -> frozenset[tuple[Outcome, tuple[str, ...]]]:
+    """Return what can come of any answer of a role: outcome, and the gates that it would certify.
+
+    Every status, every set of claimed gates, with and without evidence, with and without each fail reason.
+    """
+    role = PROTOCOL.roles[role_name]
+    reasons = [(), *(((f"{gate}: a fault"),) for gate in GATES)]
+    found: set[tuple[Outcome, tuple[str, ...]]] = {("none", ())}
+    for status, passed, evidence, fails in product(STATUSES, subsets(GATES), (FULL, EMPTY), reasons):
+        text = render(
+            Envelope(
+                status=status, task_id="T-1", task="Work", assigned_agent=role.name, reports_to="orchestrator",
+                inputs_used=(), gates_required=GATES, gates_passed=passed, evidence=evidence, fail_reasons=fails,
+                output="text", next_actions=("go on",),
+            )
+        )  # fmt: skip
+        report = validate(text, agent=role.name, task_id="T-1", gates=GATES, current_status=current, certified=held)
+        outcome = outcome_of(role, ok=report.ok, status=report.status, verdict=report.verdict)
+        certifies = tuple(gate for gate in passed if PROTOCOL.may_certify(role, gate)) if outcome == "pass" else ()
+        found.add((outcome, certifies))
+        found.add(("invalid", ()))  # evidence that does not pass its content check makes any answer invalid
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class World:
+    """One state: where the task stands, what was judged, and what an adversary has done."""
+
+    status: Status | None = None
+    tree: int = 0
+    handed: int = 0
+    swapped: bool = False
+    verdicts: tuple[tuple[str, str, Cause, int, tuple[str, ...]], ...] = ()
+    reasks: int = 0
+    attempt: int = 1
+    cause: Cause | None = None
+
+    def rows(self) -> dict[str, Verdict]:
+        """Return the verdicts as the machine keeps them."""
+        return {
+            name: Verdict(
+                role=name, result=result, cause=cause, attempt=self.attempt, tree=str(tree), gates=list(gates),  # type: ignore[typeddict-item]
+                evidence=[CitedFile(key="reports", path="p", sha256="0", size_bytes=1)], reasons=["GATE-MSG-STRICT: x"],
+            )
+            for name, result, cause, tree, gates in self.verdicts
+        }  # fmt: skip
+
+
+MAX_ATTEMPTS, MAX_REASKS, TREES = 2, 1, 2
+
+
+def moves(world: World) -> Iterator[World]:
+    """Yield every state that one move leads to: an answer, a check of the orchestrator, or the adversary."""
+    if world.status == "APPROVED":
+        return
+    yield replace(world, tree=(world.tree + 1) % TREES)
+    if not world.swapped:
+        yield replace(world, swapped=True)
+    match world.status:
+        case None | "READY_FOR_QA":
+            for outcome in ("holds", "broken"):
+                yield go(world, route(world.status, "orchestrator", outcome, "pending", budget(world)), "task")
+        case "IN_PROGRESS":
+            yield from build_moves(world)
+        case "QA_IN_PROGRESS" | "READY_FOR_REVIEW":
+            yield from judging_moves(world)
+        case "BLOCKED":
+            target = route("BLOCKED", "orchestrator", "holds", "pending", budget(world))
+            if target == "IN_PROGRESS":
+                yield replace(world, status="IN_PROGRESS", attempt=world.attempt + 1, verdicts=(), reasks=0, swapped=False)
+
+
+def budget(world: World) -> Budget:
+    """Return what is left to spend."""
+    rework = world.cause is not None and REWORKABLE[world.cause] and world.attempt < MAX_ATTEMPTS
+    return Budget(reask=world.reasks < MAX_REASKS, rework=rework, progress=True)
+
+
+def go(world: World, target: str, cause: Cause) -> World:
+    """Move to a status."""
+    assert target in STATUSES, target
+    if target == "READY_FOR_QA":
+        return replace(world, status=target, handed=world.tree, verdicts=(), reasks=0)
+    return replace(world, status=target, reasks=0, cause=cause if target == "BLOCKED" else world.cause)
+
+
+def build_moves(world: World) -> Iterator[World]:
+    """Any build role answers anything."""
+    for role in PROTOCOL.of_kind("build"):
+        for outcome, _ in answers(role.name, "IN_PROGRESS", frozenset()):
+            target = route("IN_PROGRESS", "build", outcome, "pending", budget(world))
+            yield replace(world, reasks=world.reasks + 1) if target == "ASK_AGAIN" else go(world, target, "agent")
+
+
+def judging_moves(world: World) -> Iterator[World]:
+    """Any role without a verdict answers anything; when all have one, the orchestrator checks."""
+    assert world.status is not None
+    names = QA if world.status == "QA_IN_PROGRESS" else REVIEW
+    rows = world.rows()
+    held = certified(PROTOCOL, rows, world.attempt, str(world.handed))
+    for role in (PROTOCOL.roles[name] for name in names if name not in rows):
+        yield from judge(world, role, held)
+    count = tally(names, rows, world.attempt)
+    found = standing(
+        PROTOCOL, GATES, rows, attempt=world.attempt, handed_over=str(world.handed), present=str(world.tree),
+        swapped=lambda _files: world.swapped, last=world.status == "READY_FOR_REVIEW",
+    )  # fmt: skip
+    outcome: Outcome = "holds" if found.cause is None else "broken"
+    target = route(world.status, "orchestrator", outcome, count, budget(world))
+    if target != "WAIT":
+        yield go(world, target, found.cause or "gate")
+
+
+def judge(world: World, role: Role, held: frozenset[str]) -> Iterator[World]:
+    """One QA or review role answers."""
+    assert world.status is not None
+    for outcome, gates in answers(role.name, world.status, held):
+        target = route(world.status, role.kind, outcome, "pending", budget(world))
+        if target == "ASK_AGAIN":
+            yield replace(world, reasks=world.reasks + 1)
+            continue
+        assert target == "TALLY"
+        result = "PASS" if outcome == "pass" else "FAIL" if outcome == "fail" else "NONE"
+        cause: Cause = "gate" if outcome in ("pass", "fail") else "protocol"
+        row = (role.name, result, cause, world.tree, gates)
+        yield replace(world, verdicts=tuple(sorted((*world.verdicts, row))))
+
+
+def explore() -> tuple[set[World], set[tuple[World, World]]]:
+    """Return every reachable state, and the moves into APPROVED."""
+    seen, approvals, queue = {World()}, set[tuple[World, World]](), deque([World()])
+    while queue:
+        world = queue.popleft()
+        for after in moves(world):
+            if after.status == "APPROVED":
+                approvals.add((world, after))
+            if after not in seen:
+                seen.add(after)
+                queue.append(after)
+    return seen, approvals
+
+
+def test_approved_is_reached_only_with_every_gate_certified_on_the_present_tree_with_verified_evidence() -> None:
+    seen, approvals = explore()
+    assert {world.status for world in seen} == {None, *STATUSES}
+    assert approvals
+    assert len(seen) > 500
+    for before, _ in approvals:
+        assert before.status == "READY_FOR_REVIEW"
+        assert before.tree == before.handed
+        assert not before.swapped
+        by_role = {name: (result, tree, gates) for name, result, _, tree, gates in before.verdicts}
+        for gate in GATES[1:]:
+            certifier = PROTOCOL.gates[gate].certifier
+            assert certifier is not None
+            result, tree, gates = by_role[certifier]
+            assert (result, tree) == ("PASS", before.tree)
+            assert gate in gates
+
+
+def test_a_pass_always_certifies_the_roles_own_gate_and_never_anothers() -> None:
+    for name, status in [*((name, "QA_IN_PROGRESS") for name in QA), *((name, "READY_FOR_REVIEW") for name in REVIEW)]:
+        passes = [gates for outcome, gates in answers(name, status, frozenset()) if outcome == "pass"]  # type: ignore[arg-type]
+        assert passes
+        own = PROTOCOL.roles[name].certifies
+        assert all(own in gates and set(gates) <= {own, "GATE-MSG-STRICT"} for gates in passes)
+
+
+def test_no_build_agent_ever_passes_and_no_judge_ever_hands_over() -> None:
+    for role in PROTOCOL.roles.values():
+        for current in STATUSES:
+            outcomes = {outcome for outcome, _ in answers(role.name, current, frozenset())}
+            if role.kind == "build":
+                assert outcomes.isdisjoint({"pass", "fail"})
+            if role.kind in ("qa", "review"):
+                assert outcomes.isdisjoint({"handover", "progress"})

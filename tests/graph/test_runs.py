@@ -1,0 +1,424 @@
+"""Whole runs through LangGraph and SQLite checkpoints: what moves a task, what stops it, and what survives."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from interlock.agents import REMOTE, Ask, RunnerError
+from interlock.envelope import validate
+from interlock.graph import AnswerError, RunBusyError, RunDamagedError, TaskError, UnknownRunError, start_run
+from interlock.graph.runs import drive, known_heads, view_run
+from interlock.graph.store import RunStore, journal_path
+from interlock.graph.task import task_from_mapping
+from interlock.graph.verify import verify_journal
+from tests.graph.conftest import GATES, Project, Scripted, build, envelope, reviewing, testing
+
+GOOD_PATH = ["IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED"]
+FENCED = "Here is my answer:\n```\nSTATUS: READY_FOR_QA\n```\n"
+
+
+def test_a_good_run_ends_approved_and_its_journal_is_whole(project: Project) -> None:
+    view = project.run()
+    assert (view.phase, view.status) == ("done", "APPROVED")
+    assert project.path() == GOOD_PATH
+    assert known_heads(project.root)[view.run_id] == view.head
+    assert verify_journal(project.root).problems == ()
+
+
+def test_every_status_of_the_orchestrator_is_an_envelope_that_passes_the_same_rules(project: Project) -> None:
+    view = project.run()
+    ours = [entry for entry in project.entries("status") if entry.data["by"] == "orchestrator"]
+    assert [entry.data["to"] for entry in ours] == GOOD_PATH[2:]
+    approved = ours[-1].data["envelope"]
+    assert approved["gates_passed"] == list(GATES)
+    assert approved["evidence"]["reports"]
+    assert view.values["fail_reasons"] == []
+
+
+def test_a_failed_gate_sends_the_work_back_with_its_reason(project: Project) -> None:
+    project.runners["builder"] = Scripted([build("wrong\n"), build()])
+    assert project.run().status == "APPROVED"
+    assert project.path() == [*GOOD_PATH[:3], "BLOCKED", *GOOD_PATH]
+    second = project.asks("builder")[1]
+    assert second.attempt == 2
+    assert "GATE-TESTS: the tests fail" in second.prompt
+
+
+def test_a_spent_rework_budget_ends_blocked_with_the_reasons(project: Project) -> None:
+    project.runners["builder"] = Scripted([build(f"wrong {n}\n") for n in range(9)])
+    view = project.run()
+    assert (view.phase, view.status, view.values["attempt"]) == ("done", "BLOCKED", 4)
+    assert view.values["fail_reasons"] == ["GATE-TESTS: the tests fail"]
+    assert len(project.asks("builder")) == 4
+
+
+def test_an_invalid_answer_is_sent_back_with_its_findings_in_one_bounded_message(project: Project) -> None:
+    project.runners["builder"] = Scripted([FENCED, build()])
+    assert project.run().status == "APPROVED"
+    first, second = project.asks("builder")
+    assert (first.reask, second.reask) == (0, 1)
+    assert "refused" in second.prompt
+    assert len(second.prompt) < len(first.prompt) + 20_000
+    refused = [entry for entry in project.entries("answer") if entry.data["outcome"] == "invalid"]
+    assert [entry.data["role"] for entry in refused] == ["builder"]
+    assert refused[0].data["findings"]
+    assert refused[0].data["effective_status"] == "BLOCKED"
+
+
+def test_spent_reasks_end_blocked_under_the_message_gate(project: Project) -> None:
+    project.runners["builder"] = Scripted([FENCED])
+    view = project.run()
+    assert (view.phase, view.status) == ("done", "BLOCKED")
+    assert len(project.asks("builder")) == 3
+    assert view.values["fail_reasons"][0].startswith("GATE-MSG-STRICT")
+    assert project.path() == ["IN_PROGRESS", "BLOCKED"]
+
+
+def test_a_judge_without_a_valid_answer_blocks_and_no_rework_is_wasted_on_it(project: Project) -> None:
+    project.runners["tester"] = Scripted([FENCED])
+    view = project.run()
+    assert (view.phase, view.status) == ("done", "BLOCKED")
+    assert len(project.asks("builder")) == 1
+    assert len(project.asks("tester")) == 3
+
+
+def test_work_is_not_handed_over_without_a_change(project: Project) -> None:
+    project.runners["builder"] = Scripted([lambda ask: envelope(ask, "READY_FOR_QA")])
+    view = project.run()
+    assert view.status == "BLOCKED"
+    codes = {item["code"] for entry in project.entries("answer") for item in entry.data["findings"]}
+    assert "RUN610" in codes
+
+
+def test_a_builder_cannot_report_progress_for_ever(project: Project) -> None:
+    project.runners["builder"] = Scripted([lambda ask: envelope(ask, "IN_PROGRESS")])
+    view = project.run()
+    assert (view.phase, view.status) == ("done", "BLOCKED")
+    assert len(project.asks("builder")) == 6
+
+
+def test_a_builder_that_gives_up_ends_the_run_with_its_reason(project: Project) -> None:
+    reason = "GATE-TESTS: the input is missing"
+    project.runners["builder"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=(reason,))])
+    view = project.run()
+    assert (view.phase, view.status, view.values["fail_reasons"]) == ("done", "BLOCKED", [reason])
+
+
+def test_a_pass_against_the_collected_evidence_is_refused(project: Project) -> None:
+    def liar(ask: Ask) -> str:
+        logs = ask.evidence["reports"]
+        evidence = {"screenshots": (), "a11y": (), "console": (), "reports": logs}
+        return envelope(ask, "QA_IN_PROGRESS", gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence=evidence)
+
+    project.runners["builder"] = Scripted([build("wrong\n")])
+    project.runners["tester"] = Scripted([liar])
+    view = project.run()
+    assert view.status == "BLOCKED"
+    assert "APPROVED" not in project.path()
+    assert {entry.data["outcome"] for entry in project.entries("answer") if entry.data["role"] == "tester"} == {"invalid"}
+
+
+def test_a_builder_that_writes_the_testers_evidence_beforehand_gains_nothing(project: Project) -> None:
+    def forger(ask: Ask) -> str:
+        folder = Path(ask.root) / "artifacts/reports/HELLO-001/1"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "GATE-TESTS.log").write_text('{"schema":"interlock.command/1","exit_status":0}\nall good\n')
+        (folder / "GATE-TESTS.manifest.json").write_text("{}")
+        return build("wrong\n")(ask)
+
+    project.runners["builder"] = Scripted([forger, build()])
+    assert project.run().status == "APPROVED"
+    assert project.path() == [*GOOD_PATH[:3], "BLOCKED", *GOOD_PATH]
+
+
+def test_files_changed_during_qa_make_the_verdict_stale(project: Project) -> None:
+    def meddler(ask: Ask) -> str:
+        text = testing(ask)
+        (Path(ask.root) / "src/greeting.txt").write_text(f"hello\nattempt {ask.attempt}\n")
+        return text
+
+    project.runners["tester"] = Scripted([meddler, testing])
+    project.runners["builder"] = Scripted([build(), build()])
+    assert project.run().status == "APPROVED"
+    blocked = next(entry for entry in project.entries("status") if entry.data["to"] == "BLOCKED")
+    assert blocked.data["cause"] in ("stale", "protocol")
+    assert "APPROVED" not in project.path()[: project.path().index("BLOCKED")]
+
+
+def test_files_changed_during_review_make_every_verdict_stale(project: Project) -> None:
+    def meddler(ask: Ask) -> str:
+        text = reviewing(ask)
+        (Path(ask.root) / "src/greeting.txt").write_text("hello\nand more\n")
+        return text
+
+    project.runners["reviewer"] = Scripted([meddler, reviewing])
+    view = project.run()
+    assert view.status == "APPROVED"
+    blocked = next(entry for entry in project.entries("status") if entry.data["to"] == "BLOCKED")
+    assert blocked.data["envelope"]["fail_reasons"]
+
+
+def test_an_evidence_file_swapped_before_approval_blocks(project: Project) -> None:
+    def swapper(ask: Ask) -> str:
+        log = next((Path(ask.root) / "artifacts/reports/HELLO-001/1").glob("GATE-TESTS*.log"))
+        log.write_bytes(log.read_bytes() + b"swapped\n")
+        return reviewing(ask)
+
+    project.runners["reviewer"] = Scripted([swapper, reviewing])
+    project.runners["builder"] = Scripted([build(), build("hello\n\n")])
+    view = project.run()
+    blocked = next(entry for entry in project.entries("status") if entry.data["to"] == "BLOCKED")
+    assert blocked.data["cause"] == "evidence"
+    assert view.status == "APPROVED"
+
+
+def test_a_command_gate_without_a_certifier_is_run_by_the_orchestrator(project: Project) -> None:
+    project.runners["builder"] = Scripted([build("\thello\n"), build()])
+    (project.root / "check.sh").write_text("exit 0\n")
+    assert project.run().status == "APPROVED"
+    reasons = next(e for e in project.entries("status") if e.data["to"] == "BLOCKED").data["envelope"]["fail_reasons"]
+    assert any(reason.startswith("GATE-LINT") for reason in reasons)
+
+
+def test_a_command_that_cannot_run_is_no_pass_and_no_rework(project: Project) -> None:
+    (project.root / "interlock.toml").write_text(
+        (project.root / "interlock.toml").read_text().replace('["sh", "lint.sh"]', '["no-such-command-here"]')
+    )
+    view = project.run()
+    assert (view.phase, view.status) == ("done", "BLOCKED")
+    assert len(project.asks("builder")) == 1
+
+
+def test_a_remote_role_lets_the_run_sleep_until_its_answer_comes(project: Project) -> None:
+    project.runners["reviewer"] = REMOTE
+    view = project.run()
+    assert (view.phase, view.status) == ("waiting", "READY_FOR_REVIEW")
+    assert [item.role for item in view.waiting] == ["reviewer"]
+    again = project.drive(view.run_id)
+    assert (again.phase, again.waiting) == ("waiting", view.waiting)
+    lines = len(project.entries())
+    request = view.waiting[0].request
+    assert request["tree"] == view.values["tree"]
+    ask = Ask(
+        run_id=view.run_id, task_id="HELLO-001", role="reviewer", attempt=1, reask=0, step="review", prompt="",
+        root=str(project.root), tree=str(request["tree"]), evidence={}, reports_dir=str(request["reports_dir"]),
+        system="",
+    )  # fmt: skip
+    refused = project.drive(view.run_id, reviewer="nonsense")
+    assert (refused.phase, refused.waiting[0].request["reask"]) == ("waiting", 1)
+    done = project.drive(view.run_id, reviewer=reviewing(ask))
+    assert (done.phase, done.status) == ("done", "APPROVED")
+    assert len(project.entries()) > lines
+
+
+def test_an_answer_that_nobody_waits_for_is_refused_and_changes_nothing(project: Project) -> None:
+    project.runners["reviewer"] = REMOTE
+    view = project.run()
+    before = journal_path(project.root).read_bytes()
+    with pytest.raises(AnswerError):
+        project.drive(view.run_id, tester="STATUS: BLOCKED")
+    assert journal_path(project.root).read_bytes() == before
+    assert view_run(view.run_id, root=project.root).phase == "waiting"
+
+
+def test_driving_a_finished_run_again_changes_nothing(project: Project) -> None:
+    view = project.run()
+    before = journal_path(project.root).read_bytes()
+    assert project.drive(view.run_id).head == view.head
+    assert journal_path(project.root).read_bytes() == before
+
+
+def test_a_run_is_driven_by_one_process_at_a_time(project: Project) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(ask: Ask) -> str:
+        entered.set()
+        assert leave.wait(30)
+        return build()(ask)
+
+    project.runners["builder"] = Scripted([slow])
+    run_id = project.start()
+    worker = threading.Thread(target=project.drive, args=(run_id,))
+    worker.start()
+    assert entered.wait(30)
+    with pytest.raises(RunBusyError):
+        project.drive(run_id)
+    leave.set()
+    worker.join(60)
+    assert project.path() == GOOD_PATH
+
+
+def test_a_crash_of_a_runner_leaves_a_run_that_goes_on(project: Project) -> None:
+    def crash(ask: Ask) -> str:
+        raise ZeroDivisionError
+
+    project.runners["tester"] = Scripted([crash, testing])
+    run_id = project.start()
+    with pytest.raises(ZeroDivisionError):
+        project.drive(run_id)
+    assert view_run(run_id, root=project.root).phase == "running"
+    assert project.drive(run_id).status == "APPROVED"
+    assert len(project.asks("builder")) == 1
+
+
+def test_a_runner_without_an_answer_blocks_with_its_fix(project: Project) -> None:
+    def broken(ask: Ask) -> str:
+        raise RunnerError("the model is not reachable", "Start it.")
+
+    project.runners["builder"] = Scripted([broken])
+    view = project.run()
+    assert view.status == "BLOCKED"
+    assert "the model is not reachable Start it." in view.values["fail_reasons"][0]
+
+
+def test_a_changed_policy_is_reported_and_not_applied(project: Project) -> None:
+    project.runners["reviewer"] = REMOTE
+    view = project.run()
+    config = project.root / "interlock.toml"
+    config.write_text(config.read_text() + "\n[run]\nmax_rework = 0\n")
+    project.drive(view.run_id, reviewer="nonsense")
+    reports = project.entries("policy_changed")
+    assert len(reports) == 1
+    assert reports[0].data["applied"] == "frozen"
+    assert view_run(view.run_id, root=project.root).policy.max_rework == 3
+
+
+def test_an_agent_that_edits_the_policy_during_the_run_is_reported(project: Project) -> None:
+    def cheat(ask: Ask) -> str:
+        config = Path(ask.root) / "interlock.toml"
+        config.write_text(config.read_text().replace('["sh", "check.sh"]', '["true"]'))
+        return build("wrong\n")(ask)
+
+    project.runners["builder"] = Scripted([cheat, build()])
+    assert project.run().status == "APPROVED"
+    assert "BLOCKED" in project.path()
+    assert len(project.entries("policy_changed")) == 1
+
+
+def test_a_run_does_not_go_on_over_a_changed_journal(project: Project) -> None:
+    project.runners["reviewer"] = REMOTE
+    view = project.run()
+    path = journal_path(project.root)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(RunDamagedError):
+        project.drive(view.run_id, reviewer="nonsense")
+    assert verify_journal(project.root).problems
+
+
+def test_a_frozen_run_file_that_was_edited_is_noticed(project: Project) -> None:
+    project.runners["reviewer"] = REMOTE
+    view = project.run()
+    path = RunStore(project.root, view.run_id).folder / "run.json"
+    path.write_text(path.read_text().replace('"GATE-LINT",', ""))
+    with pytest.raises(RunDamagedError):
+        project.drive(view.run_id, reviewer="nonsense")
+
+
+def test_unknown_runs_are_refused_by_name(project: Project) -> None:
+    for name in ("HELLO-001.7", "../x", ""):
+        with pytest.raises(UnknownRunError):
+            drive(name, root=project.root)
+
+
+def test_runs_of_one_task_have_folders_of_their_own(project: Project) -> None:
+    first, second = project.start(), project.start()
+    assert (first, second) == ("HELLO-001.1", "HELLO-001.2")
+    assert project.drive(second).status == "APPROVED"
+
+
+def test_a_role_that_is_asked_again_does_not_hold_up_or_repeat_the_others(project: Project) -> None:
+    config = (project.root / "interlock.toml").read_text()
+    second = '[roles.spelling]\nkind = "qa"\ncertifies = "GATE-SPELLING"\n[gates.GATE-SPELLING]\ntitle = "words"\ncertifier = "spelling"\nevidence = ["reports"]\n'
+    (project.root / "interlock.toml").write_text(config + second)
+    gates = [*GATES, "GATE-SPELLING"]
+    project.task = task_from_mapping(
+        {"task_id": "HELLO-001", "task": "Write the greeting", "gates_required": gates, "scope": ["src/**"]}
+    )
+
+    def with_gates(answer: object) -> object:
+        def changed(ask: Ask) -> str:
+            text = answer(ask)  # type: ignore[operator]
+            return text.replace("  - GATE-REVIEW\nGATES_PASSED", "  - GATE-REVIEW\n  - GATE-SPELLING\nGATES_PASSED").replace(
+                "- GATE-REVIEW\nGATES_PASSED", "- GATE-REVIEW\n- GATE-SPELLING\nGATES_PASSED"
+            )
+
+        return changed
+
+    def spelling(ask: Ask) -> str:
+        path = f"{ask.reports_dir}/spelling.md"
+        (Path(ask.root) / path).parent.mkdir(parents=True, exist_ok=True)
+        (Path(ask.root) / path).write_text("no mistakes\n")
+        evidence = {"screenshots": (), "a11y": (), "console": (), "reports": (path,)}
+        return envelope(
+            ask, "QA_IN_PROGRESS", gates_required=tuple(gates), gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"),
+            evidence=evidence,
+        )  # fmt: skip
+
+    for name, answer in (("builder", build()), ("tester", testing), ("reviewer", reviewing)):
+        project.runners[name] = Scripted([with_gates(answer)])  # type: ignore[list-item]
+    project.runners["spelling"] = Scripted([FENCED, FENCED, spelling])
+    assert project.run().status == "APPROVED"
+    assert [len(project.asks(name)) for name in ("builder", "tester", "spelling", "reviewer")] == [1, 1, 3, 1]
+    qa = [entry.data["role"] for entry in project.entries("answer")][1:-1]
+    assert qa == ["tester", "spelling", "spelling", "spelling"]
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"gates_required": []}, "GATES_REQUIRED"),
+        ({"gates_required": ["GATE-MSG-STRICT", "GATE-TESTS"]}, "GATE-REVIEW"),
+        ({"gates_required": [*GATES, "GATE-TESTZ"]}, "GATE-TESTS"),
+        ({"inputs": ["docs/none.md"]}, "docs/none.md"),
+    ],
+)
+def test_an_ill_formed_task_is_refused_at_the_start_with_the_fix(
+    project: Project, change: dict[str, object], word: str
+) -> None:
+    base = {"task_id": "HELLO-001", "task": "x", "gates_required": list(GATES), "scope": ["src/**"]}
+    with pytest.raises(TaskError) as caught:
+        start_run(project.root, task_from_mapping({**base, **change}), roles=tuple(project.runners))
+    assert any(word in problem for problem in caught.value.problems)
+    assert not (project.root / ".interlock/runs").exists()
+
+
+def test_a_roster_without_a_judge_is_refused(project: Project) -> None:
+    with pytest.raises(TaskError) as caught:
+        start_run(project.root, project.task, roles=("builder", "reviewer"))
+    assert any("qa" in problem.lower() for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        ({"tsk": "x"}, "did you mean `task`"),
+        ({"task_id": "lower"}, "`task_id`"),
+        ({"scope": []}, "`scope`"),
+        ({"task": "two\nlines"}, "`task`"),
+        ({"run": {"max_reask": 1}}, "did you mean `max_reasks`"),
+    ],
+)
+def test_a_task_file_says_which_key_is_wrong(data: dict[str, object], word: str) -> None:
+    base = {"task_id": "HELLO-001", "task": "x", "gates_required": list(GATES), "scope": ["src/**"]}
+    with pytest.raises(TaskError) as caught:
+        task_from_mapping({**base, **data})
+    assert any(word in problem for problem in caught.value.problems)
+
+
+def test_kept_copies_of_evidence_outlive_a_second_run_of_the_task(project: Project) -> None:
+    project.run()
+    logs = [row for entry in project.entries("evidence") for row in entry.data["files"]]
+    shutil.rmtree(project.root / "artifacts/reports")
+    for row in logs:
+        assert (project.root / "artifacts/interlock/objects" / row["sha256"][:2] / row["sha256"]).is_file()
+
+
+def test_the_answers_in_the_journal_are_the_answers_that_were_given(project: Project) -> None:
+    view = project.run()
+    store = RunStore(project.root, view.run_id)
+    text = store.answer("1.1-builder-0")
+    assert text is not None
+    assert validate(text, agent="builder", protocol=view.policy.protocol).envelope is not None

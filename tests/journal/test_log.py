@@ -1,0 +1,389 @@
+"""What a journal promises to those who append to it and read from it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.journal import (
+    CODES,
+    FIXES,
+    MAX_LINE_BYTES,
+    Head,
+    Journal,
+    JournalConflict,
+    JournalDamaged,
+    JournalError,
+    JournalRefused,
+    JournalUnwritten,
+    verify,
+)
+
+
+def test_a_line_is_canonical_json_and_its_hash_covers_the_rest_of_it(journal: Journal) -> None:
+    first = journal.append("R-1", "start", "run.started", {"b": "é", "a": [1, 2.5, None, True]})
+    second = journal.append("R-1", "end", "run.ended", {})
+    raw = journal.path.read_bytes()
+    lines = raw.split(b"\n")
+    assert lines[0] == (
+        b'{"at":"2026-01-01T12:00:00.000000Z","data":{"a":[1,2.5,null,true],"b":"\\u00e9"},"hash":"'
+        + first.hash.encode()
+        + b'","key":"start","prev":"'
+        + b"0" * 64
+        + b'","run":"R-1","seq":1,"type":"run.started"}'
+    )
+    body = json.loads(lines[0])
+    del body["hash"]
+    assert first.hash == sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    assert (second.seq, second.prev) == (2, first.hash)
+    assert lines[2:] == [b""]
+
+
+def test_each_run_has_its_own_chain(journal: Journal) -> None:
+    for run in ("A", "B", "A", "B", "B"):
+        seq = (journal.head(run) or Head(0, "")).seq + 1
+        assert journal.append(run, f"k{seq}", "t", {}).seq == seq
+    assert journal.runs() == ("A", "B")
+    assert [entry.seq for entry in journal.entries("B")] == [1, 2, 3]
+    assert [(entry.run, entry.seq) for entry in journal.entries()] == [("A", 1), ("B", 1), ("A", 2), ("B", 2), ("B", 3)]
+
+
+def test_a_repeated_append_gives_the_first_entry_and_writes_nothing(journal: Journal) -> None:
+    first = journal.append("A", "k", "t", {"n": (1, 2), "m": {"y": 1, "x": 2}})
+    before = journal.path.read_bytes()
+    assert journal.append("A", "k", "t", {"m": {"x": 2, "y": 1}, "n": [1, 2]}) == first
+    assert Journal(journal.path).append("A", "k", "t", {"n": [1, 2], "m": {"y": 1, "x": 2}}) == first
+    assert journal.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [("t", {"n": 2}), ("t", {"n": 1.0}), ("t", {"n": True}), ("t", {}), ("other", {"n": 1})],
+    ids=["value", "float for int", "bool for int", "missing", "type"],
+)
+def test_a_key_stands_for_one_event_only(journal: Journal, kind: str, data: dict[str, Any]) -> None:
+    journal.append("A", "k", "t", {"n": 1})
+    with pytest.raises(JournalConflict) as caught:
+        journal.append("A", "k", kind, data)
+    assert caught.value.code == "JRN731"
+    assert journal.append("B", "k", kind, data).seq == 1
+
+
+def test_the_entry_does_not_change_with_the_callers_data(journal: Journal) -> None:
+    data = {"list": [1]}
+    entry = journal.append("A", "k", "t", data)
+    data["list"].append(2)
+    assert entry.data == {"list": [1]}
+
+
+class Unknown:
+    pass
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"x": float("nan")},
+        {"x": float("inf")},
+        {"x": b"bytes"},
+        {"x": {1: "one"}},
+        {"x": Unknown()},
+        {"x": {1, 2}},
+        _nested(70),
+        [],
+        None,
+    ],
+    ids=["nan", "infinity", "bytes", "int key", "object", "set", "depth", "list", "none"],
+)
+def test_data_that_would_not_come_back_is_refused(journal: Journal, data: Any) -> None:
+    with pytest.raises(JournalRefused) as caught:
+        journal.append("A", "k", "t", data)
+    assert caught.value.code == "JRN732"
+    assert not journal.path.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "a\x00", "\ud800", "x" * 513], ids=["empty", "line", "nul", "lone", "long"]
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_names_that_cannot_be_shown_are_refused(journal: Journal, name: str, place: int) -> None:
+    names = ["A", "k", "t"]
+    names[place] = name
+    with pytest.raises(JournalRefused) as caught:
+        journal.append(*names, {})  # type: ignore[call-arg]
+    assert caught.value.code == "JRN732"
+
+
+def test_a_line_may_be_as_long_as_the_limit_and_no_longer(journal: Journal) -> None:
+    empty = len(json.dumps({"text": ""}, separators=(",", ":")))
+    probe = Journal(journal.path.with_name("probe.jsonl"))
+    probe.append("A", "k", "t", {"text": ""})
+    room = MAX_LINE_BYTES - probe.path.stat().st_size
+    assert room > empty
+    with pytest.raises(JournalRefused) as caught:
+        journal.append("A", "k", "t", {"text": "x" * (room + 1)})
+    assert caught.value.code == "JRN732"
+    entry = journal.append("A", "k", "t", {"text": "x" * room})
+    assert journal.path.stat().st_size == MAX_LINE_BYTES
+    journal.append("A", "l", "t", {})
+    assert next(Journal(journal.path).entries("A")) == entry
+    assert verify(journal.path, {"A": journal.head("A") or Head(0, "")}) == []
+
+
+def test_a_clock_without_a_zone_is_refused(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.jsonl", clock=lambda: datetime(2026, 1, 1))  # noqa: DTZ001
+    with pytest.raises(JournalRefused):
+        journal.append("A", "k", "t", {})
+
+
+def test_reading_a_journal_that_is_not_there_finds_nothing_and_makes_nothing(journal: Journal) -> None:
+    assert list(journal.entries()) == []
+    assert journal.head("A") is None
+    assert journal.runs() == ()
+    assert not journal.path.parent.exists()
+
+
+def test_an_event_is_found_by_its_key_whoever_wrote_it(journal: Journal) -> None:
+    assert journal.find("A", "k") is None
+    entry = Journal(journal.path).append("A", "k", "t", {"n": 1})
+    assert journal.find("A", "k") == entry
+    assert journal.find("A", "other") is None
+    assert journal.find("B", "k") is None
+
+
+def test_two_journals_on_one_file_see_each_others_lines(journal: Journal) -> None:
+    other = Journal(journal.path)
+    one = journal.append("A", "1", "t", {})
+    two = other.append("A", "2", "t", {})
+    three = journal.append("A", "3", "t", {})
+    assert (two.prev, three.prev) == (one.hash, two.hash)
+    assert journal.head("A") == other.head("A") == Head(3, three.hash)
+
+
+def test_an_append_reads_only_what_is_new(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(50):
+        journal.append("A", str(number), "t", {})
+    from interlock.journal import files
+
+    starts: list[tuple[int, int]] = []
+    read_lines = files.read_lines
+
+    def watched(fd: int, start: int, stop: int) -> Any:
+        starts.append((start, stop))
+        return read_lines(fd, start, stop)
+
+    monkeypatch.setattr(files, "read_lines", watched)
+    size = journal.path.stat().st_size
+    journal.append("A", "new", "t", {})
+    assert starts == [(size, size)]
+
+
+def test_a_fragment_of_a_killed_writer_is_set_aside_and_kept(journal: Journal) -> None:
+    head = journal.append("A", "1", "t", {})
+    whole = journal.path.read_bytes()
+    for fragment in (b'{"at":"2026', b'{"half":', b"\0" * 9):
+        with journal.path.open("ab") as file:
+            file.write(fragment)
+        assert Journal(journal.path).head("A") == Head(head.seq, head.hash)
+        assert [entry.key for entry in journal.entries()][-1] == head.key
+        assert [problem.code for problem in verify(journal.path, {})] == ["JRN707"]
+        key = f"after {fragment!r}"
+        head = journal.append("A", key, "t", {})
+        whole += journal.path.read_bytes()[len(whole) :]
+        assert journal.path.read_bytes() == whole
+    torn = journal.path.with_name("events.jsonl.torn")
+    assert torn.read_bytes() == b'{"at":"2026\n{"half":\n' + b"\0" * 9 + b"\n"
+    assert verify(journal.path, {"A": Head(head.seq, head.hash)}) == []
+
+
+def _cut(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 5)
+
+
+def _drop_last(path: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def _replace(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+def _remove_folder(path: Path) -> None:
+    path.unlink()
+    path.parent.rmdir()
+
+
+def _edit_last(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"n":2', b'"n":3'))
+
+
+def _add_forged(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(path.read_bytes().splitlines(keepends=True)[-1])
+
+
+@pytest.mark.parametrize("harm", [_cut, _drop_last, _replace, Path.unlink, _remove_folder, _edit_last, _add_forged])
+def test_a_file_changed_behind_its_back_is_refused_from_then_on(journal: Journal, harm: Callable[[Path], None]) -> None:
+    for number in range(3):
+        journal.append("A", str(number), "t", {"n": number})
+    harm(journal.path)
+    after = journal.path.read_bytes() if journal.path.exists() else None
+    for _ in range(2):
+        with pytest.raises(JournalDamaged):
+            journal.append("A", "3", "t", {})
+        with pytest.raises(JournalDamaged):
+            journal.head("A")
+    if not journal.path.exists():
+        with pytest.raises(JournalDamaged):
+            list(journal.entries())
+    assert (journal.path.read_bytes() if journal.path.exists() else None) == after
+
+
+def test_a_repeat_does_not_believe_a_line_that_was_edited_meanwhile(journal: Journal) -> None:
+    for number in range(3):
+        journal.append("A", str(number), "t", {"n": number})
+    journal.path.write_bytes(journal.path.read_bytes().replace(b'"n":0', b'"n":7'))
+    with pytest.raises(JournalDamaged):
+        journal.append("A", "0", "t", {"n": 7})
+    with pytest.raises(JournalDamaged):
+        journal.find("A", "0")
+
+
+def test_a_new_reader_refuses_a_damaged_file_at_the_line(journal: Journal) -> None:
+    for number in range(5):
+        journal.append("A", str(number), "t", {"n": number})
+    journal.path.write_bytes(journal.path.read_bytes().replace(b'"n":2', b'"n":9'))
+    entries = Journal(journal.path).entries()
+    assert [next(entries).seq, next(entries).seq] == [1, 2]
+    with pytest.raises(JournalDamaged) as caught:
+        next(entries)
+    assert (caught.value.code, caught.value.line) == ("JRN703", 3)
+    before = journal.path.read_bytes()
+    with pytest.raises(JournalDamaged):
+        Journal(journal.path).append("B", "k", "t", {})
+    assert journal.path.read_bytes() == before
+
+
+def test_a_link_in_the_place_of_the_journal_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_bytes(b"")
+    link = tmp_path / "events.jsonl"
+    link.symlink_to(target)
+    _refuses(link)
+    assert target.read_bytes() == b""
+
+
+def test_a_link_in_the_place_of_its_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    _refuses(tmp_path / "link" / "events.jsonl")
+    assert list((tmp_path / "real").iterdir()) == []
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    _refuses(tmp_path / "folder")
+    os.mkfifo(tmp_path / "pipe")
+    _refuses(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    _refuses(tmp_path / "file" / "events.jsonl")
+
+
+def _refuses(path: Path) -> None:
+    with pytest.raises(JournalRefused) as caught:
+        Journal(path).append("A", "k", "t", {})
+    assert caught.value.code == "JRN721"
+    assert [problem.code for problem in verify(path, {})] == ["JRN721"]
+    with pytest.raises(JournalRefused):
+        list(Journal(path).entries())
+
+
+def test_a_link_in_the_place_of_the_torn_file_is_not_followed(journal: Journal, tmp_path: Path) -> None:
+    journal.append("A", "1", "t", {})
+    target = tmp_path / "target"
+    target.touch()
+    journal.path.with_name("events.jsonl.torn").symlink_to(target)
+    with journal.path.open("ab") as file:
+        file.write(b"half")
+    with pytest.raises(JournalRefused):
+        journal.append("A", "2", "t", {})
+    assert target.read_bytes() == b""
+    assert journal.path.read_bytes().endswith(b"half")
+
+
+def test_a_full_disk_is_reported_and_leaves_no_trace(journal: Journal) -> None:
+    """A real limit of the operating system: the process may not make a file larger than this."""
+    journal.append("A", "1", "t", {"text": "x" * 1000})
+    before = journal.path.read_bytes()
+    program = """
+import resource, signal, sys
+from interlock.journal import Journal, JournalUnwritten
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+size = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+journal = Journal(sys.argv[1])
+try:
+    journal.append("A", "2", "t", {"text": "y" * 1000})
+except JournalUnwritten as error:
+    print(error.code)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(journal.append("A", "3", "t", {}).seq)
+"""
+    for room in (0, 100):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(journal.path), str(len(before) + room)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.split() == ["JRN733", "2"]
+        assert journal.path.read_bytes().startswith(before)
+        journal.path.write_bytes(before)
+
+
+def test_a_line_that_cannot_be_made_durable_is_taken_back(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal.append("A", "1", "t", {})
+    before = journal.path.read_bytes()
+
+    def broken(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        with pytest.raises(JournalUnwritten):
+            journal.append("A", "2", "t", {})
+        assert journal.path.read_bytes() == before
+        with pytest.raises(JournalUnwritten):
+            journal.append("A", "1", "t", {})
+    assert journal.append("A", "2", "t", {}).seq == 2
+
+
+def test_every_code_has_a_fix_and_every_error_shows_it() -> None:
+    assert set(CODES) == set(FIXES)
+    for code in CODES:
+        error = JournalError(code, "what is wrong", path=Path("events.jsonl"), line=3)
+        assert str(error) == f"{code} events.jsonl:3: what is wrong\n  fix: {FIXES[code]}"
+
+
+def test_importing_the_journal_pulls_in_nothing_heavy() -> None:
+    program = "import sys, interlock.journal; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded.isdisjoint({"asyncio", "pydantic", "langgraph", "mcp", "lark", "sqlite3", "interlock.envelope"})

@@ -1,0 +1,119 @@
+"""What a journal promises when several processes write to it and some of them are killed."""
+
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from interlock.journal import Head, Journal, verify
+
+WRITER = """
+import sys
+from interlock.journal import Journal
+path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+journal = Journal(path)
+sys.stdin.readline()
+for number in range(count):
+    for run, key in (("shared", f"{name}/{number}"), (name, str(number)), ("once", str(number))):
+        journal.append(run, key, "step", {"number": number})
+"""
+
+ACKNOWLEDGING = """
+import itertools, sys
+from interlock.journal import Journal
+path, name = sys.argv[1:]
+journal = Journal(path)
+for number in itertools.count():
+    entry = journal.append("R", f"{name}/{number}", "step", {"text": "x" * 3000})
+    print(entry.seq, entry.hash, flush=True)
+"""
+
+
+def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_eight_processes_lose_no_line_and_break_no_chain(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "events.jsonl"
+    names = [f"P{number}" for number in range(8)]
+    writers = [_start(WRITER, path, name, 25) for name in names]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    journal = Journal(path)
+    counts = Counter(entry.run for entry in journal.entries())
+    assert counts == {"shared": 200, "once": 25} | dict.fromkeys(names, 25)
+    assert {entry.key for entry in journal.entries("shared")} == {f"{name}/{n}" for name in names for n in range(25)}
+    heads = {run: head for run in journal.runs() if (head := journal.head(run))}
+    assert verify(path, heads) == []
+    assert not path.with_name("events.jsonl.torn").exists()
+
+
+def test_threads_that_share_a_journal_or_a_file_lose_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    shared = Journal(path)
+
+    def work(name: int) -> None:
+        journal = shared if name % 2 else Journal(path)
+        for number in range(25):
+            journal.append("R", f"{name}/{number}", "step", {})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    head = shared.head("R")
+    assert head is not None
+    assert head.seq == 200
+    assert verify(path, {"R": head}) == []
+
+
+def _kill_writers(path: Path, rounds: int, seed: int) -> None:
+    rng = random.Random(seed)
+    acknowledged: dict[int, str] = {}
+    for number in range(rounds):
+        writers = [_start(ACKNOWLEDGING, path, f"{number}/{name}") for name in range(3)]
+        victims = rng.sample(writers, 3)
+        for writer in victims:
+            assert writer.stdout is not None
+            lines = [writer.stdout.readline() for _ in range(rng.randrange(1, 20))]
+            writer.send_signal(signal.SIGKILL)
+            lines += writer.stdout.readlines()
+            writer.communicate()
+            whole = [line for line in lines if line.endswith("\n")]
+            acknowledged |= {int(seq): digest for seq, digest in (line.split() for line in whole)}
+        after = Journal(path).append("R", f"after {number}", "step", {})
+        acknowledged[after.seq] = after.hash
+        assert verify(path, {"R": Head(after.seq, after.hash)}) == []
+    there = {entry.seq: entry.hash for entry in Journal(path).entries("R")}
+    assert len(acknowledged) > 3 * rounds
+    assert acknowledged.items() <= there.items()
+
+
+def test_what_was_acknowledged_survives_killed_writers(tmp_path: Path) -> None:
+    _kill_writers(tmp_path / "events.jsonl", rounds=4, seed=1)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(10))
+def test_what_was_acknowledged_survives_a_hundred_rounds_of_kills(tmp_path: Path, seed: int) -> None:
+    _kill_writers(tmp_path / "events.jsonl", rounds=10, seed=100 + seed)
+
+
+def test_a_repeat_in_another_process_finds_the_line_of_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    program = (
+        "import sys; from interlock.journal import Journal; print(Journal(sys.argv[1]).append('R', 'k', 't', {}).hash)"
+    )
+    outputs = [_start(program, path).communicate()[0] for _ in range(3)]
+    assert len(set(outputs)) == 1
+    assert outputs[0].strip() == Journal(path).append("R", "k", "t", {}).hash
+    assert len(list(Journal(path).entries())) == 1
