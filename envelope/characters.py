@@ -116,7 +116,9 @@ def read_text(source: str | bytes, max_bytes: int = MAX_BYTES) -> Text:
     else:
         text = source
     if not text.strip():
-        blank = Draft("ENV102", "", 1 if text else 0, 1 if text else 0, "The response is empty.", "nothing", "an envelope")
+        blank = Draft(
+            "ENV102", "", 1 if text else 0, 1 if text else 0, "The response is empty.", "nothing", "an envelope"
+        )
         return Text(text, (), (blank,))
     if (_ASCII_BAD if text.isascii() else _BAD).search(text) is None:
         return Text(text, tuple(split_lines(text)), ())

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from interlock.envelope.blocks import BLANKS
@@ -80,9 +81,9 @@ def _cut(lines: Sequence[Line], start: int) -> Extract:
     opener = next((i for i in range(start - 1, -1, -1) if lines[i].text.strip(BLANKS)), None)
     fenced = opener is not None and _fence(lines[opener]) is not None
     for index in range(start):
-        dropped[index] = "before the envelope"
+        dropped[index] = "text before the envelope"
     if fenced and opener is not None:
-        dropped[opener] = "code fence"
+        dropped[opener] = "a code fence"
     output = next((i for i in range(start, len(lines)) if _OUTPUT.match(lines[i].text)), start)
     actions = next((i for i in range(len(lines) - 1, output, -1) if _ACTIONS.match(lines[i].text)), None)
     fences = [i for i in range(start, len(lines)) if _fence(lines[i])]
@@ -111,42 +112,35 @@ def _drop_fences(
         first < output or all(not line.text.strip(BLANKS) for line in lines[output + 1 : first])
     )
     if first is not None and (early or len(inside) % 2):
-        dropped[first] = "code fence"
+        dropped[first] = "a code fence"
     second = [i for i in fences if first is not None and i > first and (actions is None or i < actions)]
     if early and actions is not None and len(second) % 2:
-        dropped[second[-1]] = "code fence"
+        dropped[second[-1]] = "a code fence"
 
 
 def _drop_tail(lines: Sequence[Line], dropped: dict[int, str], actions: int, fences: Sequence[int]) -> None:
     """Leave out the closing fence after NEXT_ACTIONS and whatever follows the steps."""
-    closer = next((i for i in fences if i > actions), None)
-    end = closer if closer is not None else len(lines)
-    if closer is not None:
-        dropped[closer] = "code fence"
-    else:
-        for index in range(actions + 1, len(lines)):
-            blank_before = not lines[index - 1].text.strip(BLANKS)
-            text = lines[index].text
-            steps = any(_STEP.match(line.text) for line in lines[actions + 1 : index])
-            if text.strip(BLANKS) and blank_before and steps and not _STEP.match(text):
-                end = index
-                break
-    for index in range(end, len(lines)):
-        dropped.setdefault(index, "after the envelope")
+    end = next((i for i in fences if i > actions), len(lines))
+    if end < len(lines):
+        dropped[end] = "a code fence"
+    steps = blank = False
+    for index in range(actions + 1, end):
+        text = lines[index].text
+        step = _STEP.match(text) is not None
+        if steps and blank and not step and text.strip(BLANKS):
+            end = index
+            break
+        steps, blank = steps or step, not text.strip(BLANKS)
+    rest = [index for index in range(end, len(lines)) if index not in dropped]
+    if any(lines[index].text.strip(BLANKS) for index in rest):
+        dropped.update(dict.fromkeys(rest, "text after the envelope"))
 
 
 def _told(lines: Sequence[Line], dropped: dict[int, str]) -> tuple[str, ...]:
-    """Say what was left out, one sentence for each run of lines; blank lines alone are not worth one."""
+    """Say what was left out, one sentence for each run of lines, in the order of the text."""
     told: list[str] = []
-    for index, why in sorted(dropped.items()):
-        if not lines[index].text.strip(BLANKS):
-            continue
-        if why == "code fence":
-            told.append(f"line {lines[index].number}: left out a code fence")
-    for why in ("before the envelope", "after the envelope"):
-        numbers = [lines[i].number for i, reason in dropped.items() if reason == why and lines[i].text.strip(BLANKS)]
-        if numbers:
-            first, last = min(numbers), max(numbers)
-            where = f"line {first}" if first == last else f"lines {first}-{last}"
-            told.append(f"{where}: left out text {why}")
+    for why, run in groupby(sorted(dropped), key=dropped.__getitem__):
+        numbers = [lines[index].number for index in run]
+        where = f"line {numbers[0]}" if len(numbers) == 1 else f"lines {numbers[0]}-{numbers[-1]}"
+        told.append(f"{where}: left out {why}")
     return tuple(told)

@@ -11,7 +11,9 @@ from interlock.envelope.mend import Delete, Draft, Join, Move, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
 
-_KEY: Final = re.compile(r"[ \t]*+(?:[-*][ \t]++)?+[*_`\"']{0,3}([A-Za-z0-9][A-Za-z0-9_ \-]{0,31}?)[*_`\"']{0,3}[ \t]*+:")
+_KEY: Final = re.compile(
+    r"[ \t]*+(?:[-*][ \t]++)?+[*_`\"']{0,3}([A-Za-z0-9][A-Za-z0-9_ \-]{0,31}?)[*_`\"']{0,3}[ \t]*+:"
+)
 _EXACT_KEY: Final = re.compile(rf"[ \t]*+({'|'.join(EVIDENCE_KEYS)}):")
 _SINGLE: Final = frozenset({"STATUS", "TASK_ID", "TASK", "ASSIGNED_AGENT", "REPORTS_TO"})
 _MAX_WRAPPED: Final = 3
@@ -126,7 +128,11 @@ def _key_blocks(block: Block, reading: Reading) -> list[Block]:
     current: Block | None = None
     for line in block.body:
         match = _KEY.match(fold(line.text))
-        if match and line.text.lstrip(BLANKS)[:1] in {"-", "*"} and match[1].lower() not in set(EVIDENCE_KEYS) - standing:
+        if (
+            match
+            and line.text.lstrip(BLANKS)[:1] in {"-", "*"}
+            and match[1].lower() not in set(EVIDENCE_KEYS) - standing
+        ):
             match = None
         if match is None:
             if current is not None:

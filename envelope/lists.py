@@ -12,7 +12,9 @@ _BULLET: Final = re.compile(r"[ \t]*+(-)[ \t]++(?=[^ \t])")
 _NEAR_BULLET: Final = re.compile(r"[ \t]*+([*+•‣◦●▪·–—]|-(?!-)|\(?[0-9]{1,9}[.)])[ \t]*+(?=[^ \t])")  # noqa: RUF001
 _EMPTY_BULLET: Final = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,9}[.)])[ \t]*+")
 _STEP: Final = re.compile(r"[ \t]*+([0-9]++\.)[ \t]++(?=[^ \t])")
-_NEAR_STEP: Final = re.compile(r"[ \t]*+([-*+•‣◦●▪·–—]|\(?[0-9]{1,9}[.):]?|[a-z][.)])(?:(?<=[.):•])|[ \t])[ \t]*+(?=[^ \t])")  # noqa: RUF001
+_NEAR_STEP: Final = re.compile(
+    r"[ \t]*+([-*+•‣◦●▪·–—]|\(?[0-9]{1,9}[.):]?|[a-z][.)])(?:(?<=[.):•])|[ \t])[ \t]*+(?=[^ \t])"
+)  # noqa: RUF001
 _INLINE: Final = re.compile(
     r"\[[ \t]*+(?:[^ \t,\[\]][^,\[\]]*+(?:,[ \t]*+[^ \t,\[\]][^,\[\]]*+)*+)?\]",
 )
@@ -31,7 +33,14 @@ def item_at(line: Line, start: int, marker: str = "", marker_at: int | None = No
     """Return the item whose text begins at an index of a line and runs to the end of it."""
     text = line.text[start:].rstrip(BLANKS)
     first = line.column(start)
-    return Item(text, line.number, first, line.column(start + len(text)), marker, line.column(marker_at if marker_at is not None else start))
+    return Item(
+        text,
+        line.number,
+        first,
+        line.column(start + len(text)),
+        marker,
+        line.column(marker_at if marker_at is not None else start),
+    )
 
 
 def read_list(block: Block) -> Reading:
@@ -60,24 +69,38 @@ def read_reasons(block: Block) -> Reading:
     elif value.lower().strip(".[] ") in _NOTHING | {""} and value:
         ops = (Patch(head.number, none.column, none.end, "" if walk.items else "NONE"),)
         message = "FAIL_REASONS says that there are no failures in words of its own."
-        reading.drafts.append(Draft("ENV222", "FAIL_REASONS", *where, message, snippet(value), "`FAIL_REASONS: NONE`", ops))
+        reading.drafts.append(
+            Draft("ENV222", "FAIL_REASONS", *where, message, snippet(value), "`FAIL_REASONS: NONE`", ops)
+        )
         items += [] if walk.items else [none]
     elif value:
         items.append(item_at(head, start))
         ops = (Patch(head.number, head.column(block.value_at), head.column(start), "\n- "),)
         message = "A reason stands on the label's line."
         reading.drafts.append(
-            Draft("ENV222", "FAIL_REASONS", *where, message, snippet(value), "`NONE`, or one `- ` line for each reason", ops)
+            Draft(
+                "ENV222",
+                "FAIL_REASONS",
+                *where,
+                message,
+                snippet(value),
+                "`NONE`, or one `- ` line for each reason",
+                ops,
+            )
         )
     if value == "NONE" and walk.items:
         ops = (Patch(head.number, head.column(block.value_at), none.end, ""),)
         message = "FAIL_REASONS says NONE and gives reasons."
-        reading.drafts.append(Draft("ENV222", "FAIL_REASONS", *where, message, "`NONE`", "either `NONE` or reasons", ops))
+        reading.drafts.append(
+            Draft("ENV222", "FAIL_REASONS", *where, message, "`NONE`", "either `NONE` or reasons", ops)
+        )
         items = []
     items += walk.items
     reading.drafts += walk.drafts
     if not items:
-        reading.gaps.append(Gap("FAIL_REASONS", "empty", head.number, head.column(block.value_at), 0, ("FAIL_REASONS",)))
+        reading.gaps.append(
+            Gap("FAIL_REASONS", "empty", head.number, head.column(block.value_at), 0, ("FAIL_REASONS",))
+        )
     _keep(block, reading, tuple(items))
     return reading
 
@@ -111,7 +134,9 @@ def read_actions(block: Block, *, final: bool) -> Reading:
     if rest:
         reading.drafts.append(_after(rest, final=final))
     if not items:
-        reading.gaps.append(Gap("NEXT_ACTIONS", "empty", head.number, head.column(block.value_at), 0, ("NEXT_ACTIONS",)))
+        reading.gaps.append(
+            Gap("NEXT_ACTIONS", "empty", head.number, head.column(block.value_at), 0, ("NEXT_ACTIONS",))
+        )
     _keep(block, reading, tuple(items))
     return reading
 
@@ -173,7 +198,9 @@ def _mend_commas(head: Line, start: int, end: int) -> tuple[Op, ...]:
     parts = head.text[start:end].split(",")
     for index, part in enumerate(parts):
         if not part.strip(BLANKS) and len(parts) > 1:
-            first, last = (at - 1, at + len(part)) if index and (filled or index == len(parts) - 1) else (at, at + len(part) + 1)
+            first, last = (
+                (at - 1, at + len(part)) if index and (filled or index == len(parts) - 1) else (at, at + len(part) + 1)
+            )
             ops.append(Patch(head.number, head.column(first), head.column(min(last, end)), ""))
         filled = filled or bool(part.strip(BLANKS))
         at += len(part) + 1
@@ -263,7 +290,9 @@ def _wrapped(block: Block, line: Line, indent: int, above: int) -> Draft:
     message = f"An item of {block.label} runs over its line."
     where = line.number, line.column(indent)
     expected = "each item on one line"
-    return Draft("ENV212", block.label, *where, message, snippet(line.text[indent:]), expected, (Join(above, line.number),))
+    return Draft(
+        "ENV212", block.label, *where, message, snippet(line.text[indent:]), expected, (Join(above, line.number),)
+    )
 
 
 def _stray(block: Block, line: Line, indent: int) -> Draft:

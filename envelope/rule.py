@@ -34,4 +34,4 @@ class Rule:
     remedy: str
     good: str
     bad: str
-    check: Check | None = None
+    check: "Check | None" = None

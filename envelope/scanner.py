@@ -178,7 +178,9 @@ class _Segments:
         advice = f"Keep one {label.label}, the one that is true."
         column = line.column(0)
         found = snippet(line.text)
-        self.drafts.append(Draft("ENV204", label.label, line.number, column, message, found, "each label once", ops, advice))
+        self.drafts.append(
+            Draft("ENV204", label.label, line.number, column, message, found, "each label once", ops, advice)
+        )
         return last + 1
 
     def _task_id_follows(self, index: int) -> bool:
@@ -208,7 +210,9 @@ class _Segments:
         message = f"A line of OUTPUT begins with the label {label.label}, so the response can be read in two ways."
         column = line.column(0)
         ops = (Patch(line.number, column, column, "> "),)
-        expected = "lines of OUTPUT that do not begin with one of the twelve labels; indent such a line or begin it with `> `"
+        expected = (
+            "lines of OUTPUT that do not begin with one of the twelve labels; indent such a line or begin it with `> `"
+        )
         self.drafts.append(Draft("ENV208", "OUTPUT", line.number, column, message, snippet(line.text), expected, ops))
 
 
@@ -216,7 +220,9 @@ def _nothing(lines: Sequence[Line]) -> Draft:
     first = next((line for line in lines if line.text.strip(BLANKS)), None)
     number, text = (first.number, first.text) if first else (0, "")
     message = "The response is not an envelope: none of the twelve labels begins a line."
-    return Draft("ENV223", "", number, 1 if number else 0, message, snippet(text), "an envelope that begins with `STATUS:`")
+    return Draft(
+        "ENV223", "", number, 1 if number else 0, message, snippet(text), "an envelope that begins with `STATUS:`"
+    )
 
 
 def _before(segments: _Segments) -> list[Draft]:

@@ -159,7 +159,7 @@ _SECTIONS: Final[dict[str, type]] = {
     "envelope": EnvelopeConfig,
     "run": RunConfig,
 }
-_BOUNDS: Final = (("max_reasks", 0, 20), ("max_rework", 0, 100), ("agent_timeout_seconds", 0.1, 86_400))
+_BOUNDS: Final = (("max_reasks", 0, 20), ("max_rework", 0, 100), ("max_progress", 0, 100))
 
 
 def load_config(root: str | Path) -> Config:

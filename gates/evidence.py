@@ -81,7 +81,7 @@ def path_finding(path: str) -> Finding | None:
         return _spelling(
             "EVD505", path, "holds a backslash", "`/` between the parts of the path", path.replace("\\", "/")
         )
-    if path.startswith(("/", "~")) or path[1:3] == ":/":
+    if path.startswith(("/", "~")) or ":/" in path:
         at = path.find(f"/{FOLDER}/")
         better = path[at + 1 :] if at >= 0 else f"{FOLDER}/<key>/<file>"
         return _spelling("EVD501", path, "is absolute", "a path relative to the root", better)

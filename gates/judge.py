@@ -55,7 +55,7 @@ class _Shelf:
 
     root: Path
     read: dict[str, EvidenceFile | Finding] = field(default_factory=dict[str, EvidenceFile | Finding])
-    left_bytes: int = MAX_TOTAL_BYTES
+    left_bytes: int = field(default_factory=lambda: MAX_TOTAL_BYTES)
 
     def get(self, path: str) -> EvidenceFile | Finding:
         """Return a file, or why it is refused."""
@@ -102,6 +102,7 @@ def judge_evidence(
     places: Mapping[str, tuple[int, int]] | None = None,
     collected: Iterable[Collection] | None = None,
     binding: Binding | None = None,
+    known: Iterable[Finding] = (),
 ) -> EvidenceReport:
     """Judge the evidence that one envelope cites and the gates that it claims with it.
 
@@ -113,6 +114,7 @@ def judge_evidence(
         collected: What the run's own collectors made, from its journal: of this binding and, so that stale evidence
             can be named, of earlier ones. None means outside a run.
         binding: What the evidence must be evidence of; needed in a run.
+        known: What the envelope's own rules found. An entry that they refused is refused here too, but not told twice.
 
     Returns:
         Findings with the codes of `gates.rules`, files, grades and verified gates.
@@ -126,10 +128,12 @@ def judge_evidence(
     case = _Case(_Shelf(Path(root)), history=tuple(collected or ()), binding=binding)
     findings: list[Finding] = []
     refused: set[EvidenceKey] = set()
+    told = {(row.line, row.column) for row in known if row.level == "error" and row.line}
     for key, path, (line, column) in _entries(envelope, places or {}):
         file = case.shelf.get(path)
         if isinstance(file, Finding):
-            findings.append(replace(file, field=f"EVIDENCE.{key}", line=line, column=column))
+            if (line, column) not in told:
+                findings.append(replace(file, field=f"EVIDENCE.{key}", line=line, column=column))
             refused.add(key)
             continue
         subject = Subject(file, key, line, column)

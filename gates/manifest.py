@@ -29,6 +29,7 @@ from typing import Any, Final, cast, get_args
 
 from interlock.envelope.finding import Finding, Level
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey
+from interlock.gates.checks.subject import MalformedError, decode, loads
 from interlock.gates.errors import ManifestError
 from interlock.gates.evidence import EvidenceFile, path_finding, read_evidence, write_evidence
 
@@ -213,9 +214,9 @@ def read_manifest(root: str | Path, path: str) -> Collection:
     if isinstance(file, Finding):
         raise ManifestError("MAN101", f"{path}: {file.message}", file.fix)
     try:
-        value = json.loads(file.data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise ManifestError("MAN102", f"{path}: this is not JSON: {error}", "Collect the evidence again.") from error
+        value = loads(decode(file.data))
+    except MalformedError as error:
+        raise ManifestError("MAN102", f"{path}: {error}.", "Collect the evidence again.") from error
     return from_json(value, path=path)
 
 
@@ -285,16 +286,3 @@ def _count(value: object, where: str, key: str, *, least: int) -> int:
 def _bad(where: str, key: str, message: str) -> ManifestError:
     """Make the error of one key."""
     return ManifestError("MAN103", f"{where}: {key}: {message}.", "Collect the evidence again.")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object that names a key twice, since two readers could read it in two ways."""
-    table = dict(pairs)
-    if len(table) != len(pairs):
-        raise ValueError("an object names a key twice")
-    return table
-
-
-def _no_constant(name: str) -> float:
-    """Refuse NaN and the infinities, which are not JSON."""
-    raise ValueError(f"{name} is not JSON")

@@ -148,9 +148,13 @@ def _step(step: str, pattern: str) -> re.Pattern[str] | None:
     """Compile one step; None stands for `**`."""
     if step == "**":
         return None
-    opened = step.rfind("[")
-    if opened >= 0 and "]" not in step[opened + 2 :]:
-        raise _bad(pattern, "has a `[` without `]`")
+    opened = step.find("[")
+    while opened >= 0:
+        first = opened + (2 if step[opened + 1 : opened + 2] == "!" else 1)
+        closed = step.find("]", first + 1)
+        if closed < 0:
+            raise _bad(pattern, "has a `[` without `]`")
+        opened = step.find("[", closed)
     return re.compile(fnmatch.translate(step))
 
 

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from interlock.graph.build import task_graph
     from interlock.graph.diagram import status_mermaid, transition_table
-    from interlock.graph.runs import RunView, drive, start_run, view_run
     from interlock.graph.errors import (
         AnswerError,
         GraphError,
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     )
     from interlock.graph.machine import route
     from interlock.graph.policy import Policy, make_policy
+    from interlock.graph.runs import RunView, drive, start_run, view_run
     from interlock.graph.task import Task, load_task, task_from_mapping
-    from interlock.graph.build import task_graph
 
 __all__ = [
     "AnswerError",

@@ -14,10 +14,11 @@ from interlock.agents.prompt import assignment, reask
 from interlock.agents.runners.remote import remote_request
 from interlock.envelope import Report, validate
 from interlock.envelope.finding import Finding
-from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role, Status
+from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
 from interlock.gates.judge import judge_evidence, places_of
 from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import tree_digest
+from interlock.graph.bounded import bounded
 from interlock.graph.machine import (
     CitedFile,
     Outcome,
@@ -29,7 +30,7 @@ from interlock.graph.orchestrator import MSG_STRICT, reason
 from interlock.graph.policy import Policy
 from interlock.graph.rules import unchanged_tree
 from interlock.graph.state import Answered, Event, TaskState
-from interlock.graph.store import RunStore, summary_of
+from interlock.graph.store import RunStore
 from interlock.graph.task import Task
 
 
@@ -205,9 +206,7 @@ def own_collection(state: TaskState, name: str) -> Collection | None:
 
 def collections(state: TaskState) -> tuple[Collection, ...]:
     """Return everything that the run's collectors made in this attempt."""
-    return tuple(
-        found for name in state.get("collected", {}) if (found := own_collection(state, name)) is not None
-    )
+    return tuple(found for name in state.get("collected", {}) if (found := own_collection(state, name)) is not None)
 
 
 def binding(desk: Desk, state: TaskState, tree: str) -> Binding:
@@ -345,11 +344,16 @@ def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) 
             "status": report.status,
             "effective_status": report.effective_status,
             "verdict": report.verdict,
-            "envelope": None if report.envelope is None else summary_of(asdict(report.envelope), 2000),
+            "envelope": None if report.envelope is None else bounded(asdict(report.envelope)),
             "evidence": [dict(item) for item in reply.files],
             "findings": [
-                {"code": item.code, "level": item.level, "field": item.field, "line": item.line,
-                 "message": item.message[:500]}
+                {
+                    "code": item.code,
+                    "level": item.level,
+                    "field": item.field,
+                    "line": item.line,
+                    "message": item.message[:500],
+                }
                 for item in report.findings[:50]
             ],
         }

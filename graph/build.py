@@ -76,9 +76,7 @@ def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
     graph.add_node("BLOCKED", nodes.blocked)
     graph.add_edge(START, "start")
     graph.add_conditional_edges("start", nodes.after_status, ["IN_PROGRESS", "BLOCKED"])
-    graph.add_conditional_edges(
-        "IN_PROGRESS", lambda state: first[state["step"]].name, [role.name for role in first]
-    )
+    graph.add_conditional_edges("IN_PROGRESS", lambda state: first[state["step"]].name, [role.name for role in first])
     for role in first:
         graph.add_node(role.name, nodes.build_role(role))
         targets = {name: name for name in ("IN_PROGRESS", "READY_FOR_QA", "BLOCKED")} | {"ASK_AGAIN": role.name}

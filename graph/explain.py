@@ -7,8 +7,8 @@ from typing import Any
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Protocol
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
-from interlock.graph.runs import RunView
 from interlock.graph.machine import REWORKABLE, certified
+from interlock.graph.runs import RunView
 from interlock.graph.store import journal_path
 from interlock.journal import Entry, Journal
 
@@ -159,6 +159,10 @@ def explanation_text(data: dict[str, Any]) -> str:
         lines.append(line if row["satisfiable"] == "yes" else f"{line}; can be met: {row['satisfiable']}")
     refusal = data["last_refusal"]
     if refusal is not None:
-        lines.append(f"last refused answer: {refusal['role']}, attempt {refusal['attempt']}, ask {refusal['reask'] + 1}")
-        lines += [f"  {item['code']} line {item['line']} {item['field']}: {item['message']}" for item in refusal["findings"]]
+        lines.append(
+            f"last refused answer: {refusal['role']}, attempt {refusal['attempt']}, ask {refusal['reask'] + 1}"
+        )
+        lines += [
+            f"  {item['code']} line {item['line']} {item['field']}: {item['message']}" for item in refusal["findings"]
+        ]
     return "\n".join([*lines, "next:", *(f"  - {item}" for item in data["next"])])

@@ -15,6 +15,7 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection, verify_again
 from interlock.gates.manifest import CollectedFile, Collection, to_json
 from interlock.graph.asking import Desk, ask_role, binding, held_gates, own_collection, role_order
+from interlock.graph.bounded import bounded
 from interlock.graph.machine import (
     COMMAND_GATES,
     REWORKABLE,
@@ -30,10 +31,10 @@ from interlock.graph.machine import (
 from interlock.graph.orchestrator import MSG_STRICT, reason, statement
 from interlock.graph.record import Recorder
 from interlock.graph.state import CollectedEvidence, Event, TaskState
-from interlock.graph.store import RunStore, summary_of
+from interlock.graph.store import RunStore
 
 Update: TypeAlias = dict[str, Any]
-Node: TypeAlias = Callable[[TaskState, RunnableConfig], Update]
+Node: TypeAlias = Callable[[TaskState], Update]
 
 EVIDENCE_PREFIX = "evidence:"
 QA_VERDICTS = "QA_VERDICTS"
@@ -139,9 +140,8 @@ class Nodes:
             "head": head,
         }
 
-    def in_progress(self, state: TaskState, config: RunnableConfig) -> Update:
+    def in_progress(self, state: TaskState) -> Update:
         """Dispatch a build role: the first one, the next one, or after a BLOCKED the one that hands over."""
-        del config
         previous = state["status"]
         last = len(self.build_order) - 1
         attempt, turn, step = state["attempt"], state["turn"] + 1, state["step"]
@@ -168,9 +168,8 @@ class Nodes:
             "head": self.recorder.head(state["run_id"]),
         }
 
-    def ready_for_qa(self, state: TaskState, config: RunnableConfig) -> Update:
+    def ready_for_qa(self, state: TaskState) -> Update:
         """Take the hand-over: from here on every verdict is bound to the tree as it is now."""
-        del config
         role = self.build_order[state["step"]]
         cleared = self.recorder.flush(state)
         tree = self.desk.tree()
@@ -187,25 +186,22 @@ class Nodes:
             "head": self.recorder.head(state["run_id"]),
         }
 
-    def qa_in_progress(self, state: TaskState, config: RunnableConfig) -> Update:
+    def qa_in_progress(self, state: TaskState) -> Update:
         """Dispatch every QA role, by name."""
-        del config
         names = self.phase("qa")
         text = f"QA dispatched for attempt {state['attempt']}: {', '.join(names)}."
         actions = [f"{name} to judge the tree and answer" for name in names]
         return self._set(state, "QA_IN_PROGRESS", text, actions, extra={"dispatched": list(names)})
 
-    def ready_for_review(self, state: TaskState, config: RunnableConfig) -> Update:
+    def ready_for_review(self, state: TaskState) -> Update:
         """Dispatch every review role, by name."""
-        del config
         names = self.phase("review")
         text = f"QA passed. Review dispatched for attempt {state['attempt']}: {', '.join(names)}."
         actions = [f"{name} to review the tree and answer" for name in names]
         return self._set(state, "READY_FOR_REVIEW", text, actions, extra={"dispatched": list(names)})
 
-    def approved(self, state: TaskState, config: RunnableConfig) -> Update:
+    def approved(self, state: TaskState) -> Update:
         """Verify everything once more, and only then set APPROVED."""
-        del config
         run_id = state["run_id"]
         if self.recorder.find(run_id, f"{state['attempt']}/status/APPROVED") is None:
             cause, reasons = self._standing(state, "review")
@@ -214,9 +210,8 @@ class Nodes:
         text = f"Approved in attempt {state['attempt']}: every required gate is certified on tree {state['tree']}."
         return self._set(state, "APPROVED", text, [])
 
-    def blocked(self, state: TaskState, config: RunnableConfig) -> Update:
+    def blocked(self, state: TaskState) -> Update:
         """Block the task with its reasons, and say whether another round may follow."""
-        del config
         rework = self.budget(state).rework
         reasons = state["fail_reasons"]
         text = "The task is blocked." if not rework else "The task goes back to the build agent with these reasons."
@@ -261,7 +256,7 @@ class Nodes:
                 "by": "orchestrator",
                 "attempt": state["attempt"],
                 "tree": state.get("tree", ""),
-                "envelope": None if envelope is None else summary_of(asdict(envelope), 2000),
+                "envelope": None if envelope is None else bounded(asdict(envelope)),
                 **(extra or {}),
             }
             self.recorder.keep(run_id, key, "status", data)
@@ -273,7 +268,7 @@ class Nodes:
     def build_role(self, role: Role) -> Node:
         """Return the node that asks a build role; it runs alone, so it may write what waits in the outbox."""
 
-        def node(state: TaskState, config: RunnableConfig) -> Update:
+        def node(state: TaskState) -> Update:
             cleared = self.recorder.flush(state)
             update = ask_role(self.desk, role, state, self._store(state))
             update["outbox"] = {**cleared.get("outbox", {}), **update["outbox"]}
@@ -284,7 +279,7 @@ class Nodes:
     def judging_role(self, role: Role) -> Node:
         """Return the node that asks a QA or review role; it may run beside others and writes no journal line."""
 
-        def node(state: TaskState, config: RunnableConfig) -> Update:
+        def node(state: TaskState) -> Update:
             return ask_role(self.desk, role, state, self._store(state))
 
         return node
@@ -293,16 +288,22 @@ class Nodes:
         """Return the node that makes the evidence of a role's gate with Interlock's own collector."""
         gate_id = role.certifies or ""
 
-        def node(state: TaskState, config: RunnableConfig) -> Update:
+        def node(state: TaskState) -> Update:
             get_stream_writer()({"kind": "collecting", "role": role.name, "gate": gate_id})
             try:
                 collection = self._collect(gate_id, state)
             except CollectorError as error:
                 return self._collector_failed(state, role.name, gate_id, error)
             self.recorder.keep_files(self.desk.root, collection)
-            get_stream_writer()({"kind": "collected", "gate": gate_id, "ok": collection.ok,
-                                 "files": [file.path for file in collection.files],
-                                 "findings": [item.message for item in collection.findings]})
+            get_stream_writer()(
+                {
+                    "kind": "collected",
+                    "gate": gate_id,
+                    "ok": collection.ok,
+                    "files": [file.path for file in collection.files],
+                    "findings": [item.message for item in collection.findings],
+                }
+            )
             row = CollectedEvidence(
                 attempt=state["attempt"], tree=collection.binding.tree, collection=to_json(collection), error="", fix=""
             )
@@ -326,11 +327,16 @@ class Nodes:
             role=name, result="NONE", cause="collector", attempt=state["attempt"], tree=self.desk.tree(), gates=[],
             evidence=[], reasons=[why],
         )  # fmt: skip
-        row = CollectedEvidence(
-            attempt=state["attempt"], tree="", collection=None, error=error.message, fix=error.fix
-        )
+        row = CollectedEvidence(attempt=state["attempt"], tree="", collection=None, error=error.message, fix=error.fix)
         get_stream_writer()({"kind": "collected", "gate": gate_id, "ok": False, "files": [], "findings": [why]})
-        data = {"role": name, "gate": gate_id, "ok": False, "code": error.code, "error": error.message, "fix": error.fix}
+        data = {
+            "role": name,
+            "gate": gate_id,
+            "ok": False,
+            "code": error.code,
+            "error": error.message,
+            "fix": error.fix,
+        }
         event = Event(type="evidence", data=data, order=[role_order(self.desk, name), 0])
         return {
             "collected": {name: row},
@@ -346,14 +352,16 @@ class Nodes:
             "tree": collection.binding.tree,
             "manifest": collection.manifest,
             "files": [{"key": file.key, "path": file.path, "sha256": file.sha256} for file in collection.files],
-            "findings": [{"code": item.code, "level": item.level, "message": item.message[:500]}
-                         for item in collection.findings[:50]],
+            "findings": [
+                {"code": item.code, "level": item.level, "message": item.message[:500]}
+                for item in collection.findings[:50]
+            ],
         }
         order = [role_order(self.desk, name), 0]
         suffix = "evidence" if name != COMMAND_GATES else f"evidence/{collection.gate}"
         return {f"{state['attempt']}/{name}/{suffix}": Event(type="evidence", data=data, order=order)}
 
-    def command_gates_node(self, state: TaskState, config: RunnableConfig) -> Update:
+    def command_gates_node(self, state: TaskState) -> Update:
         """Run the command of every required gate that no role certifies; the exit status decides."""
         outbox: dict[str, Event] = {}
         made: list[Collection] = []
@@ -381,7 +389,7 @@ class Nodes:
     def verdicts(self, kind: RoleKind) -> Node:
         """Return the node that counts the verdicts of a phase and holds them against the present tree."""
 
-        def node(state: TaskState, config: RunnableConfig) -> Update:
+        def node(state: TaskState) -> Update:
             if tally(self.phase(kind), state.get("verdicts", {}), state["attempt"]) == "pending":
                 return {}
             cleared = self.recorder.flush(state)

@@ -90,9 +90,7 @@ def statement(
 
 
 def _by_key(evidence: Sequence[CitedFile]) -> dict[EvidenceKey, tuple[str, ...]]:
-    return {
-        key: tuple(dict.fromkeys(item["path"] for item in evidence if item["key"] == key)) for key in EVIDENCE_KEYS
-    }
+    return {key: tuple(dict.fromkeys(item["path"] for item in evidence if item["key"] == key)) for key in EVIDENCE_KEYS}
 
 
 def reason(gate: str, text: str, *, limit: int = 300) -> str:

@@ -4,11 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from interlock.envelope.protocol import GateSpec, Protocol, Role
+from pydantic import TypeAdapter
+
+from interlock.envelope.protocol import Protocol
 from interlock.gates.config import Config
 from interlock.gates.registry import build_protocol
 from interlock.graph.task import Task
@@ -53,20 +56,16 @@ class Policy:
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
-        return json.loads(json.dumps(asdict(self)))
+        return _adapter().dump_python(self, mode="json")
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Policy":
-        """Read back what `to_json` wrote."""
-        protocol = Protocol(
-            roles={name: Role(**row) for name, row in data["protocol"]["roles"].items()},
-            gates={
-                name: GateSpec(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
-                for name, row in data["protocol"]["gates"].items()
-            },
-        )
-        agents = {name: AgentSetting(**row) for name, row in data["agents"].items()}
-        return cls(**{**data, "protocol": protocol, "agents": agents})
+    def from_json(cls, data: object) -> "Policy":
+        """Read back what `to_json` wrote.
+
+        Raises:
+            ValidationError: The data is not a policy.
+        """
+        return _adapter().validate_python(data)
 
     def recursion_limit(self, roles: int) -> int:
         """Return a bound on the graph's supersteps that no run within its budgets can reach."""
@@ -74,6 +73,11 @@ class Policy:
         build_steps = (roles + self.max_progress) * (asks + 1)
         round_steps = build_steps + 2 * asks + 10
         return 10 + (1 + self.max_rework) * round_steps
+
+
+@cache
+def _adapter() -> TypeAdapter[Policy]:
+    return TypeAdapter(Policy)
 
 
 def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...] = ()) -> Policy:
@@ -90,9 +94,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
     agents |= {name: AgentSetting(dict(settings), task.base) for name, settings in task.agents.items()}
     for name in roles:
         agents.setdefault(name, AgentSetting({}, str(root)))
-    roster = {
-        name: role for name, role in whole.roles.items() if name in agents or role.kind == "orchestrator"
-    }
+    roster = {name: role for name, role in whole.roles.items() if name in agents or role.kind == "orchestrator"}
     protocol = Protocol(roles=roster, gates=whole.gates)
     run = config.run
     budgets = {

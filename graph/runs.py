@@ -13,18 +13,17 @@ from typing import Any, Final, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from interlock.agents.ask import REMOTE, Remote, Runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
+from interlock.graph.build import task_graph
 from interlock.graph.errors import AnswerError, RunDamagedError, TaskError
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
 from interlock.graph.store import RunStore, journal_path, list_runs, new_run_id, state_dir
 from interlock.graph.task import Task, task_problems
-from interlock.graph.build import task_graph
 from interlock.journal import Head, Journal
 
 RunPhase: TypeAlias = Literal["new", "running", "waiting", "done"]
@@ -142,7 +141,13 @@ def drive(
                 return view
             if view.phase != "new":
                 Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints["config"])
-            start: Any = {"run_id": run_id, "frozen": frozen} if view.phase == "new" else Command(resume=given) if given else None
+            start: Any = (
+                {"run_id": run_id, "frozen": frozen}
+                if view.phase == "new"
+                else Command(resume=given)
+                if given
+                else None
+            )
             for part in graph.stream(start, config, stream_mode="custom", durability="sync", version="v2"):
                 if notice is not None:
                     notice(part["data"])
@@ -238,9 +243,7 @@ def _check_records(root: Path, view: RunView, frozen: str) -> None:
     head = view.head
     if head is None:
         return
-    found = next(
-        (entry for entry in Journal(journal_path(root)).entries(view.run_id) if entry.seq == head.seq), None
-    )
+    found = next((entry for entry in Journal(journal_path(root)).entries(view.run_id) if entry.seq == head.seq), None)
     if found is None or found.hash != head.hash:
         raise RunDamagedError(
             f"the journal no longer holds line {head.seq} of run {view.run_id} as it was written",

@@ -5,10 +5,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.policy import Policy
@@ -61,7 +60,8 @@ class RunStore:
     def __init__(self, root: Path, run_id: str) -> None:
         if _RUN_ID.fullmatch(run_id) is None:
             raise UnknownRunError(
-                f"`{run_id[:80]}` is not a run id", "Use letters, digits, `.`, `_` and `-`; `interlock status` lists runs."
+                f"`{run_id[:80]}` is not a run id",
+                "Use letters, digits, `.`, `_` and `-`; `interlock status` lists runs.",
             )
         self.run_id = run_id
         self.folder = root / ".interlock" / "runs" / run_id
@@ -91,7 +91,7 @@ class RunStore:
         try:
             read = json.loads(data)
             return Task.from_json(read["task"]), Policy.from_json(read["policy"]), hashlib.sha256(data).hexdigest()
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError) as error:
             raise RunDamagedError(
                 f"{self.folder / 'run.json'} cannot be read back: {error}", "Start a new run with `interlock run`."
             ) from error
@@ -152,19 +152,3 @@ def new_run_id(root: Path, task_id: str) -> str:
             number += 1
             continue
         return run_id
-
-
-def summary_of(value: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """Return a copy in which every text longer than `limit` characters is cut, with a mark that says so."""
-    return {key: _cut(item, limit) for key, item in value.items()}
-
-
-def _cut(value: Any, limit: int) -> Any:
-    if isinstance(value, str):
-        return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit} more characters)"
-    if isinstance(value, list):
-        kept = [_cut(item, limit) for item in value[:50]]
-        return kept if len(value) <= 50 else [*kept, f"… ({len(value) - 50} more)"]
-    if isinstance(value, dict):
-        return {key: _cut(item, limit) for key, item in value.items()}
-    return value

@@ -4,12 +4,13 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from interlock.envelope.protocol import Protocol
 from interlock.gates.registry import roster_problems
@@ -65,17 +66,26 @@ class Task:
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as JSON values."""
-        return json.loads(json.dumps(asdict(self)))
+        return _adapter().dump_python(self, mode="json")
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Task":
-        """Read back what `to_json` wrote."""
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+    def from_json(cls, data: object) -> "Task":
+        """Read back what `to_json` wrote.
+
+        Raises:
+            ValidationError: The data is not a task.
+        """
+        return _adapter().validate_python(data)
 
     def fingerprint(self) -> str:
         """Return the digest of the task's canonical JSON."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def _adapter() -> TypeAdapter[Task]:
+    return TypeAdapter(Task)
 
 
 def load_task(path: Path) -> Task:

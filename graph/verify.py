@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.graph.runs import known_heads
 from interlock.graph.errors import GraphError
+from interlock.graph.runs import known_heads
 from interlock.graph.store import journal_path
 from interlock.journal import FIXES, Head, Journal, JournalDamaged, Problem, verify
 

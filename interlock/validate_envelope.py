@@ -14,13 +14,14 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from interlock.envelope.export import FORMS
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS, STATUSES
 from interlock.envelope.renderers import FORMATS, FileResult, render_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from interlock.envelope.explain import RuleRow
+    from interlock.envelope.model import Envelope
     from interlock.envelope.protocol import Protocol
     from interlock.envelope.validate import Report
 
@@ -331,13 +332,31 @@ def _unreadable(path: str, error: OSError) -> FileResult:
 
 
 def _with_evidence(report: "Report", root: str, protocol: "Protocol") -> "Report":
-    """Return the report with what the evidence files say; nothing is imported when none is cited."""
-    if report.envelope is None or not any(report.envelope.evidence.values()):
+    """Return the report with what the evidence files say; nothing is imported when none is cited.
+
+    A response that is not well-formed has its evidence read as well, so that one turn can mend everything. Where the
+    envelope's own rules refuse an entry, the files say nothing more about it.
+    """
+    cited = _cited(report, protocol)
+    if not any(cited.evidence.values()):
         return report
     from interlock.gates.judge import judge_evidence, places_of  # noqa: PLC0415
 
-    judged = judge_evidence(report.envelope, root=root, protocol=protocol, places=places_of(report.reading.fields))
-    return report.with_findings(judged.findings)
+    judged = judge_evidence(cited, root=root, protocol=protocol, places=places_of(report.reading.fields))
+    refused = {row.line for row in report.findings if row.level == "error" and row.field.startswith("EVIDENCE.")}
+    return report.with_findings(row for row in judged.findings if not row.line or row.line not in refused)
+
+
+def _cited(report: "Report", protocol: "Protocol") -> "Envelope":
+    """Return the envelope, or what could be read of its gates and evidence."""
+    if report.envelope is not None:
+        return report.envelope
+    from interlock.envelope.model import Envelope  # noqa: PLC0415
+
+    read = {label: field.texts for label, field in report.reading.fields.items()}
+    passed = tuple(gate for gate in read.get("GATES_PASSED", ()) if gate in protocol.gates)
+    evidence = {key: read.get(f"EVIDENCE.{key}", ()) for key in EVIDENCE_KEYS}
+    return Envelope("", "", "", "", "", (), (), passed, evidence, (), "", ())
 
 
 def _color(choice: str) -> bool:

@@ -42,7 +42,7 @@ sys.addaudithook(_no_network)
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    for name in os.environ:
+    for name in list(os.environ):
         if name.startswith(("INTERLOCK_", "INTERMUTE_")) and name not in {"INTERLOCK_BROWSER", "INTERLOCK_CORPUS"}:
             monkeypatch.delenv(name)
 

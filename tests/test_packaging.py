@@ -51,12 +51,12 @@ def _names(wheel: Path) -> set[str]:
 
 
 def _files(folder: Path, prefix: str) -> set[str]:
-    """List what a folder of the checkout holds, caches left out and links not followed."""
+    """List what a folder of the checkout holds; caches and the state of runs are left out, links not followed."""
     return {
         f"{prefix}/{Path(at, name).relative_to(folder).as_posix()}"
         for at, _, names in os.walk(folder)
         for name in names
-        if "__pycache__" not in at and not name.endswith(".pyc")
+        if "__pycache__" not in at and "/." not in Path(at).relative_to(ROOT).as_posix()
     }
 
 
@@ -72,6 +72,8 @@ def test_the_sdist_holds_the_rooms_and_their_tests_and_no_link(sdist: Path) -> N
         "tests/test_packaging.py",
         "envelope/__init__.py",
     } <= names
+    assert all(f"{folder}/" in {name[: len(folder) + 1] for name in names} for folder in MAPPED)
+    assert [name for name in names if name.startswith(tuple(f"interlock/{folder}/" for folder in MAPPED))] == []
     assert [name for name in names if "__pycache__" in name or name.startswith((".venv", "artifacts/interlock"))] == []
 
 

@@ -17,7 +17,7 @@ from interlock.gates.collect.browser import find_browser
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.process import run_worker
 from interlock.gates.collect.site import resolve_target
-from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
+from interlock.gates.evidence import EvidenceFile, path_finding, read_evidence, write_evidence
 from interlock.gates.manifest import Binding, Collection, Collector, collected_file, write_manifest
 
 COLLECTED: Final[dict[str, tuple[EvidenceKey, ...]]] = {
@@ -70,6 +70,9 @@ def collect(
     home = Path(root).resolve()
     place = Path(out).resolve() if out is not None else home
     page = resolve_target(target, home)
+    refused = next((bad for key in keys if (bad := path_finding(f"{binding.folder(key)}/{page.slug}.png"))), None)
+    if refused is not None:
+        raise collector_error("COL302", refused.message, "Choose a task id of printable ASCII without `/`.")
     if (
         previous is not None
         and (previous.gate, previous.target, previous.binding) == (gate, page.text, binding)
@@ -115,17 +118,21 @@ def _still_holds(previous: Collection, keys: tuple[EvidenceKey, ...], place: Pat
     )
 
 
+def staging_folder(place: Path, gate: str, binding: Binding, keys: Sequence[EvidenceKey]) -> Path:
+    """Return where the files of a collection are made; the same for the same place, so that leftovers are found."""
+    name = hashlib.sha256(f"{place / binding.folder(keys[0])}\n{gate}".encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"interlock-{os.geteuid()}-{name}"
+
+
 @contextlib.contextmanager
 def _staging(place: Path, gate: str, binding: Binding, keys: tuple[EvidenceKey, ...]) -> Generator[Path]:
     """Give a private folder for the work, alone for this place; what a killed collector left there goes first."""
-    folders = [place / binding.folder(key) for key in keys]
-    name = hashlib.sha256(f"{folders[0]}\n{gate}".encode()).hexdigest()[:16]
-    base = Path(tempfile.gettempdir()) / f"interlock-{os.geteuid()}-{name}"
+    base = staging_folder(place, gate, binding, keys)
     lock = os.open(f"{base}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for folder in folders:
-            _remove_parts(folder)
+        for key in keys:
+            _remove_parts(place / binding.folder(key))
         if base.exists():
             shutil.rmtree(base)
         base.mkdir(mode=0o700)

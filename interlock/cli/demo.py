@@ -9,8 +9,8 @@ import click
 
 from interlock.cli.context import json_option, talk
 from interlock.cli.run import drive_and_show
-from interlock.graph.runs import start_run
 from interlock.graph.errors import TaskError
+from interlock.graph.runs import start_run
 from interlock.graph.task import load_task
 
 _MARK = ".interlock-demo"

@@ -8,9 +8,9 @@ import click
 
 from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, talk
 from interlock.cli.screen import STYLES, Screen
-from interlock.graph.runs import RunView, drive, find_run, start_run
 from interlock.graph.errors import UnknownRunError
 from interlock.graph.explain import run_summary
+from interlock.graph.runs import RunView, drive, find_run, start_run
 from interlock.graph.task import load_task
 
 

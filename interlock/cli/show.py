@@ -15,8 +15,8 @@ from interlock.cli.context import Exit, json_option, print_json, resolve_root, r
 def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
     """List the runs of this project, or show RUN (a run id or a task id)."""
     from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
-    from interlock.graph.runs import view_run  # noqa: PLC0415
     from interlock.graph.explain import run_summary  # noqa: PLC0415
+    from interlock.graph.runs import view_run  # noqa: PLC0415
     from interlock.graph.store import list_runs  # noqa: PLC0415
 
     folder = resolve_root(root)
@@ -46,8 +46,8 @@ def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
 def explain_command(run: str, root: Path | None, as_json: bool) -> None:
     """Say why RUN (a run id or a task id) is where it is, what is missing, and what to do."""
     from interlock.cli.run import known_run  # noqa: PLC0415
-    from interlock.graph.runs import view_run  # noqa: PLC0415
     from interlock.graph.explain import explain_run, explanation_text  # noqa: PLC0415
+    from interlock.graph.runs import view_run  # noqa: PLC0415
 
     folder = resolve_root(root)
     explanation = explain_run(view_run(known_run(folder, run), root=folder), folder)
@@ -74,8 +74,8 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, root: Path
     elif task_file is None:
         click.echo(status_mermaid(), nl=False)
     else:
-        from interlock.graph.task import load_task  # noqa: PLC0415
         from interlock.graph.build import task_graph  # noqa: PLC0415
+        from interlock.graph.task import load_task  # noqa: PLC0415
 
         graph = task_graph(load_task(task_file), root=resolve_root(root))
         click.echo(graph.get_graph().draw_mermaid(), nl=False)

@@ -13,6 +13,7 @@ from interlock.envelope.protocol import (
     LABELS,
     ROLES,
     STATUSES,
+    EvidenceKey,
     GateSpec,
     Protocol,
     Role,
@@ -115,14 +116,17 @@ def test_a_changed_table_changes_the_contract() -> None:
 
 
 def test_the_collected_files_stand_in_the_form_ready_to_cite() -> None:
-    files = {"screenshots": ("artifacts/screenshots/a.png",), "console": ("artifacts/console/c.jsonl",)}
+    files: dict[EvidenceKey, tuple[str, ...]] = {
+        "screenshots": ("artifacts/screenshots/a.png",),
+        "console": ("artifacts/console/c.jsonl",),
+    }
     form = answer_form(
         DEFAULT_PROTOCOL.roles["visual-qa"],
         DEFAULT_PROTOCOL,
         task_id="HOME-UI-001",
         task="Build the page",
         gates=tuple(DEFAULT_PROTOCOL.gates),
-        evidence={**files},
+        evidence=files,
         reports_dir="artifacts/reports/HOME-UI-001/1",
     )
     for text in shown(form, "form").values():

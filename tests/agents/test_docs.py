@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ def test_the_runner_in_twenty_lines_asks_a_real_process(
     program.write_text('#!/bin/sh\n[ "$3" = "You build." ] || exit 3\npwd\ncat\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "my_agents", raising=False)
     settings = {"runner": "python:my_agents:claude"}
     run: Any = make_runner("frontend-implementer", settings, root=tmp_path)
     assert run(make_ask(tmp_path)) == f"{tmp_path.resolve()}\nDo it."

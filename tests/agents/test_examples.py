@@ -1,4 +1,4 @@
-"""Promises of the example's scripts: every answer is valid but the one meant to be refused, and each round edits files."""
+"""Promises of the example's scripts: valid answers but for the one meant to be refused, and edits in every round."""
 
 import shutil
 import tomllib

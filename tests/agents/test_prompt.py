@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock.agents.contract import contract
 from interlock.agents.prompt import MAX_ASSIGNMENT_BYTES, MAX_REASK_BYTES, MAX_REFUSED_BYTES, assignment, reask
@@ -142,6 +144,15 @@ def test_a_prompt_of_the_projects_own_is_found_from_the_file_that_names_it(tmp_p
     (tmp_path / "qa.md").write_text("---\nname: visual-qa\ndescription: d\n---\nLook twice.\n", "utf-8")
     built = assignment(ROLE["visual-qa"], DEFAULT_PROTOCOL, **FACTS, settings={"prompt": "qa.md"}, base=str(tmp_path))
     assert built.system.startswith("Look twice.")
+
+
+@given(text=st.text(), limit=st.integers(64, 400), numbered=st.booleans())
+def test_no_text_at_all_leaves_its_quotation(text: str, limit: int, numbered: bool) -> None:
+    first, *lines, last = data_block("x", text, limit, numbered=numbered).split("\n")
+    assert first.startswith("<data ")
+    assert last == "</data>"
+    assert all(line.startswith("|") for line in lines)
+    assert len("\n".join(lines).encode()) <= limit
 
 
 @pytest.mark.parametrize("numbered", [False, True])

@@ -221,6 +221,41 @@ def test_a_symlink_on_the_way_or_at_the_end_is_not_followed(tmp_path: Path, root
     assert victim.read_text() == "mine"
 
 
+@pytest.mark.parametrize("moment", ["before the folder is opened", "after the folder is opened"])
+def test_a_folder_that_is_swapped_for_a_link_during_a_write_leaks_nothing(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    real_mkdir, real_unlink = os.mkdir, os.unlink
+
+    def swap() -> None:
+        (root / "folder").rename(root / "real")
+        (root / "folder").symlink_to(outside)
+
+    def mkdir(*args: Any, **kwargs: Any) -> None:
+        real_mkdir(*args, **kwargs)
+        if moment.startswith("before"):
+            swap()
+
+    def unlink(*args: Any, **kwargs: Any) -> None:
+        if moment.startswith("after") and not (root / "real").exists():
+            swap()
+        real_unlink(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "mkdir", mkdir)
+        patch.setattr(os, "unlink", unlink)
+        if moment.startswith("before"):
+            with pytest.raises(RunnerError):
+                write_confined(str(root), "folder/file", b"x")
+        else:
+            write_confined(str(root), "folder/file", b"x")
+            assert (root / "real" / "file").read_bytes() == b"x"
+    assert (root / "folder").is_symlink()
+    assert list(outside.iterdir()) == []
+
+
 def test_only_plain_files_are_replaced(root: Path) -> None:
     (root / "folder").mkdir()
     os.mkfifo(root / "pipe")

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +16,7 @@ from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope.characters import read_text
-from interlock.envelope.export import FORMS, export
+from interlock.envelope.export import FORMS, Form, export
 from interlock.envelope.export.language import TEXT, envelope_language
 from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, Seq
 from interlock.envelope.model import Envelope
@@ -38,7 +39,7 @@ class ByteTokens:
 
     eos_token_id = 256
     bos_token_id = None
-    tokens = tuple(bytes([byte]) for byte in range(256)) + (b"<end>",)
+    tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
     special_token_ids = (256,)
 
     def __call__(self, text: bytes | str) -> list[int]:
@@ -48,7 +49,7 @@ class ByteTokens:
 @cache
 def accepts(form: str) -> Callable[[str], bool]:
     """Return the real reader of one exported grammar; for GBNF, its translation into one regular expression."""
-    grammar = export(form)  # pyright: ignore[reportArgumentType]
+    grammar = export(cast("Form", form))
     if form == "lark":
         parser = Lark(grammar, parser="lalr")
 
@@ -119,9 +120,10 @@ def texts_of(expr: Expr, rules: Rules) -> st.SearchStrategy[str]:
             return texts_of(rules[expr.name], rules)
 
 
+SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 RULES = envelope_language()
 WORDS = texts_of(RULES["envelope"], RULES)
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 
 
 @pytest.mark.parametrize("form", GRAMMARS)
@@ -134,7 +136,7 @@ def test_every_example_is_accepted_by_every_grammar(name: str, form: str):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_is_accepted_by_the_schema(name: str):
-    Draft202012Validator(json.loads(export("json-schema"))).validate(envelope_object(EXAMPLES[name]))
+    assert is_valid(envelope_object(EXAMPLES[name]))
 
 
 @given(text=WORDS)
@@ -182,6 +184,10 @@ def test_every_character_of_free_text_is_one_that_the_validator_reads():
         assert read_text("x" + "".join(map(chr, range(low, high + 1))), max_bytes=8 * 1024 * 1024).clean
 
 
+def test_the_schema_is_a_schema():
+    Draft202012Validator.check_schema(SCHEMA.schema)
+
+
 def test_the_sets_of_characters_can_be_taken_apart():
     digits = Chars(((0x30, 0x39),))
     assert digits.minus("059").ranges == ((0x31, 0x34), (0x36, 0x38))
@@ -202,8 +208,8 @@ def test_a_role_and_a_task_narrow_every_form():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_printed_contract_changes_only_on_purpose(form: str, snapshot: SnapshotAssertion):
-    assert export(form) == snapshot  # pyright: ignore[reportArgumentType]
+def test_the_printed_contract_changes_only_on_purpose(form: Form, snapshot: SnapshotAssertion):
+    assert export(form) == snapshot
 
 
 def texts(alphabet: str = "ab :-[]#é\t \n\u200d.") -> st.SearchStrategy[str]:
@@ -236,20 +242,22 @@ OBJECTS = st.fixed_dictionaries(
 
 
 @given(found=OBJECTS)
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
-def test_an_object_that_the_schema_accepts_renders_to_a_well_formed_envelope(found: dict[str, object]):
-    if SCHEMA.is_valid(found):  # pyright: ignore[reportUnknownMemberType]
+@settings(max_examples=1500, deadline=None, suppress_health_check=SLOW)
+def test_an_object_that_the_schema_accepts_renders_to_a_well_formed_envelope(found: dict[str, Any]):
+    if is_valid(found):
         assert read_envelope(render(as_envelope(found))) is not None
 
 
-SCHEMA = Draft202012Validator(json.loads(export("json-schema")))
+SCHEMA: Any = Draft202012Validator(json.loads(export("json-schema")))
 
 
-def as_envelope(found: dict[str, object]) -> Envelope:
-    def frozen(value: object) -> object:
-        return tuple(value) if isinstance(value, list) else value  # pyright: ignore
+def is_valid(found: dict[str, Any]) -> bool:
+    return SCHEMA.is_valid(found)
 
-    return Envelope(**{key: frozen(value) for key, value in found.items()})  # pyright: ignore
+
+def as_envelope(found: dict[str, Any]) -> Envelope:
+    plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+    return Envelope(**plain)
 
 
 GOOD_OBJECT = envelope_object(EXAMPLES["visual-qa: fail"])
@@ -280,12 +288,12 @@ GOOD_OBJECT = envelope_object(EXAMPLES["visual-qa: fail"])
     ],
     ids=str,
 )
-def test_the_schema_refuses(change: dict[str, object]):
-    assert SCHEMA.is_valid(GOOD_OBJECT)  # pyright: ignore[reportUnknownMemberType]
-    assert not SCHEMA.is_valid(GOOD_OBJECT | change)  # pyright: ignore[reportUnknownMemberType]
+def test_the_schema_refuses(change: dict[str, Any]):
+    assert is_valid(GOOD_OBJECT)
+    assert not is_valid(GOOD_OBJECT | change)
 
 
 @pytest.mark.parametrize("label", LABELS)
 def test_the_schema_wants_every_field(label: str):
     partial = {key: value for key, value in GOOD_OBJECT.items() if key != label.lower()}
-    assert not SCHEMA.is_valid(partial)  # pyright: ignore[reportUnknownMemberType]
+    assert not is_valid(partial)

@@ -312,6 +312,6 @@ def test_nothing_is_written_outside_artifacts(tmp_path: Path, path: str) -> None
 def test_writing_does_not_follow_a_linked_folder(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "artifacts").symlink_to("elsewhere")
-    with pytest.raises(OSError, match="Not a directory|symbolic"):
+    with pytest.raises(OSError, match=r"Not a directory|symbolic"):
         write_evidence(tmp_path, "artifacts/x.md", b"x")
     assert not list((tmp_path / "elsewhere").iterdir())

@@ -46,7 +46,7 @@ Answer = Callable[[Ask], str]
 
 def envelope(ask: Ask, status: str, **fields: object) -> str:
     """Return a canonical envelope of the asked role with some fields replaced."""
-    evidence = {key: () for key in ("screenshots", "a11y", "console", "reports")}
+    evidence = dict.fromkeys(("screenshots", "a11y", "console", "reports"), ())
     values: dict[str, object] = {
         "status": status,
         "task_id": ask.task_id,
@@ -81,9 +81,7 @@ def testing(ask: Ask) -> str:
     text = (Path(ask.root) / logs[0]).read_text(encoding="utf-8")
     evidence = {"screenshots": (), "a11y": (), "console": (), "reports": logs}
     if '"exit_status": 0' in text or '"exit_status":0' in text:
-        return envelope(
-            ask, "QA_IN_PROGRESS", gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence=evidence
-        )
+        return envelope(ask, "QA_IN_PROGRESS", gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence=evidence)
     return envelope(ask, "BLOCKED", fail_reasons=("GATE-TESTS: the tests fail",), evidence=evidence)
 
 

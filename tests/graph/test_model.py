@@ -114,7 +114,9 @@ def moves(world: World) -> Iterator[World]:
         case "BLOCKED":
             target = route("BLOCKED", "orchestrator", "holds", "pending", budget(world))
             if target == "IN_PROGRESS":
-                yield replace(world, status="IN_PROGRESS", attempt=world.attempt + 1, verdicts=(), reasks=0, swapped=False)
+                yield replace(
+                    world, status="IN_PROGRESS", attempt=world.attempt + 1, verdicts=(), reasks=0, swapped=False
+                )
 
 
 def budget(world: World) -> Budget:

@@ -117,7 +117,9 @@ def test_a_pass_against_the_collected_evidence_is_refused(project: Project) -> N
     view = project.run()
     assert view.status == "BLOCKED"
     assert "APPROVED" not in project.path()
-    assert {entry.data["outcome"] for entry in project.entries("answer") if entry.data["role"] == "tester"} == {"invalid"}
+    assert {entry.data["outcome"] for entry in project.entries("answer") if entry.data["role"] == "tester"} == {
+        "invalid"
+    }
 
 
 def test_a_builder_that_writes_the_testers_evidence_beforehand_gains_nothing(project: Project) -> None:
@@ -331,7 +333,15 @@ def test_runs_of_one_task_have_folders_of_their_own(project: Project) -> None:
 
 def test_a_role_that_is_asked_again_does_not_hold_up_or_repeat_the_others(project: Project) -> None:
     config = (project.root / "interlock.toml").read_text()
-    second = '[roles.spelling]\nkind = "qa"\ncertifies = "GATE-SPELLING"\n[gates.GATE-SPELLING]\ntitle = "words"\ncertifier = "spelling"\nevidence = ["reports"]\n'
+    second = """
+[roles.spelling]
+kind = "qa"
+certifies = "GATE-SPELLING"
+[gates.GATE-SPELLING]
+title = "words"
+certifier = "spelling"
+evidence = ["reports"]
+"""
     (project.root / "interlock.toml").write_text(config + second)
     gates = [*GATES, "GATE-SPELLING"]
     project.task = task_from_mapping(
@@ -341,9 +351,9 @@ def test_a_role_that_is_asked_again_does_not_hold_up_or_repeat_the_others(projec
     def with_gates(answer: object) -> object:
         def changed(ask: Ask) -> str:
             text = answer(ask)  # type: ignore[operator]
-            return text.replace("  - GATE-REVIEW\nGATES_PASSED", "  - GATE-REVIEW\n  - GATE-SPELLING\nGATES_PASSED").replace(
-                "- GATE-REVIEW\nGATES_PASSED", "- GATE-REVIEW\n- GATE-SPELLING\nGATES_PASSED"
-            )
+            return text.replace(
+                "  - GATE-REVIEW\nGATES_PASSED", "  - GATE-REVIEW\n  - GATE-SPELLING\nGATES_PASSED"
+            ).replace("- GATE-REVIEW\nGATES_PASSED", "- GATE-REVIEW\n- GATE-SPELLING\nGATES_PASSED")
 
         return changed
 

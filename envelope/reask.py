@@ -1,0 +1,94 @@
+"""The re-ask: the one message that tells an agent how to mend a refused response in one turn."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
+
+if TYPE_CHECKING:
+    from interlock.envelope.finding import Finding
+
+MAX_CHARS: Final = 6000
+"""The most characters that the findings of one re-ask take."""
+MAX_FINDINGS: Final = 40
+"""The most findings that one re-ask lists."""
+_MAX_LINE: Final = 400
+
+_SHAPES: Final = {
+    "STATUS": " <status>",
+    "TASK_ID": " <task id>",
+    "TASK": " <one line>",
+    "ASSIGNED_AGENT": " <your role>",
+    "REPORTS_TO": " orchestrator",
+    "INPUTS_USED": "\n- <path>",
+    "GATES_REQUIRED": "\n- <gate id>",
+    "GATES_PASSED": "\n- <gate id>",
+    "EVIDENCE": "".join(f"\n  {key}: []" for key in EVIDENCE_KEYS),
+    "FAIL_REASONS": " NONE",
+    "OUTPUT": "\n<text>",
+    "NEXT_ACTIONS": "\n1. <step>",
+}
+
+
+def skeleton() -> str:
+    """Return the bare layout of an envelope."""
+    return "\n".join(f"{label}:{_SHAPES[label]}" for label in LABELS)
+
+
+def reask(findings: "Iterable[Finding]") -> str:
+    """Return the text that asks an agent again, or nothing when no finding is an error.
+
+    Args:
+        findings: The findings of one response; only errors are told.
+
+    Returns:
+        A bounded message. Text of the agent stands in it only inside code spans, escaped and cut, or as the line that a
+        fix restates.
+    """
+    errors = [finding for finding in findings if finding.level == "error"]
+    if not errors:
+        return ""
+    told: list[str] = []
+    size = 0
+    for number, finding in enumerate(errors[:MAX_FINDINGS], 1):
+        entry = _entry(number, finding)
+        if told and size + len(entry) > MAX_CHARS:
+            break
+        told.append(entry)
+        size += len(entry)
+    left = len(errors) - len(told)
+    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+    parts = [
+        "Your response was refused. Nothing moved: the task stands where it stood before.",
+        f"It has {count}. Lines are counted from 1 in your response as you sent it.",
+        "",
+        *told,
+    ]
+    if left:
+        parts.append(f"\n{left} more are left out here. Mend these first; the rest follows if it is still there.")
+    parts.append(
+        "\nMake all of these changes together, in the numbering of the response as you sent it; make an edit once "
+        "when it is stated twice. Put your own words in place of each `<…>`. If a fix does not say what is true, "
+        "mend the finding in another way that is.\n"
+        "Answer with the complete corrected envelope and nothing else: it begins with `STATUS:` and ends with the last "
+        "item of NEXT_ACTIONS, without a heading, a code fence or a word around it."
+    )
+    if any(finding.code.startswith("ENV2") for finding in errors):
+        parts.append(f"\nThe layout, label by label:\n\n{skeleton()}")
+    return "\n".join(parts) + "\n"
+
+
+def _entry(number: int, finding: "Finding") -> str:
+    where = f"line {finding.line}" if finding.line else "the whole response"
+    field = f" {finding.field}" if finding.field else ""
+    rows = [
+        f"{number}. {finding.code}{field}, {where}: {_cut(finding.message)}",
+        f"   Found: {_cut(finding.found)}",
+        f"   Expected: {_cut(finding.expected)}",
+        f"   Fix: {finding.fix}",
+    ]
+    return "\n".join(rows)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_LINE else text[: _MAX_LINE - 1] + "…"

@@ -1,0 +1,204 @@
+"""Repairs that reach over several fields: another status, a failed verdict, a missing field."""
+
+from typing import TYPE_CHECKING
+
+from interlock.envelope.case import GATE_IN_TEXT, REASON, add, drop, plain, put
+from interlock.envelope.labels import closest
+from interlock.envelope.mend import Delete, Draft, Insert, Op, Patch
+from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS, STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from interlock.envelope.blocks import Gap
+    from interlock.envelope.case import Case
+    from interlock.envelope.protocol import Status
+
+_STEP = "1. <next step, such as orchestrator to read the output>"
+
+
+def better_status(case: "Case") -> "Status | None":
+    """Return the status to state instead: the nearest legal one that claims no more than the response does."""
+    item = case.value("STATUS")
+    word = item.text.upper().replace("-", "_").replace(" ", "_") if item else ""
+    near = word if word in STATUSES else closest(word, STATUSES, 0.75)
+    for status in case.legal:
+        if status == near and status != "BLOCKED":
+            return status
+    if not case.legal:
+        return None
+    role = case.role
+    if role is not None and role.kind in {"qa", "review"}:
+        passes = case.own_gate in case.passed_ids and not case.own_reasons and case.own_gate not in case.failed
+        return case.echo if case.echo and passes else "BLOCKED"
+    if role is not None and role.kind == "build":
+        for status in ("READY_FOR_QA", "IN_PROGRESS"):
+            if status in case.legal and near != "BLOCKED":
+                return status
+    onward = [status for status in case.legal if status not in {"BLOCKED", "APPROVED"}]
+    if case.current_status is not None and onward and near != "BLOCKED":
+        return onward[-1]
+    return "BLOCKED" if "BLOCKED" in case.legal else None
+
+
+def state(case: "Case", status: "Status | None") -> tuple[Op, ...]:
+    """Return the changes that state another status, and what that status asks of other fields."""
+    item = case.value("STATUS")
+    if status is None or item is None:
+        return ()
+    ops: list[Op] = [put(item, status)]
+    if status == "BLOCKED":
+        ops += blocked(case)
+    if status != "APPROVED":
+        ops += _some_action(case)
+    return tuple(ops)
+
+
+def blocked(case: "Case", gates: "Iterable[str]" = ()) -> tuple[Op, ...]:
+    """Return the changes that a BLOCKED response needs: reasons that name gates, and no claim that a reason denies."""
+    wanted = [gate for gate in gates if gate not in case.reason_gates]
+    role = case.role
+    if role is not None and role.kind in {"qa", "review"} and case.own_gate:
+        named = any(case.own_gate in GATE_IN_TEXT.findall(plain(item.text)) for item in case.reasons)
+        wanted += [] if named or not _all_name_gates(case) else [case.own_gate]
+    elif not wanted and not case.reasons:
+        open_gates = [gate for gate in case.required or () if gate not in case.passed_ids]
+        wanted = open_gates[:1] or ["GATE-MSG-STRICT"]
+    ops = list(give_reasons(case, wanted))
+    field = case.fields.get("GATES_PASSED")
+    denied = {*wanted, *({case.own_gate} if role and role.kind in {"qa", "review"} else ())}
+    if field:
+        ops += [drop(field, gate.item) for gate in case.passed if gate.id in denied]
+    return tuple(ops)
+
+
+def _all_name_gates(case: "Case") -> bool:
+    """Say whether no reason waits for its gate; one that does will be given this role's own."""
+    return all(GATE_IN_TEXT.search(plain(item.text)) for item in case.reasons)
+
+
+def give_reasons(case: "Case", gates: "Iterable[str]") -> tuple[Op, ...]:
+    """Return the changes that add a reason for each gate."""
+    field = case.fields.get("FAIL_REASONS")
+    texts = [f"{gate}: <{REASON}>" for gate in dict.fromkeys(gates)]
+    if field is None or not field.items or not texts:
+        return ()
+    if case.reasons:
+        return add(field, texts)
+    none = field.items[0]
+    gone: Op = (
+        Delete(none.line, none.line) if none.marker else Patch(field.line, field.value_column, field.value_end, "")
+    )
+    return (gone, Insert(none.line, tuple(f"- {text}" for text in texts)))
+
+
+def _some_action(case: "Case") -> tuple[Op, ...]:
+    """Return the changes that put a step in place of NONE."""
+    items = case.items("NEXT_ACTIONS")
+    if len(items) != 1 or items[0].text != "NONE" or items[0].marker:
+        return ()
+    item = items[0]
+    return (Patch(item.line, item.column, item.end, ""), Insert(item.line, (_STEP,)))
+
+
+def some_action(case: "Case") -> tuple[Op, ...]:
+    """Return the changes that put a step in place of NONE."""
+    return _some_action(case)
+
+
+def fill(case: "Case", gap: "Gap") -> Draft:
+    """Turn a gap into a draft whose fix says what this task and this agent would write there."""
+    labels = gap.labels
+    listed = ", ".join(label.partition(".")[2] or label for label in labels)
+    if gap.kind == "empty":
+        value, under = _content(case, gap.label)
+        ops: tuple[Op, ...] = (Patch(gap.line, gap.column, gap.column, f" {value}"),) if value else ()
+        ops = (*ops, Insert(gap.line, under)) if under else ops
+        message = f"{gap.label} is empty."
+        expected = f"a value of {gap.label}"
+        return Draft("ENV210", gap.label, gap.line, gap.column, message, "nothing", expected, (*ops, *_also(case, gap)))
+    lines: list[str] = []
+    for label in labels:
+        value, under = _content(case, label)
+        indent, name = ("  ", label.partition(".")[2]) if "." in label else ("", label)
+        lines += [f"{indent}{name}: {value}" if value else f"{indent}{name}:", *under]
+    ops = (Insert(gap.line, tuple(lines), gap.rank), *_also(case, gap))
+    if "." in labels[0]:
+        message = f"EVIDENCE lacks the key{'s' if len(labels) > 1 else ''} {listed}."
+        return Draft("ENV216", gap.label, gap.line, 1, message, "nothing", f"`{lines[0].strip()}`", ops, rank=gap.rank)
+    index = LABELS.index(gap.label)
+    place = f"after {LABELS[index - 1]}" if index else "as the first line"
+    message = f"The field {gap.label} is missing."
+    return Draft(
+        "ENV203", gap.label, max(gap.line, 1), 1, message, "nothing", f"`{gap.label}:` {place}", ops, rank=gap.rank
+    )
+
+
+def _also(case: "Case", gap: "Gap") -> tuple[Op, ...]:
+    """Return what a status that must be written asks of other fields."""
+    if gap.label != "STATUS":
+        return ()
+    status = better_status(case)
+    return (*(blocked(case) if status == "BLOCKED" else ()), *(some_action(case) if status != "APPROVED" else ()))
+
+
+def _content(case: "Case", label: str) -> tuple[str, tuple[str, ...]]:
+    """Return what to write behind a label, and the lines to write under it."""
+    if label.startswith("EVIDENCE."):
+        return _entries(case, label.partition(".")[2])
+    if label == "EVIDENCE":
+        lines: list[str] = []
+        for key in EVIDENCE_KEYS:
+            value, under = _entries(case, key)
+            lines += [f"  {key}: {value}".rstrip(), *under]
+        return "", tuple(lines)
+    if label == "GATES_REQUIRED":
+        known = list(
+            case.gates or dict.fromkeys([*(gate.id for gate in case.passed if gate.id), *sorted(case.reason_gates)])
+        )
+        return "", tuple(f"  - {gate}" for gate in known) or ("  - <gate id, such as GATE-MSG-STRICT>",)
+    if label == "GATES_PASSED" and case.status is not None and case.status == case.echo:
+        return "", (f"  - <gates that passed, such as {case.own_gate}>",)
+    if label == "FAIL_REASONS":
+        status = case.status or (
+            better_status(case) if case.stated_status is None or case.stated_status not in case.legal else None
+        )
+        gate = case.own_gate or "GATE-MSG-STRICT"
+        return ("", (f"- {gate}: <{REASON}>",)) if status == "BLOCKED" else ("NONE", ())
+    if label == "OUTPUT":
+        return "", ("<what you deliver, such as a summary of the work>",)
+    if label == "NEXT_ACTIONS":
+        return ("NONE", ()) if case.status == "APPROVED" else ("", (_STEP,))
+    return _single(case, label), ()
+
+
+def _single(case: "Case", label: str) -> str:
+    names = [role.name for role in case.protocol.roles.values() if _fits(case, role.name)]
+    values = {
+        "STATUS": better_status(case) or "<status, such as IN_PROGRESS>",
+        "TASK_ID": case.task_id or "<task id, such as HOME-IA-001>",
+        "TASK": "<what was attempted, such as Build the home page>",
+        "ASSIGNED_AGENT": case.agent or f"<your role, such as {(names or ['frontend-implementer'])[0]}>",
+        "REPORTS_TO": "orchestrator",
+    }
+    return values.get(label, "[]")
+
+
+def _fits(case: "Case", name: str) -> bool:
+    """Say whether the stated status could be this role's own."""
+    status = case.stated_status
+    role = case.protocol.roles[name]
+    return status is None or (case.protocol.may_set(role, status) and role.kind != "orchestrator")
+
+
+def _entries(case: "Case", key: str) -> tuple[str, tuple[str, ...]]:
+    wanting = [gate.id for gate in case.claims if key in case.protocol.gate(gate.id).evidence]
+    if not wanting:
+        return "[]", ()
+    return "", tuple(f"    - {evidence_path(gate, key)}" for gate in wanting[:1])
+
+
+def evidence_path(gate: str, key: str) -> str:
+    """Return a placeholder for the path of one evidence file."""
+    kind = {"screenshots": "png", "console": "jsonl", "a11y": "json"}.get(key, "md")
+    return f"<path of your {key} file for {gate}, such as artifacts/{key}/{gate.lower()}.{kind}>"

@@ -1,0 +1,243 @@
+"""Rows of what a claim about a gate needs (ENV41x)."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from interlock.envelope.case import GATE_IN_TEXT, Case, Gate, add, choice, draft, drop, plain
+from interlock.envelope.labels import closest
+from interlock.envelope.mend import Draft, Op, Patch
+from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey
+from interlock.envelope.repair import blocked, evidence_path, give_reasons, state
+from interlock.envelope.rule import Rule
+
+
+def _first_claims(case: Case) -> Iterator[Gate]:
+    """Yield the first claim of each gate; a repeated one is refused as such."""
+    seen: set[str] = set()
+    for gate in case.passed:
+        if gate.id and gate.id not in seen:
+            seen.add(gate.id)
+            yield gate
+
+
+def _subset(case: Case) -> Iterator[Draft]:
+    field = case.fields.get("GATES_PASSED")
+    if case.required is None or field is None or not case.required:
+        return
+    for gate in _first_claims(case):
+        if gate.id not in case.required:
+            message = f"{gate.id} is in GATES_PASSED and not in GATES_REQUIRED."
+            expected = "one of " + ", ".join(case.required)
+            yield draft("ENV410", "GATES_PASSED", gate.item, message, expected, [drop(field, gate.item)])
+
+
+def _all_passed(case: Case) -> Iterator[Draft]:
+    item = case.value("STATUS")
+    if case.status != "APPROVED" or item is None or case.required is None or "GATES_PASSED" not in case.fields:
+        return
+    missing = [gate for gate in case.required if gate not in case.passed_ids]
+    if missing:
+        message = f"APPROVED while {', '.join(missing)} of GATES_REQUIRED is not in GATES_PASSED."
+        ops = (
+            *state(case, "BLOCKED"),
+            *give_reasons(case, [gate for gate in missing if gate not in case.reason_gates]),
+        )
+        advice = "Or list the gates in GATES_PASSED once they have passed, with their evidence."
+        yield draft("ENV411", "STATUS", item, message, "GATES_PASSED equal to GATES_REQUIRED", ops, advice)
+
+
+def _evidence(case: Case) -> Iterator[Draft]:
+    for gate in case.claims:
+        spec = case.protocol.gate(gate.id)
+        lacking = [key for key in spec.evidence if not case.items(f"EVIDENCE.{key}")]
+        if spec.any_evidence and not any(case.items(f"EVIDENCE.{key}") for key in EVIDENCE_KEYS):
+            lacking = ["reports"]
+        lacking = [key for key in lacking if f"EVIDENCE.{key}" in case.fields]
+        if not lacking:
+            continue
+        ops: list[Op] = []
+        for key in lacking:
+            ops += add(case.fields[f"EVIDENCE.{key}"], [evidence_path(gate.id, key)])
+        wanted = _listed(lacking) if spec.evidence else "any key"
+        message = f"{gate.id} is in GATES_PASSED and EVIDENCE has no entry under {wanted}."
+        advice = f"Take {gate.id} out of GATES_PASSED instead if there is no such file."
+        yield draft("ENV412", "GATES_PASSED", gate.item, message, f"an entry under {wanted}", ops, advice)
+
+
+def _listed(keys: "list[EvidenceKey]") -> str:
+    return " and ".join(f"`{key}`" for key in keys)
+
+
+def _self_approval(case: Case) -> Iterator[Draft]:
+    field = case.fields.get("GATES_PASSED")
+    if case.role is None or field is None:
+        return
+    for gate in _first_claims(case):
+        known = case.required is None or gate.id in case.required
+        if known and not case.may_claim(gate.id):
+            certifier = case.protocol.gate(gate.id).certifier or "a QA or review agent"
+            message = f"{case.role.name} lists {gate.id} in GATES_PASSED; only {certifier} certifies it."
+            expected = f"{gate.id} left to {certifier}"
+            yield draft("ENV413", "GATES_PASSED", gate.item, message, expected, [drop(field, gate.item)])
+
+
+def _blocked_reasons(case: Case) -> Iterator[Draft]:
+    field = case.fields.get("FAIL_REASONS")
+    if case.status != "BLOCKED" or field is None or not field.items or case.reasons:
+        return
+    message = "STATUS is BLOCKED and FAIL_REASONS gives no reason."
+    expected = "one bullet for each failure, each naming its gate"
+    yield draft("ENV414", "FAIL_REASONS", field.items[0], message, expected, blocked(case))
+
+
+def _reason_known(case: Case) -> Iterator[Draft]:
+    if case.required is None:
+        return
+    known = {*case.required, *case.protocol.gates, *case.failed}
+    for item in case.reasons:
+        match = GATE_IN_TEXT.search(plain(item.text))
+        if match is None or match.group() in known:
+            continue
+        found = match.group()
+        best = closest(found, known, 0.7) or choice(case.required, "the gate that failed")
+        start = item.column + match.start()
+        message = f"A reason names {found}, which is neither required here nor a gate of this project."
+        ops = [Patch(item.line, start, start + len(found), best)]
+        yield draft(
+            "ENV415", "FAIL_REASONS", item._replace(column=start), message, "one of " + ", ".join(case.required), ops
+        )
+
+
+def _both(case: Case) -> Iterator[Draft]:
+    field = case.fields.get("GATES_PASSED")
+    if field is None:
+        return
+    for gate in _first_claims(case):
+        failed = gate.id in case.failed and gate.id not in case.certified
+        if gate.id in case.reason_gates or failed:
+            where = "FAIL_REASONS" if gate.id in case.reason_gates else "the journal of this task"
+            message = f"{gate.id} is in GATES_PASSED, and {where} says that it failed."
+            expected = "each gate either passed or failed"
+            yield draft("ENV416", "GATES_PASSED", gate.item, message, expected, [drop(field, gate.item)])
+
+
+def _failed_reason(case: Case) -> Iterator[Draft]:
+    field = case.fields.get("FAIL_REASONS")
+    if field is None or not field.items:
+        return
+    named = {gate for item in case.reasons for gate in GATE_IN_TEXT.findall(plain(item.text))}
+    missing = sorted(case.failed - case.certified - named)
+    if missing:
+        message = f"{', '.join(missing)} failed, and FAIL_REASONS does not say so."
+        ops = give_reasons(case, missing)
+        yield draft("ENV417", "FAIL_REASONS", field.items[0], message, "a bullet for each failed gate", ops)
+
+
+def _approved_reasons(case: Case) -> Iterator[Draft]:
+    item = case.value("STATUS")
+    if case.status == "APPROVED" and case.reasons and item is not None:
+        message = "STATUS is APPROVED and FAIL_REASONS gives reasons."
+        advice = "Or write FAIL_REASONS: NONE once nothing fails any more."
+        yield draft("ENV418", "STATUS", item, message, "BLOCKED, or FAIL_REASONS: NONE", state(case, "BLOCKED"), advice)
+
+
+GATE_RULES: Final = (
+    Rule(
+        "ENV410",
+        "error",
+        "GATES_PASSED is a subset of GATES_REQUIRED.",
+        "seed 5 §3 GATES_PASSED: Must be a subset of GATES_REQUIRED",
+        "Take the gate out of GATES_PASSED.",
+        "GATES_REQUIRED: [GATE-MSG-STRICT]\nGATES_PASSED: [GATE-MSG-STRICT]",
+        "GATES_REQUIRED: [GATE-VISUAL-QA]\nGATES_PASSED: [GATE-MSG-STRICT]",
+        _subset,
+    ),
+    Rule(
+        "ENV411",
+        "error",
+        "APPROVED needs every gate of GATES_REQUIRED in GATES_PASSED.",
+        "seed 5 §4 APPROVED requires ALL gates in GATES_REQUIRED to be in GATES_PASSED",
+        "State BLOCKED and say which gates have not passed.",
+        "STATUS: APPROVED\nASSIGNED_AGENT: orchestrator\n"
+        "GATES_REQUIRED: [GATE-MSG-STRICT]\nGATES_PASSED: [GATE-MSG-STRICT]\nNEXT_ACTIONS: NONE",
+        "STATUS: APPROVED\nASSIGNED_AGENT: orchestrator\n"
+        "GATES_REQUIRED: [GATE-MSG-STRICT]\nGATES_PASSED: []\nNEXT_ACTIONS: NONE",
+        _all_passed,
+    ),
+    Rule(
+        "ENV412",
+        "error",
+        "Each gate in GATES_PASSED has its evidence.",
+        "seed 5 §3 EVIDENCE is MANDATORY for gate claims",
+        "Cite the evidence files of the gate, or take it out of GATES_PASSED.",
+        "ASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-CODE-REVIEW]\nGATES_PASSED: [GATE-CODE-REVIEW]\n"
+        "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: [artifacts/reports/review.md]",
+        "ASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-CODE-REVIEW]\nGATES_PASSED: [GATE-CODE-REVIEW]\n"
+        "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
+        _evidence,
+    ),
+    Rule(
+        "ENV413",
+        "error",
+        "No agent certifies a gate that is not its own.",
+        "seed 5 §4 No agent may self-approve its own work",
+        "Take the gate out of GATES_PASSED and leave it to its certifier.",
+        "ASSIGNED_AGENT: frontend-implementer\nGATES_REQUIRED: [GATE-CODE-REVIEW]\nGATES_PASSED: []",
+        "ASSIGNED_AGENT: frontend-implementer\nGATES_REQUIRED: [GATE-CODE-REVIEW]\nGATES_PASSED: [GATE-CODE-REVIEW]",
+        _self_approval,
+    ),
+    Rule(
+        "ENV414",
+        "error",
+        "BLOCKED gives its reasons.",
+        "seed 5 §3 FAIL_REASONS: If STATUS is BLOCKED",
+        "Write one bullet for each failure, each naming its gate.",
+        "STATUS: BLOCKED\nFAIL_REASONS:\n- GATE-VISUAL-QA: the page does not load",
+        "STATUS: BLOCKED\nFAIL_REASONS: NONE",
+        _blocked_reasons,
+    ),
+    Rule(
+        "ENV415",
+        "error",
+        "A reason names a gate that the task requires or the project knows.",
+        "seed 5 §3 FAIL_REASONS: Each failure must reference a gate ID",
+        "Name the gate that failed.",
+        "GATES_REQUIRED: [GATE-VISUAL-QA]\nSTATUS: BLOCKED\nFAIL_REASONS:\n- GATE-VISUAL-QA: the page does not load",
+        "GATES_REQUIRED: [GATE-VISUAL-QA]\nSTATUS: BLOCKED\nFAIL_REASONS:\n- GATE-NO-SUCH: the page does not load",
+        _reason_known,
+    ),
+    Rule(
+        "ENV416",
+        "error",
+        "No gate has both passed and failed.",
+        "seed 5 §3 GATES_PASSED: List of gate IDs that have been satisfied",
+        "Take the gate out of GATES_PASSED.",
+        "GATES_REQUIRED: [GATE-MSG-STRICT]\nGATES_PASSED: []\nSTATUS: BLOCKED\n"
+        "FAIL_REASONS:\n- GATE-MSG-STRICT: three answers were refused",
+        "GATES_REQUIRED: [GATE-MSG-STRICT]\nGATES_PASSED: [GATE-MSG-STRICT]\nSTATUS: BLOCKED\n"
+        "FAIL_REASONS:\n- GATE-MSG-STRICT: three answers were refused",
+        _both,
+    ),
+    Rule(
+        "ENV417",
+        "error",
+        "A gate that failed has its reason, whatever the status is.",
+        "seed 5 §3 FAIL_REASONS: or any gate failed",
+        "Add a bullet that names the gate and says why it failed.",
+        "FAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title\n(after GATE-VISUAL-QA failed)",
+        "FAIL_REASONS: NONE\n(after GATE-VISUAL-QA failed)",
+        _failed_reason,
+    ),
+    Rule(
+        "ENV418",
+        "error",
+        "APPROVED has no fail reasons.",
+        "seed 5 §3 STATUS: All gates passed, all evidence verified",
+        "State BLOCKED, or write FAIL_REASONS: NONE once nothing fails.",
+        "STATUS: APPROVED\nASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-MSG-STRICT]\n"
+        "GATES_PASSED: [GATE-MSG-STRICT]\nFAIL_REASONS: NONE",
+        "STATUS: APPROVED\nASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-MSG-STRICT]\n"
+        "GATES_PASSED: [GATE-MSG-STRICT]\nFAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
+        _approved_reasons,
+    ),
+)

@@ -1,0 +1,167 @@
+"""Validation: a reading, the rules, and the report that an orchestrator acts on."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from interlock.envelope.case import GATE_IN_TEXT, Case, Inputs
+from interlock.envelope.characters import MAX_BYTES
+from interlock.envelope.mend import Draft, finish
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, ECHO, STATUSES, Protocol, Role, Status
+from interlock.envelope.reading import Reading, parse
+from interlock.envelope.reask import reask
+from interlock.envelope.rules import RULES, RULES_BY_CODE
+
+if TYPE_CHECKING:
+    from interlock.envelope.finding import Finding
+    from interlock.envelope.model import Envelope
+
+Verdict: TypeAlias = Literal["PASS", "FAIL"]
+
+MAX_PER_RULE: Final = 25
+"""The most findings that one rule reports for one response; the last one says that there are more."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a response amounts to.
+
+    Args:
+        reading: What the text says.
+        findings: Everything that is wrong or worth a warning, in the order of the text.
+        role: The roster's row of the agent that answers, or None when it is unknown.
+        current_status: The task's status before this response, when the caller said so.
+        failed: Gates that the journal shows failed.
+    """
+
+    reading: Reading
+    findings: "tuple[Finding, ...]"
+    role: Role | None = None
+    current_status: Status | None = None
+    failed: frozenset[str] = frozenset()
+
+    @property
+    def ok(self) -> bool:
+        """Whether no finding is an error."""
+        return not any(finding.level == "error" for finding in self.findings)
+
+    @property
+    def envelope(self) -> "Envelope | None":
+        """The envelope when the text is well-formed; it may still break rules."""
+        return self.reading.envelope
+
+    @property
+    def normalised(self) -> tuple[str, ...]:
+        """What extraction left out."""
+        return self.reading.normalised
+
+    @property
+    def status(self) -> str | None:
+        """The status as written, or None when there is none."""
+        if self.envelope is not None:
+            return self.envelope.status
+        field = self.reading.fields.get("STATUS")
+        return field.items[0].text if field and field.items else None
+
+    @property
+    def effective_status(self) -> Status:
+        """The status that counts: BLOCKED for every response with an error (seed 5 §4)."""
+        return next((status for status in STATUSES if self.ok and status == self.status), "BLOCKED")
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict of a QA or review agent, derived; None for other roles and for a response with an error."""
+        envelope, role = self.envelope, self.role
+        if envelope is None or role is None or role.kind not in ECHO or role.certifies is None or not self.ok:
+            return None
+        if self.effective_status == "BLOCKED":
+            named = any(role.certifies in GATE_IN_TEXT.findall(reason) for reason in envelope.fail_reasons)
+            return "FAIL" if named else None
+        echoes = envelope.status == ECHO[role.kind] == self.current_status
+        return "PASS" if echoes and role.certifies in envelope.gates_passed else None
+
+    def as_reask(self) -> str:
+        """Return the exact text that asks the agent again; empty when the response is valid."""
+        return reask(self.findings)
+
+    def with_findings(self, more: "Iterable[Finding]") -> "Report":
+        """Return this report with the findings of other checks added, in the order of the text."""
+        merged = sorted((*self.findings, *more), key=lambda finding: (finding.line, finding.column))
+        return replace(self, findings=tuple(dict.fromkeys(merged)))
+
+
+def validate(
+    text: str | bytes,
+    *,
+    agent: str | None = None,
+    task_id: str | None = None,
+    gates: Iterable[str] | None = None,
+    current_status: Status | None = None,
+    protocol: Protocol = DEFAULT_PROTOCOL,
+    certified: Iterable[str] = frozenset(),
+    failed: Iterable[str] = frozenset(),
+    input_exists: Callable[[str], bool] | None = None,
+    inputs: Inputs = "warn",
+    extract: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> Report:
+    """Read a response and hold it against every rule.
+
+    Args:
+        text: The response; bytes are decoded as UTF-8.
+        agent: The agent that the task was assigned to.
+        task_id: The task id of the assignment.
+        gates: The gates that the assignment requires.
+        current_status: The task's status before this response. Without it no status may be repeated, and transitions
+            are not judged.
+        protocol: The tables in force.
+        certified: Gates that the journal holds as passed for the present tree; any agent may list these.
+        failed: Gates that the journal shows failed; each needs its reason.
+        input_exists: Says whether a path of INPUTS_USED exists; None leaves that unchecked.
+        inputs: Whether a missing input is a warning or an error.
+        extract: Find the one envelope inside a message that wraps it.
+        max_bytes: The largest response that is read, in bytes.
+
+    Returns:
+        The report, with all findings at once. It never raises for what the text contains.
+    """
+    reading = parse(text, extract=extract, max_bytes=max_bytes)
+    case = Case(
+        fields=reading.fields,
+        protocol=protocol,
+        agent=agent,
+        task_id=task_id,
+        gates=None if gates is None else tuple(dict.fromkeys(gates)),
+        current_status=current_status,
+        certified=frozenset(certified),
+        failed=frozenset(failed),
+        input_exists=input_exists,
+        inputs=inputs,
+    )
+    drafts = [*reading.drafts(case), *(_judge(case) if reading.fields else ())]
+    findings = finish(_bounded(drafts), reading.source_lines(), RULES_BY_CODE)
+    return Report(reading, findings, case.role, current_status, case.failed)
+
+
+def _judge(case: Case) -> Iterator[Draft]:
+    for rule in RULES:
+        if rule.check is not None:
+            for count, draft in enumerate(rule.check(case)):
+                yield draft
+                if count > MAX_PER_RULE:
+                    break
+
+
+def _bounded(drafts: Iterable[Draft]) -> Iterator[Draft]:
+    """Yield at most so many drafts of each rule; the last one says that there are more."""
+    counts: dict[str, int] = {}
+    held: dict[str, Draft] = {}
+    for draft in drafts:
+        counts[draft.code] = count = counts.get(draft.code, 0) + 1
+        if count < MAX_PER_RULE:
+            yield draft
+        elif count == MAX_PER_RULE:
+            held[draft.code] = draft
+    for code, draft in held.items():
+        more = counts[code] > MAX_PER_RULE
+        yield replace(draft, message=f"{draft.message} More of the same follow.") if more else draft

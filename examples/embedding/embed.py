@@ -1,0 +1,130 @@
+"""Run the status machine inside your own LangGraph application, with a checkpointer of your own.
+
+    python examples/embedding/embed.py [FOLDER]
+
+The parent graph has two nodes: one runs the task as a graph of its own, one decides what to do with the outcome.
+The agents are three plain functions; the project's tests stand behind a command gate.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TypedDict
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+
+from interlock.agents import Ask
+from interlock.envelope import Envelope, render
+from interlock.graph import task_from_mapping, task_graph
+
+GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW")
+
+CONFIG = """
+roster = "replace"
+[roles.orchestrator]
+kind = "orchestrator"
+[roles.builder]
+kind = "build"
+hands_over = true
+[roles.tester]
+kind = "qa"
+certifies = "GATE-TESTS"
+[roles.reviewer]
+kind = "review"
+certifies = "GATE-REVIEW"
+[gates.GATE-TESTS]
+title = "the tests pass"
+certifier = "tester"
+command = ["grep", "-qx", "hello", "src/greeting.txt"]
+[gates.GATE-REVIEW]
+title = "a reviewer read the present tree"
+certifier = "reviewer"
+evidence = ["reports"]
+check = "report"
+"""
+
+
+def answer(ask: Ask, status: str, gate: str = "", reports: tuple[str, ...] = ()) -> str:
+    """Return an envelope; a model would write this text itself."""
+    return render(
+        Envelope(
+            status=status,
+            task_id=ask.task_id,
+            task="Write a greeting",
+            assigned_agent=ask.role,
+            reports_to="orchestrator",
+            inputs_used=(),
+            gates_required=GATES,
+            gates_passed=("GATE-MSG-STRICT", gate) if gate else ("GATE-MSG-STRICT",),
+            evidence={"screenshots": (), "a11y": (), "console": (), "reports": reports},
+            fail_reasons=(),
+            output="done",
+            next_actions=("orchestrator to go on",),
+        )
+    )
+
+
+def builder(ask: Ask) -> str:
+    """Do the work, then hand over."""
+    Path(ask.root, "src/greeting.txt").write_text("hello\n", encoding="utf-8")
+    return answer(ask, "READY_FOR_QA")
+
+
+def tester(ask: Ask) -> str:
+    """Cite the log that Interlock made by running the command."""
+    return answer(ask, "QA_IN_PROGRESS", "GATE-TESTS", ask.evidence["reports"])
+
+
+def reviewer(ask: Ask) -> str:
+    """Write a report that names the tree that was read."""
+    report = Path(ask.root, ask.reports_dir, "review.md")
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.write_text(f"Read tree {ask.tree}: no objection.\n", encoding="utf-8")
+    return answer(ask, "READY_FOR_REVIEW", "GATE-REVIEW", (f"{ask.reports_dir}/review.md",))
+
+
+class Release(TypedDict, total=False):
+    """The state of the parent graph."""
+
+    ticket: str
+    status: str
+    decision: str
+
+
+def release_graph(root: Path) -> StateGraph[Release]:
+    """Build the parent graph: run the task, then decide."""
+    task = task_from_mapping(
+        {"task_id": "HELLO-001", "task": "Write a greeting", "gates_required": list(GATES), "scope": ["src/**"]}
+    )
+    runners = {"builder": builder, "tester": tester, "reviewer": reviewer}
+    child = task_graph(task, root=root, runners=runners, checkpointer=InMemorySaver())
+
+    def work(state: Release) -> Release:
+        config = {"configurable": {"thread_id": state["ticket"]}}
+        return {"status": child.invoke({"run_id": state["ticket"]}, config)["status"]}
+
+    def decide(state: Release) -> Release:
+        return {"decision": "release" if state["status"] == "APPROVED" else "hold"}
+
+    graph = StateGraph(Release)
+    graph.add_node("work", work)
+    graph.add_node("decide", decide)
+    graph.add_edge(START, "work")
+    graph.add_edge("work", "decide")
+    graph.add_edge("decide", END)
+    return graph
+
+
+def main(folder: str | None = None) -> None:
+    """Run the parent graph in a folder and print its decision."""
+    root = Path(folder or tempfile.mkdtemp(prefix="interlock-embedding-"))
+    (root / "src").mkdir(parents=True, exist_ok=True)
+    (root / "interlock.toml").write_text(CONFIG, encoding="utf-8")
+    release = release_graph(root).compile(checkpointer=InMemorySaver())
+    end = release.invoke({"ticket": "release-1"}, {"configurable": {"thread_id": "parent-1"}})
+    print(f"{end['status']}: {end['decision']}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])

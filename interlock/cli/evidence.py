@@ -1,0 +1,119 @@
+"""`interlock evidence`: the collectors by hand, with the same judgement as in a run."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option
+
+if TYPE_CHECKING:
+    from interlock.envelope.protocol import EvidenceKey
+    from interlock.gates.manifest import Collection
+
+RUN_ID: Final = "by-hand"
+TASK_ID: Final = "ADHOC-1"
+UNBOUND: Final = "unbound"
+"""The tree of evidence from a URL: nobody knows which files that server serves."""
+
+COMMANDS: Final[tuple[tuple["EvidenceKey", str, str], ...]] = (
+    ("screenshots", "GATE-VISUAL-QA", "Take a screenshot of PAGE at 375, 768 and 1280 px."),
+    ("console", "GATE-VISUAL-QA", "Log what PAGE says on its console, throws, and fails to load."),
+    ("a11y", "GATE-A11Y-BASELINE", "Check PAGE with axe-core against WCAG 2.2 AA, in every frame."),
+)
+
+
+@click.group("evidence")
+def evidence_command() -> None:
+    """Collect evidence of a page with a real browser.
+
+    PAGE is an HTML file below the root, served to the browser from disk without a server, or the URL of a server that
+    runs. Exit 1 when the evidence shows a fault, or could not be made.
+    """
+
+
+def _command(key: "EvidenceKey", gate: str, text: str) -> click.Command:
+    @click.command(key, help=text)
+    @click.argument("page")
+    @click.option("--task-id", default=TASK_ID, show_default=True, help="The task that the evidence is of.")
+    @click.option("--attempt", type=click.IntRange(min=1), default=1, show_default=True, help="Its rework round.")
+    @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+                  help="Where `artifacts/` is; default: the root.")  # fmt: skip
+    @click.option("--timeout", "timeout_seconds", type=click.FloatRange(min=1), default=60.0, show_default=True,
+                  help="Seconds that the browser may take.")  # fmt: skip
+    @root_option
+    @json_option
+    def command(root: Path | None, out: Path | None, page: str, as_json: bool, **rest: Any) -> None:
+        home = resolve_root(root)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+        collection = _collect(key, gate, page, home, out or home, **rest)
+        if as_json:
+            from interlock.gates.manifest import to_json  # noqa: PLC0415
+
+            print_json({**to_json(collection), "manifest": collection.manifest})
+        else:
+            _show(collection)
+        sys.exit(Exit.GOOD if collection.ok else Exit.REFUSED)
+
+    return command
+
+
+def _collect(
+    key: "EvidenceKey",
+    gate: str,
+    page: str,
+    home: Path,
+    out: Path,
+    *,
+    task_id: str,
+    attempt: int,
+    timeout_seconds: float,
+) -> "Collection":
+    """Collect one category and bind it to the page's folder as it is now."""
+    from interlock.gates.collect import collect  # noqa: PLC0415 - `--help` needs none of it
+    from interlock.gates.manifest import Binding  # noqa: PLC0415
+    from interlock.gates.tree import tree_digest  # noqa: PLC0415
+
+    if "://" in page:
+        tree = UNBOUND
+    else:
+        page = _below(home, page)
+        folder = page.rpartition("/")[0]
+        tree = tree_digest(home, [f"{folder}/**" if folder else "**"])
+    return collect(
+        gate,
+        target=page,
+        root=home,
+        binding=Binding(RUN_ID, task_id, attempt, tree),
+        categories=[key],
+        out=out,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def _below(home: Path, page: str) -> str:
+    """Return a page relative to the root, whether it was named from the root or from the current folder."""
+    for base in (Path.cwd(), home):
+        path = (base / page).absolute()
+        if path.is_relative_to(home) and path.exists():
+            return path.relative_to(home).as_posix()
+    raise click.UsageError(f"there is no page {page!r} below {home}; name a file there, or a URL")
+
+
+def _show(collection: "Collection") -> None:
+    """Print the paths on stdout and what was found on stderr."""
+    for file in collection.files:
+        click.echo(file.path)
+    click.echo(collection.manifest)
+    for finding in collection.findings:
+        click.echo(f"{finding.level} {finding.code}: {finding.message}", err=True)
+        click.echo(f"  found: {finding.found}", err=True)
+        if finding.level == "error":
+            click.echo(f"  fix: {finding.fix}", err=True)
+    click.echo("ok" if collection.ok else "refused", err=True)
+
+
+for _row in COMMANDS:
+    evidence_command.add_command(_command(*_row))

@@ -1,0 +1,159 @@
+"""The parts of the collector that need no browser: finding one, serving files, reading a target, keeping records."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.collect.browser import NAMES, find_browser
+from interlock.gates.collect.errors import ERRORS
+from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
+from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
+from interlock.gates.errors import CollectorError
+
+
+def program(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_browser_is_found_in_the_stated_order(tmp_path: Path) -> None:
+    environ = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    installed = program(tmp_path / ".cache/ms-playwright/chromium_headless_shell-1200/chrome-linux/headless_shell")
+    assert find_browser(environ=environ) == installed
+    for name in reversed(NAMES):
+        expected = program(tmp_path / "bin" / name)
+        assert find_browser(environ=environ) == expected
+    wished = program(tmp_path / "mine" / "chrome")
+    assert find_browser(environ={**environ, "INTERLOCK_BROWSER": wished}) == wished
+    assert find_browser(wished, environ={**environ, "INTERLOCK_BROWSER": "/nowhere"}) == wished
+
+
+@pytest.mark.parametrize("wish", ["/nowhere/chrome", "no-such-browser", "plain-file", "."])
+def test_a_wished_browser_that_is_not_there_is_an_error_and_never_a_fallback(wish: str, tmp_path: Path) -> None:
+    program(tmp_path / "chromium")
+    (tmp_path / "plain-file").write_text("not a program")
+    environ = {"PATH": str(tmp_path), "HOME": str(tmp_path), "INTERLOCK_BROWSER": wish}
+    with pytest.raises(CollectorError) as caught:
+        find_browser(environ=environ)
+    assert caught.value.code == "COL301"
+    assert wish in caught.value.message
+
+
+def test_without_a_browser_the_error_names_where_it_looked(tmp_path: Path) -> None:
+    with pytest.raises(CollectorError) as caught:
+        find_browser(environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
+    assert caught.value.code == "COL301"
+    for name in (*NAMES, "INTERLOCK_BROWSER", "ms-playwright"):
+        assert name in caught.value.message
+    assert "apt-get install chromium-headless-shell" in caught.value.fix
+
+
+def site(tmp_path: Path) -> Target:
+    folder = tmp_path / "site"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "index.html").write_text("<p>index")
+    (folder / "deep" / "index.html").write_text("<p>deep")
+    (folder / "a b.css").write_text("p {}")
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "link.txt").symlink_to("../secret.txt")
+    (folder / "linked").symlink_to("..")
+    return resolve_target("site/index.html", tmp_path)
+
+
+SERVED = {
+    "/index.html": (200, "text/html; charset=utf-8", b"<p>index"),
+    "/": (200, "text/html; charset=utf-8", b"<p>index"),
+    "/deep/": (200, "text/html; charset=utf-8", b"<p>deep"),
+    "/a%20b.css?v=2#x": (200, "text/css; charset=utf-8", b"p {}"),
+    "/favicon.ico": (204, "image/x-icon", b""),
+}
+
+
+@pytest.mark.parametrize("path", SERVED)
+def test_files_of_the_folder_are_served_with_their_type(path: str, tmp_path: Path) -> None:
+    assert site(tmp_path).serve(ORIGIN + path) == SERVED[path]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/missing.js", "/deep", "/link.txt", "/linked/secret.txt", "/../secret.txt", "/..%2Fsecret.txt", "//secret.txt",
+     "/%2e%2e/secret.txt", "/a%00b", "/deep/../index.html"],
+)  # fmt: skip
+def test_nothing_outside_the_folder_is_served(path: str, tmp_path: Path) -> None:
+    assert site(tmp_path).serve(ORIGIN + path)[0] == 404
+
+
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert read_below(str(tmp_path), "pipe") is None
+
+
+ROUTES = {
+    "https://interlock.test/x": "serve",
+    "https://interlock.test.example/x": "block",
+    "https://user@interlock.test/x": "block",
+    "http://interlock.test/x": "block",
+    "https://interlock.test:444/x": "block",
+    "file:///etc/passwd": "block",
+    "wss://interlock.test/x": "block",
+}
+
+
+@pytest.mark.parametrize("url", ROUTES)
+def test_only_the_target_is_answered(url: str, tmp_path: Path) -> None:
+    assert site(tmp_path).route(url) == ROUTES[url]
+
+
+def test_only_the_origin_of_a_url_is_let_through() -> None:
+    target = resolve_target("http://localhost:3000/shop?x=1#top", Path("/"))
+    assert target.url == "http://localhost:3000/shop?x=1"
+    assert target.route("http://localhost:3000/style.css") == "continue"
+    assert target.route("http://localhost:3001/style.css") == "block"
+    assert target.proxy_bypass == "localhost:3000"
+
+
+SLUGS = {
+    "http://h/": "index",
+    "http://h/shop/cart.html?x": "shop-cart-html",
+    "http://h/%C3%BCber/../x": "ber-x",
+    "http://h/" + "long/" * 30: ("long-" * 12),
+}
+
+
+@pytest.mark.parametrize("url", SLUGS)
+def test_evidence_is_named_after_its_page(url: str) -> None:
+    assert resolve_target(url, Path("/")).slug == SLUGS[url]
+
+
+def test_a_flood_of_records_is_cut_and_told() -> None:
+    recorder = Recorder(375)
+    for number in range(MAX_RECORDS + 5):
+        recorder.console("log", f"line {number}")
+    last = recorder.records()[-1]
+    assert len(recorder.records()) == MAX_RECORDS + 1
+    assert (last["level"], "5" in last["text"]) == ("error", True)
+
+
+VALUES = [
+    ({"type": "string", "value": "text"}, "text"),
+    ({"type": "number", "value": 3, "description": "3"}, "3"),
+    ({"type": "number", "unserializableValue": "NaN", "description": "NaN"}, "NaN"),
+    ({"type": "boolean", "value": True}, "true"),
+    ({"type": "object", "subtype": "null", "value": None}, "null"),
+    ({"type": "undefined"}, "undefined"),
+    ({"type": "object", "description": "HTMLBodyElement"}, "HTMLBodyElement"),
+]
+
+
+@pytest.mark.parametrize(("remote", "text"), VALUES)
+def test_values_read_as_on_a_console(remote: dict[str, object], text: str) -> None:
+    assert describe_value(remote) == text
+
+
+def test_every_error_code_is_documented(root: Path) -> None:
+    page = (root / "docs" / "evidence.md").read_text()
+    for code, (title, _) in ERRORS.items():
+        assert f"| {code} | {title} |" in page

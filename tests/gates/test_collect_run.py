@@ -1,0 +1,305 @@
+"""The collector as a program: the same bytes each time, nothing half-written, no process left."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.collect import collect
+from interlock.gates.collect.run import staging_folder
+from interlock.gates.errors import CollectorError
+from interlock.gates.manifest import read_manifest
+from tests.gates.collecting import (
+    BINDING,
+    PAGES,
+    errors,
+    everything_in,
+    look,
+    processes_naming,
+    records,
+    wait_for_end,
+)
+
+pytestmark = pytest.mark.browser
+
+
+class Server(ThreadingHTTPServer):
+    """A server of the user's: serves the fixture pages, and a few answers of its own."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[str] = []
+        self.reached = threading.Event()
+        self.release = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        server = self.server
+        assert isinstance(server, Server)
+        server.asked.append(self.path)
+        server.reached.set()
+        if self.path == "/hangs":
+            server.release.wait(60)
+            return
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/clean.html")
+            self.end_headers()
+            return
+        page = PAGES / self.path.lstrip("/")
+        found = page.is_file()
+        self.send_response(200 if found else 500)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(page.read_bytes() if found else b"<h1>broken</h1>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the tests' output clean."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield running
+        running.release.set()
+        running.shutdown()
+        thread.join()
+
+
+def test_the_same_page_gives_the_same_bytes(tmp_path: Path) -> None:
+    for page in ("moves.html", "errors.html"):
+        for name in ("first", "second"):
+            look(tmp_path / name, page, "screenshots", "console", "a11y")
+    assert everything_in(tmp_path / "first") == everything_in(tmp_path / "second")
+
+
+def test_two_collectors_run_beside_each_other(tmp_path: Path) -> None:
+    gates = ["GATE-VISUAL-QA", "GATE-A11Y-BASELINE"]
+    with ThreadPoolExecutor(2) as pool:
+        made = list(
+            pool.map(lambda gate: collect(gate, target="clean.html", root=PAGES, binding=BINDING, out=tmp_path), gates)
+        )
+    assert [(item.gate, item.ok) for item in made] == [(gate, True) for gate in gates]
+    assert [read_manifest(tmp_path, item.manifest) for item in made] == made
+
+
+def test_two_collectors_for_one_place_take_turns(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda _: look(tmp_path, "clean.html", "console"), range(2)))
+    assert made[0] == made[1] == read_manifest(tmp_path, made[0].manifest)
+
+
+def test_a_collection_that_the_caller_vouches_for_is_not_made_again(tmp_path: Path) -> None:
+    first = look(tmp_path, "clean.html", "console")
+
+    def again(**changes: object) -> object:
+        return collect(
+            first.gate, target="clean.html", root=PAGES, binding=replace(BINDING, **changes), categories=["console"],
+            out=tmp_path, previous=first,
+        )  # fmt: skip
+
+    assert again() is first
+    assert again(tree="sha256:" + "1" * 64) is not first
+    (tmp_path / first.files[0].path).write_text("forged")
+    assert again() == first
+    assert (tmp_path / first.files[0].path).read_text() != "forged"
+
+
+def test_a_manifest_on_disk_vouches_for_nothing(tmp_path: Path) -> None:
+    honest = look(tmp_path, "inner.html", "a11y")
+    forged = (tmp_path / honest.manifest).read_text().replace('"ok": false', '"ok": true')
+    (tmp_path / honest.manifest).write_text(forged)
+    assert not look(tmp_path, "inner.html", "a11y").ok
+
+
+def test_without_a_place_for_every_file_there_is_no_manifest(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "artifacts" / "console").write_text("in the way")
+    with pytest.raises(CollectorError) as caught:
+        look(tmp_path, "clean.html", "screenshots", "console")
+    assert caught.value.code == "COL311"
+    assert not list(tmp_path.rglob("*.manifest.json"))
+
+
+def test_a_linked_artifacts_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "artifacts").symlink_to("elsewhere")
+    with pytest.raises(CollectorError) as caught:
+        look(tmp_path, "clean.html", "console")
+    assert caught.value.code == "COL311"
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_what_a_killed_collector_left_is_cleaned_at_the_next_run(tmp_path: Path) -> None:
+    folder = staging_folder(tmp_path, "GATE-VISUAL-QA", BINDING, ["console"])
+    folder.mkdir()
+    (folder / "profile").mkdir()
+    place = tmp_path / BINDING.folder("console")
+    place.mkdir(parents=True)
+    (place / ".clean.jsonl.4194999.part").write_text("half")
+    look(tmp_path, "clean.html", "console")
+    assert sorted(path.name for path in place.iterdir()) == ["GATE-VISUAL-QA.manifest.json", "clean.jsonl"]
+    assert not folder.exists()
+
+
+def test_a_timeout_leaves_no_process(tmp_path: Path) -> None:
+    with pytest.raises(CollectorError):
+        look(tmp_path, "endless-loop.html", "console", timeout_seconds=1)
+    assert not processes_naming(str(staging_folder(tmp_path, "GATE-VISUAL-QA", BINDING, ["console"])))
+
+
+CALL = """
+import sys
+from interlock.gates.collect import collect
+from interlock.gates.manifest import Binding
+collect("GATE-VISUAL-QA", target=sys.argv[1], root=sys.argv[2], binding=Binding("r", "PAGE-UI-001", 1, "t"))
+"""
+
+
+def test_a_killed_parent_takes_worker_and_browser_with_it(tmp_path: Path, server: Server) -> None:
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", CALL, f"{server.url}/hangs", str(tmp_path)], env=environ, stderr=subprocess.DEVNULL
+    )
+    assert server.reached.wait(30)
+    family = processes_naming(f"{tmp_path}/interlock-")
+    assert any("interlock.gates.collect.worker" in command for command in family.values())
+    assert any("--type=renderer" in command for command in family.values())
+    parent.kill()
+    parent.wait()
+    assert wait_for_end(family)
+    server.release.set()
+
+
+def test_a_crashed_page_is_told(tmp_path: Path, server: Server) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(look, tmp_path, f"{server.url}/frame-hangs.html", "a11y")
+        assert server.reached.wait(30)
+        family = processes_naming(str(staging_folder(tmp_path, "GATE-A11Y-BASELINE", BINDING, ["a11y"])))
+        renderers = [pid for pid, command in family.items() if "--type=renderer" in command]
+        for pid in renderers:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(CollectorError) as caught:
+            waiting.result()
+    assert renderers
+    assert caught.value.code == "COL307"
+
+
+def test_a_page_of_a_server_is_looked_at(tmp_path: Path, server: Server) -> None:
+    assert look(tmp_path, f"{server.url}/clean.html", "screenshots", "console").ok
+
+
+@pytest.mark.parametrize(("path", "code"), [("/broken", "COL305"), ("/moved", "COL306")])
+def test_a_server_that_answers_otherwise_leaves_no_evidence(
+    path: str, code: str, tmp_path: Path, server: Server
+) -> None:
+    with pytest.raises(CollectorError) as caught:
+        look(tmp_path, f"{server.url}{path}", "console")
+    assert caught.value.code == code
+
+
+def test_a_server_that_does_not_run_is_told(tmp_path: Path) -> None:
+    with Server() as closed:
+        url = closed.url
+    with pytest.raises(CollectorError) as caught:
+        look(tmp_path, f"{url}/clean.html", "console")
+    assert caught.value.code == "COL305"
+
+
+def test_nothing_reaches_another_origin(tmp_path: Path, server: Server) -> None:
+    page = f"""<!doctype html><html lang="en"><title>Calls out</title><h1>Calls out</h1>
+      <link rel="preconnect" href="{server.url}/preconnect"><link rel="prefetch" href="{server.url}/prefetch">
+      <img alt="x" src="{server.url}/image"><script>
+      const there = "{server.url}";
+      fetch(there + "/fetch", {{ mode: "no-cors" }}).catch(() => {{}});
+      navigator.sendBeacon(there + "/beacon", "x");
+      new WebSocket(there.replace("http", "ws") + "/socket");
+      new EventSource(there + "/events");
+      new Worker(URL.createObjectURL(new Blob([`fetch("${{there}}/worker", {{mode: "no-cors"}}).catch(() => {{}})`])));
+      open(there + "/window");
+      </script>"""
+    (tmp_path / "index.html").write_text(page)
+    collection = look(tmp_path, "index.html", "console", root=tmp_path)
+    assert not server.asked
+    blocked = {row["url"].rpartition("/")[2] for row in records(tmp_path, collection) if row["kind"] == "blocked"}
+    assert blocked >= {"image", "fetch", "beacon", "socket", "events", "worker"}
+    assert errors(collection) in ([], ["EVD533"])
+
+
+def test_a_browser_that_fails_is_told_with_its_own_words(tmp_path: Path) -> None:
+    program = tmp_path / "browser"
+    program.write_text("#!/bin/sh\necho no display today >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(CollectorError) as caught:
+        collect("GATE-VISUAL-QA", target="clean.html", root=PAGES, binding=BINDING, out=tmp_path, browser=str(program))
+    assert caught.value.code == "COL304"
+    assert "no display today" in caught.value.message
+
+
+BAD_TARGETS = {
+    "missing": "missing.html",
+    "absolute": "/etc/passwd",
+    "above": "../secret.html",
+    "folder": "folder",
+    "link": "link.html",
+    "scheme": "ftp://host/page",
+    "no host": "http:///page",
+    "password": "http://user:secret@127.0.0.1/",
+}
+
+
+@pytest.mark.parametrize("name", BAD_TARGETS)
+def test_a_page_that_cannot_be_meant_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "page.html").write_text("<p>")
+    (tmp_path / "link.html").symlink_to("page.html")
+    with pytest.raises(CollectorError) as caught:
+        look(tmp_path, BAD_TARGETS[name], "console", root=tmp_path)
+    assert caught.value.code == "COL302"
+
+
+@pytest.mark.parametrize("task_id", ["../X-1", "X 1", "X-1/..", ""])
+def test_a_task_id_that_is_no_folder_is_refused(task_id: str, tmp_path: Path) -> None:
+    with pytest.raises(CollectorError) as caught:
+        collect(
+            "GATE-VISUAL-QA", target="clean.html", root=PAGES, binding=replace(BINDING, task_id=task_id), out=tmp_path
+        )
+    assert caught.value.code == "COL302"
+
+
+def test_a_gate_without_browser_evidence_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CollectorError) as caught:
+        collect("GATE-CODE-REVIEW", target="clean.html", root=PAGES, binding=BINDING, out=tmp_path)
+    assert caught.value.code == "COL302"
+
+
+def test_the_example_page_fails_both_gates_and_its_fixed_files_pass_them(root: Path, tmp_path: Path) -> None:
+    example = root / "examples" / "landing-page"
+    shutil.copytree(example / "site", tmp_path / "site")
+
+    def both() -> list[list[str]]:
+        gates = ("GATE-VISUAL-QA", "GATE-A11Y-BASELINE")
+        made = [collect(gate, target="site/index.html", root=tmp_path, binding=BINDING) for gate in gates]
+        return [[finding.code for finding in item.findings] for item in made]
+
+    assert both() == [["EVD533"], ["EVD543"]]
+    shutil.copytree(example / "fixed", tmp_path / "site", dirs_exist_ok=True)
+    assert both() == [[], []]

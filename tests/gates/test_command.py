@@ -1,0 +1,175 @@
+"""Command gates: real processes, their logs, and what is left of them."""
+
+import json
+import os
+import select
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, GateSpec, Protocol
+from interlock.gates import command
+from interlock.gates.command import run_command_gate
+from interlock.gates.errors import CollectorError
+from interlock.gates.judge import judge_collection
+from interlock.gates.manifest import Collection, read_manifest
+from tests.gates.support import BINDING, codes
+
+
+def gate(program: str, *arguments: str, timeout_seconds: float = 60.0) -> GateSpec:
+    argv = (sys.executable, "-c", program, *arguments)
+    return GateSpec(
+        "GATE-UNIT",
+        "x",
+        None,
+        ("reports",),
+        check="command",
+        grade="runner",
+        command=argv,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def run(root: Path, spec: GateSpec, **more: Any) -> Collection:
+    return run_command_gate(spec, root=root, binding=BINDING, **more)
+
+
+def log(root: Path, collection: Collection) -> tuple[dict[str, Any], bytes]:
+    head, _, output = (root / collection.files[0].path).read_bytes().partition(b"\n")
+    return json.loads(head), output
+
+
+def test_a_command_that_ends_with_nought_passes_and_leaves_log_and_manifest(tmp_path: Path) -> None:
+    spec = gate("import sys; print('fine'); print('warned', file=sys.stderr)")
+    made = run(tmp_path, spec)
+    assert made.ok
+    assert made.findings == ()
+    assert made.files[0].path == "artifacts/reports/HOME-UI-001/1/GATE-UNIT.log"
+    assert read_manifest(tmp_path, made.manifest) == made
+    head, output = log(tmp_path, made)
+    assert sorted(output.split()) == [b"fine", b"warned"]
+    assert (head["exit_status"], head["timed_out"], head["output_bytes"]) == (0, False, len(output))
+    protocol = Protocol(gates={**DEFAULT_PROTOCOL.gates, spec.id: spec})
+    assert judge_collection(made, root=tmp_path, protocol=protocol, binding=BINDING).verified == ("GATE-UNIT",)
+
+
+def test_a_command_that_fails_does_not_pass_and_its_last_words_are_told(tmp_path: Path) -> None:
+    made = run(tmp_path, gate("import sys; print('2 failed'); sys.exit(3)"))
+    assert not made.ok
+    assert codes(made.findings) == ["EVD555"]
+    assert "2 failed" in made.findings[0].found
+    assert log(tmp_path, made)[0]["exit_status"] == 3
+
+
+def test_a_command_that_a_signal_ends_does_not_pass(tmp_path: Path) -> None:
+    made = run(tmp_path, gate("import os, signal; os.kill(os.getpid(), signal.SIGTERM)"))
+    assert codes(made.findings) == ["EVD555"]
+    assert log(tmp_path, made)[0]["exit_status"] == -15
+
+
+def test_output_that_claims_success_does_not_pass_for_it(tmp_path: Path) -> None:
+    head = json.dumps(
+        {"schema": "interlock.command/1", "gate": "GATE-UNIT", "argv": [], "exit_status": 0, "timed_out": False}
+    )
+    made = run(tmp_path, gate("import sys; print(sys.argv[1]); sys.exit(1)", head))
+    assert codes(made.findings) == ["EVD555"]
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    one, two = run(tmp_path / ".", gate("print(1)")), run(tmp_path / ".", gate("print(1)"))
+    assert one == two
+
+
+HANG = """
+import os, sys, time
+child = os.fork()
+print(os.getpid() if child else "child", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+def gone(pid: int) -> bool:
+    """Wait for the end of a process that is not our child; it was killed, so a long wait means that it was not."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([process], [], [], 10)[0])
+    finally:
+        os.close(process)
+
+
+def test_a_command_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> None:
+    made = run(tmp_path, gate(HANG, timeout_seconds=0.5))
+    assert codes(made.findings) == ["EVD556"]
+    head, output = log(tmp_path, made)
+    assert (head["exit_status"], head["timed_out"]) == (None, True)
+    (pid,) = (int(word) for word in output.split() if word.isdigit())
+    assert gone(pid)
+
+
+LEAVES_A_CHILD = """
+import os, time
+child = os.fork()
+if child == 0:
+    time.sleep(600)
+print(child, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_child_that_holds_the_pipe_neither_delays_nor_outlives_the_gate(tmp_path: Path) -> None:
+    made = run(tmp_path, gate(LEAVES_A_CHILD))
+    assert made.ok
+    assert gone(int(log(tmp_path, made)[1]))
+
+
+def test_a_command_that_closes_its_output_is_still_waited_for(tmp_path: Path) -> None:
+    made = run(tmp_path, gate("import os, sys, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)"))
+    assert log(tmp_path, made)[0]["exit_status"] == 4
+
+
+def test_long_output_keeps_its_beginning_and_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "KEPT_BYTES", 1000)
+    made = run(tmp_path, gate("import sys; sys.stdout.write('first' + 'x' * 300000 + 'last')"))
+    head, output = log(tmp_path, made)
+    assert output.startswith(b"firstx")
+    assert output.endswith(b"xlast")
+    assert head["output_bytes"] == 300_009
+    assert head["left_out_bytes"] == 300_009 - 2000
+    assert len(output) < 2100
+
+
+def test_a_command_sees_no_secret_of_this_process_and_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "hunter2")
+    program = (
+        "import os, sys; print('SOME_API_KEY' in os.environ, 'PATH' in os.environ, repr(sys.stdin.read()), os.getcwd())"
+    )
+    output = log(tmp_path, run(tmp_path, gate(program)))[1]
+    assert output.decode().split() == ["False", "True", "''", str(tmp_path)]
+
+
+def test_a_command_that_is_not_there_is_an_error_with_a_fix(tmp_path: Path) -> None:
+    spec = GateSpec("GATE-UNIT", "x", None, ("reports",), check="command", command=("no-such-program",))
+    with pytest.raises(CollectorError) as refused:
+        run(tmp_path, spec)
+    assert refused.value.code == "COL202"
+    assert refused.value.fix
+    assert not (tmp_path / "artifacts").exists()
+
+
+def test_a_gate_without_a_command_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CollectorError) as refused:
+        run(tmp_path, DEFAULT_PROTOCOL.gates["GATE-CODE-REVIEW"])
+    assert refused.value.code == "COL201"
+
+
+def test_a_log_that_cannot_be_stored_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").write_text("in the way")
+    with pytest.raises(CollectorError) as refused:
+        run(tmp_path, gate("pass"))
+    assert refused.value.code == "COL203"

@@ -1,0 +1,182 @@
+"""The registry: the shipped tables extended by a project, and whether a task can be approved at all."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, Protocol, Role
+from interlock.gates.config import Config, load_config
+from interlock.gates.errors import ConfigError
+from interlock.gates.registry import build_protocol, needs_page, roster_problems
+from tests.gates.support import codes, put
+
+REQUIRED = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW")
+
+
+def built(root: Path, text: str) -> Protocol:
+    put(root, "interlock.toml", text)
+    return build_protocol(load_config(root))
+
+
+def test_without_a_configuration_the_shipped_tables_hold() -> None:
+    assert build_protocol(Config()) is DEFAULT_PROTOCOL
+
+
+def test_a_role_replaces_a_shipped_one_under_its_own_name(tmp_path: Path) -> None:
+    text = '[roles.ui-engineer]\nreplaces = "frontend-implementer"\n[roles.eyes]\nreplaces = "visual-qa"\n'
+    protocol = built(tmp_path, text)
+    assert list(protocol.roles) == [
+        "orchestrator", "web-design-lead", "ui-engineer", "eyes", "a11y-auditor", "code-reviewer"
+    ]  # fmt: skip
+    assert protocol.roles["ui-engineer"] == Role("ui-engineer", "build", hands_over=True)
+    assert protocol.gates["GATE-VISUAL-QA"].certifier == "eyes"
+    assert protocol.gates["GATE-VISUAL-QA"].grade == "runner"
+
+
+def test_a_new_role_and_its_command_gate_are_added(tmp_path: Path) -> None:
+    protocol = built(
+        tmp_path,
+        '[roles.test-runner]\nkind = "qa"\ncertifies = "GATE-UNIT"\n[gates.GATE-UNIT]\ncommand = ["make", "test"]\n',
+    )
+    gate = protocol.gates["GATE-UNIT"]
+    assert (gate.certifier, gate.check, gate.grade, gate.evidence) == ("test-runner", "command", "runner", ("reports",))
+    assert gate.command == ("make", "test")
+    assert gate.title
+    assert protocol.may_certify(protocol.roles["test-runner"], "GATE-UNIT")
+
+
+def test_a_new_gate_without_particulars_takes_one_file_anywhere(tmp_path: Path) -> None:
+    gate = built(tmp_path, '[gates.GATE-COPY]\ntitle = "the copy was read"\n').gates["GATE-COPY"]
+    assert (gate.any_evidence, gate.check, gate.grade, gate.certifier) == (True, "not-empty", "written", None)
+
+
+def test_a_new_gate_with_a_shipped_check_asks_for_its_evidence(tmp_path: Path) -> None:
+    gate = built(tmp_path, '[gates.GATE-SECOND]\ncheck = "a11y"\n').gates["GATE-SECOND"]
+    assert gate.evidence == ("a11y",)
+
+
+REPLACED = """
+roster = "replace"
+[roles.coder]
+kind = "build"
+hands_over = true
+[roles.test-runner]
+kind = "qa"
+certifies = "GATE-UNIT"
+[roles.code-reviewer]
+kind = "review"
+certifies = "GATE-CODE-REVIEW"
+[gates.GATE-UNIT]
+command = ["make", "test"]
+"""
+
+
+def test_a_whole_roster_is_replaced(tmp_path: Path) -> None:
+    protocol = built(tmp_path, REPLACED)
+    assert list(protocol.roles) == ["orchestrator", "coder", "test-runner", "code-reviewer"]
+    assert roster_problems(protocol, ["GATE-UNIT", "GATE-CODE-REVIEW"], None) == []
+
+
+def test_a_gate_whose_certifier_left_cannot_be_required(tmp_path: Path) -> None:
+    protocol = built(tmp_path, REPLACED)
+    found = roster_problems(protocol, ["GATE-UNIT", "GATE-CODE-REVIEW", "GATE-VISUAL-QA"], "site/index.html")
+    assert codes(found) == ["TSK704"]
+
+
+BROKEN = {
+    "new role without a kind": ("[roles.x]\nhands_over = false\n", "CFG201"),
+    "role name": ('[roles."Visual QA"]\nkind = "build"\n', "CFG202"),
+    "second orchestrator": ('[roles.boss]\nkind = "orchestrator"\n', "CFG203"),
+    "orchestrator that builds": ('[roles.orchestrator]\nkind = "build"\n', "CFG203"),
+    "two hand over": ('[roles.x]\nkind = "build"\nhands_over = true\n', "CFG204"),
+    "nobody hands over": ("[roles.frontend-implementer]\nhands_over = false\n", "CFG204"),
+    "QA role hands over": ("[roles.visual-qa]\nhands_over = true\n", "CFG204"),
+    "QA role without a gate": ('[roles.x]\nkind = "qa"\n', "CFG205"),
+    "build role certifies": ('[roles.web-design-lead]\ncertifies = "GATE-CODE-REVIEW"\n', "CFG205"),
+    "replaces nobody": ('[roles.x]\nreplaces = "visual-q"\n', "CFG206"),
+    "replaces twice": ('[roles.x]\nreplaces = "visual-qa"\n[roles.y]\nreplaces = "visual-qa"\n', "CFG206"),
+    "certifies no gate": ('[roles.x]\nkind = "qa"\ncertifies = "GATE-NONE"\n', "CFG207"),
+    "no roles left": ('roster = "replace"\n', "CFG208"),
+    "gate id": ("[gates.unit]\ntitle = 'x'\n", "CFG211"),
+    "certifier unknown": ('[gates.GATE-X]\ncertifier = "visual-q"\n', "CFG212"),
+    "certifier builds": ('[gates.GATE-X]\ncertifier = "web-design-lead"\n', "CFG212"),
+    "anybody certifies": ('[gates.GATE-X]\ncertifier = "anybody"\n', "CFG212"),
+    "two certify": ('[roles.x]\nkind = "qa"\ncertifies = "GATE-VISUAL-QA"\n', "CFG213"),
+    "certifier contradicts role": ('[gates.GATE-VISUAL-QA]\ncertifier = "a11y-auditor"\n', "CFG213"),
+    "command check without command": ('[gates.GATE-X]\ncheck = "command"\n', "CFG214"),
+    "command without its check": ('[gates.GATE-X]\ncommand = ["a"]\ncheck = "report"\n', "CFG214"),
+    "empty word": ('[gates.GATE-X]\ncommand = ["a", ""]\n', "CFG214"),
+    "empty command": ("[gates.GATE-X]\ncommand = []\ncheck = 'command'\n", "CFG214"),
+    "check without its evidence": ('[gates.GATE-X]\ncheck = "visual"\nevidence = ["screenshots"]\n', "CFG215"),
+    "no evidence at all": ("[gates.GATE-X]\nany_evidence = false\n", "CFG215"),
+    "no time": ('[gates.GATE-X]\ncommand = ["a"]\ntimeout_seconds = 0\n', "CFG216"),
+    "grade that nobody can reach": ('[gates.GATE-X]\ngrade = "runner"\n', "CFG217"),
+    "shipped gate weakened": ('[gates.GATE-VISUAL-QA]\ngrade = "written"\n', "CFG217"),
+}
+
+
+@pytest.mark.parametrize(("text", "code"), BROKEN.values(), ids=BROKEN.keys())
+def test_tables_that_do_not_fit_are_refused_with_the_fix(tmp_path: Path, text: str, code: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        built(tmp_path, text)
+    assert code in {problem.code for problem in refused.value.problems}
+    for problem in refused.value.problems:
+        assert problem.path == "interlock.toml"
+        assert problem.key
+        assert problem.message.endswith(".")
+        assert problem.fix.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "weaker",
+    ['check = "not-empty"', 'check = "report"\nevidence = ["reports"]', 'certifier = "anybody"', "evidence = []"],
+)
+def test_a_shipped_gate_cannot_be_made_a_formality(tmp_path: Path, weaker: str) -> None:
+    with pytest.raises(ConfigError):
+        built(tmp_path, f"[gates.GATE-A11Y-BASELINE]\n{weaker}\n")
+
+
+def test_the_default_task_fits_the_default_roster() -> None:
+    assert roster_problems(DEFAULT_PROTOCOL, REQUIRED, "site/index.html") == []
+    assert roster_problems(DEFAULT_PROTOCOL, [*REQUIRED, "GATE-TLS-HERO"], "site/index.html") == []
+
+
+TASKS = {
+    "no gates": ((), "p", ["TSK701", "TSK702", "TSK702", "TSK702"]),
+    "review skipped": (REQUIRED[:3], "p", ["TSK702"]),
+    "misspelt": ((*REQUIRED, "GATE-VISUALQA"), "p", ["TSK703"]),
+    "no page": (REQUIRED, None, ["TSK705", "TSK705"]),
+    "empty page": (REQUIRED, "", ["TSK705", "TSK705"]),
+    "no id": ((*REQUIRED, "gate-visual-qa"), "p", ["TSK706"]),
+    "twice": ((*REQUIRED, REQUIRED[1]), "p", ["TSK707"]),
+}
+
+
+@pytest.mark.parametrize(("required", "page", "expected"), TASKS.values(), ids=TASKS.keys())
+def test_a_task_that_could_never_be_approved_is_told_at_its_start(
+    required: tuple[str, ...], page: str | None, expected: list[str]
+) -> None:
+    found = roster_problems(DEFAULT_PROTOCOL, required, page)
+    assert codes(found) == expected
+    for finding in found:
+        assert finding.field == "GATES_REQUIRED"
+        assert finding.fix
+
+
+def test_a_misspelt_gate_is_answered_with_the_one_that_was_meant() -> None:
+    (finding,) = roster_problems(DEFAULT_PROTOCOL, [*REQUIRED, "GATE-VISUALQA"], "p")
+    assert finding.level == "warning"
+    assert "GATE-VISUAL-QA" in finding.fix
+
+
+def test_a_roster_cut_down_by_a_task_is_refused() -> None:
+    roles = {name: role for name, role in DEFAULT_PROTOCOL.roles.items() if role.kind not in ("review", "build")}
+    found = roster_problems(Protocol(roles=roles), REQUIRED, "p")
+    assert codes(found) == ["TSK708", "TSK708", "TSK704"]
+
+
+def test_only_browser_gates_need_a_page() -> None:
+    assert [gate.id for gate in DEFAULT_PROTOCOL.gates.values() if needs_page(gate)] == [
+        "GATE-VISUAL-QA",
+        "GATE-A11Y-BASELINE",
+    ]

@@ -1,0 +1,28 @@
+"""The pictures made from the rows, as reviewed."""
+
+from pathlib import Path
+
+from syrupy.assertion import SnapshotAssertion
+
+from interlock.graph.build import task_graph
+from interlock.graph.diagram import status_mermaid, transition_table
+from tests.graph.conftest import Project
+
+REPO = Path(__file__).parents[2]
+
+
+def test_the_transition_table_is_as_reviewed(snapshot: SnapshotAssertion) -> None:
+    assert transition_table() == snapshot
+
+
+def test_the_status_machine_is_drawn_as_reviewed(snapshot: SnapshotAssertion) -> None:
+    assert status_mermaid() == snapshot
+
+
+def test_the_compiled_graph_is_drawn_as_reviewed(project: Project, snapshot: SnapshotAssertion) -> None:
+    graph = task_graph(project.task, root=project.root, runners=project.runners)
+    assert graph.get_graph().draw_mermaid() == snapshot
+
+
+def test_the_readme_shows_the_machine_as_the_rows_draw_it() -> None:
+    assert status_mermaid().strip() in (REPO / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,175 @@
+"""The `interlock` command as a person meets it: exit codes, streams, errors with fixes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.campaign.test_kills import greeting_project
+
+
+def interlock(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder."""
+    command = [sys.executable, "-m", "interlock", *arguments]
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120"}
+    return subprocess.run(
+        command, cwd=folder, input=stdin, capture_output=True, text=True, timeout=120, check=False, env=environment
+    )
+
+
+def data(done: subprocess.CompletedProcess[str]) -> Any:
+    """Return the JSON that a command printed."""
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def approved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project in which one run ended APPROVED."""
+    root = tmp_path_factory.mktemp("approved") / "project"
+    greeting_project(root)
+    done = interlock(root, "run", "task.toml")
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+def test_run_ends_with_status_path_and_head_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    done = interlock(root, "run", "task.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = data(done)
+    assert summary["status"] == "APPROVED"
+    assert summary["path"][-1] == "APPROVED"
+    assert summary["head"]["seq"] > 5
+    assert "IN_PROGRESS" in done.stderr
+    assert "refused (" in done.stderr
+
+
+def test_a_blocked_run_exits_with_1_and_names_the_gate(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    (root / "check.sh").write_text("exit 1\n")
+    done = interlock(root, "run", "task.toml")
+    assert done.returncode == 1
+    assert "GATE-TESTS" in done.stdout
+
+
+def test_a_waiting_run_exits_with_3_and_says_how_to_answer(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    task = greeting_project(root)
+    task.write_text(task.read_text().replace('"python:team:reviewer"', '"remote"'))
+    done = interlock(root, "run", "task.toml")
+    assert done.returncode == 3
+    assert "interlock resume HELLO-001.1 --answer reviewer=FILE" in done.stdout
+    again = interlock(root, "resume", "HELLO-001", "--answer", "reviewer=-", stdin="no envelope")
+    assert again.returncode == 3
+    assert "reviewer: refused" in again.stderr
+    status = data(interlock(root, "status", "HELLO-001", "--json"))
+    assert (status["phase"], status["waiting"][0]["request"]["reask"]) == ("waiting", 1)
+    assert interlock(root, "resume", "HELLO-001", "--answer", "tester=-").returncode == 2
+    explained = interlock(root, "explain", "HELLO-001")
+    assert "missing  GATE-REVIEW: certified by reviewer" in explained.stdout
+
+
+def test_status_lists_runs_from_any_subfolder(approved: Path) -> None:
+    done = interlock(approved / "src", "status")
+    assert done.returncode == 0
+    assert "HELLO-001.1" in done.stdout
+    assert "APPROVED" in done.stdout
+
+
+def test_explain_says_why_and_what_next(approved: Path) -> None:
+    explained = data(interlock(approved, "explain", "HELLO-001", "--json"))
+    assert explained["status"] == "APPROVED"
+    assert all(row["passed"] for row in explained["gates"])
+    assert "orchestrator moved it" in explained["why"]
+
+
+def test_verify_passes_on_a_whole_journal_and_names_the_line_of_a_changed_one(approved: Path, tmp_path: Path) -> None:
+    good = interlock(approved, "verify", "--json")
+    assert (good.returncode, data(good)["ok"]) == (0, True)
+    head = data(interlock(approved, "status", "HELLO-001", "--json"))["head"]
+    assert interlock(approved, "verify", "--head", f"HELLO-001.1:{head['seq']}:{head['hash']}").returncode == 0
+    assert interlock(approved, "verify", "--head", "nonsense").returncode == 2
+    path = approved / "artifacts/interlock/events.jsonl"
+    before = path.read_bytes()
+    try:
+        path.write_bytes(before.replace(b"as asked", b"as it is", 1))
+        bad = interlock(approved, "verify")
+        assert bad.returncode == 1
+        assert "fix: " in bad.stdout
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("stauts",), "Did you mean `status`"),
+        (("run", "missing.toml"), "missing.toml"),
+        (("resume", "NOPE-001"), "interlock status"),
+        (("explain", "NOPE-001"), "interlock status"),
+        (("run",), "TASK_FILE"),
+        (("verify", "--head", "x"), "RUN:SEQ:HASH"),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_says_what_to_do(tmp_path: Path, arguments: tuple[str, ...], word: str) -> None:
+    done = interlock(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_error_with_json_is_one_object_with_its_fix(tmp_path: Path) -> None:
+    done = interlock(tmp_path, "resume", "NOPE-001", "--json")
+    assert done.returncode == 2
+    error = data(done)["error"]
+    assert (error["code"], bool(error["fix"])) == ("RUN602", True)
+
+
+def test_an_ill_formed_task_names_every_problem(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    task = greeting_project(root)
+    task.write_text(task.read_text().replace('"GATE-REVIEW"]', '"GATE-REVUE"]').replace("task =", "tsk ="))
+    done = interlock(root, "run", "task.toml")
+    assert done.returncode == 2
+    assert "did you mean `task`" in done.stderr
+    assert not (root / "artifacts").exists()
+
+
+def test_a_wrong_configuration_names_key_and_fix(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    config = root / "interlock.toml"
+    config.write_text(config.read_text() + "\n[run]\nmax_rewrok = 1\n")
+    done = interlock(root, "run", "task.toml")
+    assert done.returncode == 2
+    assert "max_rework" in done.stderr
+
+
+def test_graph_prints_diagram_and_table(tmp_path: Path) -> None:
+    assert interlock(tmp_path, "graph").stdout.startswith("stateDiagram-v2\n")
+    assert "| READY_FOR_REVIEW | APPROVED |" in interlock(tmp_path, "graph", "--table").stdout
+
+
+def test_completion_scripts_are_printed_for_three_shells(tmp_path: Path) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_INTERLOCK_COMPLETE" in interlock(tmp_path, "completion", shell).stdout
+
+
+def test_help_and_version_do_not_import_the_graph() -> None:
+    code = """
+import sys
+from interlock.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    print("langgraph" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.endswith("False\n")

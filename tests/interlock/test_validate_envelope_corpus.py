@@ -1,0 +1,42 @@
+"""Thirteen responses that real agents wrote: every one is found inside its message, and its faults are named."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interlock.command import Ran, check
+
+
+@pytest.fixture(scope="module")
+def answers(corpus: Path) -> list[Path]:
+    """The responses of the corpus."""
+    return sorted(path for path in corpus.glob("*.md") if path.name != "README.md")
+
+
+@pytest.fixture(scope="module")
+def extracted(answers: list[Path], corpus: Path) -> Ran:
+    """What the command says of all of them in one call."""
+    return check("--extract", "--no-evidence", "--root", corpus, *answers)
+
+
+def test_all_thirteen_extract(extracted: Ran):
+    assert len(extracted.files) == 13
+    for row in extracted.files:
+        assert row["status"], row["path"]
+        assert row["normalised"], row["path"]
+        codes = {finding["code"] for finding in row["findings"]}
+        assert codes.isdisjoint({"ENV203", "ENV223", "ENV224"}), row["path"]
+
+
+def test_none_is_valid_and_every_error_says_what_to_do(extracted: Ran):
+    assert extracted.status == 1
+    for row in extracted.files:
+        errors = [finding for finding in row["findings"] if finding["level"] == "error"]
+        assert errors, row["path"]
+        assert all(finding["fix"] and finding["source"] and finding["line"] for finding in errors)
+
+
+def test_none_begins_as_the_protocol_says(answers: list[Path]):
+    ran = check("--no-evidence", *answers)
+    assert ran.status == 1
+    assert [row["path"] for row in ran.files if row["ok"]] == []
