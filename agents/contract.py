@@ -26,14 +26,14 @@ _INTRODUCTION: Final = (
 )
 
 _LAYOUT: Final = """\
-- The whole answer is one envelope: no heading, no code fence, no word before `{first}:` or after the last item of
-  {last}.
+- The whole answer is one envelope: no heading, no code fence, no word before `{first}:` or after the last item of \
+{last}.
 - It has these {count} labels, each once, at the start of a line, followed by a colon, in this order: {labels}.
 - ASSIGNED_AGENT is `{role}`. REPORTS_TO is `orchestrator`. TASK_ID and GATES_REQUIRED are those of the assignment.
 - A list is one `- item` line per item, or `[]` when it is empty. Gate ids stand alone, without remarks.
 - INPUTS_USED names only what you read.
-- EVIDENCE holds the keys {keys}, each once, in this order. Entries are existing files below `artifacts/`, written
-  relative to the root.
+- EVIDENCE holds the keys {keys}, each once, in this order. Entries are existing files below `artifacts/`, \
+written relative to the root.
 - FAIL_REASONS is `NONE`, or one `- ` line per failure that begins with the id of a gate.
 - OUTPUT is free text. Indent a line of it that begins with one of the labels. Cite files in EVIDENCE, not here.
 - NEXT_ACTIONS is numbered `1.`, `2.`, … without gaps."""
@@ -103,8 +103,8 @@ def answer_form(
         for name in (good, bad)
     ]
     introduction = (
-        "## Your answer\n\nReplace each `<…>` in the form that fits, or write its list as `[]` when there is nothing "
-        "to name. The lines that begin with `<form` and `</form` are not part of it."
+        "## Your answer\n\nTake the form that fits and replace each `<…>`; an empty list is `[]`. The lines "
+        "that begin with `<form` and `</form` are not part of it."
     )
     return "\n\n".join([introduction, *forms])
 
@@ -141,7 +141,7 @@ def _layout(role: Role) -> str:
 
 def _statuses(role: Role, protocol: Protocol) -> list[str]:
     rows = [
-        f"`{status}` is yours to set: {STATUS_MEANING[status]}."
+        f"`{status}` is yours to set ({STATUS_MEANING[status]})."
         for status in STATUSES
         if protocol.may_set(role, status)
     ]
@@ -171,7 +171,7 @@ def _gates(role: Role, protocol: Protocol) -> list[str]:
         "Any other gate is not yours. List it only when the assignment says that it is certified for the present tree, "
         "and cite its evidence."
     )
-    rows.append("A gate stands in GATES_PASSED or in FAIL_REASONS, never in both.")
+    rows.append("GATES_PASSED holds no gate that GATES_REQUIRED lacks, and none that FAIL_REASONS names.")
     return rows
 
 

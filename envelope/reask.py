@@ -8,7 +8,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
 if TYPE_CHECKING:
     from interlock.envelope.finding import Finding
 
-MAX_CHARS: Final = 6000
+MAX_CHARS: Final = 8000
 """The most characters that the findings of one re-ask take."""
 MAX_FINDINGS: Final = 40
 """The most findings that one re-ask lists."""

@@ -55,14 +55,14 @@ class _Segments:
         self.before: list[Line] = []
         self.seen: set[str] = set()
         self.standing: set[str] = set()
-        last_actions = -1
+        at = {"NEXT_ACTIONS": -1, "STATUS": -1}
         for index, line in enumerate(lines):
             label = IN_OUTPUT.match(line.text)
             if label:
                 self.standing.add(label[1])
-                if label[1] == "NEXT_ACTIONS":
-                    last_actions = index
-        self.actions = last_actions if last_actions >= 0 else self._near_actions()
+                at[label[1]] = index
+        self.actions = at["NEXT_ACTIONS"] if "NEXT_ACTIONS" in self.standing else self._near_actions()
+        self.last_status = at["STATUS"]
 
     def _near_actions(self) -> int:
         """Return the index of the last line that must be a misspelt NEXT_ACTIONS, or -1."""
@@ -86,13 +86,18 @@ class _Segments:
                 index += 1
             elif not label.label:
                 index = self._unknown(index, label)
-            elif label.label in self.seen:
+            elif label.label in self.seen or self._too_early(index, label):
                 index = self._again(index, label)
             else:
                 self._misspelt(line, label)
                 self.seen.add(label.label)
                 self.blocks.append(Block(label.label, line, label.value_at))
                 index += 1
+
+    def _too_early(self, index: int, label: LabelLine) -> bool:
+        """Say whether this NEXT_ACTIONS is a line of OUTPUT: the last one that no further envelope follows counts."""
+        in_output = bool(self.blocks) and self.blocks[-1].label == "OUTPUT"
+        return in_output and label.label == "NEXT_ACTIONS" and self.last_status < index < self.actions
 
     def _under(self, line: Line) -> None:
         if self.blocks:

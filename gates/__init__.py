@@ -7,9 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from interlock.gates.checks import check_gate
+    from interlock.gates.command import run_command_gate
+    from interlock.gates.config import Config, load_config
     from interlock.gates.errors import CollectorError, ConfigError, GateError, ManifestError, TreeError
     from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
+    from interlock.gates.judge import EvidenceReport, judge_collection, judge_evidence, places_of, verify_again
     from interlock.gates.manifest import Binding, CollectedFile, Collection, Collector, read_manifest, write_manifest
+    from interlock.gates.registry import build_protocol, roster_problems
+    from interlock.gates.tree import in_scope, tree_diff, tree_digest, tree_files
 
 __all__ = [
     "Binding",
@@ -17,24 +23,44 @@ __all__ = [
     "Collection",
     "Collector",
     "CollectorError",
+    "Config",
     "ConfigError",
     "EvidenceFile",
+    "EvidenceReport",
     "GateError",
     "ManifestError",
     "TreeError",
+    "build_protocol",
+    "check_gate",
+    "in_scope",
+    "judge_collection",
+    "judge_evidence",
+    "load_config",
+    "places_of",
     "read_evidence",
     "read_manifest",
+    "roster_problems",
+    "run_command_gate",
+    "tree_diff",
+    "tree_digest",
+    "tree_files",
+    "verify_again",
     "write_evidence",
     "write_manifest",
 ]
 
-_HOME: Final = {
-    **dict.fromkeys(("CollectorError", "ConfigError", "GateError", "ManifestError", "TreeError"), "errors"),
-    **dict.fromkeys(("EvidenceFile", "read_evidence", "write_evidence"), "evidence"),
-    **dict.fromkeys(
-        ("Binding", "CollectedFile", "Collection", "Collector", "read_manifest", "write_manifest"), "manifest"
-    ),
+_MODULES: Final = {
+    "checks": ("check_gate",),
+    "command": ("run_command_gate",),
+    "config": ("Config", "load_config"),
+    "errors": ("CollectorError", "ConfigError", "GateError", "ManifestError", "TreeError"),
+    "evidence": ("EvidenceFile", "read_evidence", "write_evidence"),
+    "judge": ("EvidenceReport", "judge_collection", "judge_evidence", "places_of", "verify_again"),
+    "manifest": ("Binding", "CollectedFile", "Collection", "Collector", "read_manifest", "write_manifest"),
+    "registry": ("build_protocol", "roster_problems"),
+    "tree": ("in_scope", "tree_diff", "tree_digest", "tree_files"),
 }
+_HOME: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:

@@ -213,7 +213,7 @@ def _parse(data: bytes, name: str) -> Plain:
 
     try:
         return tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise _error("CFG101", name, "", f"the file is no TOML: {error}.", "Correct it at the place named.") from error
 
 

@@ -135,7 +135,8 @@ def read_evidence(root: str | Path, path: str, *, max_bytes: int = MAX_EVIDENCE_
 def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
     """Write one evidence file whole or not at all, making its folders.
 
-    The bytes go to a temporary name in the same folder, are synced, and take their name in one rename.
+    The bytes go to a temporary name in the same folder (`.<random>.<process id>.part`, so that leftovers of a killed
+    writer can be told), are synced, and take their name in one rename.
 
     Raises:
         ValueError: The path is not one that `read_evidence` would accept.
@@ -145,7 +146,7 @@ def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
     if refused is not None:
         raise ValueError(refused.message)
     *folders, name = path.split("/")
-    temporary = f".{os.urandom(8).hex()}.part"
+    temporary = f".{os.urandom(8).hex()}.{os.getpid()}.part"
     with ExitStack() as stack:
         at = _opened(stack, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         for folder in folders:
@@ -174,7 +175,7 @@ def _spelling(code: str, path: str, found: str, expected: str, better: str) -> F
         f"The evidence path {rules.quote(path)} {found}.",
         found=rules.quote(path),
         expected=expected,
-        fix=f"Cite it as `{better}`.",
+        fix=f"Cite it as {rules.quote(better)}.",
     )
 
 

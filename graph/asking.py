@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import tree_digest
 from interlock.graph.bounded import bounded
 from interlock.graph.machine import (
+    Cause,
     CitedFile,
     Outcome,
     Verdict,
@@ -89,15 +90,24 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
     refusal = answered_before["findings_text"] if answered_before is not None and number > 0 else ""
     notice = get_stream_writer()
     notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
+    if _went_stale(desk, role, state):
+        return _update(desk, role, state, Reply("stale", None, "", (), (), desk.tree()), number)
     try:
         text = _answer_text(desk, role, state, store, number, refusal)
     except RunnerError as error:
         reply = Reply("none", None, "", (), (), desk.tree(), f"{error.message} {error.fix}")
     else:
         reply = judge(desk, role, state, text)
+        if _went_stale(desk, role, state):
+            reply = replace(reply, outcome="stale")
     errors = [] if reply.report is None else [item.code for item in reply.report.findings if item.level == "error"]
     notice({"kind": "answered", "role": role.name, "outcome": reply.outcome, "codes": errors})
     return _update(desk, role, state, reply, number)
+
+
+def _went_stale(desk: Desk, role: Role, state: TaskState) -> bool:
+    """Say whether files in scope changed after the hand-over, so that no verdict on it can count any more."""
+    return role.kind in ("qa", "review") and desk.tree() != state["tree"]
 
 
 def reask_number(state: TaskState, name: str) -> int:
@@ -290,6 +300,9 @@ def _reasons(role: Role, reply: Reply) -> list[str]:
     match reply.outcome:
         case "none":
             return [reason(MSG_STRICT, f"no answer came from {role.name}: {reply.trouble}")]
+        case "stale":
+            text = f"no verdict of {role.name} can count, because files in scope changed after the hand-over"
+            return [reason(role.certifies or MSG_STRICT, text)]
         case "invalid":
             errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
             codes = "; ".join(f"{item.code} {item.message}" for item in errors[:3])
@@ -300,13 +313,16 @@ def _reasons(role: Role, reply: Reply) -> list[str]:
             return [] if envelope is None else list(envelope.fail_reasons)
 
 
+_CAUSE: Mapping[Outcome, Cause] = {"pass": "gate", "fail": "gate", "none": "agent", "stale": "stale"}
+
+
 def _verdict(desk: Desk, role: Role, state: TaskState, reply: Reply, reasons: list[str]) -> Verdict:
     passed = reply.outcome == "pass"
     protocol = desk.policy.protocol
     return Verdict(
         role=role.name,
         result="PASS" if passed else "FAIL" if reply.outcome == "fail" else "NONE",
-        cause="gate" if reply.outcome in ("pass", "fail") else "agent" if reply.outcome == "none" else "protocol",
+        cause=_CAUSE.get(reply.outcome, "protocol"),
         attempt=state["attempt"],
         tree=reply.tree,
         gates=[gate for gate in reply.verified if protocol.may_certify(role, gate)] if passed else [],

@@ -14,7 +14,7 @@ from interlock.gates.config import load_config
 from interlock.graph.asking import Desk
 from interlock.graph.errors import TaskError
 from interlock.graph.machine import COMMAND_GATES
-from interlock.graph.nodes import EVIDENCE_PREFIX, QA_VERDICTS, REVIEW_VERDICTS, Nodes
+from interlock.graph.nodes import EVIDENCE_SUFFIX, QA_VERDICTS, REVIEW_VERDICTS, Nodes
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
 from interlock.graph.state import TaskInput, TaskOutput, TaskState
@@ -108,7 +108,7 @@ def _add_phase(
         targets = {"ASK_AGAIN": role.name, "TALLY": verdicts}
         graph.add_conditional_edges(role.name, nodes.after_role(role), targets)
         if nodes.collects(role):
-            name = f"{EVIDENCE_PREFIX}{role.name}"
+            name = f"{role.name}{EVIDENCE_SUFFIX}"
             graph.add_node(name, nodes.evidence(role))
             graph.add_conditional_edges(name, nodes.after_evidence(role), {role.name: role.name, "TALLY": verdicts})
     graph.add_node(verdicts, nodes.verdicts(kind))

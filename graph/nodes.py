@@ -36,7 +36,7 @@ from interlock.graph.store import RunStore
 Update: TypeAlias = dict[str, Any]
 Node: TypeAlias = Callable[[TaskState], Update]
 
-EVIDENCE_PREFIX = "evidence:"
+EVIDENCE_SUFFIX = ".evidence"
 QA_VERDICTS = "QA_VERDICTS"
 REVIEW_VERDICTS = "REVIEW_VERDICTS"
 
@@ -81,7 +81,7 @@ class Nodes:
     def entry(self, name: str) -> str:
         """Return the node at which a dispatched role begins: its evidence, if Interlock makes it."""
         role = self.desk.policy.protocol.roles.get(name)
-        return f"{EVIDENCE_PREFIX}{name}" if role is not None and self.collects(role) else name
+        return f"{name}{EVIDENCE_SUFFIX}" if role is not None and self.collects(role) else name
 
     def budget(self, state: TaskState, name: str = "") -> Budget:
         """Return what is left to spend, for one role's answer or for the task."""

@@ -12,13 +12,13 @@ def unchanged_tree(report: Report, mode: Literal["error", "warn"], scope: Sequen
 
     Source: field notes, orchestration: an agent that claims work without having changed anything.
     """
-    place = report.reading.places.get("STATUS", (0, 0))
+    status = report.reading.fields["STATUS"]
     return Finding(
         code="RUN610",
         level="error" if mode == "error" else "warning",
         field="STATUS",
-        line=place[0],
-        column=place[1],
+        line=status.line,
+        column=status.value_column,
         message="The answer hands work over, but no file in scope has changed since it was assigned.",
         found="READY_FOR_QA with an unchanged tree",
         expected=f"a change in {', '.join(scope)}",

@@ -42,8 +42,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-def _canonical(value: object) -> bytes:
-    return json.dumps(value, sort_keys=True, indent=1).encode() + b"\n"
+def _readable(value: object) -> bytes:
+    return json.dumps(value, indent=1).encode() + b"\n"
 
 
 class RunStore:
@@ -73,7 +73,7 @@ class RunStore:
     def create(self, task: Task, policy: Policy) -> None:
         """Freeze a task and its policy; creating the same run twice changes nothing."""
         if not self.exists():
-            write_atomically(self.folder / "run.json", _canonical({"task": task.to_json(), "policy": policy.to_json()}))
+            write_atomically(self.folder / "run.json", _readable({"task": task.to_json(), "policy": policy.to_json()}))
 
     def load(self) -> tuple[Task, Policy, str]:
         """Return the frozen task and policy, and the digest of the file that holds them.

@@ -146,7 +146,9 @@ def test_an_installed_command_runs_in_an_empty_folder(environment: Path, tmp_pat
 
 
 def test_an_installed_validator_knows_its_grammar(environment: Path, tmp_path: Path) -> None:
-    template = _run(environment, tmp_path, "validate-envelope", "--template", "frontend-implementer")
+    template = _run(
+        environment, tmp_path, "validate-envelope", "--template", "frontend-implementer", "--task-id", "A-1"
+    )
     assert (template.returncode, template.stderr) == (0, "")
     (tmp_path / "answer.txt").write_text(template.stdout)
     done = _run(environment, tmp_path, "validate-envelope", "--no-evidence", "answer.txt")

@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -212,11 +211,11 @@ def _read_path(row: Table) -> str:
     return path
 
 
-def _check_placeholders(row: Table, key: str, text: str, known: Collection[str] = PLACEHOLDERS) -> None:
+def _check_placeholders(row: Table, key: str, text: str) -> None:
     for match in _PLACEHOLDER.finditer(text):
         name = match["word"]
-        if name and name not in known:
-            near = suggestion(name, known)
+        if name and name not in PLACEHOLDERS:
+            near = suggestion(name, PLACEHOLDERS)
             literal = f"Write `{{{{{name}}}}}` for the braces themselves."
             fix = f"Write `{{{near}}}`. {literal}" if near else literal
             raise row.error(key, f"unknown placeholder `{{{name}}}`", fix)

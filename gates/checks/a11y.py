@@ -9,7 +9,7 @@ from interlock.gates.checks.subject import MalformedError, Subject, Subjects, de
 
 SCHEMA: Final = "interlock.a11y/1"
 LISTS: Final = ("violations", "passes", "incomplete", "inapplicable")
-IMPACTS: Final = ("minor", "moderate", "serious", "critical")
+KNOWN_IMPACTS: Final = frozenset({"minor", "moderate", "serious", "critical"})
 REFUSED_IMPACTS: Final = frozenset({"serious", "critical"})
 MIN_RULES: Final = 20
 SHOWN: Final = 5
@@ -127,8 +127,8 @@ def _judge(gate: str, subject: Subject, results: list[dict[str, Any]]) -> list[F
             )
         )
     violations = _distinct([item for result in results for item in result.get("violations", [])])
-    serious = [item for item in violations if item.get("impact") in REFUSED_IMPACTS]
-    unknown = [item for item in violations if item.get("impact") not in IMPACTS]
+    serious = [item for item in violations if not REFUSED_IMPACTS.isdisjoint(_impacts(item))]
+    unknown = [item for item in violations if item not in serious and not _impacts(item) <= KNOWN_IMPACTS]
     for code, items, what, fix in (
         ("EVD543", serious, "serious or critical", "Mend each element named here, then have the page checked again."),
         ("EVD544", unknown, "of unknown impact", "Mend each element named here, or find out its impact."),
@@ -182,11 +182,19 @@ def _listing(items: list[dict[str, Any]]) -> str:
     return "; ".join(texts) + (f"; and {left} more" if left > 0 else "")
 
 
+def _impacts(item: dict[str, Any]) -> set[str]:
+    """Return the impact of a violation and of each of its elements, since one rule can weigh differently by width."""
+    nodes: object = item.get("nodes")
+    listed = cast("list[object]", nodes) if isinstance(nodes, list) else []
+    tables = [cast("dict[str, Any]", node) for node in listed if isinstance(node, dict)]
+    return {str(item.get("impact")), *(str(node["impact"]) for node in tables if "impact" in node)}
+
+
 def _selectors(item: dict[str, Any]) -> Iterator[str]:
     """Yield where a violation was found: its frame, if told, and the element's selector."""
     nodes: object = item.get("nodes")
     frame = item.get("frame")
-    prefix = f"{frame} " if isinstance(frame, str) and frame else ""
+    prefix = f"frame {frame}: " if isinstance(frame, int | str) and frame not in (0, "") else ""
     for node in cast("list[object]", nodes) if isinstance(nodes, list) else ():
         target: object = cast("dict[str, Any]", node).get("target") if isinstance(node, dict) else None
         if isinstance(target, list):

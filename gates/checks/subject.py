@@ -63,8 +63,10 @@ def loads(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise MalformedError(f"it is not JSON: {error.msg} (character {error.pos + 1})") from error
-    except RecursionError as error:
-        raise MalformedError("it is nested too deeply") from error
+    except MalformedError:
+        raise
+    except (RecursionError, ValueError) as error:
+        raise MalformedError("it is nested too deeply, or holds a number that is too long") from error
 
 
 def decode(data: bytes) -> str:

@@ -50,6 +50,7 @@ def audit(page: Page, source: str) -> tuple[str, list[dict[str, Any]]]:
     Raises:
         CollectorError: COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
     """
+    page.still()
     frames = page.frames()
     version = ""
     audited: list[dict[str, Any]] = []

@@ -39,7 +39,7 @@ class Connection:
         self._write_fd = write_fd
         self._deadline = deadline
         self.handler: Handler = _ignore
-        """Called for each event. It may `post`, never `call`."""
+        """Called for each event. It may `post` and raise, never `call`."""
         self._buffer = bytearray()
         self._last_id = 0
         self._posted: dict[int, str] = {}

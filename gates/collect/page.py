@@ -1,6 +1,5 @@
 """One page at one width: opened in a closed network, listened to in every frame and worker, and brought to rest."""
 
-import base64
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,8 @@ from interlock.gates.collect.cdp import CdpError, Connection
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.record import Recorder, describe_exception, describe_value
 from interlock.gates.collect.site import Target
+from interlock.gates.collect.traffic import Traffic
+from interlock.gates.errors import CollectorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +23,6 @@ MAX_HEIGHT: Final = 10_000
 QUIET_SECONDS: Final = 0.15
 MAX_SETTLE_SECONDS: Final = 3.0
 """A page that never stops talking to its server is looked at after this long."""
-
-CLOSED: Final = "the network is closed but for the target"
 
 _JS: Final = Path(__file__).parent / "js"
 
@@ -61,6 +60,7 @@ class Page:
 
     def __init__(self, connection: Connection, target: Target, width: int) -> None:
         self.recorder = Recorder(width)
+        self._traffic = Traffic(connection, target, self.recorder)
         self.width = width
         self._connection = connection
         self._target = target
@@ -69,28 +69,15 @@ class Page:
         self._frame = ""
         self._known: set[str] = set()
         self._sessions: dict[str, str] = {}
-        self._urls: dict[str, str] = {}
-        self._blocked: set[str] = set()
-        self._running: set[str] = set()
-        self._active_at = 0.0
         self._loader = ""
         self._loaded: set[str] = set()
         self._commits: list[tuple[str, str]] = []
         self._left_for = ""
-        self._gone = ""
         self._stopped = False
-        self._document_status = 0
         self._events: dict[str, Callable[[str, dict[str, Any]], None]] = {
-            "Fetch.requestPaused": self._on_request,
+            **self._traffic.events,
             "Inspector.targetCrashed": self._on_crash,
             "Log.entryAdded": self._on_log,
-            "Network.dataReceived": self._on_data,
-            "Network.loadingFailed": self._on_failed,
-            "Network.loadingFinished": self._on_data,
-            "Network.requestWillBeSent": self._on_asked,
-            "Network.responseReceived": self._on_answered,
-            "Network.webSocketCreated": self._on_socket,
-            "Network.webSocketFrameError": self._on_socket_error,
             "Page.frameNavigated": self._on_navigated,
             "Page.frameRequestedNavigation": self._on_leaving,
             "Page.frameStoppedLoading": self._on_stopped,
@@ -128,6 +115,9 @@ class Page:
                 self.check()
             raise collector_error("COL305", f"{self._target.text} did not load: {answer['errorText']}.")
         self._connection.wait(lambda: self._loader in self._loaded or self._is_over())
+        if self._stopped:
+            # A page that crashed stops loading too, and its end is told a moment later.
+            self._connection.wait(lambda: False, time.monotonic() + QUIET_SECONDS)
         self.check()
         self._rest()
         world = self.frames()[0]
@@ -139,12 +129,11 @@ class Page:
         """Make sure that the page is still the page that was asked for.
 
         Raises:
-            CollectorError: COL305 to COL307.
+            CollectorError: COL305 or COL306.
         """
-        if self._gone:
-            raise collector_error("COL307", f"{self._target.text} {self._gone} at {self.width} px.")
-        if self._document_status >= 400:
-            raise collector_error("COL305", f"{self._target.text} was answered with status {self._document_status}.")
+        status = self._traffic.documents.get(self._frame, 0)
+        if status >= 400:
+            raise collector_error("COL305", f"{self._target.text} was answered with status {status}.")
         elsewhere = next((url for _, url in self._commits if not _same_page(url, self._target.url)), self._left_for)
         if elsewhere:
             raise collector_error("COL306", f"{self._target.text} left for {elsewhere} by itself.")
@@ -173,6 +162,11 @@ class Page:
                 trees = [*tree.get("childFrames", []), *trees]
                 frames.append(self._enter(session, tree["frame"]))
         return frames
+
+    def still(self) -> None:
+        """Bring every animation to its end: a moving page looks different each time."""
+        for frame in self.frames():
+            self.evaluate(frame, script("still"))
 
     def evaluate(self, frame: Frame, expression: str) -> Any:
         """Run an expression in a frame's isolated world and return its value, awaited.
@@ -204,8 +198,8 @@ class Page:
 
     def close(self) -> None:
         """Throw the page and its storage away."""
-        if self._context:
-            self._connection.call("Target.disposeBrowserContext", {"browserContextId": self._context})
+        self._session = ""
+        self._connection.call("Target.disposeBrowserContext", {"browserContextId": self._context})
 
     def _enter(self, session: str, frame: dict[str, Any]) -> Frame:
         url = frame["url"] + frame.get("urlFragment", "")
@@ -220,25 +214,21 @@ class Page:
         return Frame(session, frame["id"], url, world["executionContextId"])
 
     def _is_over(self) -> bool:
-        return (
-            bool(self._gone or self._left_for or self._stopped)
-            or self._document_status >= 400
-            or len(self._commits) > 1
-        )
+        return bool(self._left_for or self._stopped or len(self._commits) > 1)
 
     def _rest(self) -> None:
         """Wait until no request is open and none was for a while."""
         latest = time.monotonic() + MAX_SETTLE_SECONDS
-        self._active_at = max(self._active_at, time.monotonic())
+        self._traffic.active_at = time.monotonic()
         while (now := time.monotonic()) < latest:
-            quiet_at = self._active_at + QUIET_SECONDS
-            if not self._running and now >= quiet_at:
+            quiet_at = self._traffic.active_at + QUIET_SECONDS
+            if not self._traffic.is_running and now >= quiet_at:
                 break
             until = min(latest, quiet_at if quiet_at > now else now + QUIET_SECONDS)
             self._connection.wait(lambda: False, until)
         self.check()
 
-    # Events. They may post, never call.
+    # Events. They may post and raise, never call.
 
     def _on_attached(self, _session: str, params: dict[str, Any]) -> None:
         info = params["targetInfo"]
@@ -280,73 +270,14 @@ class Page:
         session = params["sessionId"]
         self._sessions.pop(session, None)
         if session == self._session:
-            self._gone = self._gone or "closed itself"
+            raise self._gone("closed itself")
 
     def _on_crash(self, session: str, _params: dict[str, Any]) -> None:
-        self._gone = "crashed" if session == self._session else "had a frame that crashed"
+        raise self._gone("crashed" if session == self._session else "had a frame that crashed")
 
-    def _on_request(self, session: str, params: dict[str, Any]) -> None:
-        request = params["request"]
-        url = request["url"]
-        held = {"requestId": params["requestId"]}
-        route = self._target.route(url)
-        if route == "continue":
-            self._connection.post("Fetch.continueRequest", held, session)
-        elif route == "block":
-            self._blocked.add(params.get("networkId", ""))
-            text = f"{params.get('resourceType', 'Other')} from another origin: {CLOSED}"
-            self.recorder.request("blocked", "warning", text, url)
-            self._connection.post("Fetch.failRequest", {**held, "errorReason": "BlockedByClient"}, session)
-        else:
-            status, mime_type, body = (
-                self._target.serve(url) if request["method"] in ("GET", "HEAD") else (405, "text/plain", b"")
-            )
-            headers = [{"name": "Content-Type", "value": mime_type}, {"name": "Cache-Control", "value": "no-store"}]
-            answer = {"responseCode": status, "responseHeaders": headers, "body": base64.b64encode(body).decode()}
-            self._connection.post("Fetch.fulfillRequest", {**held, **answer}, session)
-
-    def _on_asked(self, _session: str, params: dict[str, Any]) -> None:
-        self._urls[params["requestId"]] = params["request"]["url"]
-        if self._target.route(params["request"]["url"]) != "block":
-            self._running.add(params["requestId"])
-        self._active_at = time.monotonic()
-
-    def _on_answered(self, session: str, params: dict[str, Any]) -> None:
-        response = params["response"]
-        # A body that the page never reads never ends; what still comes of it counts as activity.
-        self._running.discard(params["requestId"])
-        self._active_at = time.monotonic()
-        status = response["status"]
-        if params.get("type") == "Document" and session == self._session and params.get("frameId") == self._frame:
-            self._document_status = status
-        if status >= 400:
-            text = f"{params.get('type', 'Other')} answered with status {status}"
-            self.recorder.request("response", "error", text, response["url"], status)
-
-    def _on_data(self, _session: str, _params: dict[str, Any]) -> None:
-        self._active_at = time.monotonic()
-
-    def _on_failed(self, _session: str, params: dict[str, Any]) -> None:
-        request = params["requestId"]
-        self._running.discard(request)
-        self._active_at = time.monotonic()
-        url = self._urls.get(request, "")
-        if request in self._blocked or self._target.route(url) == "block":
-            return
-        if params.get("canceled"):
-            self.recorder.console("debug", f"interlock: the page gave up a request for {params.get('type')}", url)
-        else:
-            self.recorder.request("requestfailed", "error", params.get("errorText", "failed"), url)
-
-    def _on_socket(self, _session: str, params: dict[str, Any]) -> None:
-        self._urls[params["requestId"]] = params["url"]
-        if self._target.route(params["url"].replace("ws", "http", 1)) != "continue":
-            self.recorder.request("blocked", "warning", f"WebSocket to another origin: {CLOSED}", params["url"])
-
-    def _on_socket_error(self, _session: str, params: dict[str, Any]) -> None:
-        url = self._urls.get(params["requestId"], "")
-        if self._target.route(url.replace("ws", "http", 1)) == "continue":
-            self.recorder.request("requestfailed", "error", params.get("errorMessage", "failed"), url)
+    def _gone(self, how: str) -> CollectorError:
+        """Make the error that ends the collection at once: who is gone answers no command."""
+        return collector_error("COL307", f"{self._target.text} {how} at {self.width} px.")
 
     def _on_navigated(self, session: str, params: dict[str, Any]) -> None:
         frame = params["frame"]

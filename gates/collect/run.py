@@ -79,6 +79,8 @@ def collect(
         and _still_holds(previous, keys, place)
     ):
         return previous
+    if not place.is_dir():
+        raise collector_error("COL311", f"There is no folder {place}.")
     program = find_browser(browser)
     with _staging(place, gate, binding, keys) as folder:
         job = {"target": asdict(page), "categories": list(keys), "browser": program, "folder": str(folder)}

@@ -149,11 +149,14 @@ def read_below(folder: str, relative: str) -> bytes | None:
             os.close(here)
     except OSError:
         return None
-    with os.fdopen(file, "rb") as stream:
-        status = os.fstat(stream.fileno())
+    try:
+        status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
             return None
-        return stream.read(MAX_FILE_BYTES)
+        with os.fdopen(file, "rb", closefd=False) as stream:
+            return stream.read(MAX_FILE_BYTES)
+    finally:
+        os.close(file)
 
 
 def _bad(target: str, why: str) -> CollectorError:

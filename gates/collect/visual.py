@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.gates.collect.page import MAX_HEIGHT, Page, script
+from interlock.gates.collect.page import MAX_HEIGHT, Page
 from interlock.gates.collect.site import Target
 
 WIDTHS: Final = (375, 768, 1280)
@@ -14,8 +14,7 @@ CONSOLE_SCHEMA: Final = "interlock.console/1"
 
 def take_screenshot(page: Page) -> bytes:
     """Return the whole page as PNG bytes, one pixel for one CSS pixel, nothing moving, at most MAX_HEIGHT high."""
-    for frame in page.frames():
-        page.evaluate(frame, script("still"))
+    page.still()
     content = page.call("Page.getLayoutMetrics")["cssContentSize"]
     if content["width"] > page.width:
         page.recorder.console(

@@ -61,6 +61,10 @@ IMAGES = {
     "JPEG cut short": (encoded("JPEG")[:-2], "shot.jpg", "EVD521"),
     "WebP cut short": (encoded("WEBP")[:-2], "shot.webp", "EVD521"),
     "pixels that do not decode": (png().replace(b"IDAT", b"IDAX"), "shot.png", "EVD521"),
+    "PNG without its header": (png()[:8] + png()[33:], "shot.png", "EVD521"),
+    "JPEG without a size": (b"\xff\xd8\xff\xe0\x00\x02\xff\xd9", "shot.jpg", "EVD521"),
+    "JPEG without an end": (b"\xff\xd8\xff\xe0\x00\x02", "shot.jpg", "EVD521"),
+    "WebP without an image": (b"RIFF\x10\0\0\0WEBPALPH" + b"\0" * 8, "shot.webp", "EVD521"),
     "animation": (animated(), "shot.png", "EVD521"),
     "JPEG named png": (encoded("JPEG"), "shot.png", "EVD522"),
     "PNG named jpg": (png(), "shot.jpg", "EVD522"),
@@ -155,6 +159,7 @@ LOGS: dict[str, tuple[str, list[str]]] = {
     "key twice": (console(record("console"))[:-2] + ', "level": "debug"}\n', ["EVD531"]),
     "not JSON": (console() + "{oops\n", ["EVD531"]),
     "nested to exhaust the stack": ('{"a":' + "[" * 100_000, ["EVD531"]),
+    "number too long": (console() + '{"status": ' + "9" * 5000 + "}", ["EVD531"]),
     "record is a list": (console() + "[1]\n", ["EVD531"]),
 }
 
@@ -186,6 +191,10 @@ def test_a_console_log_that_is_no_text_is_refused_everywhere(data: bytes) -> Non
     assert codes(check_console(GATE, [subject(data, "console")], in_run=False)) == ["EVD531"]
 
 
+def test_a_console_log_of_a_byte_order_mark_alone_is_refused_in_a_run() -> None:
+    assert codes(check_console(GATE, [subject(b"\xef\xbb\xbf", "console")], in_run=True)) == ["EVD531"]
+
+
 def test_a_plain_console_log_is_noted_outside_a_run_and_refused_inside() -> None:
     log = subject("no errors seen", "console")
     assert codes(check_console(GATE, [log], in_run=False)) == ["EVD534"]
@@ -205,6 +214,14 @@ A11Y: dict[str, tuple[dict[str, Any], list[str]]] = {
     "critical": (axe(rule("label", "critical", "#mail")), ["EVD543"]),
     "no impact": (axe(rule("label", None, "#mail")), ["EVD544"]),
     "unknown impact": (axe(rule("label", "Serious", "#mail")), ["EVD544"]),
+    "an element weighs more than its rule": (
+        axe({"id": "label", "impact": "minor", "nodes": [{"target": ["#a"], "impact": "critical"}]}),
+        ["EVD543"],
+    ),
+    "an element of unknown impact": (
+        axe({"id": "label", "impact": "minor", "nodes": [{"target": ["#a"], "impact": None}]}),
+        ["EVD544"],
+    ),
     "impact missing": (axe({"id": "label", "nodes": []}), ["EVD544"]),
     "19 rules": (axe(rules=19), ["EVD542"]),
     "20 rules": (axe(rules=20), []),
@@ -250,10 +267,10 @@ def test_raw_axe_results_and_prose_are_accepted_outside_a_run_only() -> None:
 
 def test_a_violation_is_told_with_rule_impact_element_and_help() -> None:
     violations = [rule(f"rule-{i}", "critical", f"#el-{i}", "#more") for i in range(7)]
-    nested = rule("nested", "serious") | {"nodes": [{"target": [["iframe", "#shadow"], "input"]}], "frame": "f1"}
+    nested = rule("nested", "serious") | {"nodes": [{"target": [["iframe", "#shadow"], "input"]}], "frame": 1}
     (finding,) = check_a11y(GATE, [subject(axe(nested, *violations), "a11y")], in_run=True)
     assert "rule-0 (critical) at `#el-0` and 1 more: Help for rule-0" in finding.found
-    assert "f1 iframe #shadow input" in finding.found
+    assert "frame 1: iframe #shadow input" in finding.found
     assert "3 more" in finding.found
 
 

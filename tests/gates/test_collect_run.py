@@ -53,8 +53,8 @@ class Handler(BaseHTTPRequestHandler):
         server = self.server
         assert isinstance(server, Server)
         server.asked.append(self.path)
-        server.reached.set()
         if self.path == "/hangs":
+            server.reached.set()
             server.release.wait(60)
             return
         if self.path == "/moved":
@@ -69,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(page.read_bytes() if found else b"<h1>broken</h1>")
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Keep the tests' output clean."""
 
 
@@ -85,8 +85,9 @@ def server() -> Iterator[Server]:
 
 
 def test_the_same_page_gives_the_same_bytes(tmp_path: Path) -> None:
-    for page in ("moves.html", "errors.html"):
-        for name in ("first", "second"):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        for page in ("moves.html", "errors.html"):
             look(tmp_path / name, page, "screenshots", "console", "a11y")
     assert everything_in(tmp_path / "first") == everything_in(tmp_path / "second")
 
@@ -94,16 +95,18 @@ def test_the_same_page_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_two_collectors_run_beside_each_other(tmp_path: Path) -> None:
     gates = ["GATE-VISUAL-QA", "GATE-A11Y-BASELINE"]
     with ThreadPoolExecutor(2) as pool:
-        made = list(
-            pool.map(lambda gate: collect(gate, target="clean.html", root=PAGES, binding=BINDING, out=tmp_path), gates)
-        )
+        jobs = [
+            pool.submit(collect, gate, target="clean.html", root=PAGES, binding=BINDING, out=tmp_path) for gate in gates
+        ]
+        made = [job.result() for job in jobs]
     assert [(item.gate, item.ok) for item in made] == [(gate, True) for gate in gates]
     assert [read_manifest(tmp_path, item.manifest) for item in made] == made
 
 
 def test_two_collectors_for_one_place_take_turns(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
-        made = list(pool.map(lambda _: look(tmp_path, "clean.html", "console"), range(2)))
+        jobs = [pool.submit(look, tmp_path, "clean.html", "console") for _ in range(2)]
+        made = [job.result() for job in jobs]
     assert made[0] == made[1] == read_manifest(tmp_path, made[0].manifest)
 
 

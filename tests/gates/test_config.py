@@ -146,7 +146,9 @@ def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
     assert sorted(problem.code for problem in refused(tmp_path).problems) == ["CFG103", "CFG104", "CFG104"]
 
 
-@pytest.mark.parametrize("data", [b"[run\n", b"a = \xff", b"a = 1\na = 2\n", b"a = " + b"[" * 50_000])
+@pytest.mark.parametrize(
+    "data", [b"[run\n", b"a = \xff", b"a = 1\na = 2\n", b"a = " + b"9" * 5000, b"a = " + b"[" * 50_000]
+)
 def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, data: bytes) -> None:
     put(tmp_path, "interlock.toml", data)
     assert refused(tmp_path).code == "CFG101"

@@ -167,6 +167,16 @@ def test_leaving_out_the_bad_half_of_a_collection_does_not_help(tmp_path: Path) 
     assert set(report.files) == set(made.files)
 
 
+def test_taking_the_bad_half_of_a_collection_away_does_not_help(tmp_path: Path) -> None:
+    made = collect(
+        tmp_path, A11Y, {"a.json": ("a11y", json.dumps(axe())), "b.json": ("a11y", json.dumps(axe(rules=5)))}
+    )
+    (tmp_path / made.files[1].path).unlink()
+    report = in_run(tmp_path, [A11Y], {"a11y": [made.files[0].path]}, [made])
+    assert codes(report.findings) == ["EVD508"]
+    assert report.verified == ()
+
+
 def test_a_collection_without_a_width_fails_in_a_run_only(tmp_path: Path) -> None:
     made = collect(tmp_path, VISUAL, {"375.png": ("screenshots", png()), "c.jsonl": ("console", console())})
     assert codes(in_run(tmp_path, [VISUAL], cite(made), [made]).findings) == ["EVD527"]

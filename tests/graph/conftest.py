@@ -75,7 +75,7 @@ def build(text: str = "hello\n") -> Answer:
     return answer
 
 
-def testing(ask: Ask) -> str:
+def judge_log(ask: Ask) -> str:
     """Answer as a tester that believes the log."""
     logs = ask.evidence.get("reports", ())
     text = (Path(ask.root) / logs[0]).read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ def project(tmp_path: Path) -> Project:
     )
     runners: dict[str, Scripted | Remote] = {
         "builder": Scripted([build()]),
-        "tester": Scripted([testing]),
+        "tester": Scripted([judge_log]),
         "reviewer": Scripted([reviewing]),
     }
     return Project(tmp_path, runners, task)

@@ -43,4 +43,4 @@ def test_a_graph_without_its_task_says_what_to_set(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("INTERLOCK_TASK", raising=False)
     with pytest.raises(TaskError) as caught:
         app.task()
-    assert "INTERLOCK_TASK" in caught.value.fix
+    assert "INTERLOCK_TASK" in caught.value.message

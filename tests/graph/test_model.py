@@ -169,8 +169,9 @@ def judge(world: World, role: Role, held: frozenset[str]) -> Iterator[World]:
             yield replace(world, reasks=world.reasks + 1)
             continue
         assert target == "TALLY"
+        outcome = "stale" if world.tree != world.handed else outcome  # noqa: PLW2901 - what `ask_role` does
         result = "PASS" if outcome == "pass" else "FAIL" if outcome == "fail" else "NONE"
-        cause: Cause = "gate" if outcome in ("pass", "fail") else "protocol"
+        cause: Cause = "stale" if outcome == "stale" else "gate" if outcome in ("pass", "fail") else "protocol"
         row = (role.name, result, cause, world.tree, gates)
         yield replace(world, verdicts=tuple(sorted((*world.verdicts, row))))
 

@@ -13,7 +13,7 @@ from interlock.graph.runs import drive, known_heads, view_run
 from interlock.graph.store import RunStore, journal_path
 from interlock.graph.task import task_from_mapping
 from interlock.graph.verify import verify_journal
-from tests.graph.conftest import GATES, Project, Scripted, build, envelope, reviewing, testing
+from tests.graph.conftest import GATES, Project, Scripted, build, envelope, reviewing, judge_log
 
 GOOD_PATH = ["IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED"]
 FENCED = "Here is my answer:\n```\nSTATUS: READY_FOR_QA\n```\n"
@@ -137,11 +137,11 @@ def test_a_builder_that_writes_the_testers_evidence_beforehand_gains_nothing(pro
 
 def test_files_changed_during_qa_make_the_verdict_stale(project: Project) -> None:
     def meddler(ask: Ask) -> str:
-        text = testing(ask)
+        text = judge_log(ask)
         (Path(ask.root) / "src/greeting.txt").write_text(f"hello\nattempt {ask.attempt}\n")
         return text
 
-    project.runners["tester"] = Scripted([meddler, testing])
+    project.runners["tester"] = Scripted([meddler, judge_log])
     project.runners["builder"] = Scripted([build(), build()])
     assert project.run().status == "APPROVED"
     blocked = next(entry for entry in project.entries("status") if entry.data["to"] == "BLOCKED")
@@ -256,7 +256,7 @@ def test_a_crash_of_a_runner_leaves_a_run_that_goes_on(project: Project) -> None
     def crash(ask: Ask) -> str:
         raise ZeroDivisionError
 
-    project.runners["tester"] = Scripted([crash, testing])
+    project.runners["tester"] = Scripted([crash, judge_log])
     run_id = project.start()
     with pytest.raises(ZeroDivisionError):
         project.drive(run_id)
@@ -367,7 +367,7 @@ evidence = ["reports"]
             evidence=evidence,
         )  # fmt: skip
 
-    for name, answer in (("builder", build()), ("tester", testing), ("reviewer", reviewing)):
+    for name, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
         project.runners[name] = Scripted([with_gates(answer)])  # type: ignore[list-item]
     project.runners["spelling"] = Scripted([FENCED, FENCED, spelling])
     assert project.run().status == "APPROVED"

@@ -161,7 +161,7 @@ def test_wrong_usage_ends_with_2_and_prints_no_data(arguments: tuple[str, ...], 
         (("--current-status", "READY_FOR_QUA", "-"), "READY_FOR_QA"),
         (("--current-status", "qa_in_progress", "-"), "QA_IN_PROGRESS"),
         (("--template", "frontend-implementor"), "frontend-implementer"),
-        (("--explain", "ENV2O3"), "ENV203"),
+        (("--explain", "ENV-203"), "ENV203"),
     ],
     ids=" ".join,
 )

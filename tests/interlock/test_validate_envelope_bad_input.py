@@ -46,16 +46,16 @@ BYTES: dict[str, tuple[bytes, str]] = {
     "zero-width space": (swap("landing", "land\u200bing"), "ENV109"),
     "tag characters": (swap("landing", "landing\U000e0041"), "ENV109"),
     "look-alike in a status": (swap("IN_PROGRESS", "IN_PR\u041eGRESS"), "ENV110"),
-    "zero-width joiner in a status": (swap("IN_PROGRESS", "IN_\u200dPROGRESS"), "ENV110"),
+    "zero-width joiner in a status": (swap("IN_PROGRESS", "IN_\u200dPROGRESS"), "ENV301"),
     "one long line": (b"STATUS: " + b"x" * (MIB - 100), "ENV203"),
-    "a hundred thousand bullets": (b"- a\n" * 100_000, "ENV203"),
+    "a hundred thousand bullets": (b"- a\n" * 100_000, "ENV223"),
     "label twice": (swap("TASK: ", "TASK: one\nTASK: "), "ENV204"),
     "labels in another order": (swap(*TURNED), "ENV205"),
-    "misspelt label": (swap("REPORTS_TO:", "REPORT_TO:"), "ENV207"),
-    "bold label": (swap("STATUS:", "**STATUS:**"), "ENV207"),
-    "lower-case label": (swap("STATUS:", "Status:"), "ENV207"),
+    "misspelt label": (swap("REPORTS_TO:", "REPORT_TO:"), "ENV206"),
+    "bold label": (swap("STATUS:", "**STATUS:**"), "ENV206"),
+    "lower-case label": (swap("STATUS:", "Status:"), "ENV206"),
     "missing field": (swap("REPORTS_TO: orchestrator\n", ""), "ENV203"),
-    "extra label": (swap("OUTPUT:", "APPROVED_BY: me\nOUTPUT:"), "ENV206"),
+    "extra label": (swap("OUTPUT:", "APPROVED_BY: me\nOUTPUT:"), "ENV207"),
     "second envelope in OUTPUT": (swap("NEXT_ACTIONS:", f"{GOOD}\nNEXT_ACTIONS:"), "ENV209"),
     "label in OUTPUT": (swap("NEXT_ACTIONS:", "STATUS: APPROVED\nNEXT_ACTIONS:"), "ENV208"),
     "prose before": (b"Sure, here it is:\n\n" + GOOD.encode(), "ENV201"),
@@ -110,7 +110,7 @@ def test_a_look_alike_letter_is_named_by_its_code_point():
 def test_a_misspelt_label_is_answered_with_the_right_one(label: str):
     right = {"REPORT_TO": "REPORTS_TO", "GATES-PASSED": "GATES_PASSED", "Status": "STATUS"}[label]
     ran = check("-", stdin=swap(f"{right}:", f"{label}:"))
-    (row,) = [row for row in ran.findings if row["code"] == "ENV207"]
+    (row,) = [row for row in ran.findings if row["code"] == "ENV206"]
     assert f"{right}:" in row["expected"] + row["fix"]
 
 

@@ -1,6 +1,7 @@
 """Thirteen responses that real agents wrote: every one is found inside its message, and its faults are named."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,21 +20,28 @@ def extracted(answers: list[Path], corpus: Path) -> Ran:
     return check("--extract", "--no-evidence", "--root", corpus, *answers)
 
 
+def codes(row: dict[str, Any]) -> set[str]:
+    return {finding["code"] for finding in row["findings"]}
+
+
 def test_all_thirteen_extract(extracted: Ran):
     assert len(extracted.files) == 13
     for row in extracted.files:
         assert row["status"], row["path"]
         assert row["normalised"], row["path"]
-        codes = {finding["code"] for finding in row["findings"]}
-        assert codes.isdisjoint({"ENV203", "ENV223", "ENV224"}), row["path"]
+        assert codes(row).isdisjoint({"ENV223", "ENV224", "ENV299"}), row["path"]
 
 
-def test_none_is_valid_and_every_error_says_what_to_do(extracted: Ran):
+def test_one_lacks_a_field_and_the_others_have_all_twelve(extracted: Ran):
+    assert sum("ENV203" in codes(row) for row in extracted.files) == 1
+
+
+def test_all_but_one_break_the_protocol_and_every_error_says_what_to_do(extracted: Ran):
     assert extracted.status == 1
+    assert [row["ok"] for row in extracted.files].count(False) == 12
     for row in extracted.files:
         errors = [finding for finding in row["findings"] if finding["level"] == "error"]
-        assert errors, row["path"]
-        assert all(finding["fix"] and finding["source"] and finding["line"] for finding in errors)
+        assert all(finding["fix"] and finding["source"] and finding["line"] for finding in errors), row["path"]
 
 
 def test_none_begins_as_the_protocol_says(answers: list[Path]):

@@ -1,0 +1,84 @@
+"""Mending by the book: read the stated fixes out of a re-ask and make them, with no other knowledge."""
+
+import re
+from collections.abc import Iterator
+
+from interlock.envelope import Edit
+
+_STEP = re.compile(r"(Replace|Delete) lines? (\d+)(?:-(\d+))?(?: with |\.)|Insert (after line (\d+)|before line 1): ")
+_TICKS = re.compile(r"`+")
+
+
+def spans(text: str, at: int) -> tuple[list[str], int]:
+    """Read code spans joined by `, ` as CommonMark does; return them and the index after the last."""
+    found: list[str] = []
+    while True:
+        ticks = _TICKS.match(text, at)
+        assert ticks, f"no code span in {text[at : at + 40]!r}"
+        end = re.compile(rf"(?<!`){ticks[0]}(?!`)").search(text, ticks.end())
+        assert end, "a code span does not end"
+        inner = text[ticks.end() : end.start()]
+        found.append(inner[1:-1] if inner[:1] == inner[-1:] == " " and len(inner) > 1 else inner)
+        at = end.end()
+        if not text.startswith(", `", at):
+            return found, at
+        at += 2
+
+
+def stated(reask: str) -> list[Edit]:
+    """Read the edits out of the `Fix:` lines of a re-ask; words that are not an edit are skipped."""
+    edits: list[Edit] = []
+    for line in reask.split("\n"):
+        if line.startswith("   Fix: "):
+            edits += _sentences(line.removeprefix("   Fix: "))
+    return edits
+
+
+def _sentences(text: str) -> Iterator[Edit]:
+    at = 0
+    while step := _STEP.match(text, at):
+        if step[1] == "Delete":
+            first = int(step[2])
+            yield Edit("delete", first, int(step[3] or first))
+            at = step.end()
+        else:
+            lines, at = spans(text, step.end())
+            body = "\n".join(lines)
+            if step[1] == "Replace":
+                first = int(step[2])
+                yield Edit("replace", first, int(step[3] or first), body)
+            else:
+                line = int(step[5] or 0)
+                yield Edit("insert-after", line, line, body)
+            assert text[at] == "."
+            at += 1
+        at += text[at : at + 1] == " "
+
+
+def apply(text: str, edits: list[Edit]) -> str:
+    """Make all edits together, in the numbering of the text; an edit that is stated twice is made once."""
+    lines: list[str | None] = list(text.split("\n"))
+    after: dict[int, list[str]] = {}
+    for edit in dict.fromkeys(edits):
+        if edit.kind == "insert-after":
+            after.setdefault(edit.line, []).append(edit.text)
+            continue
+        for number in range(edit.line, edit.end_line + 1):
+            lines[number - 1] = None
+        if edit.kind == "replace":
+            lines[edit.line - 1] = edit.text
+    out = list(after.get(0, ()))
+    for number, line in enumerate(lines, 1):
+        out += [] if line is None else [line]
+        out += after.get(number, ())
+    return "\n".join(out)
+
+
+def fill(text: str) -> str:
+    """Put an agent's word in place of each placeholder: what follows `such as`."""
+    return re.sub(r"<[^<>\n]*?such as ([^<>\n]*)>", r"\1", text)
+
+
+def mend(text: str, reask: str) -> str:
+    """Return the text with every stated fix made."""
+    return fill(apply(text, stated(reask)))

@@ -1,0 +1,159 @@
+"""The grammar and the tolerant scanner: one accepts exactly when the other finds nothing wrong, and both read the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.lark import from_lark
+
+from interlock.envelope import LABELS, Edit, parse, render, validate
+from interlock.envelope.blocks import kept_in_place
+from interlock.envelope.characters import read_text
+from interlock.envelope.mend import code_span, sentence
+from interlock.envelope.parser import grammar, read_envelope
+from interlock.envelope.scanner import scan
+from tests.envelope.broken import BROKEN
+from tests.envelope.mending import mend, spans, stated
+from tests.envelope.texts import APPROVAL, BUILD, QA
+
+SEEDS = [BUILD, QA, APPROVAL, *(case.text for case in BROKEN)]
+PIECES = [
+    *(f"{label}:" for label in LABELS),
+    *("- ", "* ", "[]", "[a, b]", "[", "]", ",", "\n", "\r\n", "\n\n", " ", "\t", "NONE", "- NONE", "1. a", "2. b", "1."),
+    *("  screenshots: []", "  a11y:", "console:", "  reports: [artifacts/a.md]", "```", "> ", "#", ":", "Status:", "-"),
+    *("STATUS: BLOCKED\nTASK_ID: A-1\n", "TASK_ID : A-1", "\u041e", "\u00a0", "\u200d", "x", "- - a", "- a: b", "a\\b"),
+]  # fmt: skip
+
+
+@st.composite
+def changed(draw: st.DrawFn) -> str:
+    """Take an envelope and move, repeat, drop or overwrite a few stretches of it."""
+    text = draw(st.sampled_from(SEEDS))
+    for _ in range(draw(st.integers(0, 5))):
+        kind = draw(st.sampled_from(["drop", "put", "swap", "line", "double"]))
+        at = draw(st.integers(0, len(text)))
+        end = min(len(text), at + draw(st.integers(0, 12)))
+        lines = text.split("\n")
+        first, second = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, len(lines) - 1))
+        if kind == "drop":
+            text = text[:at] + text[end:]
+        elif kind == "put":
+            text = text[:at] + draw(st.sampled_from(PIECES)) + text[at:]
+        elif kind == "swap":
+            lines[first], lines[second] = lines[second], lines[first]
+            text = "\n".join(lines)
+        elif kind == "line":
+            lines[first] = draw(st.sampled_from(PIECES))
+            text = "\n".join(lines)
+        else:
+            lines.insert(second, lines[first])
+            text = "\n".join(lines)
+    return text
+
+
+def _agree(text: str) -> None:
+    clean = read_text(text)
+    if not clean.clean:
+        return
+    envelope = read_envelope(text)
+    scanned = scan(clean.lines)
+    assert (envelope is not None) == scanned.sound, (scanned.drafts, scanned.gaps)
+    reading = parse(text)
+    assert (envelope is None) == bool(reading.findings)
+    assert "ENV299" not in {finding.code for finding in reading.findings}
+    if envelope is not None:
+        assert parse(render(envelope)).envelope == envelope
+
+
+@settings(max_examples=1500, suppress_health_check=[HealthCheck.too_slow])
+@given(changed())
+def test_the_grammar_accepts_exactly_what_the_scanner_finds_sound(text: str) -> None:
+    _agree(text)
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@given(from_lark(grammar(), start="start"))
+def test_what_the_grammar_generates_is_read_the_same_by_both(text: str) -> None:
+    _agree(text)
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]
+def test_both_readings_agree_on_each_broken_envelope(case: object) -> None:
+    _agree(case.text)  # type: ignore[attr-defined]
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@given(changed(), st.sampled_from([None, "IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"]))
+def test_validation_and_the_re_ask_stand_any_text(text: str, status: object) -> None:
+    for extract in (False, True):
+        report = validate(text, current_status=status, extract=extract)  # type: ignore[arg-type]
+        reask = report.as_reask()
+        assert bool(reask) is not report.ok
+        assert len(reask) < 12000
+        assert report.ok or report.effective_status == "BLOCKED"
+        assert all(finding.message and finding.fix and finding.source for finding in report.findings)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(changed())
+def test_mending_ends_within_a_few_turns(text: str) -> None:
+    for _ in range(4):
+        report = validate(text, current_status="IN_PROGRESS")
+        if report.ok or not any(finding.edits for finding in report.findings):
+            return
+        text = mend(text, report.as_reask())
+    assert validate(text, current_status="IN_PROGRESS").ok
+
+
+@given(st.binary(max_size=400))
+def test_bytes_of_any_kind_give_a_report(data: bytes) -> None:
+    report = validate(data)
+    assert not report.ok
+    assert report.as_reask()
+
+
+@given(st.text(alphabet=st.characters(), max_size=200))
+def test_text_of_any_kind_surrogates_included_gives_a_report(text: str) -> None:
+    report = validate(f"{BUILD}{text}", current_status="IN_PROGRESS")
+    assert report.as_reask() or report.ok
+
+
+@given(st.text(alphabet=st.sampled_from(" `a,\\\".<>\u00e9"), min_size=1, max_size=12))
+def test_a_code_span_reads_back_as_it_was(text: str) -> None:
+    assert spans(f"{code_span(text)}.", 0)[0] == [text]
+
+
+_LINE = st.text(alphabet=st.sampled_from(" `ab,.:-"), min_size=1, max_size=10)
+_EDIT = st.one_of(
+    st.builds(lambda line, text: Edit("replace", line, line, "\n".join(text)), st.integers(1, 99), st.lists(_LINE, min_size=1, max_size=3)),
+    st.builds(lambda line, more: Edit("delete", line, line + more), st.integers(1, 99), st.integers(0, 3)),
+    st.builds(lambda line, text: Edit("insert-after", line, line, "\n".join(text)), st.integers(0, 99), st.lists(_LINE, min_size=1, max_size=3)),
+)  # fmt: skip
+
+
+@given(st.lists(_EDIT, max_size=4))
+def test_a_stated_fix_reads_back_as_its_edits(edits: list[Edit]) -> None:
+    assert stated(f"   Fix: {sentence(edits)}\n") == edits
+
+
+@given(st.permutations(range(6)), st.lists(st.integers(1, 9), min_size=6, max_size=6))
+def test_what_stays_in_place_rises_and_weighs_the_most(order: list[int], weights: list[int]) -> None:
+    stay = sorted(kept_in_place(order, weights))
+    ranks = [order[position] for position in stay]
+    assert ranks == sorted(ranks)
+    best = 0
+    for mask in range(64):
+        chosen = [position for position in range(6) if mask >> position & 1]
+        if [order[position] for position in chosen] == sorted(order[position] for position in chosen):
+            best = max(best, sum(weights[position] for position in chosen))
+    assert sum(weights[position] for position in stay) == best
+
+
+def test_the_grammar_names_every_label_and_every_key(root: Path) -> None:
+    text = (root / "envelope" / "envelope.lark").read_text()
+    guarded = re.findall(r"\(\?!\(\?:([A-Z_|]+)\)", text)
+    assert len(guarded) == 2
+    assert all(tuple(names.split("|")) == LABELS for names in guarded)
+    assert [label for label in LABELS if f'"{label}:"' not in text] == []
