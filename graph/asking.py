@@ -130,7 +130,7 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
         text = str(interrupt(remote_request(ask)))
     else:
         text = runner(ask)
-        if not isinstance(text, str):
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
             raise RunnerError(f"the runner of {role.name} returned {type(text).__name__}, not a text", "Return a str.")
     store.keep_answer(f"{key}{number}", text)
     return text
@@ -256,6 +256,7 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
             places=places_of(report.reading.fields),
             collected=collections(state),
             binding=binding(desk, state, tree),
+            known=report.findings,
         )
         files = tuple(
             CitedFile(key=row.key, path=row.path, sha256=row.sha256, size_bytes=row.size_bytes)
@@ -266,7 +267,7 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
         if report.status == "READY_FOR_QA" and tree == state["tree_before"]:
             more.append(unchanged_tree(report, policy.unchanged, desk.task.scope))
         report = report.with_findings(more)
-    outcome = outcome_of(role, ok=report.ok, status=report.status, verdict=report.verdict)
+    outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
     return Reply(outcome, report, text, files, verified, tree)
 
 

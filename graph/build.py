@@ -1,8 +1,8 @@
 """Building the status machine: the nodes of one task and the conditional edges between them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
@@ -10,16 +10,16 @@ from langgraph.graph.state import CompiledStateGraph
 
 from interlock.agents.ask import Remote, Runner
 from interlock.agents.runners import make_runner
+from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.asking import Desk
-from interlock.graph.errors import TaskError
 from interlock.graph.machine import COMMAND_GATES
-from interlock.graph.nodes import EVIDENCE_SUFFIX, QA_VERDICTS, REVIEW_VERDICTS, Nodes
+from interlock.graph.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes, Update
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
 from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import journal_path
-from interlock.graph.task import Task, task_problems
+from interlock.graph.task import Task, check_task
 from interlock.journal import Journal
 
 
@@ -53,65 +53,81 @@ def task_graph(
     if policy is None:
         config = load_config(folder)
         policy = make_policy(task, config, folder, roles=tuple(given))
-        problems = task_problems(task, policy.protocol, folder)
-        if problems:
-            raise TaskError(f"task {task.task_id} cannot start: {problems[0]}", "Correct the task.", problems)
+        check_task(task, policy.protocol, folder)
     for name, setting in policy.agents.items():
         if name in policy.protocol.roles and name not in given:
             given[name] = make_runner(name, setting.settings, root=folder, base=Path(setting.base))
     desk = Desk(task, policy, folder, given)
     nodes = Nodes(desk, Recorder(Journal(journal_path(folder))))
-    return _build(nodes).compile(checkpointer=checkpointer, name=f"task {task.task_id}")
+    graph = _build(nodes)
+    return graph.compile(  # pyright: ignore[reportUnknownMemberType]
+        checkpointer=checkpointer, name=f"task {task.task_id}"
+    )
+
+
+class _Builder:
+    """A state graph that is told every target of every conditional edge, so that an unknown one raises."""
+
+    def __init__(self) -> None:
+        self.graph: StateGraph[TaskState, None, TaskInput, TaskOutput] = StateGraph(
+            TaskState, input_schema=TaskInput, output_schema=TaskOutput
+        )
+
+    def node(self, name: str, function: Callable[..., Update]) -> None:
+        """Add a node."""
+        self.graph.add_node(name, function)  # pyright: ignore[reportUnknownMemberType]
+
+    def edge(self, source: str, route: Callable[[TaskState], str | list[str]], *names: str, **renamed: str) -> None:
+        """Add a conditional edge to nodes of the same name, and to others under the name that `route` returns."""
+        targets: dict[Hashable, str] = {**{name: name for name in names}, **renamed}
+        self.graph.add_conditional_edges(source, route, targets)
 
 
 def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
-    graph = StateGraph(TaskState, input_schema=TaskInput, output_schema=TaskOutput)
-    first = nodes.build_order
-    graph.add_node("start", nodes.start)
-    graph.add_node("IN_PROGRESS", nodes.in_progress)
-    graph.add_node("READY_FOR_QA", nodes.ready_for_qa)
-    graph.add_node("QA_IN_PROGRESS", nodes.qa_in_progress)
-    graph.add_node("READY_FOR_REVIEW", nodes.ready_for_review)
-    graph.add_node("APPROVED", nodes.approved)
-    graph.add_node("BLOCKED", nodes.blocked)
-    graph.add_edge(START, "start")
-    graph.add_conditional_edges("start", nodes.after_status, ["IN_PROGRESS", "BLOCKED"])
-    graph.add_conditional_edges("IN_PROGRESS", lambda state: first[state["step"]].name, [role.name for role in first])
-    for role in first:
-        graph.add_node(role.name, nodes.build_role(role))
-        targets = {name: name for name in ("IN_PROGRESS", "READY_FOR_QA", "BLOCKED")} | {"ASK_AGAIN": role.name}
-        graph.add_conditional_edges(role.name, nodes.after_role(role), targets)
-    graph.add_conditional_edges("READY_FOR_QA", nodes.after_status, ["QA_IN_PROGRESS", "BLOCKED"])
-    _add_phase(graph, nodes, "QA_IN_PROGRESS", QA_VERDICTS, "qa", "READY_FOR_REVIEW")
-    _add_phase(graph, nodes, "READY_FOR_REVIEW", REVIEW_VERDICTS, "review", "APPROVED")
+    builder = _Builder()
+    builder.node("start", nodes.start)
+    builder.node("IN_PROGRESS", nodes.in_progress)
+    builder.node("READY_FOR_QA", nodes.ready_for_qa)
+    builder.node("QA_IN_PROGRESS", nodes.qa_in_progress)
+    builder.node("READY_FOR_REVIEW", nodes.ready_for_review)
+    builder.node("APPROVED", nodes.approved)
+    builder.node("BLOCKED", nodes.blocked)
+    builder.graph.add_edge(START, "start")
+    builder.edge("start", nodes.after_status, "IN_PROGRESS", "BLOCKED")
+    builder.edge("IN_PROGRESS", nodes.dispatched, *(role.name for role in nodes.build_order))
+    for role in nodes.build_order:
+        builder.node(role.name, nodes.build_role(role))
+        after = nodes.after_role(role)
+        builder.edge(role.name, after, "IN_PROGRESS", "READY_FOR_QA", "BLOCKED", ASK_AGAIN=role.name)
+    builder.edge("READY_FOR_QA", nodes.after_status, "QA_IN_PROGRESS", "BLOCKED")
+    _add_phase(builder, nodes, "qa")
+    _add_phase(builder, nodes, "review")
     if nodes.command_gates:
-        graph.add_node(COMMAND_GATES, nodes.command_gates_node)
-        graph.add_edge(COMMAND_GATES, QA_VERDICTS)
-    graph.add_conditional_edges("APPROVED", nodes.after_approved, {"END": END, "BLOCKED": "BLOCKED"})
-    graph.add_conditional_edges("BLOCKED", nodes.after_status, {"END": END, "IN_PROGRESS": "IN_PROGRESS"})
-    return graph
+        builder.node(COMMAND_GATES, nodes.command_gates_node)
+        builder.graph.add_edge(COMMAND_GATES, QA_VERDICTS)
+    builder.edge("APPROVED", nodes.after_approved, "BLOCKED", END=END)
+    builder.edge("BLOCKED", nodes.after_status, "IN_PROGRESS", END=END)
+    return builder.graph
 
 
-def _add_phase(
-    graph: StateGraph[TaskState, None, TaskInput, TaskOutput],
-    nodes: Nodes,
-    status: str,
-    verdicts: str,
-    kind: Any,
-    passed: str,
-) -> None:
+def _add_phase(builder: _Builder, nodes: Nodes, kind: Literal["qa", "review"]) -> None:
     """Add the roles of a phase: dispatched side by side, each asked until it has a verdict, then counted."""
+    status, verdicts, passed = _PHASES[kind]
     entries = [nodes.entry(name) for name in nodes.phase(kind)]
-    graph.add_conditional_edges(status, lambda _state: entries, entries)
+    builder.edge(status, lambda _state: entries, *entries)
     for role in nodes.desk.policy.protocol.of_kind(kind):
-        graph.add_node(role.name, nodes.judging_role(role))
-        targets = {"ASK_AGAIN": role.name, "TALLY": verdicts}
-        graph.add_conditional_edges(role.name, nodes.after_role(role), targets)
+        builder.node(role.name, nodes.judging_role(role))
+        builder.edge(role.name, nodes.after_role(role), ASK_AGAIN=role.name, TALLY=verdicts)
         if nodes.collects(role):
-            name = f"{role.name}{EVIDENCE_SUFFIX}"
-            graph.add_node(name, nodes.evidence(role))
-            graph.add_conditional_edges(name, nodes.after_evidence(role), {role.name: role.name, "TALLY": verdicts})
-    graph.add_node(verdicts, nodes.verdicts(kind))
-    graph.add_conditional_edges(
-        verdicts, nodes.after_verdicts(kind), {"WAIT": END, "BLOCKED": "BLOCKED", passed: passed}
-    )
+            name = nodes.entry(role.name)
+            builder.node(name, nodes.evidence(role))
+            builder.edge(name, nodes.after_evidence(role), role.name, TALLY=verdicts)
+    builder.node(verdicts, nodes.verdicts(kind))
+    builder.edge(verdicts, nodes.after_verdicts(kind), "BLOCKED", passed, WAIT=END)
+
+
+_PHASES: Mapping[str, tuple[Status, str, Status]] = {
+    "qa": ("QA_IN_PROGRESS", QA_VERDICTS, "READY_FOR_REVIEW"),
+    "review": ("READY_FOR_REVIEW", REVIEW_VERDICTS, "APPROVED"),
+}
+"""The status of a phase, the node that counts its verdicts, and the status after it."""

@@ -1,16 +1,29 @@
 """Why a task is where it is: what moved it there, which gates are missing, whether they can be met, what to do."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Protocol
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
-from interlock.graph.machine import REWORKABLE, certified
+from interlock.gates.manifest import from_json
+from interlock.graph.machine import REWORKABLE, Cause, certified
 from interlock.graph.runs import RunView
+from interlock.graph.state import CollectedEvidence
 from interlock.graph.store import journal_path
 from interlock.journal import Entry, Journal
+
+_MEANING: Mapping[Cause, str] = {
+    "gate": "a gate was not passed",
+    "stale": "files in scope changed after a verdict",
+    "evidence": "an evidence file is no longer the one that was judged",
+    "protocol": "an agent gave no valid answer within its budget of re-asks",
+    "agent": "an agent blocked the task, or gave no answer",
+    "collector": "the evidence could not be made",
+    "task": "the task is not well-formed",
+}
 
 
 def run_summary(view: RunView, root: Path) -> dict[str, Any]:
@@ -19,9 +32,9 @@ def run_summary(view: RunView, root: Path) -> dict[str, Any]:
     values = view.values
     attempt = int(values.get("attempt", 0))
     evidence: dict[str, list[str]] = {}
-    for row in values.get("collected", {}).values():
-        for file in (row["collection"] or {}).get("subject", []):
-            evidence.setdefault(file["key"], []).append(file["path"])
+    for row in cast("dict[str, CollectedEvidence]", values.get("collected", {})).values():
+        for file in from_json(row["collection"]).files if row["collection"] is not None else ():
+            evidence.setdefault(file.key, []).append(file.path)
     head = view.head
     return {
         "schema": "interlock.run/1",
@@ -71,18 +84,9 @@ def _why(moves: list[Entry], view: RunView) -> str:
     text = f"{last['by']} moved it from {before} to {last['to']} in attempt {last['attempt']}"
     if last["to"] != "BLOCKED":
         return text + "."
-    cause = last.get("cause")
-    meaning = {
-        "gate": "a gate was not passed",
-        "stale": "files in scope changed after a verdict",
-        "evidence": "an evidence file is no longer the one that was judged",
-        "protocol": "an agent gave no valid answer within its budget of re-asks",
-        "agent": "an agent blocked the task, or gave no answer",
-        "collector": "the evidence could not be made",
-        "task": "the task is not well-formed",
-    }.get(str(cause), str(cause))
-    spent = "" if view.phase != "done" or not REWORKABLE.get(cause, False) else "; the rework budget is spent"
-    return f"{text}, because {meaning}{spent}."
+    cause: Cause = last["cause"]
+    spent = "; the rework budget is spent" if view.phase == "done" and REWORKABLE[cause] else ""
+    return f"{text}, because {_MEANING[cause]}{spent}."
 
 
 def _gate_row(view: RunView, gate_id: str, held: bool) -> dict[str, Any]:

@@ -234,8 +234,9 @@ def standing(
     rows = {name: row for name, row in verdicts.items() if row["attempt"] == attempt}
     bad = [row for row in rows.values() if row["result"] != "PASS"]
     if bad:
-        final = [row["cause"] for row in bad if not REWORKABLE[row["cause"]]]
-        return Standing(final[0] if final else bad[0]["cause"], reasons=tuple(i for row in bad for i in row["reasons"]))
+        causes: list[Cause] = [row["cause"] for row in bad]
+        causes.sort(key=lambda cause: REWORKABLE[cause])
+        return Standing(causes[0], reasons=tuple(reason for row in bad for reason in row["reasons"]))
     if any(tree != handed_over for tree in (present, *(row["tree"] for row in rows.values()))):
         return Standing("stale", tuple(dict.fromkeys(gate for row in rows.values() for gate in row["gates"])))
     for row in rows.values():

@@ -130,10 +130,13 @@ class Nodes:
         head = self.recorder.write(run_id, "run_started", "run_started", data)
         return {
             "run_id": run_id,
+            "frozen": state.get("frozen", ""),
             "status": None,
             "attempt": 1,
             "turn": 0,
             "step": 0,
+            "tree_before": "",
+            "tree": "",
             "outcome": "broken" if gone else "holds",
             "cause": "task" if gone else None,
             "fail_reasons": [reason(MSG_STRICT, f"the input {path} does not exist") for path in gone],
@@ -153,7 +156,7 @@ class Nodes:
         cleared = self.recorder.flush(state)
         self._watch_policy(state)
         before = self.desk.tree()
-        data = {"from": previous, "to": "IN_PROGRESS", "by": role.name, "attempt": attempt, "tree": before}
+        data: Update = {"from": previous, "to": "IN_PROGRESS", "by": role.name, "attempt": attempt, "tree": before}
         if previous == "BLOCKED":
             data["fail_reasons"] = state["fail_reasons"]
         entry = self.recorder.keep(state["run_id"], f"{attempt}.{turn}/status/IN_PROGRESS", "status", data)
@@ -410,6 +413,10 @@ class Nodes:
     def after_status(self, state: TaskState) -> str:
         """Route after a check of the orchestrator's own."""
         return route(state["status"], "orchestrator", state["outcome"], "pending", self.budget(state))
+
+    def dispatched(self, state: TaskState) -> str:
+        """Return the build role whose step it is."""
+        return self.build_order[state["step"]].name
 
     def after_verdicts(self, kind: RoleKind) -> Callable[[TaskState], str]:
         """Return the edge after a count of verdicts."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from interlock.envelope import Envelope, render, validate
-from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Protocol, Status
+from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Status
 from interlock.graph.errors import GraphError
 from interlock.graph.machine import CitedFile
 from interlock.graph.task import Task
@@ -89,7 +89,7 @@ def statement(
     return text
 
 
-def _by_key(evidence: Sequence[CitedFile]) -> dict[EvidenceKey, tuple[str, ...]]:
+def _by_key(evidence: Sequence[CitedFile]) -> dict[str, tuple[str, ...]]:
     return {key: tuple(dict.fromkeys(item["path"] for item in evidence if item["key"] == key)) for key in EVIDENCE_KEYS}
 
 

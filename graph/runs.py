@@ -5,11 +5,11 @@ import os
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -19,11 +19,11 @@ from interlock.agents.ask import REMOTE, Remote, Runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.build import task_graph
-from interlock.graph.errors import AnswerError, RunDamagedError, TaskError
+from interlock.graph.errors import AnswerError, RunDamagedError
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
 from interlock.graph.store import RunStore, journal_path, list_runs, new_run_id, state_dir
-from interlock.graph.task import Task, task_problems
+from interlock.graph.task import Task, check_task
 from interlock.journal import Head, Journal
 
 RunPhase: TypeAlias = Literal["new", "running", "waiting", "done"]
@@ -79,7 +79,14 @@ class RunView:
         return None if not row or not row["seq"] else Head(row["seq"], row["hash"])
 
 
-def start_run(root: Path, task: Task, *, run_id: str | None = None, roles: tuple[str, ...] = ()) -> str:
+def start_run(
+    root: Path,
+    task: Task,
+    *,
+    run_id: str | None = None,
+    roles: tuple[str, ...] = (),
+    warn: Callable[[str], None] = lambda _text: None,
+) -> str:
     """Check a task, freeze it with the present policy under a new run id, and return the id.
 
     Args:
@@ -87,6 +94,7 @@ def start_run(root: Path, task: Task, *, run_id: str | None = None, roles: tuple
         task: The task.
         run_id: The id to use; default: `<TASK_ID>.<n>`.
         roles: Roles that the caller brings runners for.
+        warn: Called with each warning about the task.
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
@@ -94,10 +102,10 @@ def start_run(root: Path, task: Task, *, run_id: str | None = None, roles: tuple
     """
     config = load_config(root)
     policy = make_policy(task, config, root, roles=roles)
-    problems = task_problems(task, policy.protocol, root)
-    if problems:
-        raise TaskError(f"task {task.task_id} cannot start: {problems[0]}", "Correct the task.", problems)
+    warnings = check_task(task, policy.protocol, root)
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(roles, REMOTE))
+    for text in warnings:
+        warn(text)
     state_dir(root)
     run_id = run_id or new_run_id(root, task.task_id)
     store = RunStore(root, run_id)
@@ -148,9 +156,11 @@ def drive(
                 if given
                 else None
             )
-            for part in graph.stream(start, config, stream_mode="custom", durability="sync", version="v2"):
+            for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
+                start, config, stream_mode="custom", durability="sync", version="v2"
+            ):
                 if notice is not None:
-                    notice(part["data"])
+                    notice(cast("Mapping[str, Any]", part["data"]))
             return _view(run_id, task, policy, graph.get_state(config))
 
 
@@ -194,7 +204,7 @@ def _config(run_id: str, policy: Policy) -> RunnableConfig:
 
 
 @contextmanager
-def _checkpointer(store: RunStore) -> Iterator[SqliteSaver]:
+def _checkpointer(store: RunStore) -> Generator[SqliteSaver]:
     """Open the run's own checkpoint database; whoever writes to it holds the run's lock."""
     path = store.folder / "checkpoints.sqlite"
     with closing(sqlite3.connect(path, timeout=15, check_same_thread=False)) as connection:
@@ -235,7 +245,7 @@ def _resume_map(view: RunView, state: StateSnapshot, answers: Mapping[str, str])
 
 def _check_records(root: Path, view: RunView, frozen: str) -> None:
     """Refuse to go on when the frozen task or the journal is not what the checkpoint says was written."""
-    if view.values.get("frozen", frozen) != frozen:
+    if view.values.get("frozen") not in (None, "", frozen):
         raise RunDamagedError(
             f"the frozen task and policy of run {view.run_id} were changed after its start",
             f"Restore .interlock/runs/{view.run_id}/run.json, or start a new run.",

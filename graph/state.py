@@ -50,7 +50,7 @@ def merge(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> dict[
     return {key: value for key, value in merged.items() if value is not None}
 
 
-class TaskState(TypedDict, total=False):
+class TaskState(TypedDict):
     """Everything a run knows about itself between two nodes.
 
     Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;

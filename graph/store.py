@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -108,7 +108,7 @@ class RunStore:
         write_atomically(self.folder / "answers" / f"{key}.txt", text.encode("utf-8", "surrogatepass"))
 
     @contextmanager
-    def locked(self, *, wait: bool = False) -> Iterator[None]:
+    def locked(self, *, wait: bool = False) -> Generator[None]:
         """Hold the run alone; a killed holder's lock is free again at once.
 
         Raises:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from interlock.envelope.finding import Level
 from interlock.envelope.protocol import Protocol
 from interlock.gates.registry import roster_problems
 from interlock.graph.errors import TaskError
@@ -78,8 +79,8 @@ class Task:
         return _adapter().validate_python(data)
 
     def fingerprint(self) -> str:
-        """Return the digest of the task's canonical JSON."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        """Return the digest of the task's canonical JSON, without the folder that it was read from."""
+        text = json.dumps(self.to_json() | {"base": ""}, sort_keys=True, separators=(",", ":"))
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -142,8 +143,10 @@ def _problem(item: Mapping[str, Any]) -> str:
     return f"`{place}`: {item['msg']} (found {json.dumps(item['input'], default=str)[:80]})"
 
 
-def task_problems(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]:
-    """Return why this task cannot start, each as a sentence with its fix; empty when it can.
+def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[tuple[Level, str], ...]:
+    """Return what is wrong with a task before it starts: a level, and a sentence with its fix.
+
+    An `error` keeps the task from starting.
 
     Args:
         task: The task.
@@ -151,10 +154,21 @@ def task_problems(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]
         root: The root that inputs are relative to.
     """
     found = roster_problems(protocol, task.gates_required, page=task.page)
-    problems = [f"{item.field}: {item.message} {item.fix}" for item in found if item.level == "error"]
-    problems += [
-        f"inputs: `{path}` does not exist below {root}. Create it or take it out of `inputs`."
-        for path in task.inputs
-        if not (root / path).exists()
-    ]
-    return tuple(problems)
+    gone = [path for path in task.inputs if not (root / path).exists()]
+    return (
+        *((item.level, f"{item.code} {item.field}: {item.message} {item.fix}") for item in found),
+        *(("error", f"inputs: `{path}` does not exist below {root}. Create it, or take it out.") for path in gone),
+    )
+
+
+def check_task(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]:
+    """Return the warnings about a task that may start.
+
+    Raises:
+        TaskError: The task cannot start; every problem is listed.
+    """
+    findings = task_findings(task, protocol, root)
+    errors = tuple(text for level, text in findings if level == "error")
+    if errors:
+        raise TaskError(f"task {task.task_id} cannot start: {errors[0]}", "Correct the task.", errors)
+    return tuple(text for _, text in findings)

@@ -9,17 +9,18 @@ Nothing heavy is imported before it is needed: `--version` and `--help` answer w
 import argparse
 import os
 import sys
-from dataclasses import dataclass
-from io import TextIOWrapper
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from interlock.envelope.export import FORMS
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS, STATUSES
 from interlock.envelope.renderers import FORMATS, FileResult, render_results
+from interlock.envelope.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from io import TextIOWrapper
 
+    from interlock.envelope.case import Inputs
     from interlock.envelope.explain import RuleRow
     from interlock.envelope.model import Envelope
     from interlock.envelope.protocol import Protocol
@@ -33,6 +34,17 @@ INTERRUPTED: Final = 130
 MAX_BYTES: Final = 1024 * 1024
 CHUNK_BYTES: Final = 256 * 1024
 ROOT_MARKS: Final = ("interlock.toml", ".git", "artifacts")
+
+UNREADABLE: Final = Rule(
+    code="CLI801",
+    level="error",
+    title="Every file that is named can be read.",
+    source="ours: a file that was not read was not checked",
+    remedy="Name a file that can be opened and read.",
+    good="validate-envelope response.md",
+    bad="validate-envelope no-such-file.md",
+)
+"""The one rule that this command itself enforces."""
 
 FIXES: Final[dict[type[OSError], str]] = {
     FileNotFoundError: "Name a file that exists; `-` reads standard input.",
@@ -48,19 +60,6 @@ examples:
   validate-envelope --extract --agent visual-qa --current-status QA_IN_PROGRESS - < message.md
   validate-envelope --explain ENV203
 """
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableFile:
-    """The rule that this command itself enforces; the shape is that of every rule row."""
-
-    code: str = "CLI801"
-    level: str = "error"
-    title: str = "Every file that is named can be read"
-    source: str = "ours: a file that was not read was not checked"
-    why: str = "A check that skips what it cannot open would pass it."
-    bad: str = "validate-envelope no-such-file.md"
-    good: str = "validate-envelope response.md"
 
 
 class UsageError(Exception):
@@ -212,7 +211,7 @@ def _root(given: str | None) -> str:
     return folder
 
 
-def _tables(root: str) -> "tuple[Protocol, str]":
+def _tables(root: str) -> "tuple[Protocol, Inputs]":
     """Return the project's tables and how strictly its inputs are judged; without configuration, what ships."""
     if not _is_configured(root):
         return DEFAULT_PROTOCOL, "warn"
@@ -242,7 +241,7 @@ def _rules() -> "tuple[RuleRow, ...]":
     from interlock.envelope.rules import RULES as ENVELOPE_RULES  # noqa: PLC0415
     from interlock.gates.rules import RULES as EVIDENCE_RULES  # noqa: PLC0415
 
-    return (*ENVELOPE_RULES, *EVIDENCE_RULES, UnreadableFile())
+    return (*ENVELOPE_RULES, *EVIDENCE_RULES, UNREADABLE)
 
 
 def _explain(code: str) -> str:
@@ -283,7 +282,7 @@ def _gates(given: list[str] | None) -> tuple[str, ...] | None:
     return gates
 
 
-def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol", inputs: str) -> FileResult:
+def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol", inputs: "Inputs") -> FileResult:
     try:
         data = _read(path, args.max_bytes)
     except OSError as error:
@@ -321,12 +320,20 @@ def _read(path: str, max_bytes: int) -> bytes:
 def _unreadable(path: str, error: OSError) -> FileResult:
     from interlock.envelope.finding import Finding  # noqa: PLC0415
 
-    rule = UnreadableFile()
     reason = (error.strerror or "unknown reason").lower()
-    fix = FIXES.get(type(error), "Name a file that can be opened and read.")
+    fix = FIXES.get(type(error), UNREADABLE.remedy)
     sys.stderr.write(f"validate-envelope: cannot read {path!r}: {reason}. {fix}\n")
     finding = Finding(
-        rule.code, "error", "", 0, 0, f"The file cannot be read: {reason}.", reason, "a readable file", fix, rule.source
+        code=UNREADABLE.code,
+        level=UNREADABLE.level,
+        field="",
+        line=0,
+        column=0,
+        message=f"The file cannot be read: {reason}.",
+        found=reason,
+        expected="a readable file",
+        fix=fix,
+        source=UNREADABLE.source,
     )
     return FileResult(path, (finding,))
 
@@ -368,8 +375,7 @@ def _color(choice: str) -> bool:
 def _print(text: str) -> None:
     """Write to standard output; a reader that went away does not change the verdict."""
     try:
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")
+        cast("TextIOWrapper", sys.stdout).reconfigure(errors="backslashreplace")
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:

@@ -84,7 +84,7 @@ def reviewer(ask: Ask) -> str:
     return answer(ask, "READY_FOR_REVIEW", "GATE-REVIEW", (f"{ask.reports_dir}/review.md",))
 
 
-class Release(TypedDict, total=False):
+class Release(TypedDict):
     """The state of the parent graph."""
 
     ticket: str
@@ -100,11 +100,11 @@ def release_graph(root: Path) -> StateGraph[Release]:
     runners = {"builder": builder, "tester": tester, "reviewer": reviewer}
     child = task_graph(task, root=root, runners=runners, checkpointer=InMemorySaver())
 
-    def work(state: Release) -> Release:
-        config = {"configurable": {"thread_id": state["ticket"]}}
-        return {"status": child.invoke({"run_id": state["ticket"]}, config)["status"]}
+    def work(state: Release) -> dict[str, str]:
+        end = child.invoke({"run_id": state["ticket"]}, {"configurable": {"thread_id": state["ticket"]}})
+        return {"status": str(end["status"])}
 
-    def decide(state: Release) -> Release:
+    def decide(state: Release) -> dict[str, str]:
         return {"decision": "release" if state["status"] == "APPROVED" else "hold"}
 
     graph = StateGraph(Release)
@@ -122,7 +122,9 @@ def main(folder: str | None = None) -> None:
     (root / "src").mkdir(parents=True, exist_ok=True)
     (root / "interlock.toml").write_text(CONFIG, encoding="utf-8")
     release = release_graph(root).compile(checkpointer=InMemorySaver())
-    end = release.invoke({"ticket": "release-1"}, {"configurable": {"thread_id": "parent-1"}})
+    end = release.invoke(
+        {"ticket": "release-1", "status": "", "decision": ""}, {"configurable": {"thread_id": "parent-1"}}
+    )
     print(f"{end['status']}: {end['decision']}")
 
 

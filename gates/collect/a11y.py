@@ -15,6 +15,9 @@ A11Y_SCHEMA: Final = "interlock.a11y/1"
 TAGS: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa")
 """WCAG 2.2 level AA and everything below it."""
 
+PAGE_RULES: Final = ("aria-hidden-body", "document-title", "html-has-lang", "meta-viewport")
+"""Rules about a whole page, which axe applies to the outermost document alone."""
+
 WIDTHS: Final = (375, 1280)
 """Contrast and target size depend on the layout: the narrow one and the wide one are both judged."""
 
@@ -56,16 +59,23 @@ def audit(page: Page, source: str) -> tuple[str, list[dict[str, Any]]]:
     audited: list[dict[str, Any]] = []
     children = 0
     _open_closed_shadows(page, frames)
+    visible = _visible(page, frames)
     for frame in frames:
+        if not visible[frame.id]:
+            audited.append({"url": frame.url, "hidden": True, **{name: [] for name in LISTS}})
+            continue
+        if frame.failed:
+            raise collector_error("COL308", f"The frame {frame.failed} did not load, so it was not analysed.")
         _refuse_clobbering(page, frame)
         try:
             page.evaluate(frame, f"{script('prepare')}\n{source}\n;0")
-            result = page.evaluate(frame, f"({script('audit')})({json.dumps(TAGS)})")
+            without = PAGE_RULES if frame.parent else ()
+            result = page.evaluate(frame, f"({script('audit')})({json.dumps(TAGS)}, {json.dumps(without)})")
         except CdpError as error:
             raise collector_error("COL308", f"axe could not analyse the frame {frame.url}: {error}.") from error
         version = result["version"]
         children += result["children"]
-        audited.append({"url": frame.url, **{name: result[name] for name in LISTS}})
+        audited.append({"url": frame.url, "hidden": False, **{name: result[name] for name in LISTS}})
     # A frame that came or went while axe ran, or that the browser did not show, must not be skipped.
     if len(frames) - 1 < children or len(page.frames()) != len(frames):
         raise collector_error("COL308", f"{page.name} has {children} frames, and {len(frames) - 1} could be analysed.")
@@ -85,7 +95,8 @@ def merge(target: Target, version: str, runs: Iterable[tuple[int, list[dict[str,
     for width, audited in runs:
         widths.append(width)
         for number, frame in enumerate(audited):
-            frames.setdefault(number, {"id": number, "url": frame["url"], "error": None})
+            row = frames.setdefault(number, {"id": number, "url": frame["url"], "hidden": True, "error": None})
+            row["hidden"] = row["hidden"] and frame["hidden"]
             for name in LISTS:
                 for found in frame[name]:
                     _add(rules[name], found, number, width, with_nodes=name in ("violations", "incomplete"))
@@ -126,6 +137,31 @@ def _refuse_clobbering(page: Page, frame: Frame) -> None:
     names = page.evaluate(frame, script("guard"))
     if names:
         raise collector_error("COL309", f"In {frame.url} elements take the names {', '.join(names[:5])}.")
+
+
+def _visible(page: Page, frames: list[Frame]) -> dict[str, bool]:
+    """Say of each frame whether anybody can perceive it; axe leaves the others out, and so does this.
+
+    The page itself is, and a frame in a hidden one is not.
+    """
+    by_id = {frame.id: frame for frame in frames}
+    visible: dict[str, bool] = {}
+    for frame in sorted(frames, key=lambda frame: _depth(frame, by_id)):
+        parent = by_id.get(frame.parent)
+        if parent is None or not visible[parent.id]:
+            visible[frame.id] = parent is None
+            continue
+        node = page.call("DOM.getFrameOwner", {"frameId": frame.id}, parent.session)["backendNodeId"]
+        owner = {"backendNodeId": node, "executionContextId": parent.context}
+        held = page.call("DOM.resolveNode", owner, parent.session)["object"]["objectId"]
+        asking = {"objectId": held, "functionDeclaration": script("owner"), "returnByValue": True}
+        visible[frame.id] = page.call("Runtime.callFunctionOn", asking, parent.session)["result"]["value"]
+    return visible
+
+
+def _depth(frame: Frame, by_id: dict[str, Frame]) -> int:
+    """Return how many frames hold this one."""
+    return 0 if frame.parent not in by_id else 1 + _depth(by_id[frame.parent], by_id)
 
 
 def _open_closed_shadows(page: Page, frames: list[Frame]) -> None:

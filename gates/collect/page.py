@@ -39,13 +39,17 @@ class Frame:
     Args:
         session: The DevTools session that speaks for it.
         id: The browser's id; differs from run to run.
+        parent: The id of the frame that holds it; empty for the page itself.
         url: The document's address.
+        failed: The address that did not load, when this is the browser's own error page.
         context: Its isolated world: the same DOM, none of the page's JavaScript.
     """
 
     session: str
     id: str
+    parent: str
     url: str
+    failed: str
     context: int
 
 
@@ -146,27 +150,24 @@ class Page:
         """Return every document of the page, the main one first, each with a fresh isolated world.
 
         Raises:
-            CollectorError: COL308 when a frame holds no document that can be analysed.
+            CollectorError: COL308 when a frame cannot be entered.
         """
-        frames: list[Frame] = []
+        trees: list[tuple[str, dict[str, Any]]] = []
         for session in list(self._sessions):
             try:
-                tree = self._connection.call("Page.getFrameTree", session=session)["frameTree"]
+                trees.append((session, self._connection.call("Page.getFrameTree", session=session)["frameTree"]))
             except CdpError:
-                if session not in self._sessions:
-                    continue  # the frame was removed meanwhile
-                raise
-            trees = [tree]
-            while trees:
-                tree = trees.pop(0)
-                trees = [*tree.get("childFrames", []), *trees]
-                frames.append(self._enter(session, tree["frame"]))
-        return frames
+                if session in self._sessions:
+                    raise  # it is there and does not answer; one that was removed meanwhile is no frame any more
+        # Frames with a process of their own attach in any order.
+        trees[1:] = sorted(trees[1:], key=lambda item: (item[1]["frame"]["url"], item[1]["frame"].get("name", "")))
+        return [self._enter(session, frame) for session, tree in trees for frame in _flat(tree)]
 
     def still(self) -> None:
         """Bring every animation to its end: a moving page looks different each time."""
         for frame in self.frames():
-            self.evaluate(frame, script("still"))
+            if not frame.failed:
+                self.evaluate(frame, script("still"))
 
     def evaluate(self, frame: Frame, expression: str) -> Any:
         """Run an expression in a frame's isolated world and return its value, awaited.
@@ -203,15 +204,20 @@ class Page:
 
     def _enter(self, session: str, frame: dict[str, Any]) -> Frame:
         url = frame["url"] + frame.get("urlFragment", "")
-        if frame.get("unreachableUrl"):
-            raise collector_error("COL308", f"The frame {frame['unreachableUrl']} did not load.")
         try:
             world = self._connection.call(
                 "Page.createIsolatedWorld", {"frameId": frame["id"], "worldName": "interlock"}, session
             )
         except CdpError as error:
             raise collector_error("COL308", f"The frame {url} cannot be entered: {error}.") from error
-        return Frame(session, frame["id"], url, world["executionContextId"])
+        return Frame(
+            session,
+            frame["id"],
+            frame.get("parentId", ""),
+            url,
+            frame.get("unreachableUrl", ""),
+            world["executionContextId"],
+        )
 
     def _is_over(self) -> bool:
         return bool(self._left_for or self._stopped or len(self._commits) > 1)
@@ -312,6 +318,11 @@ class Page:
 
     def _on_log(self, _session: str, params: dict[str, Any]) -> None:
         self.recorder.browser_log(params["entry"])
+
+
+def _flat(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the frames of a frame tree, parents first, in the order of the document."""
+    return [tree["frame"], *(frame for child in tree.get("childFrames", []) for frame in _flat(child))]
 
 
 def _same_page(url: str, wanted: str) -> bool:

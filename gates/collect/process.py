@@ -92,7 +92,9 @@ def _drain(worker: "subprocess.Popen[bytes]", deadline: float) -> tuple[bytes, b
                 if not chunk:
                     selector.unregister(key.fileobj)
                     if key.data is output:
-                        worker.wait()
+                        # The worker has said all that it will say; its status is worth a short wait.
+                        with contextlib.suppress(subprocess.TimeoutExpired):
+                            worker.wait(GRACE_SECONDS)
                         _kill_group(worker.pid)
     return bytes(output), bytes(complaints), in_time
 

@@ -130,9 +130,12 @@ def staging_folder(place: Path, gate: str, binding: Binding, keys: Sequence[Evid
 def _staging(place: Path, gate: str, binding: Binding, keys: tuple[EvidenceKey, ...]) -> Generator[Path]:
     """Give a private folder for the work, alone for this place; what a killed collector left there goes first."""
     base = staging_folder(place, gate, binding, keys)
-    lock = os.open(f"{base}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    lock_path = base.with_suffix(".lock")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock = _lock(lock_path)
+    except OSError as error:
+        raise collector_error("COL311", f"The collector has no place to work in: {error}.") from error
+    try:
         for key in keys:
             _remove_parts(place / binding.folder(key))
         if base.exists():
@@ -145,6 +148,18 @@ def _staging(place: Path, gate: str, binding: Binding, keys: tuple[EvidenceKey, 
     except OSError as error:
         raise collector_error("COL311", f"The collector has no place to work in: {error}.") from error
     finally:
+        lock_path.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def _lock(path: Path) -> int:
+    """Lock a file, alone on this machine; whoever held it before may have removed it meanwhile."""
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), path.stat()):
+                return lock
         os.close(lock)
 
 

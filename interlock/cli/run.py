@@ -21,7 +21,10 @@ from interlock.graph.task import load_task
 def run_command(task_file: Path, root: Path | None, as_json: bool) -> None:
     """Run the task of TASK_FILE until it is APPROVED, BLOCKED, or waits for an answer."""
     folder = resolve_root(root)
-    run_id = start_run(folder, load_task(task_file))
+    console = talk()
+    run_id = start_run(
+        folder, load_task(task_file), warn=lambda text: console.print(f"warning: {text}", style="yellow")
+    )
     sys.exit(drive_and_show(run_id, folder, as_json=as_json))
 
 

@@ -51,7 +51,7 @@ def accepts(form: str) -> Callable[[str], bool]:
     """Return the real reader of one exported grammar; for GBNF, its translation into one regular expression."""
     grammar = export(cast("Form", form))
     if form == "lark":
-        parser = Lark(grammar, parser="lalr")
+        parser: Any = Lark(grammar, parser="lalr")
 
         def by_lark(text: str) -> bool:
             try:
@@ -216,7 +216,7 @@ def texts(alphabet: str = "ab :-[]#é\t \n\u200d.") -> st.SearchStrategy[str]:
     return st.text(alphabet, max_size=12)
 
 
-OBJECTS = st.fixed_dictionaries(
+OBJECTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "status": st.sampled_from(("APPROVED", "BLOCKED", "IN_PROGRESS", "READY_FOR_QA", "DONE", "approved")),
         "task_id": st.sampled_from(("HOME-UI-001", "A-1", "HOME", "home-1", "A-1\n", "A--1")),
@@ -256,7 +256,8 @@ def is_valid(found: dict[str, Any]) -> bool:
 
 
 def as_envelope(found: dict[str, Any]) -> Envelope:
-    plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+    lists = ("inputs_used", "gates_required", "gates_passed", "fail_reasons", "next_actions")
+    plain = found | {key: tuple(found[key]) for key in lists}
     return Envelope(**plain)
 
 

@@ -101,11 +101,11 @@ def test_a_page_that_never_ends_is_a_timeout_and_no_evidence(page: str, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("page", ["clean.html", "form-names.html", "hash.html"])
+@pytest.mark.parametrize("page", ["clean.html", "form-names.html", "hash.html", "frames-in-vain.html"])
 def test_an_honest_page_passes(page: str, tmp_path: Path) -> None:
     collection = look(tmp_path, page, "screenshots", "console", "a11y")
     assert collection.ok
-    assert not collection.findings
+    assert not errors(collection)
     assert [file.key for file in collection.files] == ["screenshots"] * 3 + ["console", "a11y"]
 
 
@@ -115,6 +115,12 @@ def test_other_origins_are_named_and_not_asked(tmp_path: Path) -> None:
     assert [finding.code for finding in collection.findings] == ["EVD535"]
     blocked = [row["url"] for row in records(tmp_path, collection) if row["kind"] == "blocked"]
     assert blocked == ["https://cdn.example/far.png", "wss://socket.example/"]
+
+
+def test_a_frame_of_another_origin_hinders_only_the_check_that_must_look_into_it(tmp_path: Path) -> None:
+    collection = look(tmp_path, "third-party-frame.html", "screenshots", "console")
+    assert collection.ok
+    assert [finding.code for finding in collection.findings] == ["EVD535"]
 
 
 def test_dialogs_and_windows_are_answered_and_told(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """The parts of the collector that need no browser: finding one, serving files, reading a target, keeping records."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from interlock.gates.collect.a11y import PAGE_RULES, axe_source
 from interlock.gates.collect.browser import NAMES, find_browser
 from interlock.gates.collect.errors import ERRORS
 from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
@@ -151,6 +153,13 @@ VALUES = [
 @pytest.mark.parametrize(("remote", "text"), VALUES)
 def test_values_read_as_on_a_console(remote: dict[str, object], text: str) -> None:
     assert describe_value(remote) == text
+
+
+def test_the_rules_of_whole_pages_are_those_that_axe_keeps_to_them() -> None:
+    rules = re.findall(
+        r'\{id:"([a-z0-9-]+)",[^{}]*?matches:"is-initiator-matches",[^{}]*?tags:\[([^\]]*)\]', axe_source()
+    )
+    assert sorted(name for name, tags in rules if "wcag" in tags) == list(PAGE_RULES)
 
 
 def test_every_error_code_is_documented(root: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -40,8 +41,13 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[str] = []
+        self.connections = 0
         self.reached = threading.Event()
         self.release = threading.Event()
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        self.connections += 1
+        return super().get_request()
 
     @property
     def url(self) -> str:
@@ -241,7 +247,7 @@ def test_nothing_reaches_another_origin(tmp_path: Path, server: Server) -> None:
       </script>"""
     (tmp_path / "index.html").write_text(page)
     collection = look(tmp_path, "index.html", "console", root=tmp_path)
-    assert not server.asked
+    assert (server.connections, server.asked) == (0, [])
     blocked = {row["url"].rpartition("/")[2] for row in records(tmp_path, collection) if row["kind"] == "blocked"}
     assert blocked >= {"image", "fetch", "beacon", "socket", "events", "worker"}
     assert errors(collection) in ([], ["EVD533"])
@@ -255,6 +261,17 @@ def test_a_browser_that_fails_is_told_with_its_own_words(tmp_path: Path) -> None
         collect("GATE-VISUAL-QA", target="clean.html", root=PAGES, binding=BINDING, out=tmp_path, browser=str(program))
     assert caught.value.code == "COL304"
     assert "no display today" in caught.value.message
+
+
+def test_the_browser_gets_nothing_of_the_users_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "do not tell")
+    program = tmp_path / "browser"
+    program.write_text(f"#!/bin/sh\nenv > {tmp_path}/seen\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(CollectorError):
+        collect("GATE-VISUAL-QA", target="clean.html", root=PAGES, binding=BINDING, out=tmp_path, browser=str(program))
+    names = {line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()}
+    assert names - {"PWD", "SHLVL", "OLDPWD", "_"} == {"PATH", "HOME", "LANG", "TZ"}
 
 
 BAD_TARGETS = {

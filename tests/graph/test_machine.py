@@ -1,9 +1,10 @@
 """The routing function over every combination of its inputs."""
 
 from itertools import product
-from typing import get_args
+from typing import Literal, get_args
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES, TRANSITIONS, RoleKind, Status
 from interlock.graph.machine import (
@@ -88,14 +89,21 @@ def render_table() -> str:
     return "\n".join(lines)
 
 
-def test_the_routing_table_is_as_reviewed(snapshot: object) -> None:
+def test_the_routing_table_is_as_reviewed(snapshot: SnapshotAssertion) -> None:
     assert render_table() == snapshot
 
 
-def verdict(role: str, gates: list[str], *, attempt: int = 1, tree: str = "t", result: str = "PASS") -> Verdict:
+def verdict(
+    role: str,
+    gates: list[str],
+    *,
+    attempt: int = 1,
+    tree: str = "t",
+    result: Literal["PASS", "FAIL", "NONE"] = "PASS",
+) -> Verdict:
     return Verdict(
         role=role, result=result, cause="gate", attempt=attempt, tree=tree, gates=gates, evidence=[], reasons=[]
-    )  # type: ignore[typeddict-item]
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from interlock.graph.runs import drive, known_heads, view_run
 from interlock.graph.store import RunStore, journal_path
 from interlock.graph.task import task_from_mapping
 from interlock.graph.verify import verify_journal
-from tests.graph.conftest import GATES, Project, Scripted, build, envelope, reviewing, judge_log
+from tests.graph.conftest import GATES, Answer, Project, Scripted, build, envelope, judge_log, reviewing
 
 GOOD_PATH = ["IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED"]
 FENCED = "Here is my answer:\n```\nSTATUS: READY_FOR_QA\n```\n"
@@ -348,9 +349,9 @@ evidence = ["reports"]
         {"task_id": "HELLO-001", "task": "Write the greeting", "gates_required": gates, "scope": ["src/**"]}
     )
 
-    def with_gates(answer: object) -> object:
+    def with_gates(answer: Answer) -> Answer:
         def changed(ask: Ask) -> str:
-            text = answer(ask)  # type: ignore[operator]
+            text = answer(ask)
             return text.replace(
                 "  - GATE-REVIEW\nGATES_PASSED", "  - GATE-REVIEW\n  - GATE-SPELLING\nGATES_PASSED"
             ).replace("- GATE-REVIEW\nGATES_PASSED", "- GATE-REVIEW\n- GATE-SPELLING\nGATES_PASSED")
@@ -368,7 +369,7 @@ evidence = ["reports"]
         )  # fmt: skip
 
     for name, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
-        project.runners[name] = Scripted([with_gates(answer)])  # type: ignore[list-item]
+        project.runners[name] = Scripted([with_gates(answer)])
     project.runners["spelling"] = Scripted([FENCED, FENCED, spelling])
     assert project.run().status == "APPROVED"
     assert [len(project.asks(name)) for name in ("builder", "tester", "spelling", "reviewer")] == [1, 1, 3, 1]
@@ -381,7 +382,7 @@ evidence = ["reports"]
     [
         ({"gates_required": []}, "GATES_REQUIRED"),
         ({"gates_required": ["GATE-MSG-STRICT", "GATE-TESTS"]}, "GATE-REVIEW"),
-        ({"gates_required": [*GATES, "GATE-TESTZ"]}, "GATE-TESTS"),
+        ({"gates_required": [*GATES, "gate-tests"]}, "GATE-TESTS"),
         ({"inputs": ["docs/none.md"]}, "docs/none.md"),
     ],
 )
@@ -393,6 +394,15 @@ def test_an_ill_formed_task_is_refused_at_the_start_with_the_fix(
         start_run(project.root, task_from_mapping({**base, **change}), roles=tuple(project.runners))
     assert any(word in problem for problem in caught.value.problems)
     assert not (project.root / ".interlock/runs").exists()
+
+
+def test_a_gate_that_looks_misspelt_is_warned_of(project: Project) -> None:
+    warnings: list[str] = []
+    task = replace(project.task, gates_required=(*GATES, "GATE-TESTZ"))
+    start_run(project.root, task, roles=tuple(project.runners), warn=warnings.append)
+    assert len(warnings) == 1
+    assert "TSK703" in warnings[0]
+    assert "GATE-TESTS" in warnings[0]
 
 
 def test_a_roster_without_a_judge_is_refused(project: Project) -> None:

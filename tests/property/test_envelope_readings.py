@@ -73,8 +73,12 @@ def test_the_grammar_accepts_exactly_what_the_scanner_finds_sound(text: str) -> 
     _agree(text)
 
 
-@settings(max_examples=300, suppress_health_check=list(HealthCheck))
-@given(from_lark(grammar(), start="start"))
+# Refused characters never reach the grammar, so it is asked for others alone.
+_CLEAN = st.characters(codec="ascii", exclude_categories=["Cc"], include_characters="\t\r\n\u00e9\u041e\u200d")
+
+
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
+@given(from_lark(grammar(), start="start", alphabet=_CLEAN))
 def test_what_the_grammar_generates_is_read_the_same_by_both(text: str) -> None:
     _agree(text)
 

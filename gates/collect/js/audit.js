@@ -1,7 +1,8 @@
 // Isolated world, every frame, after axe: run it over this document alone; each frame gets a run of its own.
-(async (tags) => {
+(async (tags, without) => {
   const result = await axe.run(document, {
     runOnly: { type: "tag", values: tags },
+    rules: Object.fromEntries(without.map((rule) => [rule, { enabled: false }])),
     iframes: false,
     elementRef: false,
     preload: false,
