@@ -5,12 +5,15 @@
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
 WORKERS ?= 2
+DIR ?= artifacts/demo
+# pyright does not follow the links of a folder that it walks, so each package is named.
+SOURCES := $(patsubst %/__init__.py,%,$(wildcard interlock/*/__init__.py)) $(wildcard interlock/*.py) tests benchmarks scripts examples
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: browser ## run the whole way of one task on a real page
-	@$(BIN)/interlock demo
+demo: browser ## run the whole way of one task on a real page (DIR=…, EXAMPLE=… for another copy)
+	@$(BIN)/interlock demo --dir $(DIR) $(if $(EXAMPLE),--example $(EXAMPLE))
 
 test: browser ## run the tests
 	@$(BIN)/pytest -q -n $(WORKERS)
@@ -22,7 +25,7 @@ lint: packages ## check the style and the layout of the code
 	@$(BIN)/ruff format --quiet --check || { echo "  fix: make format"; exit 1; }
 
 types: packages ## check the types
-	@$(BIN)/pyright
+	@$(BIN)/pyright $(SOURCES)
 
 contracts: packages ## check who may import whom
 	@$(BIN)/lint-imports --no-cache

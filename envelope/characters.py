@@ -8,6 +8,8 @@ them. Fixed values and labels are ASCII, which a rule of its own checks (archite
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from interlock.envelope.mend import Draft, Op, Patch
@@ -25,6 +27,8 @@ _SURROGATE: Final = r"\ud800-\udfff"
 _ASCII_BAD: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
 _BAD: Final = re.compile(rf"[{_CONTROL}{_BREAK}{_BIDI}{_HIDDEN}{_SURROGATE}]|\r(?!\n)")
 _NEW_LINE_WANTED: Final = re.compile(r"[ \t]*(?:[A-Z_]{4,}:|- |[0-9]+\. |$)")
+_PLAIN: Final = bytes([9, 10, *range(32, 127)])
+"""The bytes that no rule of this module refuses, wherever they stand."""
 _MAX_OPS: Final = 40
 _MAX_KINDS: Final = 24
 
@@ -66,23 +70,29 @@ class Line(NamedTuple):
         return index + 1 if self.origin is None else self.origin[index]
 
 
-class Text(NamedTuple):
+@dataclass(frozen=True)
+class Text:
     """What is left to read of a response.
 
     Args:
         text: The text as given, decoded; empty when nothing could be decoded.
-        lines: Its lines, cleaned of refused characters; empty when reading on would only guess.
         drafts: What the bytes and characters broke.
+        cleaned: For a text with refused characters, its lines without them; empty when reading on would only guess.
     """
 
     text: str
-    lines: tuple[Line, ...]
-    drafts: tuple[Draft, ...]
+    drafts: tuple[Draft, ...] = ()
+    cleaned: tuple[Line, ...] | None = None
 
     @property
     def clean(self) -> bool:
         """Whether the text holds no refused character."""
         return not self.drafts
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines to read."""
+        return tuple(split_lines(self.text)) if self.cleaned is None else self.cleaned
 
 
 def name(char: str) -> str:
@@ -103,25 +113,29 @@ def read_text(source: str | bytes, max_bytes: int = MAX_BYTES) -> Text:
         source: The response; bytes are decoded as UTF-8.
         max_bytes: The largest size that is read, in bytes of UTF-8.
     """
+    if isinstance(source, bytes) and 0 < len(source) <= max_bytes and not source.translate(None, _PLAIN):
+        text = source.decode("ascii")
+        if not text.isspace():
+            return Text(text)
     refused = _size(source, max_bytes) or _encoding(source)
     if refused:
-        return Text("", (), (refused,))
+        return Text("", (refused,), ())
     if isinstance(source, bytes):
         try:
             text = source.decode()
         except UnicodeDecodeError as error:
             if b"\0" in source or source.count(b"\xff") > 8:
-                return Text("", (), (_undecodable(error),))
+                return Text("", (_undecodable(error),), ())
             text = source.decode(errors="surrogateescape")
     else:
         text = source
-    if not text.strip():
+    if text.isspace() or not text:
         blank = Draft(
             "ENV102", "", 1 if text else 0, 1 if text else 0, "The response is empty.", "nothing", "an envelope"
         )
-        return Text(text, (), (blank,))
+        return Text(text, (blank,), ())
     if (_ASCII_BAD if text.isascii() else _BAD).search(text) is None:
-        return Text(text, tuple(split_lines(text)), ())
+        return Text(text)
     return _clean(text, isinstance(source, bytes))
 
 
@@ -196,6 +210,7 @@ def _clean(text: str, from_bytes: bool) -> Text:
     offset = 0
     for line in split_lines(text):
         kept: list[int] = []
+        shown: list[str] = []
         at = 0
         for match in _BAD.finditer(line.text):
             start, char = match.start(), match.group()
@@ -207,17 +222,17 @@ def _clean(text: str, from_bytes: bool) -> Text:
                 row = kinds.setdefault(char, _Kind(code, char, line.number, start + 1, offset + start, []))
                 if len(row.ops) < _MAX_OPS:
                     row.ops.append(Patch(line.number, start + 1, start + 2, instead))
-            kept.extend(range(at, start + bool(instead)))
+            kept.extend(range(at + 1, start + 1 + bool(instead)))
+            shown += (line.text[at:start], instead)
             at = start + 1
         if at:
-            kept.extend(range(at, len(line.text)))
-            clean = "".join(" " if _BAD.match(line.text[i]) else line.text[i] for i in kept)
-            lines.append(Line(line.number, clean, (*[i + 1 for i in kept], len(line.text) + 1)))
+            kept.extend(range(at + 1, len(line.text) + 2))
+            lines.append(Line(line.number, "".join(shown) + line.text[at:], tuple(kept)))
         else:
             lines.append(line)
         offset = text.find("\n", offset) + 1
     drafts = tuple(_draft(row, counts[row.char], text) for row in kinds.values())
-    return Text(text, () if splits or "\0" in text else tuple(lines), drafts)
+    return Text(text, drafts, () if splits or "\0" in text else tuple(lines))
 
 
 def _code(char: str, offset: int, from_bytes: bool) -> str:

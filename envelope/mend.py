@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_FIX_CHARS: Final = 1600
 """The most text that the edits of one finding may carry; beyond it the fix is told in words."""
+MAX_OPS: Final = 60
+"""The most changes that one finding may state."""
 
 
 class Patch(NamedTuple):
@@ -103,12 +105,11 @@ class _Plan:
     gone: dict[int, Delete | Move | Join] = field(default_factory=dict[int, "Delete | Move | Join"])
     joins: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     inserts: dict[int, list[Insert | Move]] = field(default_factory=dict[int, "list[Insert | Move]"])
+    done: dict[int, str] = field(default_factory=dict[int, str])
 
     def add(self, op: Op) -> None:
         if isinstance(op, Patch):
-            known = self.patches.setdefault(op.line, [])
-            if op not in known[-8:]:
-                known.append(op)
+            self.patches.setdefault(op.line, []).append(op)
         if isinstance(op, Join):
             self.gone[op.other] = op
             self.joins.setdefault(op.line, []).append(op.other)
@@ -123,6 +124,8 @@ class _Plan:
 
     def final(self, number: int) -> str:
         """Return one line with everything done to it; a patch inside a larger one is covered by it."""
+        if number in self.done:
+            return self.done[number]
         text = self.lines[number - 1]
         if number in self.patches:
             out: list[str] = []
@@ -137,7 +140,8 @@ class _Plan:
             out.append(text[at - 1 :])
             text = "".join(out).rstrip(" \t")
         more = (self.final(other).strip(" \t") for other in self.joins.get(number, ()))
-        return " ".join(part for part in (text, *more) if part)
+        self.done[number] = text = " ".join(part for part in (text, *more) if part)
+        return text
 
     def moved(self, move: Move) -> tuple[str, ...]:
         return tuple(
@@ -184,12 +188,12 @@ def finish(drafts: Iterable[Draft], lines: Sequence[str], rules: "Mapping[str, R
     ordered = sorted(drafts, key=lambda draft: (draft.line, draft.rank, draft.column, draft.code))
     plan = _Plan(lines)
     for draft in ordered:
-        for op in draft.ops:
+        for op in draft.ops[:MAX_OPS]:
             plan.add(op)
     findings: list[Finding] = []
     for draft in ordered:
         rule = rules[draft.code]
-        edits = plan.edits(draft.ops)
+        edits = plan.edits(draft.ops) if len(draft.ops) <= MAX_OPS else ()
         if sum(len(edit.text) for edit in edits) > MAX_FIX_CHARS:
             edits = ()
         words = " ".join(part for part in (sentence(edits), draft.advice) if part)

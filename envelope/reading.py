@@ -17,10 +17,12 @@ from interlock.envelope.scanner import scan
 
 if TYPE_CHECKING:
     from interlock.envelope.blocks import Scan
+    from interlock.envelope.extract import Extract
     from interlock.envelope.finding import Finding
     from interlock.envelope.model import Envelope, FieldText
 
 _NO_FIELDS: Final[Mapping[str, "FieldText"]] = {}
+_NOTHING: Final = Text("")
 
 
 @dataclass(frozen=True)
@@ -31,15 +33,20 @@ class Reading:
         text: The text as given, decoded; empty when it could not be decoded.
         envelope: The envelope when the text is well-formed, else None.
         normalised: What extraction left out, one sentence each.
-        lines: The lines that were read.
-        noted: What the characters and the extraction broke.
+        source: The characters behind the text.
+        cut: What extraction kept, where it was asked for and needed.
     """
 
     text: str
     envelope: "Envelope | None"
     normalised: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = field(default=(), repr=False)
-    noted: tuple[Draft, ...] = field(default=(), repr=False)
+    source: Text = field(default=_NOTHING, repr=False)
+    cut: "Extract | None" = field(default=None, repr=False)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines that were read; extraction keeps some of those given."""
+        return self.source.lines if self.cut is None else self.cut.lines
 
     @cached_property
     def scan(self) -> "Scan | None":
@@ -63,7 +70,7 @@ class Reading:
         Args:
             case: The response before the rules; what is missing is filled in for its agent and its task.
         """
-        found = self.noted
+        found = (*self.source.drafts, *(self.cut.drafts if self.cut else ()))
         if self.scan:
             found = (*found, *self.scan.drafts, *(fill(case, gap) for gap in self.scan.gaps))
         agree = (self.envelope is None) == bool(found)
@@ -92,23 +99,13 @@ def parse(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTE
         The reading. It never raises for what the text contains.
     """
     source = read_text(text, max_bytes)
-    if not source.clean:
-        return _unclean(source, extract=extract)
-    envelope = read_envelope(source.text)
-    if envelope is not None or not extract:
-        return Reading(source.text, envelope, (), source.lines)
+    envelope = read_envelope(source.text) if source.clean else None
+    if envelope is not None or not extract or not source.lines:
+        return Reading(source.text, envelope, (), source)
     cut = extract_lines(source.lines)
-    if not cut.normalised:
-        return Reading(source.text, None, (), cut.lines, cut.drafts)
-    envelope = read_envelope("\n".join(line.text for line in cut.lines))
-    return Reading(source.text, envelope, cut.normalised, cut.lines, cut.drafts)
-
-
-def _unclean(source: Text, *, extract: bool) -> Reading:
-    if not extract or not source.lines:
-        return Reading(source.text, None, (), source.lines, source.drafts)
-    cut = extract_lines(source.lines)
-    return Reading(source.text, None, cut.normalised, cut.lines, (*source.drafts, *cut.drafts))
+    if source.clean and cut.normalised:
+        envelope = read_envelope("\n".join(line.text for line in cut.lines))
+    return Reading(source.text, envelope, cut.normalised, source, cut)
 
 
 def _says_the_same(envelope: "Envelope", fields: "Mapping[str, FieldText]") -> bool:

@@ -32,6 +32,7 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 MAX_BYTES: Final = 1024 * 1024
+STDIN: Final = 0
 CHUNK_BYTES: Final = 256 * 1024
 ROOT_MARKS: Final = ("interlock.toml", ".git", "artifacts")
 
@@ -81,8 +82,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
-    _print(text)
-    return status
+    return status if _print(text) else USAGE
 
 
 def _answer(args: argparse.Namespace) -> tuple[str, int]:
@@ -306,7 +306,7 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
 
 def _read(path: str, max_bytes: int) -> bytes:
     """Return at most one byte more than the limit, whatever kind of file it is: enough to know that it is too large."""
-    descriptor = sys.stdin.fileno() if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = bytearray()
         while len(data) <= max_bytes and (chunk := os.read(descriptor, min(CHUNK_BYTES, max_bytes + 1 - len(data)))):
@@ -372,15 +372,21 @@ def _color(choice: str) -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def _print(text: str) -> None:
-    """Write to standard output; a reader that went away does not change the verdict."""
+def _print(text: str) -> bool:
+    """Write to standard output and say whether it could be written; a reader that went away has read enough."""
     try:
         cast("TextIOWrapper", sys.stdout).reconfigure(errors="backslashreplace")
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # The interpreter flushes again at exit; it must find an open file there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(
+                f"validate-envelope: cannot write the answer: {error.strerror}. Give it a place to write.\n"
+            )
+            return False
+    return True
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,8 @@ WIDTHS: Final = (375, 1280)
 """Contrast and target size depend on the layout: the narrow one and the wide one are both judged."""
 
 LISTS: Final = ("violations", "incomplete", "passes", "inapplicable")
+
+_IMPACTS: Final = ("minor", "moderate", "serious", "critical")
 
 _RULE_KEYS: Final = ("id", "impact", "tags", "description", "help", "helpUrl")
 _NODE_KEYS: Final = ("target", "html", "impact", "failureSummary")
@@ -90,11 +93,16 @@ def merge(target: Target, version: str, runs: Iterable[tuple[int, list[dict[str,
     violations and for what axe could not decide (`incomplete`); the other lists give their number.
     """
     rules: dict[str, dict[tuple[int, str], dict[str, Any]]] = {name: {} for name in LISTS}
+    numbers: dict[tuple[str, int], int] = {}
     frames: dict[int, dict[str, Any]] = {}
     widths: list[int] = []
     for width, audited in runs:
         widths.append(width)
-        for number, frame in enumerate(audited):
+        seen: Counter[str] = Counter()
+        for frame in audited:
+            # A layout may have a frame at one width alone; the n-th one of an address is the same at every width.
+            number = numbers.setdefault((frame["url"], seen[frame["url"]]), len(numbers))
+            seen[frame["url"]] += 1
             row = frames.setdefault(number, {"id": number, "url": frame["url"], "hidden": True, "error": None})
             row["hidden"] = row["hidden"] and frame["hidden"]
             for name in LISTS:
@@ -120,6 +128,7 @@ def _add(
         {**{key: found.get(key) for key in _RULE_KEYS}, "frame": frame, "widths": [], "nodes": []},
     )
     rule["widths"].append(width)
+    rule["impact"] = max(rule["impact"], found.get("impact"), key=_severity)
     if not with_nodes:
         rule["node_count"] = max(rule.get("node_count", 0), len(found["nodes"]))
         return
@@ -130,6 +139,11 @@ def _add(
             known[name] = {**{key: node.get(key) for key in _NODE_KEYS}, "widths": []}
             rule["nodes"].append(known[name])
         known[name]["widths"].append(width)
+
+
+def _severity(impact: str | None) -> int:
+    """Rank an impact; one that is not known is the worst, so that no merge can soften it."""
+    return _IMPACTS.index(impact) if impact in _IMPACTS else len(_IMPACTS)
 
 
 def _refuse_clobbering(page: Page, frame: Frame) -> None:

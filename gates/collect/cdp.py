@@ -17,7 +17,13 @@ Params: TypeAlias = Mapping[str, Any]
 Handler: TypeAlias = Callable[[str, str, dict[str, Any]], None]
 """Receives session id (empty for the browser), event name, parameters."""
 
-_GONE = ("Session with given id not found", "Invalid InterceptionId", "Invalid state for", "No target with given id")
+_GONE = (
+    "Session with given id not found",
+    "Inspected target navigated or closed",
+    "Invalid InterceptionId",
+    "Invalid state for",
+    "No target with given id",
+)
 """Answers to commands that lost a race with a frame or request that is no more."""
 
 

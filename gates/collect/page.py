@@ -24,6 +24,18 @@ QUIET_SECONDS: Final = 0.15
 MAX_SETTLE_SECONDS: Final = 3.0
 """A page that never stops talking to its server is looked at after this long."""
 
+_DOCUMENT: Final = ("Network", "Runtime", "Log", "Page", "DOM", "Inspector")
+DOMAINS: Final = {
+    "page": _DOCUMENT,
+    "iframe": _DOCUMENT,
+    # What a dedicated worker says is told by its page too.
+    "worker": ("Network",),
+    "shared_worker": ("Network", "Runtime", "Log"),
+}
+"""What is listened to in each kind of target; other kinds (worklets) are let run and are not listened to."""
+
+WORKERS: Final = ("worker", "shared_worker")
+
 _JS: Final = Path(__file__).parent / "js"
 
 
@@ -175,18 +187,26 @@ class Page:
         Raises:
             CdpError: It threw.
         """
-        answer = self._connection.call(
-            "Runtime.evaluate",
-            {"expression": expression, "contextId": frame.context, "awaitPromise": True, "returnByValue": True},
-            frame.session,
-        )
+        asking = {"expression": expression, "contextId": frame.context, "awaitPromise": True, "returnByValue": True}
+        answer = self.call("Runtime.evaluate", asking, frame.session)
         if "exceptionDetails" in answer:
             raise CdpError(describe_exception(answer["exceptionDetails"])[0])
         return answer["result"].get("value")
 
     def call(self, method: str, params: dict[str, Any] | None = None, session: str = "") -> dict[str, Any]:
-        """Send a command to the page, or to one of its frames' sessions."""
-        return self._connection.call(method, params, session or self._session)
+        """Send a command to the page, or to one of its frames' sessions.
+
+        Raises:
+            CdpError: It was refused.
+            CollectorError: COL305 or COL306 when it was refused because the page is not there any more.
+        """
+        try:
+            return self._connection.call(method, params, session or self._session)
+        except CdpError:
+            # A page that leaves takes its documents along, and says so a moment later.
+            self._connection.wait(lambda: False, time.monotonic() + QUIET_SECONDS)
+            self.check()
+            raise
 
     def root_frame(self, session: str) -> str:
         """Return the id of the frame that a session begins at."""
@@ -246,26 +266,23 @@ class Page:
             post("Runtime.runIfWaitingForDebugger", session=session)
             return
         self._known.add(session)
-        # What a dedicated worker says is told by its page too.
-        for domain in ("Network",) if info["type"] == "worker" else ("Network", "Runtime", "Log"):
+        for domain in DOMAINS.get(info["type"], ()):
             post(f"{domain}.enable", session=session)
         if info["type"] in ("page", "iframe"):
             self._sessions[session] = info["targetId"]
-            for domain in ("Page", "DOM", "Inspector"):
-                post(f"{domain}.enable", session=session)
             post("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
             post("Page.addScriptToEvaluateOnNewDocument", {"source": script("freeze"), "runImmediately": True}, session)
-            post("Network.setBypassServiceWorker", {"bypass": True}, session)
             post("Fetch.enable", {"patterns": [{"urlPattern": "*"}]}, session)
             post(
                 "Emulation.setEmulatedMedia",
                 {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]},
                 session,
             )
-        else:
+        elif info["type"] in WORKERS:
             post("Runtime.evaluate", {"expression": script("freeze")}, session)
-        wait = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
-        post("Target.setAutoAttach", wait, session)
+        if info["type"] in DOMAINS:
+            wait = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+            post("Target.setAutoAttach", wait, session)
         if info["type"] == "page":
             self._session = session
             size = {"width": self.width, "height": HEIGHTS[self.width], "deviceScaleFactor": 1, "mobile": False}

@@ -257,7 +257,7 @@ def is_valid(found: dict[str, Any]) -> bool:
 
 def as_envelope(found: dict[str, Any]) -> Envelope:
     lists = ("inputs_used", "gates_required", "gates_passed", "fail_reasons", "next_actions")
-    plain = found | {key: tuple(found[key]) for key in lists}
+    plain: dict[str, Any] = {**found, **{key: tuple(found[key]) for key in lists}}
     return Envelope(**plain)
 
 

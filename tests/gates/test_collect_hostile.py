@@ -134,6 +134,15 @@ def test_dialogs_and_windows_are_answered_and_told(tmp_path: Path) -> None:
     ]
 
 
+def test_workers_of_every_kind_are_listened_to_or_told(tmp_path: Path) -> None:
+    collection = look(tmp_path, "workers.html", "console")
+    assert errors(collection) == ["EVD533"]
+    assert [row["text"] for row in records(tmp_path, collection)] == [
+        "interlock: the page registered a service worker, which was not started",
+        "from a shared worker",
+    ]
+
+
 def test_a_page_wider_than_its_window_is_told(tmp_path: Path) -> None:
     collection = look(tmp_path, "wide.html", "screenshots", "console")
     assert collection.ok

@@ -294,6 +294,25 @@ def test_a_reader_that_goes_away_does_not_change_the_verdict(bad: Path):
     assert (process.wait(), said) == (1, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_an_answer_that_cannot_be_written_ends_with_2(good: Path):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, good], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
+        )
+    assert (done.returncode, b"Traceback" in done.stderr, b"cannot write" in done.stderr) == (2, False, True)
+
+
+def test_a_closed_standard_input_is_an_unreadable_file():
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" - <&-', sys.executable, MAIN],
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
+
+
 def test_any_text_can_be_shown_on_a_terminal_that_knows_ascii_alone(root: Path):
     answer = root / "café.md"
     answer.write_text("STATUS: ДОНЕ\n", encoding="utf-8")

@@ -74,7 +74,7 @@ def test_the_grammar_accepts_exactly_what_the_scanner_finds_sound(text: str) -> 
 
 
 # Refused characters never reach the grammar, so it is asked for others alone.
-_CLEAN = st.characters(codec="ascii", exclude_categories=["Cc"], include_characters="\t\r\n\u00e9\u041e\u200d")
+_CLEAN = st.sampled_from("\t\r\n -:[],.`#>0129abYZ_\u00e9\u041e\u200d")
 
 
 @settings(max_examples=80, suppress_health_check=list(HealthCheck))

@@ -35,6 +35,14 @@
   }
   hold(scope, "console", native);
 
+  // A service worker would answer for the page's server; the page waits for one as in a browser that is slow to start it.
+  if (typeof ServiceWorkerContainer === "function") {
+    ServiceWorkerContainer.prototype.register = () => {
+      warn("interlock: the page registered a service worker, which was not started");
+      return new Promise(() => {});
+    };
+  }
+
   const prevented = getOwnPropertyDescriptor(Event.prototype, "defaultPrevented").get;
   const message = getOwnPropertyDescriptor(ErrorEvent.prototype, "message").get;
   const watch = (type, describe) =>

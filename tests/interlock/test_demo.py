@@ -1,0 +1,139 @@
+"""The main job on the real page: what it shows, what it leaves behind, and how it ends when the fault stays."""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from syrupy.assertion import SnapshotAssertion
+
+from interlock.graph.store import journal_path
+from interlock.graph.verify import parse_head, verify_journal
+from interlock.journal import Entry, Journal
+
+REPO = Path(__file__).parents[2]
+EXAMPLE = REPO / "examples" / "landing-page"
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+
+@dataclass
+class Demo:
+    """One finished `make demo`."""
+
+    folder: Path
+    done: subprocess.CompletedProcess[str]
+
+    def entries(self, kind: str) -> list[Entry]:
+        """Return the journal lines of one type."""
+        return [entry for entry in Journal(journal_path(self.folder)).entries() if entry.type == kind]
+
+
+def make_demo(folder: Path, *variables: str) -> Demo:
+    """Run the command that the README names."""
+    command = ["make", "--no-print-directory", "demo", f"DIR={folder}", *variables]
+    return Demo(folder, subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=170, check=False))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """Return the demo as shipped, run once."""
+    return make_demo(tmp_path_factory.mktemp("demo") / "work")
+
+
+def test_the_demo_ends_approved_with_exit_0_and_says_where_everything_is(demo: Demo) -> None:
+    assert demo.done.returncode == 0, demo.done.stderr
+    lines = dict(line.split(None, 1) for line in demo.done.stdout.splitlines())
+    assert lines["status"] == "APPROVED"
+    assert lines["path"].startswith("IN_PROGRESS → ")
+    assert "BLOCKED → IN_PROGRESS" in lines["path"]
+    for key in ("screenshots", "a11y", "console", "journal"):
+        assert (demo.folder / lines[key]).is_file()
+    assert verify_journal(demo.folder, [parse_head(lines["head"])]).problems == ()
+
+
+def test_the_demo_shows_each_step_as_it_happens(demo: Demo) -> None:
+    for word in (
+        "refused (",
+        "re-ask 1",
+        "evidence for GATE-VISUAL-QA: 4 files, not met",
+        "BLOCKED",
+        "PASS",
+        "APPROVED",
+    ):
+        assert word in demo.done.stderr
+
+
+def test_the_first_hand_over_is_blocked_by_both_gates_for_the_real_faults(demo: Demo) -> None:
+    blocked = next(entry for entry in demo.entries("status") if entry.data["to"] == "BLOCKED")
+    reasons = blocked.data["envelope"]["fail_reasons"]
+    assert any(reason.startswith("GATE-A11Y-BASELINE") for reason in reasons)
+    assert any(reason.startswith("GATE-VISUAL-QA") for reason in reasons)
+    collected = {(entry.data["gate"], entry.data["ok"]) for entry in demo.entries("evidence")}
+    assert collected == {(gate, ok) for gate in ("GATE-A11Y-BASELINE", "GATE-VISUAL-QA") for ok in (False, True)}
+
+
+def test_the_screenshots_are_real_pictures_of_three_widths(demo: Demo) -> None:
+    folder = demo.folder / "artifacts/screenshots/LANDING-UI-001/2"
+    widths = set[int]()
+    for path in folder.glob("*.png"):
+        with Image.open(path) as image:
+            widths.add(image.width)
+            assert len(image.convert("RGB").getcolors(1 << 24) or []) > 100
+    assert widths == {375, 768, 1280}
+
+
+def test_the_axe_report_of_the_rework_is_clean_and_that_of_the_first_round_is_not(demo: Demo) -> None:
+    def violations(attempt: int) -> list[dict[str, Any]]:
+        (path,) = (demo.folder / f"artifacts/a11y/LANDING-UI-001/{attempt}").glob("*.axe.json")
+        return json.loads(path.read_text(encoding="utf-8"))["violations"]
+
+    assert {item["id"] for item in violations(1)} == {"label", "color-contrast"}
+    assert violations(2) == []
+
+
+def test_every_envelope_of_the_orchestrator_in_the_journal_stands_the_rules(demo: Demo) -> None:
+    ours = [entry.data for entry in demo.entries("status") if entry.data["by"] == "orchestrator"]
+    assert [data["to"] for data in ours] == [
+        "QA_IN_PROGRESS", "BLOCKED", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED",
+    ]  # fmt: skip
+    assert all(data["envelope"]["assigned_agent"] == "orchestrator" for data in ours)
+
+
+MASKED = re.compile(r"[0-9a-f]{64}")
+
+
+def test_the_journal_of_the_demo_is_as_reviewed(demo: Demo, snapshot: SnapshotAssertion) -> None:
+    lines: list[str] = []
+    for entry in Journal(journal_path(demo.folder)).entries():
+        data = dict(entry.data)
+        data.pop("fingerprints", None)
+        text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False)
+        lines.append(f"{entry.seq} {entry.key} ({entry.type})\n{MASKED.sub('<sha256>', text)}")
+    assert "\n\n".join(lines) == snapshot
+
+
+def test_a_rework_that_leaves_the_fault_ends_blocked_with_exit_1(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(EXAMPLE, copy)
+    (copy / "task-unfixed.toml").replace(copy / "task.toml")
+    demo = make_demo(tmp_path / "work", f"EXAMPLE={copy}")
+    assert demo.done.returncode != 0
+    assert "Error 1" in demo.done.stderr
+    assert "status      BLOCKED" in demo.done.stdout
+    reasons = [line for line in demo.done.stdout.splitlines() if line.startswith("reason")]
+    assert any("GATE-A11Y-BASELINE" in line for line in reasons)
+    assert "APPROVED" not in demo.done.stdout
+
+
+def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    demo = make_demo(tmp_path)
+    assert demo.done.returncode != 0
+    assert "--dir" in demo.done.stderr
+    assert (tmp_path / "mine.txt").read_text() == "precious"
