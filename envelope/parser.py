@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _LEADING_BLANK: Final = re.compile(r"(?:[ \t]*+\r?\n)*+")
 _BLANKS: Final = " \t\r\n"
 _FOREVER: Final = repeat(_BLANKS)
+_SINGLE: Final = 5
+"""How many fields, from STATUS to REPORTS_TO, hold one value on their label's line."""
 
 
 @cache
@@ -41,21 +43,21 @@ def read_envelope(text: str) -> Envelope | None:
         tree = grammar().parse(text if text.endswith("\n") else text + "\n")
     except UnexpectedInput:
         return None
-    head, inputs, required, passed, evidence, fails, output, actions = cast("list[str]", tree.children)
-    status, task_id, task, agent, reports_to = [line.partition(":")[2].strip(_BLANKS) for line in _lines(head)]
+    fields, output, actions = cast("list[str]", tree.children)
+    lines = _lines(fields)
+    # Every line that is not an item begins with a label or a key, and the grammar fixed which and in what order.
+    starts = [number for number, line in enumerate(lines) if line[0] != "-"]
+    inputs, required, passed, evidence, *keys, reasons = starts[_SINGLE:]
+    bounds = [*keys, reasons]
     return Envelope(
-        status=status,
-        task_id=task_id,
-        task=task,
-        assigned_agent=agent,
-        reports_to=reports_to,
-        inputs_used=_list(_lines(inputs)),
-        gates_required=_list(_lines(required)),
-        gates_passed=_list(_lines(passed)),
-        evidence=_evidence(evidence),
-        fail_reasons=_reasons(fails),
-        output=_output(output[7:]),
-        next_actions=_steps(actions),
+        *[line.partition(":")[2].lstrip(_BLANKS) for line in lines[:_SINGLE]],
+        _list(lines, inputs, required),
+        _list(lines, required, passed),
+        _list(lines, passed, evidence),
+        {key: _list(lines, bounds[at], bounds[at + 1]) for at, key in enumerate(EVIDENCE_KEYS)},
+        _unless_none(_list(lines, reasons, len(lines))),
+        _output(output[7:]),
+        _steps(_lines(actions)),
     )
 
 
@@ -64,25 +66,18 @@ def _lines(block: str) -> list[str]:
     return [line for line in map(str.strip, block.split("\n"), _FOREVER) if line]
 
 
-def _list(lines: list[str]) -> tuple[str, ...]:
-    """Return the items of a list whose first line is its label."""
-    head = lines[0]
-    if head[-1] == "]":
-        inner = head[head.index("[") + 1 : -1].strip(_BLANKS)
-        return tuple([item.strip(_BLANKS) for item in inner.split(",")]) if inner else ()
-    return tuple([line[1:].lstrip(_BLANKS) for line in lines[1:]])
+def _list(lines: list[str], start: int, end: int) -> tuple[str, ...]:
+    """Return the items of the list whose label stands at `start`."""
+    if end - start > 1:
+        return tuple([line[1:].lstrip(_BLANKS) for line in lines[start + 1 : end]])
+    head = lines[start]
+    if head[-1] != "]":
+        return ()
+    inner = head[head.index("[") + 1 : -1].strip(_BLANKS)
+    return tuple([item.strip(_BLANKS) for item in inner.split(",")]) if inner else ()
 
 
-def _evidence(block: str) -> dict[str, tuple[str, ...]]:
-    lines = _lines(block)
-    starts = [number for number, line in enumerate(lines) if number and line[0] != "-"]
-    ends = [*starts[1:], len(lines)]
-    return {key: _list(lines[a:b]) for key, a, b in zip(EVIDENCE_KEYS, starts, ends, strict=True)}
-
-
-def _reasons(block: str) -> tuple[str, ...]:
-    lines = _lines(block)
-    items = _list(lines)
+def _unless_none(items: tuple[str, ...]) -> tuple[str, ...]:
     return () if items == ("NONE",) else items
 
 
@@ -94,5 +89,5 @@ def _output(text: str) -> str:
     return body if start else body.lstrip(" \t")
 
 
-def _steps(block: str) -> tuple[str, ...]:
-    return tuple([line.partition(".")[2].lstrip(_BLANKS) for line in _lines(block)[1:]])
+def _steps(lines: list[str]) -> tuple[str, ...]:
+    return tuple([line.partition(".")[2].lstrip(_BLANKS) for line in lines[1:]])

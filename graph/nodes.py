@@ -320,7 +320,9 @@ class Nodes:
         if gate.command:
             made = run_command_gate(gate, root=desk.root, binding=work)
         else:
-            made = collect(gate_id, target=desk.task.page or "", root=desk.root, binding=work)
+            made = collect(
+                gate_id, target=desk.task.page or "", root=desk.root, binding=work, categories=gate.evidence
+            )
         report = judge_collection(made, root=desk.root, protocol=protocol, binding=work, gate=gate_id)
         return replace(made, ok=report.ok, findings=report.findings)
 

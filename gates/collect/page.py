@@ -220,6 +220,7 @@ class Page:
     def close(self) -> None:
         """Throw the page and its storage away."""
         self._session = ""
+        self._known.clear()
         self._connection.call("Target.disposeBrowserContext", {"browserContextId": self._context})
 
     def _enter(self, session: str, frame: dict[str, Any]) -> Frame:
@@ -296,7 +297,9 @@ class Page:
             raise self._gone("closed itself")
 
     def _on_crash(self, session: str, _params: dict[str, Any]) -> None:
-        raise self._gone("crashed" if session == self._session else "had a frame that crashed")
+        # A worker that ends is told in the same words.
+        if session in self._sessions:
+            raise self._gone("crashed" if session == self._session else "had a frame that crashed")
 
     def _gone(self, how: str) -> CollectorError:
         """Make the error that ends the collection at once: who is gone answers no command."""

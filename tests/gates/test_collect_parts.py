@@ -3,10 +3,11 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from interlock.gates.collect.a11y import PAGE_RULES, axe_source
+from interlock.gates.collect.a11y import LISTS, PAGE_RULES, axe_source, merge
 from interlock.gates.collect.browser import NAMES, find_browser
 from interlock.gates.collect.errors import ERRORS
 from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
@@ -160,6 +161,25 @@ def test_the_rules_of_whole_pages_are_those_that_axe_keeps_to_them() -> None:
         r'\{id:"([a-z0-9-]+)",[^{}]*?matches:"is-initiator-matches",[^{}]*?tags:\[([^\]]*)\]', axe_source()
     )
     assert sorted(name for name, tags in rules if "wcag" in tags) == list(PAGE_RULES)
+
+
+def audited(url: str, impact: str | None, *targets: str) -> dict[str, Any]:
+    nodes = [{"target": [target], "html": "", "impact": impact} for target in targets]
+    found = [{"id": "label", "impact": impact, "nodes": nodes}] if targets else []
+    return {"url": url, "hidden": False, **{name: [] for name in LISTS}, "violations": found}
+
+
+def test_a_merge_keeps_the_worst_impact_and_says_at_which_width_each_element_fails() -> None:
+    runs = [
+        (375, [audited("page", "minor", "#a"), audited("frame", None)]),
+        (1280, [audited("page", "serious", "#a", "#b"), audited("extra", "minor", "#c"), audited("frame", None)]),
+    ]
+    merged = merge(Target("page", "http://h/", None), "4", runs)
+    assert [(frame["id"], frame["url"]) for frame in merged["frames"]] == [(0, "page"), (1, "frame"), (2, "extra")]
+    page, extra = merged["violations"]
+    assert (page["frame"], page["impact"], page["widths"]) == (0, "serious", [375, 1280])
+    assert [(node["target"], node["widths"]) for node in page["nodes"]] == [(["#a"], [375, 1280]), (["#b"], [1280])]
+    assert (extra["frame"], extra["widths"]) == (2, [1280])
 
 
 def test_every_error_code_is_documented(root: Path) -> None:
