@@ -73,12 +73,14 @@ REMOTE: Final = Remote.REMOTE
 
 
 class AgentsError(Exception):
-    """The base of every error of this room.
+    """The base of every error of this room; `code` is stable.
 
     Args:
         message: What is wrong, in one sentence.
         fix: What to do, in the imperative.
     """
+
+    code = "AGT900"
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
@@ -88,6 +90,8 @@ class AgentsError(Exception):
 
 class RunnerError(AgentsError):
     """There is no response to an ask. The runner, its script or its surroundings must be mended."""
+
+    code = "AGT902"
 
 
 class AgentConfigError(AgentsError):
@@ -99,6 +103,8 @@ class AgentConfigError(AgentsError):
         message: What is wrong, in one sentence.
         fix: What to do, in the imperative.
     """
+
+    code = "AGT901"
 
     def __init__(self, path: str, key: str, message: str, fix: str) -> None:
         super().__init__(message, fix)

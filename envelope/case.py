@@ -158,9 +158,10 @@ class Case:
 
     def gate_items(self, label: str) -> tuple[Gate, ...]:
         """Read the items of a gate list, mended where the gate meant is plain."""
-        return tuple(self._gate(item) for item in self.items(label))
+        return tuple(self.gate(item) for item in self.items(label))
 
-    def _gate(self, item: Item) -> Gate:
+    def gate(self, item: Item) -> Gate:
+        """Read one item of a gate list."""
         text = plain(item.text)
         if GATE.fullmatch(text):
             return Gate(text, item)

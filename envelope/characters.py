@@ -1,7 +1,8 @@
 """Bytes and characters: what may stand in a response at all, before anything is read from it.
 
-Refused anywhere: control characters but tab and line ends, every other line-breaking character, bidirectional overrides,
-embeddings and isolates (they make a reader see another order), and invisible characters that carry no meaning in prose.
+Refused anywhere: control characters but tab and line ends, every other line-breaking character, bidirectional
+overrides, embeddings and isolates (they make a reader see another order), and invisible characters that carry no
+meaning in prose.
 Joiners, direction marks, soft hyphens and variation selectors are allowed in free text, where scripts and emoji need
 them. Fixed values and labels are ASCII, which a rule of its own checks (architecture §4).
 """
@@ -134,6 +135,8 @@ def read_text(source: str | bytes, max_bytes: int = MAX_BYTES) -> Text:
             "ENV102", "", 1 if text else 0, 1 if text else 0, "The response is empty.", "nothing", "an envelope"
         )
         return Text(text, (blank,), ())
+    if "\0" in text:
+        return Text(text, (_nul(text),), ())
     if (_ASCII_BAD if text.isascii() else _BAD).search(text) is None:
         return Text(text)
     return _clean(text, isinstance(source, bytes))
@@ -192,6 +195,18 @@ def _undecodable(error: UnicodeDecodeError) -> Draft:
     return Draft("ENV103", "", line, column, message, f"0x{error.object[error.start]:02X}", "UTF-8 text")
 
 
+def _nul(text: str) -> Draft:
+    """Report NUL, which text never holds; the rest of a binary is not worth reading."""
+    at = text.index("\0")
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    count = text.count("\0")
+    times = f" It stands {count} times in the text." if count > 1 else ""
+    subject = name("\0")
+    what, expected = _WORDS["ENV106"]
+    ops = (Patch(line, column, column + 1, ""),) if count == 1 else ()
+    return Draft("ENV106", "", line, column, f"{subject} {what}.{times}", subject, expected, ops)
+
+
 class _Kind(NamedTuple):
     code: str
     char: str
@@ -232,7 +247,7 @@ def _clean(text: str, from_bytes: bool) -> Text:
             lines.append(line)
         offset = text.find("\n", offset) + 1
     drafts = tuple(_draft(row, counts[row.char], text) for row in kinds.values())
-    return Text(text, drafts, () if splits or "\0" in text else tuple(lines))
+    return Text(text, drafts, () if splits else tuple(lines))
 
 
 def _code(char: str, offset: int, from_bytes: bool) -> str:

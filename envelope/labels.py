@@ -18,13 +18,22 @@ _NEAR: Final = re.compile(
 )
 _UNKNOWN: Final = re.compile(r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*):")
 
-_LOOK_ALIKE: Final = dict(
-    zip(
-        "АВЕЅІЈКМНОРСТУХаеорсухіѕјһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοıⅠⅤⅩ‐‑‒–—−﹘：∶꞉․‚／∕⁄［］＿\u00a0\u2000\u2001\u2002\u2003\u2007\u202f\u3000",
-        "ABESIJKMHOPCTYXaeopcyxisjhdqwABEZHIKMNOPTYXoiIVX-------:::.,///[]_        ",
-        strict=True,
-    )
+_PAIRS: Final = (
+    # Cyrillic
+    ("\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425", "ABESIJKMHOPCTYX"),
+    ("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0455\u0458\u04bb\u0501\u051b\u051d", "aeopcyxisjhdqw"),
+    # Greek
+    ("\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf", "ABEZHIKMNOPTYXo"),
+    # other letters
+    ("\u0131\u2160\u2164\u2169", "iIVX"),
+    # dashes
+    ("\u2010\u2011\u2012\u2013\u2014\u2212\ufe58", "-------"),
+    # punctuation
+    ("\uff1a\u2236\ua789\u2024\u201a\uff0f\u2215\u2044\uff3b\uff3d\uff3f", ":::.,///[]_"),
+    # blanks
+    ("\u00a0\u2000\u2001\u2002\u2003\u2007\u202f\u3000", "        "),
 )
+_LOOK_ALIKE: Final = {odd: plain for odds, plains in _PAIRS for odd, plain in zip(odds, plains, strict=True)}
 
 
 class LabelLine(NamedTuple):

@@ -9,12 +9,15 @@ from interlock.envelope.mend import Delete, Draft, Join, Op, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 
 _BULLET: Final = re.compile(r"[ \t]*+(-)[ \t]++(?=[^ \t])")
-_NEAR_BULLET: Final = re.compile(r"[ \t]*+([*+•‣◦●▪·–—]|-(?!-)|\(?[0-9]{1,9}[.)])[ \t]*+(?=[^ \t])")  # noqa: RUF001
-_EMPTY_BULLET: Final = re.compile(r"[ \t]*+(?:[-*+•]|[0-9]{1,9}[.)])[ \t]*+")
+_NEAR_BULLET: Final = re.compile(
+    r"[ \t]*+([*+\u2022\u2023\u25e6\u25cf\u25aa\u00b7\u2013\u2014]|-(?!-)|\(?[0-9]{1,9}[.)])[ \t]*+(?=[^ \t])"
+)
+_EMPTY_BULLET: Final = re.compile(r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,9}[.)])[ \t]*+")
 _STEP: Final = re.compile(r"[ \t]*+([0-9]++\.)[ \t]++(?=[^ \t])")
 _NEAR_STEP: Final = re.compile(
-    r"[ \t]*+([-*+•‣◦●▪·–—]|\(?[0-9]{1,9}[.):]?|[a-z][.)])(?:(?<=[.):•])|[ \t])[ \t]*+(?=[^ \t])"
-)  # noqa: RUF001
+    r"[ \t]*+([-*+\u2022\u2023\u25e6\u25cf\u25aa\u00b7\u2013\u2014]|\(?[0-9]{1,9}[.):]?|[a-z][.)])"
+    r"(?:(?<=[.):\u2022])|[ \t])[ \t]*+(?=[^ \t])"
+)
 _INLINE: Final = re.compile(
     r"\[[ \t]*+(?:[^ \t,\[\]][^,\[\]]*+(?:,[ \t]*+[^ \t,\[\]][^,\[\]]*+)*+)?\]",
 )

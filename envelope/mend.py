@@ -230,7 +230,8 @@ def sentence(edits: Iterable[Edit]) -> str:
     """State edits in the imperative; the same words are read back by whoever applies them.
 
     The forms are: Replace line 3 with `…`. / Replace lines 3-4 with `…`. / Delete line 7. / Delete lines 7-9. /
-    Insert after line 4: `…`. / Insert before line 1: `…`. Several lines are several code spans joined by comma and blank.
+    Insert after line 4: `…`. / Insert before line 1: `…`. Several lines are several code spans, joined by comma and
+    blank.
     """
     parts: list[str] = []
     for edit in edits:

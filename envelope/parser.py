@@ -23,7 +23,7 @@ def grammar() -> "Lark":
     """Return the one Lark parser of envelopes, built on first use."""
     from lark import Lark  # noqa: PLC0415  # --version and --help answer without it
 
-    return Lark.open_from_package(
+    return Lark.open_from_package(  # pyright: ignore[reportUnknownMemberType]
         "interlock.envelope", "envelope.lark", ("",), parser="lalr", lexer="basic", maybe_placeholders=False
     )
 
@@ -37,13 +37,10 @@ def read_envelope(text: str) -> Envelope | None:
     Returns:
         The envelope, or None when the grammar refuses the text.
     """
-    from lark.exceptions import UnexpectedInput  # noqa: PLC0415
-
-    try:
-        tree = grammar().parse(text if text.endswith("\n") else text + "\n")
-    except UnexpectedInput:
+    blocks = _parse(text if text.endswith("\n") else text + "\n")
+    if blocks is None:
         return None
-    fields, output, actions = cast("list[str]", tree.children)
+    fields, output, actions = blocks
     lines = _lines(fields)
     # Every line that is not an item begins with a label or a key, and the grammar fixed which and in what order.
     starts = [number for number, line in enumerate(lines) if line[0] != "-"]
@@ -59,6 +56,15 @@ def read_envelope(text: str) -> Envelope | None:
         _output(output[7:]),
         _steps(_lines(actions)),
     )
+
+
+def _parse(text: str) -> list[str] | None:
+    from lark.exceptions import UnexpectedInput  # noqa: PLC0415
+
+    try:
+        return cast("list[str]", grammar().parse(text).children)  # pyright: ignore[reportUnknownMemberType]
+    except UnexpectedInput:
+        return None
 
 
 def _lines(block: str) -> list[str]:

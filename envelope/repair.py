@@ -32,7 +32,8 @@ def better_status(case: "Case") -> "Status | None":
         passes = case.own_gate in case.passed_ids and not case.own_reasons and case.own_gate not in case.failed
         return case.echo if case.echo and passes else "BLOCKED"
     if role is not None and role.kind == "build":
-        for status in ("READY_FOR_QA", "IN_PROGRESS"):
+        work: tuple[Status, ...] = ("READY_FOR_QA", "IN_PROGRESS")
+        for status in work:
             if status in case.legal and near != "BLOCKED":
                 return status
     onward = [status for status in case.legal if status not in {"BLOCKED", "APPROVED"}]
@@ -50,7 +51,7 @@ def state(case: "Case", status: "Status | None") -> tuple[Op, ...]:
     if status == "BLOCKED":
         ops += blocked(case)
     if status != "APPROVED":
-        ops += _some_action(case)
+        ops += some_action(case)
     return tuple(ops)
 
 
@@ -92,18 +93,13 @@ def give_reasons(case: "Case", gates: "Iterable[str]") -> tuple[Op, ...]:
     return (gone, Insert(none.line, tuple(f"- {text}" for text in texts)))
 
 
-def _some_action(case: "Case") -> tuple[Op, ...]:
+def some_action(case: "Case") -> tuple[Op, ...]:
     """Return the changes that put a step in place of NONE."""
     items = case.items("NEXT_ACTIONS")
     if len(items) != 1 or items[0].text != "NONE" or items[0].marker:
         return ()
     item = items[0]
     return (Patch(item.line, item.column, item.end, ""), Insert(item.line, (_STEP,)))
-
-
-def some_action(case: "Case") -> tuple[Op, ...]:
-    """Return the changes that put a step in place of NONE."""
-    return _some_action(case)
 
 
 def fill(case: "Case", gap: "Gap") -> Draft:

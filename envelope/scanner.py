@@ -1,7 +1,8 @@
 """The tolerant reading: find the twelve blocks in whatever order and shape they come, and say what is wrong.
 
 The grammar says whether a text is well-formed; this module says where and why not, and reads every field that can be
-read, so that one mistake does not hide another. On well-formed text it finds nothing wrong: a property test holds the two together.
+read, so that one mistake does not hide another. On well-formed text it finds nothing wrong: a property test holds the
+two together.
 """
 
 from collections.abc import Sequence
@@ -69,7 +70,7 @@ class _Segments:
         taken = set(LABELS) - {"NEXT_ACTIONS"}
         for index in range(len(self.lines) - 1, -1, -1):
             text = self.lines[index].text
-            if ":" in text[:40] or "：" in text[:40]:
+            if ":" in fold(text[:40]):
                 label = find_label(fold(text), taken)
                 if label and label.label == "NEXT_ACTIONS":
                     return index
@@ -249,7 +250,7 @@ def _order(blocks: Sequence[Block]) -> tuple[list[Draft], list[Gap]]:
     ranks = [LABELS.index(block.label) for block in blocks]
     stay = kept_in_place(ranks, [1 + len(block.body) + (block.label == "OUTPUT") for block in blocks])
     kept = {ranks[position]: blocks[position] for position in stay}
-    found = {rank: block for rank, block in zip(ranks, blocks, strict=True)}
+    found = dict(zip(ranks, blocks, strict=True))
     first = min((block.first for block in kept.values()), default=1)
     drafts: list[Draft] = []
     gaps: list[Gap] = []

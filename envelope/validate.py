@@ -66,7 +66,10 @@ class Report:
     @property
     def effective_status(self) -> Status:
         """The status that counts: BLOCKED for every response with an error (seed 5 §4)."""
-        return next((status for status in STATUSES if self.ok and status == self.status), "BLOCKED")
+        for status in STATUSES:
+            if self.ok and status == self.status:
+                return status
+        return "BLOCKED"
 
     @property
     def verdict(self) -> Verdict | None:

@@ -49,7 +49,7 @@ def _all_passed(case: Case) -> Iterator[Draft]:
 def _evidence(case: Case) -> Iterator[Draft]:
     for gate in case.claims:
         spec = case.protocol.gate(gate.id)
-        lacking = [key for key in spec.evidence if not case.items(f"EVIDENCE.{key}")]
+        lacking: list[EvidenceKey] = [key for key in spec.evidence if not case.items(f"EVIDENCE.{key}")]
         if spec.any_evidence and not any(case.items(f"EVIDENCE.{key}") for key in EVIDENCE_KEYS):
             lacking = ["reports"]
         lacking = [key for key in lacking if f"EVIDENCE.{key}" in case.fields]
@@ -64,7 +64,7 @@ def _evidence(case: Case) -> Iterator[Draft]:
         yield draft("ENV412", "GATES_PASSED", gate.item, message, f"an entry under {wanted}", ops, advice)
 
 
-def _listed(keys: "list[EvidenceKey]") -> str:
+def _listed(keys: list[EvidenceKey]) -> str:
     return " and ".join(f"`{key}`" for key in keys)
 
 

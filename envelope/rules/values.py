@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -64,7 +65,9 @@ def _task_id(case: Case) -> Iterator[Draft]:
     best = case.task_id or (mended if TASK_ID.fullmatch(mended) else "<task id, such as HOME-IA-001>")
     message = f"{snippet(item.text)} is not a task id.{_strange(item.text)}"
     expected = "capitals, digits and hyphens in at least two parts, such as `HOME-IA-001`"
-    yield draft("ENV302", "TASK_ID", item, message, case.task_id and f"`{case.task_id}`" or expected, [put(item, best)])
+    yield draft(
+        "ENV302", "TASK_ID", item, message, f"`{case.task_id}`" if case.task_id else expected, [put(item, best)]
+    )
 
 
 def _agent(case: Case) -> Iterator[Draft]:
@@ -118,17 +121,13 @@ def _gate_form(case: Case) -> Iterator[Draft]:
             if GATE.fullmatch(text) or gate.remark or field is None:
                 continue
             if gate.id:
-                ops: list[Op] = [put(gate.item, gate.id)]
-            elif label == "GATES_PASSED":
-                ops = [drop(field, gate.item)]
+                op = put(gate.item, gate.id)
+            elif label == "GATES_REQUIRED" and len(field.items) == 1:
+                op = put(gate.item, "<gate id, such as GATE-MSG-STRICT>")
             else:
-                ops = (
-                    [put(gate.item, "<gate id, such as GATE-MSG-STRICT>")]
-                    if len(field.items) == 1
-                    else [drop(field, gate.item)]
-                )
+                op = drop(field, gate.item)
             message = f"{snippet(gate.item.text)} is not a gate id.{_strange(text)}"
-            yield draft("ENV306", label, gate.item, message, "`GATE-` and capitals, digits and hyphens", ops)
+            yield draft("ENV306", label, gate.item, message, "`GATE-` and capitals, digits and hyphens", [op])
 
 
 def _gate_remark(case: Case) -> Iterator[Draft]:
@@ -149,12 +148,11 @@ def _repeated(case: Case) -> Iterator[Draft]:
         for item in field.items if field else ():
             key = plain(item.text)
             if label != "INPUTS_USED":
-                key = next(gate.id for gate in (case._gate(item),))  # noqa: SLF001
+                key = case.gate(item).id
             first = seen.setdefault(key, item)
             if field is not None and key and first is not item:
                 message = f"{snippet(key)} stands in {label} twice; it stands in line {first.line} already."
-                made = draft("ENV308", label, item, message, "each item once", [drop(field, item)])
-                yield made
+                yield draft("ENV308", label, item, message, "each item once", [drop(field, item)])
 
 
 def _entry_form(case: Case) -> Iterator[Draft]:
@@ -281,12 +279,10 @@ def _inputs_exist(case: Case) -> Iterator[Draft]:
             continue
         message = f"The input {snippet(path)} does not exist."
         advice = "Cite only what you read, under the path that it has."
-        made = draft("ENV316", "INPUTS_USED", item, message, "a file of this project", [drop(field, item)], advice)
         strict = case.inputs == "must-exist"
-        yield Draft(
-            made.code, made.field, made.line, made.column, made.message, made.found, made.expected,
-            made.ops if strict else (), made.advice, "error" if strict else "warning",
-        )  # fmt: skip
+        ops = [drop(field, item)] if strict else []
+        made = draft("ENV316", "INPUTS_USED", item, message, "a file of this project", ops, advice)
+        yield replace(made, level="error" if strict else "warning")
 
 
 _REASON_EXAMPLE: Final = f"FAIL_REASONS:\n- GATE-VISUAL-QA: {REASON.partition('such as ')[2]}"

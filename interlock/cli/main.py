@@ -103,6 +103,8 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
     if not isinstance(message, str) or not isinstance(fix, str):
         return None
     code = str(getattr(error, "code", type(error).__name__))
+    place = [str(getattr(error, name, "") or "") for name in ("path", "key")]
+    message = ": ".join([*(part for part in place if part), message])
     problems = [_problem_text(item) for item in getattr(error, "problems", ())]
     kind = type(error).__name__
     if as_json:
@@ -122,4 +124,4 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
 def _problem_text(item: object) -> str:
     if isinstance(item, str):
         return item
-    return " ".join(str(getattr(item, name, "")) for name in ("key", "message", "fix")).strip()
+    return ": ".join(str(part) for name in ("path", "key", "message") if (part := getattr(item, name, "")))

@@ -49,7 +49,11 @@ CHARACTERS = (
     _case("hidden tag characters", change(BUILD, OUTPUT="OUTPUT:\nDone.\U000e0041\U000e0042"), "ENV109"),
     _case("half a pair", change(BUILD, TASK="TASK: Build \ud83d the page"), "ENV111"),
     _case("Cyrillic O in a status", BUILD.replace("READY_FOR_QA", "READY_F\u041eR_QA"), "ENV110"),
-    _case("Greek letters in a gate", BUILD.replace("GATES_PASSED:\n  - GATE", "GATES_PASSED:\n  - G\u0391\u03a4E"), "ENV110"),
+    _case(
+        "Greek letters in a gate",
+        BUILD.replace("GATES_PASSED:\n  - GATE", "GATES_PASSED:\n  - G\u0391\u03a4E"),
+        "ENV110",
+    ),
     _case("Cyrillic letter in a label", BUILD.replace("TASK:", "T\u0410SK:"), "ENV110"),
     _case("fullwidth colon behind a label", BUILD.replace("STATUS:", "STATUS\uff1a"), "ENV110"),
     _case("non-breaking hyphens in an agent", BUILD.replace("frontend-", "frontend\u2011"), "ENV110"),
@@ -79,14 +83,22 @@ LAYOUT = (
     _case("no OUTPUT", change(BUILD, OUTPUT=None), "ENV203"),
     _case("no NEXT_ACTIONS", change(BUILD, NEXT_ACTIONS=None), "ENV203"),
     _case("no NEXT_ACTIONS of an approval", change(APPROVAL, NEXT_ACTIONS=None), "ENV203", IN_REVIEW),
-    _case("five fields missing", change(BUILD, TASK=None, REPORTS_TO=None, INPUTS_USED=None, EVIDENCE=None, NEXT_ACTIONS=None), "ENV203"),
+    _case(
+        "five fields missing",
+        change(BUILD, TASK=None, REPORTS_TO=None, INPUTS_USED=None, EVIDENCE=None, NEXT_ACTIONS=None),
+        "ENV203",
+    ),
     _case("STATUS twice", BUILD.replace("TASK:", "STATUS: APPROVED\nTASK:", 1), "ENV204"),
     _case("GATES_PASSED twice", BUILD.replace("EVIDENCE:", "GATES_PASSED:\n  - GATE-CODE-REVIEW\nEVIDENCE:"), "ENV204"),
     _case("EVIDENCE twice", BUILD.replace("FAIL_REASONS:", f"{_EVIDENCE}\nFAIL_REASONS:"), "ENV204"),
     _case("TASK before TASK_ID", reorder(BUILD, "STATUS", "TASK", "TASK_ID"), "ENV205"),
     _case("FAIL_REASONS first", reorder(BUILD, "FAIL_REASONS"), "ENV205"),
-    _case("NEXT_ACTIONS before OUTPUT", reorder(BUILD, *[x for x in blocks(BUILD) if x not in {"OUTPUT"}]), "ENV205"),
-    _case("OUTPUT before EVIDENCE", reorder(BUILD, *[x for x in blocks(BUILD) if x not in {"EVIDENCE", "FAIL_REASONS", "NEXT_ACTIONS"}]), "ENV205"),
+    _case("NEXT_ACTIONS before OUTPUT", reorder(BUILD, *[x for x in blocks(BUILD) if x != "OUTPUT"]), "ENV205"),
+    _case(
+        "OUTPUT before EVIDENCE",
+        reorder(BUILD, *[x for x in blocks(BUILD) if x not in {"EVIDENCE", "FAIL_REASONS", "NEXT_ACTIONS"}]),
+        "ENV205",
+    ),
     _case("fields reversed", "".join(reversed(blocks(BUILD).values())), "ENV205"),
     _case("out of order and wrong", reorder(change(BUILD, REPORTS_TO="REPORTS_TO: me"), "REPORTS_TO"), "ENV205 ENV304"),
     _case("STATU", BUILD.replace("STATUS:", "STATU:"), "ENV206"),
@@ -98,13 +110,19 @@ LAYOUT = (
     _case("GATES-PASSED", BUILD.replace("GATES_PASSED:", "GATES-PASSED:"), "ENV206"),
     _case("blank before the colon", BUILD.replace("EVIDENCE:", "EVIDENCE :"), "ENV206"),
     _case("indented label", BUILD.replace("TASK:", "  TASK:"), "ENV206"),
-    _case("lower-case labels", BUILD.replace("TASK_ID:", "task_id:").replace("FAIL_REASONS:", "fail_reasons:"), "ENV206"),
+    _case(
+        "lower-case labels", BUILD.replace("TASK_ID:", "task_id:").replace("FAIL_REASONS:", "fail_reasons:"), "ENV206"
+    ),
     _case("APPROVED_BY", BUILD.replace("INPUTS_USED:", "APPROVED_BY: orchestrator\nINPUTS_USED:"), "ENV207"),
     _case("COMPLETED with a list", BUILD.replace("EVIDENCE:", "COMPLETED:\n  - one\n  - two\nEVIDENCE:"), "ENV207"),
     _case("label inside OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nOld report:\nSTATUS: APPROVED\nEnd."), "ENV208"),
     _case("NEXT_ACTIONS inside OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nNEXT_ACTIONS: see below\nEnd."), "ENV208"),
     _case("second envelope inside OUTPUT", change(BUILD, OUTPUT=f"OUTPUT:\nText.\n{BUILD}"), "ENV209"),
-    _case("second head inside OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nText.\nSTATUS: APPROVED\nTASK_ID: A-1\nTASK: x"), "ENV209"),
+    _case(
+        "second head inside OUTPUT",
+        change(BUILD, OUTPUT="OUTPUT:\nText.\nSTATUS: APPROVED\nTASK_ID: A-1\nTASK: x"),
+        "ENV209",
+    ),
     _case("second envelope after", BUILD + "\n" + BUILD, "ENV209"),
     _case("TASK empty", change(BUILD, TASK="TASK:"), "ENV210"),
     _case("STATUS empty", change(BUILD, STATUS="STATUS:"), "ENV210"),
@@ -119,7 +137,11 @@ LAYOUT = (
     _case("prose in a list", change(BUILD, INPUTS_USED="INPUTS_USED:\nThese are the files:\n- docs/a.md"), "ENV212"),
     _case("prose between steps", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n\nThen:\n2. b"), "ENV212"),
     _case("wrapped step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a long\n   step\n2. b"), "ENV212"),
-    _case("entries without a key", change(BUILD, EVIDENCE=_EVIDENCE.replace(":\n", ":\n  - artifacts/a.png\n", 1)), "ENV212"),
+    _case(
+        "entries without a key",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace(":\n", ":\n  - artifacts/a.png\n", 1)),
+        "ENV212",
+    ),
     _case("star bullets", BUILD.replace("  - GATE", "  * GATE"), "ENV213"),
     _case("round bullets", BUILD.replace("  - docs", "  \u2022 docs"), "ENV213"),
     _case("numbered gates", change(BUILD, GATES_PASSED="GATES_PASSED:\n1. GATE-MSG-STRICT"), "ENV213"),
@@ -133,16 +155,32 @@ LAYOUT = (
     _case("brackets in a list", change(BUILD, INPUTS_USED="INPUTS_USED: [src/[id]/page.tsx, docs/b.md]"), "ENV214"),
     _case("two lists", change(BUILD, GATES_PASSED="GATES_PASSED: []\n- GATE-MSG-STRICT"), "ENV214"),
     _case("empty evidence in one word", change(BUILD, EVIDENCE="EVIDENCE: none"), "ENV214 ENV216"),
-    _case("a key without brackets", change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports: artifacts/a.md")), "ENV214"),
+    _case(
+        "a key without brackets",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports: artifacts/a.md")),
+        "ENV214",
+    ),
     _case("empty bullet", BUILD.replace("  - GATE-VISUAL-QA", "  -\n  - GATE-VISUAL-QA"), "ENV215"),
     _case("empty step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n2."), "ENV215"),
     _case("key missing", change(BUILD, EVIDENCE=_EVIDENCE.replace("  a11y: []\n", "")), "ENV216"),
     _case("no keys", change(BUILD, EVIDENCE="EVIDENCE:"), "ENV216"),
     _case("keys of a QA claim missing", change(QA, EVIDENCE="EVIDENCE:\na11y: []"), "ENV216", IN_QA),
-    _case("unknown keys", change(BUILD, EVIDENCE=f"{_EVIDENCE}\n  files_reviewed: 9\n  deliverables:\n    - docs/a.md"), "ENV217"),
+    _case(
+        "unknown keys",
+        change(BUILD, EVIDENCE=f"{_EVIDENCE}\n  files_reviewed: 9\n  deliverables:\n    - docs/a.md"),
+        "ENV217",
+    ),
     _case("key twice", change(BUILD, EVIDENCE=f"{_EVIDENCE}\n  a11y: []"), "ENV218"),
-    _case("keys out of order", change(BUILD, EVIDENCE="EVIDENCE:\n  reports: []\n  screenshots: []\n  a11y: []\n  console: []"), "ENV219"),
-    _case("keys misspelt", change(BUILD, EVIDENCE=_EVIDENCE.replace("screenshots", "Screenshot").replace("console", "**console**")), "ENV220"),
+    _case(
+        "keys out of order",
+        change(BUILD, EVIDENCE="EVIDENCE:\n  reports: []\n  screenshots: []\n  a11y: []\n  console: []"),
+        "ENV219",
+    ),
+    _case(
+        "keys misspelt",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("screenshots", "Screenshot").replace("console", "**console**")),
+        "ENV220",
+    ),
     _case("keys as bullets", change(BUILD, EVIDENCE=_EVIDENCE.replace("  ", "  - ")), "ENV220"),
     _case("bulleted steps", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n- a\n- b"), "ENV221"),
     _case("steps with brackets", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1) a\n2) b"), "ENV221"),
@@ -150,9 +188,19 @@ LAYOUT = (
     _case("first step on the label's line", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: 1. a\n2. b"), "ENV221"),
     _case("no failures in words", change(BUILD, FAIL_REASONS="FAIL_REASONS: None."), "ENV222"),
     _case("empty list of failures", change(BUILD, FAIL_REASONS="FAIL_REASONS: []"), "ENV222"),
-    _case("reason on the label's line", change(_FAIL, FAIL_REASONS="FAIL_REASONS: GATE-VISUAL-QA: the menu"), "ENV222", IN_QA),
-    _case("NONE and reasons", change(_FAIL, FAIL_REASONS="FAIL_REASONS: NONE\n- GATE-VISUAL-QA: the menu"), "ENV222", IN_QA),
-)  # fmt: skip
+    _case(
+        "reason on the label's line",
+        change(_FAIL, FAIL_REASONS="FAIL_REASONS: GATE-VISUAL-QA: the menu"),
+        "ENV222",
+        IN_QA,
+    ),
+    _case(
+        "NONE and reasons",
+        change(_FAIL, FAIL_REASONS="FAIL_REASONS: NONE\n- GATE-VISUAL-QA: the menu"),
+        "ENV222",
+        IN_QA,
+    ),
+)
 
 VALUES = (
     _case("COMPLETED by the build agent", BUILD.replace("READY_FOR_QA", "COMPLETED"), "ENV301"),
@@ -163,33 +211,95 @@ VALUES = (
     _case("task id in lower case", BUILD.replace("HOME-UI-001", "home_ui_001"), "ENV302"),
     _case("task id in words", BUILD.replace("HOME-UI-001", "Home"), "ENV302"),
     _case("agent misspelt", BUILD.replace("frontend-implementer", "frontend-implementor"), "ENV303"),
-    _case("agent unknown", change(BUILD, ASSIGNED_AGENT="ASSIGNED_AGENT: assistant"), "ENV303", {"agent": "frontend-implementer", **IN_PROGRESS}),
+    _case(
+        "agent unknown",
+        change(BUILD, ASSIGNED_AGENT="ASSIGNED_AGENT: assistant"),
+        "ENV303",
+        {"agent": "frontend-implementer", **IN_PROGRESS},
+    ),
     _case("reports to the user", change(BUILD, REPORTS_TO="REPORTS_TO: user"), "ENV304"),
     _case("no gates required", change(BUILD, GATES_REQUIRED="GATES_REQUIRED: []"), "ENV305"),
-    _case("no gates required, some known", change(BUILD, GATES_REQUIRED="GATES_REQUIRED:"), "ENV305", {"gates": ["GATE-MSG-STRICT", "GATE-TLS"], **IN_PROGRESS}),
+    _case(
+        "no gates required, some known",
+        change(BUILD, GATES_REQUIRED="GATES_REQUIRED:"),
+        "ENV305",
+        {"gates": ["GATE-MSG-STRICT", "GATE-TLS"], **IN_PROGRESS},
+    ),
     _case("gate without its prefix", change(BUILD, GATES_PASSED="GATES_PASSED: [MSG-STRICT]"), "ENV306"),
     _case("gate with underscores", change(BUILD, GATES_PASSED="GATES_PASSED: [gate_msg_strict]"), "ENV306"),
     _case("quoted gates", change(BUILD, GATES_PASSED='GATES_PASSED: ["GATE-MSG-STRICT"]'), "ENV306"),
     _case("all gates", change(BUILD, GATES_PASSED="GATES_PASSED: [all of them]"), "ENV306"),
-    _case("gate with a remark", change(BUILD, GATES_PASSED="GATES_PASSED:\n- GATE-MSG-STRICT (self-assessed)"), "ENV307"),
+    _case(
+        "gate with a remark", change(BUILD, GATES_PASSED="GATES_PASSED:\n- GATE-MSG-STRICT (self-assessed)"), "ENV307"
+    ),
     _case("required gate with a remark", BUILD.replace("  - GATE-VISUAL-QA", "  - GATE-VISUAL-QA: pending"), "ENV307"),
     _case("gate twice", change(BUILD, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT, GATE-MSG-STRICT]"), "ENV308"),
     _case("input twice", change(BUILD, INPUTS_USED="INPUTS_USED:\n- a.md\n- b.md\n- a.md"), "ENV308"),
-    _case("console: [no errors] for a claim", change(QA, EVIDENCE="EVIDENCE:\nscreenshots: [artifacts/a.png]\na11y: []\nconsole: [no errors]\nreports: []"), "ENV309", IN_QA),
-    _case("console: [no errors] for nothing", change(BUILD, EVIDENCE=_EVIDENCE.replace("console: []", "console: [no errors]")), "ENV309"),
-    _case("path with a leading slash", change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [/artifacts/a11y/x.json]")), "ENV309"),
-    _case("path upwards", change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [artifacts/../x.json]")), "ENV309"),
-    _case("path outside", change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports:\n    - docs/review.md")), "ENV309"),
-    _case("address", change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports: [https://example.org/artifacts/a.md]")), "ENV309"),
-    _case("backslashes and remark", change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports:\n    - artifacts\\reports\\a.md (old)")), "ENV309"),
-    _case("one file twice", change(QA, EVIDENCE="EVIDENCE:\nscreenshots: [artifacts/a.png, artifacts/a.png]\na11y: []\nconsole: [artifacts/a.png]\nreports: []"), "ENV310", IN_QA),
-    _case("reason without a gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- the menu covers the title"), "ENV311", IN_QA),
-    _case("NONE beside a reason", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- NONE\n- GATE-VISUAL-QA: the menu"), "ENV312", IN_QA),
+    _case(
+        "console: [no errors] for a claim",
+        change(QA, EVIDENCE="EVIDENCE:\nscreenshots: [artifacts/a.png]\na11y: []\nconsole: [no errors]\nreports: []"),
+        "ENV309",
+        IN_QA,
+    ),
+    _case(
+        "console: [no errors] for nothing",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("console: []", "console: [no errors]")),
+        "ENV309",
+    ),
+    _case(
+        "path with a leading slash",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [/artifacts/a11y/x.json]")),
+        "ENV309",
+    ),
+    _case(
+        "path upwards", change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [artifacts/../x.json]")), "ENV309"
+    ),
+    _case(
+        "path outside",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports:\n    - docs/review.md")),
+        "ENV309",
+    ),
+    _case(
+        "address",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports: [https://example.org/artifacts/a.md]")),
+        "ENV309",
+    ),
+    _case(
+        "backslashes and remark",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports:\n    - artifacts\\reports\\a.md (old)")),
+        "ENV309",
+    ),
+    _case(
+        "one file twice",
+        change(
+            QA,
+            EVIDENCE="EVIDENCE:\nscreenshots: [artifacts/a.png, artifacts/a.png]\na11y: []\nconsole: [artifacts/a.png]\nreports: []",
+        ),
+        "ENV310",
+        IN_QA,
+    ),
+    _case(
+        "reason without a gate",
+        change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- the menu covers the title"),
+        "ENV311",
+        IN_QA,
+    ),
+    _case(
+        "NONE beside a reason",
+        change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- NONE\n- GATE-VISUAL-QA: the menu"),
+        "ENV312",
+        IN_QA,
+    ),
     _case("steps with a gap", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n3. b\n4. c"), "ENV313"),
     _case("steps all 1.", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n1. b"), "ENV313"),
     _case("no next action", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: NONE"), "ENV314"),
-    _case("input that does not exist", change(BUILD, INPUTS_USED="INPUTS_USED:\n- docs/a.md\n- docs/b.md (part 1)"), "ENV316", {"input_exists": "docs/a.md".__eq__, "inputs": "must-exist", **IN_PROGRESS}),
-)  # fmt: skip
+    _case(
+        "input that does not exist",
+        change(BUILD, INPUTS_USED="INPUTS_USED:\n- docs/a.md\n- docs/b.md (part 1)"),
+        "ENV316",
+        {"input_exists": "docs/a.md".__eq__, "inputs": "must-exist", **IN_PROGRESS},
+    ),
+)
 
 OWNERSHIP = (
     _case("READY_FOR_QA by the designer", change(BUILD, ASSIGNED_AGENT="ASSIGNED_AGENT: web-design-lead"), "ENV401"),
@@ -205,35 +315,106 @@ OWNERSHIP = (
     _case("hand-over of a blocked task", BUILD, "ENV405", {"current_status": "BLOCKED"}),
     _case("QA that has begun begins", APPROVAL.replace("APPROVED", "QA_IN_PROGRESS"), "ENV405", IN_QA),
     _case("approval before QA", APPROVAL, "ENV406", {"current_status": "READY_FOR_QA"}),
-    _case("review before QA", APPROVAL.replace("APPROVED", "READY_FOR_REVIEW"), "ENV407", {"current_status": "READY_FOR_QA"}),
+    _case(
+        "review before QA",
+        APPROVAL.replace("APPROVED", "READY_FOR_REVIEW"),
+        "ENV407",
+        {"current_status": "READY_FOR_QA"},
+    ),
     _case("approval before everything", APPROVAL, "ENV408", {"current_status": "IN_PROGRESS"}),
     _case("gate outside the task", change(BUILD, GATES_REQUIRED="GATES_REQUIRED: [GATE-VISUAL-QA]"), "ENV410"),
-    _case("approval without a gate", change(APPROVAL, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]"), "ENV411", IN_REVIEW),
+    _case(
+        "approval without a gate", change(APPROVAL, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]"), "ENV411", IN_REVIEW
+    ),
     _case("approval without any gate", change(APPROVAL, GATES_PASSED="GATES_PASSED:"), "ENV411", {}),
     _case("claim without evidence", change(QA, EVIDENCE=_EVIDENCE), "ENV412", IN_QA),
-    _case("claim with half its evidence", change(QA, EVIDENCE=_EVIDENCE.replace("screenshots: []", "screenshots: [artifacts/a.png]")), "ENV412", IN_QA),
-    _case("claim of another gate without evidence", change(QA, GATES_REQUIRED="GATES_REQUIRED: [GATE-TLS, GATE-VISUAL-QA]", GATES_PASSED="GATES_PASSED: [GATE-TLS, GATE-VISUAL-QA]", EVIDENCE=_EVIDENCE), "ENV412", IN_QA),
+    _case(
+        "claim with half its evidence",
+        change(QA, EVIDENCE=_EVIDENCE.replace("screenshots: []", "screenshots: [artifacts/a.png]")),
+        "ENV412",
+        IN_QA,
+    ),
+    _case(
+        "claim of another gate without evidence",
+        change(
+            QA,
+            GATES_REQUIRED="GATES_REQUIRED: [GATE-TLS, GATE-VISUAL-QA]",
+            GATES_PASSED="GATES_PASSED: [GATE-TLS, GATE-VISUAL-QA]",
+            EVIDENCE=_EVIDENCE,
+        ),
+        "ENV412",
+        IN_QA,
+    ),
     _case("approval without evidence", change(APPROVAL, EVIDENCE=_EVIDENCE), "ENV412", IN_REVIEW),
-    _case("self-approval", change(BUILD, GATES_PASSED="GATES_PASSED:\n- GATE-MSG-STRICT\n- GATE-CODE-REVIEW\n- GATE-VISUAL-QA"), "ENV413"),
-    _case("self-approval in brackets", change(BUILD, GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW, GATE-MSG-STRICT, GATE-VISUAL-QA]"), "ENV413"),
-    _case("QA certifies the review", change(QA, GATES_REQUIRED="GATES_REQUIRED: [GATE-CODE-REVIEW, GATE-VISUAL-QA]", GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW, GATE-VISUAL-QA]"), "ENV413", IN_QA),
+    _case(
+        "self-approval",
+        change(BUILD, GATES_PASSED="GATES_PASSED:\n- GATE-MSG-STRICT\n- GATE-CODE-REVIEW\n- GATE-VISUAL-QA"),
+        "ENV413",
+    ),
+    _case(
+        "self-approval in brackets",
+        change(BUILD, GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW, GATE-MSG-STRICT, GATE-VISUAL-QA]"),
+        "ENV413",
+    ),
+    _case(
+        "QA certifies the review",
+        change(
+            QA,
+            GATES_REQUIRED="GATES_REQUIRED: [GATE-CODE-REVIEW, GATE-VISUAL-QA]",
+            GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW, GATE-VISUAL-QA]",
+        ),
+        "ENV413",
+        IN_QA,
+    ),
     _case("BLOCKED without a reason", BUILD.replace("READY_FOR_QA", "BLOCKED"), "ENV414"),
     _case("BLOCKED by QA without a reason", QA.replace("QA_IN_PROGRESS", "BLOCKED"), "ENV414", IN_QA),
-    _case("BLOCKED with - NONE", change(APPROVAL, STATUS="STATUS: BLOCKED", NEXT_ACTIONS="NEXT_ACTIONS:\n1. a"), "ENV414", IN_REVIEW),
-    _case("reason of an unknown gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QX: the menu"), "ENV415", IN_QA),
-    _case("passed and failed", change(_FAIL, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]"), "ENV416", IN_QA),
-    _case("passed though the journal says failed", BUILD, "ENV416 ENV417", {"failed": ["GATE-MSG-STRICT"], **IN_PROGRESS}),
+    _case(
+        "BLOCKED with - NONE",
+        change(APPROVAL, STATUS="STATUS: BLOCKED", NEXT_ACTIONS="NEXT_ACTIONS:\n1. a"),
+        "ENV414",
+        IN_REVIEW,
+    ),
+    _case(
+        "reason of an unknown gate",
+        change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QX: the menu"),
+        "ENV415",
+        IN_QA,
+    ),
+    _case(
+        "passed and failed",
+        change(_FAIL, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]"),
+        "ENV416",
+        IN_QA,
+    ),
+    _case(
+        "passed though the journal says failed", BUILD, "ENV416 ENV417", {"failed": ["GATE-MSG-STRICT"], **IN_PROGRESS}
+    ),
     _case("failed gate without its reason", BUILD, "ENV417", _TWO),
-    _case("failed gate beside another reason", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n  - GATE-VISUAL-QA: the menu"), "ENV417", _TWO),
-    _case("approved with reasons", change(APPROVAL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu"), "ENV418", IN_REVIEW),
+    _case(
+        "failed gate beside another reason",
+        change(BUILD, FAIL_REASONS="FAIL_REASONS:\n  - GATE-VISUAL-QA: the menu"),
+        "ENV417",
+        _TWO,
+    ),
+    _case(
+        "approved with reasons",
+        change(APPROVAL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu"),
+        "ENV418",
+        IN_REVIEW,
+    ),
     _case("echo without its gate", change(QA, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]"), "ENV419", IN_QA),
     _case("echo with reasons", change(QA, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu"), "ENV419", IN_QA),
-    _case("BLOCKED for another gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast"), "ENV419", IN_QA),
+    _case(
+        "BLOCKED for another gate",
+        change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast"),
+        "ENV419",
+        IN_QA,
+    ),
     _case("another agent answers", BUILD, "ENV420", {"agent": "web-design-lead", **IN_PROGRESS}),
     _case("another task", BUILD, "ENV421", {"task_id": "HOME-UI-002", **IN_PROGRESS}),
     _case("other gates", BUILD, "ENV422", {"gates": ["GATE-MSG-STRICT", "GATE-TLS"], **IN_PROGRESS}),
     _case("other gates in brackets", QA, "ENV422", {"gates": ["GATE-VISUAL-QA"], **IN_QA}),
-)  # fmt: skip
+)
 
 _CORPUS_LIKE = change(
     BUILD,
@@ -244,13 +425,40 @@ _CORPUS_LIKE = change(
     NEXT_ACTIONS="NEXT_ACTIONS:\n  - orchestrator to approve",
 )
 MIXED = (
-    _case("everything a real agent does", f"# Report\n\n```\n{_CORPUS_LIKE}```\n", "ENV201 ENV202 ENV207 ENV216 ENV217 ENV221 ENV301 ENV307 ENV309 ENV410 ENV413"),
-    _case("one line wrong three times", BUILD.replace("GATES_PASSED:\n  - GATE-MSG-STRICT", "**Gates passed:** [gate_msg_strict, GATE-TLS"), "ENV206 ENV214 ENV306 ENV410"),
-    _case("CRLF and faults", change(BUILD, STATUS="STATUS: DONE", REPORTS_TO=None).replace("\n", "\r\n"), "ENV203 ENV301"),
-    _case("hidden character beside a wrong value", BUILD.replace("STATUS: READY_FOR_QA", "STATUS: \u200bDONE\u200b"), "ENV109 ENV301"),
-    _case("approval that lacks everything", change(APPROVAL, GATES_PASSED="GATES_PASSED:", FAIL_REASONS="FAIL_REASONS:\n- GATE-CODE-REVIEW: no"), "ENV411 ENV418", IN_REVIEW),
-    _case("moved field with faults in it", reorder(change(BUILD, GATES_PASSED="GATES_PASSED:\n* GATE-MSG-STRICT (ok)"), "STATUS", "GATES_PASSED"), "ENV205 ENV213 ENV307"),
-    _case("two fields missing at one place, one moved", reorder(change(BUILD, TASK=None, TASK_ID=None), "REPORTS_TO"), "ENV203 ENV205"),
-)  # fmt: skip
+    _case(
+        "everything a real agent does",
+        f"# Report\n\n```\n{_CORPUS_LIKE}```\n",
+        "ENV201 ENV202 ENV207 ENV216 ENV217 ENV221 ENV301 ENV307 ENV309 ENV410 ENV413",
+    ),
+    _case(
+        "one line wrong three times",
+        BUILD.replace("GATES_PASSED:\n  - GATE-MSG-STRICT", "**Gates passed:** [gate_msg_strict, GATE-TLS"),
+        "ENV206 ENV214 ENV306 ENV410",
+    ),
+    _case(
+        "CRLF and faults", change(BUILD, STATUS="STATUS: DONE", REPORTS_TO=None).replace("\n", "\r\n"), "ENV203 ENV301"
+    ),
+    _case(
+        "hidden character beside a wrong value",
+        BUILD.replace("STATUS: READY_FOR_QA", "STATUS: \u200bDONE\u200b"),
+        "ENV109 ENV301",
+    ),
+    _case(
+        "approval that lacks everything",
+        change(APPROVAL, GATES_PASSED="GATES_PASSED:", FAIL_REASONS="FAIL_REASONS:\n- GATE-CODE-REVIEW: no"),
+        "ENV411 ENV418",
+        IN_REVIEW,
+    ),
+    _case(
+        "moved field with faults in it",
+        reorder(change(BUILD, GATES_PASSED="GATES_PASSED:\n* GATE-MSG-STRICT (ok)"), "STATUS", "GATES_PASSED"),
+        "ENV205 ENV213 ENV307",
+    ),
+    _case(
+        "two fields missing at one place, one moved",
+        reorder(change(BUILD, TASK=None, TASK_ID=None), "REPORTS_TO"),
+        "ENV203 ENV205",
+    ),
+)
 
 BROKEN = (*CHARACTERS, *LAYOUT, *VALUES, *OWNERSHIP, *MIXED)

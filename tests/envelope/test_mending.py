@@ -12,7 +12,9 @@ def _named(case: Broken) -> str:
     return case.name
 
 
-@pytest.mark.parametrize(("text", "context"), [(BUILD, IN_PROGRESS), (QA, IN_QA), (APPROVAL, IN_REVIEW), (APPROVAL, {})])
+@pytest.mark.parametrize(
+    ("text", "context"), [(BUILD, IN_PROGRESS), (QA, IN_QA), (APPROVAL, IN_REVIEW), (APPROVAL, {})]
+)
 def test_the_unbroken_envelopes_are_valid_and_are_not_asked_again(text: str, context: dict[str, object]) -> None:
     report = validate(text, **context)  # type: ignore[arg-type]  # contexts are keyword tables
     assert report.findings == ()

@@ -74,7 +74,9 @@ def test_the_grammar_accepts_exactly_what_the_scanner_finds_sound(text: str) -> 
 
 
 # Refused characters never reach the grammar, so it is asked for others alone.
-_CLEAN = st.sampled_from("\t\r\n -:[],.`#>0129abYZ_\u00e9\u041e\u200d")
+_CLEAN = st.characters(
+    min_codepoint=9, max_codepoint=126, exclude_characters="".join(map(chr, (11, 12, *range(14, 32))))
+)
 
 
 @settings(max_examples=80, suppress_health_check=list(HealthCheck))
@@ -124,7 +126,7 @@ def test_text_of_any_kind_surrogates_included_gives_a_report(text: str) -> None:
     assert report.as_reask() or report.ok
 
 
-@given(st.text(alphabet=st.sampled_from(" `a,\\\".<>\u00e9"), min_size=1, max_size=12))
+@given(st.text(alphabet=st.sampled_from(' `a,\\".<>\u00e9'), min_size=1, max_size=12))
 def test_a_code_span_reads_back_as_it_was(text: str) -> None:
     assert spans(f"{code_span(text)}.", 0)[0] == [text]
 

@@ -1,0 +1,103 @@
+"""Bytes and characters: each bad input has one clear finding at the right place."""
+
+import pytest
+
+from interlock.envelope import Finding, parse, validate
+from tests.envelope.texts import BUILD, IN_PROGRESS, change
+
+
+def _only(source: str | bytes) -> Finding:
+    findings = validate(source, **IN_PROGRESS).findings
+    assert len(findings) == 1
+    return findings[0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_other_encodings_are_named(encoding: str) -> None:
+    finding = _only(BUILD.encode(encoding))
+    assert finding.code in {"ENV104", "ENV106"}
+    if "16" in encoding:
+        assert "UTF-16" in finding.found
+
+
+def test_an_invalid_byte_is_told_with_its_offset() -> None:
+    data = change(BUILD, TASK="TASK: Build the caf").encode().replace(b"caf", b"caf\xe9")
+    finding = _only(data)
+    assert finding.code == "ENV103"
+    assert (finding.line, finding.column) == (3, 20)
+    assert f"offset {data.index(0xE9)}" in finding.message
+    assert "0xE9" in finding.message
+
+
+def test_a_binary_has_one_finding_and_is_not_read_on() -> None:
+    for data in (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)), b"\x7fELF\x02\x01\x01" + bytes(64), bytes(5)):
+        assert _only(data).code in {"ENV103", "ENV106"}
+
+
+@pytest.mark.parametrize("source", ["", b"", "\n", " \t\r\n", b"\n\n"])
+def test_nothing_is_refused_as_nothing(source: str | bytes) -> None:
+    assert _only(source).code == "ENV102"
+
+
+@pytest.mark.parametrize(("size", "code"), [(0, True), (-1, False)])
+def test_the_limit_counts_bytes_and_is_exact(size: int, code: bool) -> None:
+    text = change(BUILD, TASK="TASK: caf\u00e9")
+    limit = len(text.encode()) + size
+    assert validate(text, max_bytes=limit, **IN_PROGRESS).ok is code
+    assert validate(text.encode(), max_bytes=limit, **IN_PROGRESS).ok is code
+
+
+@pytest.mark.parametrize(
+    ("char", "code", "words"),
+    [
+        ("\ufeff", "ENV105", "U+FEFF BYTE ORDER MARK"),
+        ("\u041e", "ENV110", "U+041E CYRILLIC CAPITAL LETTER O"),
+        ("\u200b", "ENV109", "U+200B ZERO WIDTH SPACE"),
+        ("\u202e", "ENV108", "U+202E RIGHT-TO-LEFT OVERRIDE"),
+        ("\u2029", "ENV107", "U+2029 PARAGRAPH SEPARATOR"),
+        ("\x85", "ENV107", "U+0085 NEXT LINE"),
+        ("\0", "ENV106", "U+0000 NULL"),
+        ("\x1b", "ENV106", "U+001B ESCAPE"),
+        ("\x7f", "ENV106", "U+007F DELETE"),
+    ],
+)
+def test_a_refused_character_is_named_by_its_code_point(char: str, code: str, words: str) -> None:
+    text = char + BUILD if code == "ENV105" else BUILD.replace("READY_FOR_QA", f"READY_F{char}R_QA", 1)
+    finding = next(finding for finding in validate(text, **IN_PROGRESS).findings if finding.code == code)
+    assert words in finding.message
+    assert finding.line == 1
+    assert finding.column == (1 if code == "ENV105" else 16)
+
+
+@pytest.mark.parametrize("text", ["\U0001f469\u200d\U0001f4bb", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "so\u00adft", "\u2764\ufe0f", "a\u200eb", "a\tb"])  # fmt: skip
+def test_joiners_marks_and_tabs_may_stand_in_free_text(text: str) -> None:
+    full = change(BUILD, TASK=f"TASK: {text}", OUTPUT=f"OUTPUT: {text}", NEXT_ACTIONS=f"NEXT_ACTIONS:\n1. {text}")
+    report = validate(full, **IN_PROGRESS)
+    assert report.findings == ()
+    assert report.envelope is not None
+    assert report.envelope.output == text
+
+
+@pytest.mark.parametrize("field", ["STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED"])
+def test_fixed_values_are_ascii(field: str) -> None:
+    joined = {"GATES_REQUIRED": "[GATE-\u200dX]", "GATES_PASSED": "[GATE-\u200dX]"}.get(field, "a\u200db")
+    assert not validate(change(BUILD, **{field: f"{field}: {joined}"}), **IN_PROGRESS).ok
+
+
+def test_columns_count_code_points_of_the_text_as_given() -> None:
+    text = BUILD.replace("  - docs/wireframes.md", "  - \u200b\U0001f600 docs/wireframes.md\u200b").replace("[]", "[\u200bno]", 1)
+    found = [(finding.code, finding.line, finding.column) for finding in validate(text, **IN_PROGRESS).findings]
+    assert ("ENV109", 7, 5) in found
+    assert ("ENV309", 18, 18) in found
+
+
+def test_a_repeated_character_is_one_finding_with_its_count() -> None:
+    finding = _only(change(BUILD, OUTPUT="OUTPUT:\n" + "a\u200b" * 9))
+    assert "9 times" in finding.message
+
+
+def test_crlf_and_a_missing_final_newline_read_the_same() -> None:
+    expected = parse(BUILD).envelope
+    assert expected is not None
+    for text in (BUILD.replace("\n", "\r\n"), BUILD.rstrip("\n"), f"{BUILD}\n \t\n", BUILD.encode()):
+        assert parse(text).envelope == expected

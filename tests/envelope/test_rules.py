@@ -1,0 +1,213 @@
+"""The rule table: each row has its clause, its examples, and a way to be broken."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from interlock.envelope import LABELS, RULES, RULES_BY_CODE, Report, Rule, validate
+from interlock.envelope import reading as reading_module
+from tests.envelope.broken import BROKEN
+from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA, blocks, change
+
+# Where a rule speaks only in a certain situation, its examples are tried there.
+CONTEXT: dict[str, dict[str, Any]] = {
+    "ENV316": {"input_exists": "docs/wireframes.md".__eq__, **IN_PROGRESS},
+    "ENV417": {"failed": ["GATE-VISUAL-QA"], **IN_PROGRESS},
+    "ENV419": IN_QA,
+    "ENV420": {"agent": "frontend-implementer", **IN_PROGRESS},
+    "ENV421": {"task_id": "HOME-IA-001", **IN_PROGRESS},
+    "ENV422": {"gates": ["GATE-MSG-STRICT", "GATE-VISUAL-QA"], **IN_PROGRESS},
+    "ENV411": {},
+    "ENV412": {},
+    "ENV418": {},
+}
+# Examples that are told in words: a size, an encoding, an absence.
+IN_WORDS = {"ENV101", "ENV102", "ENV103", "ENV104", "ENV111", "ENV203", "ENV299"}
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"\\u\{([0-9A-F]+)\}", lambda match: chr(int(match[1], 16)), text)
+
+
+def _example(rule: Rule, snippet: str) -> tuple[str, dict[str, Any]]:
+    """Put a row's example into a whole envelope, in the situation that the example names."""
+    context = CONTEXT.get(rule.code, IN_PROGRESS)
+    note = re.search(r"\n\(while the task is ([A-Z_]+)\)", snippet)
+    if note:
+        context = {"current_status": note[1]}
+    snippet = re.sub(r"\n\((?:while|when|after) .*\)", "", _escaped(snippet))
+    if "visual-qa" in snippet:
+        base = QA
+    elif "orchestrator" in snippet.partition("ASSIGNED_AGENT:")[2] or rule.code in {"ENV406", "ENV407", "ENV408"}:
+        base = APPROVAL if "READY_FOR_QA" not in snippet else BUILD
+    else:
+        base = BUILD
+    if snippet.partition(":")[0] not in LABELS:
+        return f"{snippet}\n{base.partition(chr(10))[2]}", context
+    parts: dict[str, str] = {}
+    label = ""
+    for line in snippet.split("\n"):
+        word = line.split(":")[0]
+        label = word if word in LABELS and word not in parts else label
+        parts[label] = f"{parts.get(label, '')}{line}\n"
+    return change(base, **parts), context
+
+
+def _codes(report: Report) -> set[str]:
+    return {finding.code for finding in report.findings}
+
+
+def test_codes_are_unique_and_stand_in_order() -> None:
+    codes = [rule.code for rule in RULES]
+    assert codes == sorted(set(codes))
+    assert list(RULES_BY_CODE) == codes
+    assert all(re.fullmatch(r"ENV[1-4][0-9]{2}", code) for code in codes)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]
+def test_each_row_says_what_why_and_how_to_mend(rule: Rule) -> None:
+    assert rule.title.endswith(".")
+    assert rule.remedy.endswith(".")
+    assert re.match(r"seed 5 §[1-6]|ours: ", rule.source)
+    assert rule.good
+    assert rule.bad
+    assert rule.good != rule.bad
+
+
+@pytest.mark.parametrize("section", [1, 2, 3, 4, 6])
+def test_each_section_of_the_source_with_rules_for_a_response_has_rows(section: int) -> None:
+    assert any(rule.source.startswith(f"seed 5 §{section}") for rule in RULES)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_each_field_of_the_source_has_rows(label: str) -> None:
+    assert any(label in rule.source or label in rule.title for rule in RULES)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.code not in IN_WORDS], ids=lambda rule: rule.code)  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]
+def test_the_bad_example_breaks_the_rule_and_the_good_one_keeps_it(rule: Rule) -> None:
+    bad, context = _example(rule, rule.bad)
+    extract = rule.code == "ENV224"
+    assert rule.code in _codes(validate(bad, extract=extract, **context))
+    good, context = _example(rule, rule.good)
+    assert rule.code not in _codes(validate(good, extract=extract, **context))
+
+
+BY_HAND: dict[str, Callable[[], Report]] = {
+    "ENV101": lambda: validate(BUILD, max_bytes=10),
+    "ENV102": lambda: validate(" \n"),
+    "ENV103": lambda: validate(BUILD.encode().replace(b"home", b"caf\xe9")),
+    "ENV104": lambda: validate(BUILD.encode("utf-16")),
+    "ENV223": lambda: validate("I built the page."),
+    "ENV224": lambda: validate(f"{BUILD}\n{BUILD}", extract=True),
+}
+
+
+@pytest.mark.parametrize("code", BY_HAND)
+def test_what_an_example_tells_in_words_is_refused(code: str) -> None:
+    assert _codes(BY_HAND[code]()) == {code}
+
+
+def test_every_row_is_broken_by_a_test() -> None:
+    tried = {code for case in BROKEN for code in case.codes} | set(BY_HAND)
+    warned = {"ENV315"}
+    assert set(RULES_BY_CODE) - tried - warned == {"ENV299"}
+
+
+def test_two_readings_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = change(BUILD, STATUS="STATUS: BLOCKED")
+    envelope = reading_module.read_envelope(other)
+    assert envelope is not None
+    monkeypatch.setattr(reading_module, "read_envelope", lambda text: envelope)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    report = validate(BUILD, **IN_PROGRESS)
+    assert _codes(report) == {"ENV299"}
+    assert report.effective_status == "BLOCKED"
+
+
+def test_a_text_that_one_reading_alone_accepts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_module, "read_envelope", lambda text: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    assert _codes(validate(BUILD, **IN_PROGRESS)) == {"ENV299"}
+
+
+def test_a_path_to_evidence_in_output_is_a_warning_and_no_error() -> None:
+    report = validate(change(BUILD, OUTPUT="OUTPUT:\nSee artifacts/a.png for it."), **IN_PROGRESS)
+    assert [(finding.code, finding.level, finding.line, finding.column) for finding in report.findings] == [
+        ("ENV315", "warning", 24, 5)
+    ]
+    assert report.ok
+    assert report.as_reask() == ""
+
+
+@pytest.mark.parametrize(("inputs", "level"), [("warn", "warning"), ("must-exist", "error")])
+def test_a_missing_input_is_as_strict_as_the_caller_says(inputs: Any, level: str) -> None:
+    report = validate(BUILD, input_exists=lambda path: False, inputs=inputs, **IN_PROGRESS)
+    assert {(finding.code, finding.level) for finding in report.findings} == {("ENV316", level)}
+    assert [finding.line for finding in report.findings] == [7, 8]
+
+
+def test_what_is_no_path_is_not_looked_for() -> None:
+    asked: list[str] = []
+    text = change(BUILD, INPUTS_USED="INPUTS_USED:\n- the brief\n- src/**/*.ts\n- https://example.org/a\n- a/b.md (x)")
+    validate(text, input_exists=lambda path: asked.append(path) is None, **IN_PROGRESS)
+    assert asked == ["a/b.md"]
+
+
+def test_an_agent_outside_the_roster_cannot_be_expected() -> None:
+    report = validate(BUILD, agent="nobody", **IN_PROGRESS)
+    assert "ENV303" in _codes(report)
+    assert "ENV420" not in _codes(report) or not report.ok
+
+
+def test_a_gate_that_the_journal_holds_may_be_listed_by_any_agent() -> None:
+    text = change(
+        BUILD,
+        GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW]",
+        EVIDENCE="EVIDENCE:\nscreenshots: []\na11y: []\nconsole: []\nreports: [artifacts/a.md]",
+    )
+    assert _codes(validate(text, **IN_PROGRESS)) == {"ENV413"}
+    assert validate(text, certified=["GATE-CODE-REVIEW"], **IN_PROGRESS).ok
+
+
+def test_the_orchestrator_may_list_every_gate() -> None:
+    assert validate(APPROVAL, **IN_REVIEW).ok
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "verdict"),
+    [
+        (QA, IN_QA, "PASS"),
+        (change(QA, STATUS="STATUS: BLOCKED", GATES_PASSED="GATES_PASSED: []", FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: no"), IN_QA, "FAIL"),
+        (change(QA, GATES_PASSED="GATES_PASSED: []"), IN_QA, None),
+        (QA, {}, None),
+        (BUILD, IN_PROGRESS, None),
+        (APPROVAL, IN_REVIEW, None),
+    ],
+)  # fmt: skip
+def test_a_verdict_is_derived_and_never_stated(text: str, context: dict[str, Any], verdict: str | None) -> None:
+    assert validate(text, **context).verdict == verdict
+
+
+def test_a_pass_may_repeat_the_failure_of_another_gate_that_the_journal_holds() -> None:
+    text = change(QA, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast is too low")
+    report = validate(text, failed=["GATE-A11Y-BASELINE"], **IN_QA)
+    assert report.findings == ()
+    assert report.verdict == "PASS"
+
+
+def test_findings_of_other_checks_are_kept_in_the_order_of_the_text() -> None:
+    report = validate(BUILD, **IN_PROGRESS)
+    wrong = validate(change(BUILD, REPORTS_TO="REPORTS_TO: me", TASK_ID="TASK_ID: x"), **IN_PROGRESS).findings
+    joined = report.with_findings(reversed(wrong))
+    assert [finding.code for finding in joined.findings] == ["ENV302", "ENV304"]
+    assert not joined.ok
+    assert joined.effective_status == "BLOCKED"
+    assert joined.status == "READY_FOR_QA"
+
+
+def test_the_fields_tell_where_each_evidence_entry_stands() -> None:
+    fields = validate(QA, **IN_QA).reading.fields
+    entries = [(item.text, item.line, item.column) for item in fields["EVIDENCE.screenshots"].items]
+    assert entries == [("artifacts/screenshots/home-375.png", 10, 15), ("artifacts/screenshots/home-1280.png", 10, 51)]
+    assert list(blocks(QA)) == [label for label in fields if "." not in label]

@@ -1,0 +1,47 @@
+"""The README shows what the commands really print."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from interlock.graph.task import task_from_mapping
+
+REPO = Path(__file__).parents[2]
+README = (REPO / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str = "") -> list[str]:
+    """Return the fenced blocks of one language."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return [text for name, text in found if name == language]
+
+
+def test_the_refusal_in_the_readme_is_what_the_command_prints(tmp_path: Path) -> None:
+    response = next(text for text in blocks() if text.startswith("STATUS: APPROVED"))
+    shown = next(text for text in blocks() if text.startswith("$ validate-envelope response.txt"))
+    (tmp_path / "response.txt").write_text(response, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock.validate_envelope", "response.txt"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert shown.partition("\n")[2] == done.stdout
+
+
+def test_the_runner_in_the_readme_is_the_one_that_is_tried() -> None:
+    (runner,) = [text for text in blocks("python") if "def claude" in text]
+    assert runner in (REPO / "docs" / "agents.md").read_text(encoding="utf-8")
+
+
+def test_the_task_in_the_readme_is_a_task() -> None:
+    import tomllib
+
+    (text,) = [text for text in blocks("toml") if text.startswith("task_id")]
+    assert task_from_mapping(tomllib.loads(text)).task_id == "HOME-UI-001"
+
+
+def test_every_local_link_of_the_readme_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert links
+    assert [link for link in links if not (REPO / link).exists()] == []

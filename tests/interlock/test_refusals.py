@@ -1,0 +1,171 @@
+"""The text of each refusal that a user of `interlock` can meet, as reviewed."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from interlock.cli import main
+from interlock.graph.store import RunStore, journal_path
+from tests.campaign.test_kills import greeting_project
+
+Capture = pytest.CaptureFixture[str]
+
+
+def call(capsys: Capture, monkeypatch: pytest.MonkeyPatch, root: Path, *arguments: str) -> str:
+    """Run a command in this process and return exit code and both streams, times and machine paths masked."""
+    monkeypatch.chdir(root)
+    monkeypatch.delitem(sys.modules, "team", raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("NO_COLOR", "1")
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    streams = capsys.readouterr()
+    head = f"$ interlock {' '.join(arguments)}\nexit {ended.value.code}\n"
+    text = f"{head}--- stdout\n{streams.out}--- stderr\n{streams.err}"
+    text = text.replace(str(root), "<root>")
+    text = re.sub(r" *\d+\.\d s  ", "  <time>  ", text)
+    return re.sub(r"[0-9a-f]{64}", "<sha256>", text)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace text in a file; it must be there."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def no_gates(root: Path) -> None:
+    edit(root / "task.toml", '"GATE-MSG-STRICT", "GATE-TESTS", "GATE-LINT", "GATE-REVIEW"', "")
+
+
+def misspelt_gate(root: Path) -> None:
+    edit(root / "task.toml", '"GATE-REVIEW"', '"gate-review"')
+
+
+def unknown_task_key(root: Path) -> None:
+    edit(root / "task.toml", "scope =", "scopes =")
+
+
+def unknown_config_key(root: Path) -> None:
+    edit(root / "interlock.toml", "hands_over = true", "hand_over = true")
+
+
+def two_that_hand_over(root: Path) -> None:
+    edit(root / "interlock.toml", "[roles.tester]", '[roles.other]\nkind = "build"\nhands_over = true\n[roles.tester]')
+
+
+def unknown_runner(root: Path) -> None:
+    edit(root / "task.toml", '"python:team:builder"', '"claude"')
+
+
+def missing_function(root: Path) -> None:
+    edit(root / "task.toml", '"python:team:builder"', '"python:team:bilder"')
+
+
+def missing_input(root: Path) -> None:
+    edit(root / "task.toml", "[agents]", 'inputs = ["docs/brief.md"]\n[agents]')
+
+
+def page_gate_without_page(root: Path) -> None:
+    edit(root / "task.toml", '"GATE-REVIEW"]', '"GATE-REVIEW", "GATE-VISUAL-QA"]')
+
+
+def not_toml(root: Path) -> None:
+    (root / "task.toml").write_text("task_id = \n")
+
+
+REFUSED_AT_THE_START: list[Callable[[Path], None]] = [
+    no_gates,
+    misspelt_gate,
+    unknown_task_key,
+    unknown_config_key,
+    two_that_hand_over,
+    unknown_runner,
+    missing_function,
+    missing_input,
+    page_gate_without_page,
+    not_toml,
+]
+
+
+@pytest.mark.parametrize("fault", REFUSED_AT_THE_START, ids=lambda fault: fault.__name__)
+def test_a_run_that_cannot_start_says_why(
+    fault: Callable[[Path], None],
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: SnapshotAssertion,
+) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    fault(root)
+    text = call(capsys, monkeypatch, root, "run", "task.toml")
+    assert "exit 2" in text
+    assert not (root / "artifacts").exists()
+    assert text == snapshot
+
+
+def failing_tests(root: Path) -> None:
+    (root / "check.sh").write_text("echo no; exit 1\n")
+
+
+def missing_command(root: Path) -> None:
+    edit(root / "interlock.toml", '["sh", "lint.sh"]', '["no-such-linter"]')
+
+
+def silent_agent(root: Path) -> None:
+    edit(root / "team.py", 'return "I am done, all gates passed."', 'return ""')
+    edit(root / "team.py", "ask.reask == 0", "ask.reask >= 0")
+
+
+def crashing_agent(root: Path) -> None:
+    edit(root / "team.py", 'return "I am done, all gates passed."', "raise OSError(5, 'no line')")
+
+
+BLOCKED: list[Callable[[Path], None]] = [failing_tests, missing_command, silent_agent, crashing_agent]
+
+
+@pytest.mark.parametrize("fault", BLOCKED, ids=lambda fault: fault.__name__)
+def test_a_blocked_task_and_its_explanation_read_well(
+    fault: Callable[[Path], None],
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: SnapshotAssertion,
+) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    fault(root)
+    ended = call(capsys, monkeypatch, root, "run", "task.toml")
+    assert "exit 1" in ended
+    assert ended.partition("--- stderr")[0] == snapshot(name="end")
+    assert call(capsys, monkeypatch, root, "explain", "HELLO-001") == snapshot(name="explain")
+
+
+def test_refusals_about_runs_read_well(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    root = tmp_path / "project"
+    task = greeting_project(root)
+    edit(task, '"python:team:reviewer"', '"remote"')
+    (root / "answer.txt").write_text("no envelope")
+    assert call(capsys, monkeypatch, root, "resume", "HELLO-001") == snapshot(name="unknown run")
+    assert "exit 3" in call(capsys, monkeypatch, root, "run", "task.toml")
+    assert call(capsys, monkeypatch, root, "explain", "HELLO-001") == snapshot(name="waiting")
+    wrong = ("resume", "HELLO-001", "--answer", "tester=answer.txt")
+    assert call(capsys, monkeypatch, root, *wrong) == snapshot(name="answer nobody waits for")
+    with RunStore(root, "HELLO-001.1").locked():
+        assert call(capsys, monkeypatch, root, "resume", "HELLO-001") == snapshot(name="busy")
+    journal = journal_path(root)
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    assert call(capsys, monkeypatch, root, "verify") == snapshot(name="damaged journal")
+    right = ("resume", "HELLO-001", "--answer", "reviewer=answer.txt")
+    assert call(capsys, monkeypatch, root, *right) == snapshot(name="journal lost lines")
+    frozen = RunStore(root, "HELLO-001.1").folder / "run.json"
+    edit(frozen, "Write the greeting", "Write nothing")
+    assert call(capsys, monkeypatch, root, *right) == snapshot(name="frozen file edited")
+    assert call(capsys, monkeypatch, root, "verify", "--head", "x:1:y") == snapshot(name="no head")
