@@ -1,7 +1,7 @@
 """Blocks: a label with the lines under it, and what finding the blocks of a text yields."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ BLANKS: Final = " \t"
 GapKind: TypeAlias = Literal["missing", "empty"]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Block:
     """One label and the lines under it, up to the next label.
 
@@ -62,8 +62,7 @@ class Block:
         return [line for line in self.body if line.text.strip(BLANKS)]
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(NamedTuple):
     """A place where a field or its value is wanted; what to write there depends on the task.
 
     Args:
@@ -83,8 +82,7 @@ class Gap:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What the tolerant reading found.
 
     Args:
@@ -118,7 +116,7 @@ def kept_in_place(order: "Sequence[int]", weights: "Sequence[int]") -> set[int]:
     return set(max(best, default=(0, ()))[1])
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Reading:
     """What one block says.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from interlock.envelope.characters import name
 from interlock.envelope.labels import closest, fold
 from interlock.envelope.mend import Delete, Draft, Insert, Op, Patch, snippet
 from interlock.envelope.model import FieldText, Item
@@ -34,7 +35,7 @@ class Gate(NamedTuple):
     remark: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Case:
     """What the rules look at.
 
@@ -210,6 +211,12 @@ class Case:
 def plain(text: str) -> str:
     """Read look-alike letters as the ASCII that they resemble."""
     return text if text.isascii() else fold(text).strip(" \t")
+
+
+def strange(text: str) -> str:
+    """Name the first character that is not ASCII."""
+    char = next((char for char in text if not char.isascii()), "")
+    return f" It holds {name(char)}." if char else ""
 
 
 def draft(

@@ -71,7 +71,7 @@ class Line(NamedTuple):
         return index + 1 if self.origin is None else self.origin[index]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Text:
     """What is left to read of a response.
 

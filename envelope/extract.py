@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from interlock.envelope.blocks import BLANKS
 from interlock.envelope.characters import Line
@@ -20,8 +19,7 @@ _STEP: Final = re.compile(r"[ \t]*[0-9]+\.[ \t]")
 _LOOK_AHEAD: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
+class Extract(NamedTuple):
     """The lines of one envelope.
 
     Args:
@@ -139,8 +137,9 @@ def _drop_tail(lines: Sequence[Line], dropped: dict[int, str], actions: int, fen
 def _told(lines: Sequence[Line], dropped: dict[int, str]) -> tuple[str, ...]:
     """Say what was left out, one sentence for each run of lines, in the order of the text."""
     told: list[str] = []
-    for why, run in groupby(sorted(dropped), key=dropped.__getitem__):
-        numbers = [lines[index].number for index in run]
+    runs = groupby(enumerate(sorted(dropped)), key=lambda pair: (dropped[pair[1]], pair[1] - pair[0]))
+    for (why, _), run in runs:
+        numbers = [lines[index].number for _, index in run]
         where = f"line {numbers[0]}" if len(numbers) == 1 else f"lines {numbers[0]}-{numbers[-1]}"
         told.append(f"{where}: left out {why}")
     return tuple(told)

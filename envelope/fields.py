@@ -6,10 +6,11 @@ from typing import Final
 from interlock.envelope.blocks import BLANKS, Block, Gap, Reading, kept_in_place
 from interlock.envelope.characters import Line
 from interlock.envelope.labels import closest, fold
-from interlock.envelope.lists import read_actions, read_list, read_reasons
+from interlock.envelope.lists import read_list, read_reasons
 from interlock.envelope.mend import Delete, Draft, Join, Move, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
+from interlock.envelope.steps import read_actions
 
 _KEY: Final = re.compile(
     r"[ \t]*+(?:[-*][ \t]++)?+[*_`\"']{0,3}([A-Za-z0-9][A-Za-z0-9_ \-]{0,31}?)[*_`\"']{0,3}[ \t]*+:"

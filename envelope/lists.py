@@ -1,4 +1,4 @@
-"""Reading the fields that hold lists: `- item` lines, `[a, b]`, reasons and numbered steps."""
+"""Reading the fields that hold lists of items: `- item` lines, `[a, b]`, and the reasons of FAIL_REASONS."""
 
 import re
 from typing import Final, NamedTuple
@@ -12,17 +12,12 @@ _BULLET: Final = re.compile(r"[ \t]*+(-)[ \t]++(?=[^ \t])")
 _NEAR_BULLET: Final = re.compile(
     r"[ \t]*+([*+\u2022\u2023\u25e6\u25cf\u25aa\u00b7\u2013\u2014]|-(?!-)|\(?[0-9]{1,9}[.)])[ \t]*+(?=[^ \t])"
 )
-_EMPTY_BULLET: Final = re.compile(r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,9}[.)])[ \t]*+")
-_STEP: Final = re.compile(r"[ \t]*+([0-9]++\.)[ \t]++(?=[^ \t])")
-_NEAR_STEP: Final = re.compile(
-    r"[ \t]*+([-*+\u2022\u2023\u25e6\u25cf\u25aa\u00b7\u2013\u2014]|\(?[0-9]{1,9}[.):]?|[a-z][.)])"
-    r"(?:(?<=[.):\u2022])|[ \t])[ \t]*+(?=[^ \t])"
-)
+EMPTY_BULLET: Final = re.compile(r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,9}[.)])[ \t]*+")
 _INLINE: Final = re.compile(
     r"\[[ \t]*+(?:[^ \t,\[\]][^,\[\]]*+(?:,[ \t]*+[^ \t,\[\]][^,\[\]]*+)*+)?\]",
 )
-_NOTHING: Final = frozenset({"none", "n/a", "na", "nil", "null", "empty", "-", "{}", "()", "nothing", "(none)", "no"})
-_RULER: Final = re.compile(r"[ \t]*+(?:`{3,}|~{3,}|-{3,}|={3,}|\*{3,}|_{3,}|#|>)")
+NOTHING: Final = frozenset({"none", "n/a", "na", "nil", "null", "empty", "-", "{}", "()", "nothing", "(none)", "no"})
+RULER: Final = re.compile(r"[ \t]*+(?:`{3,}|~{3,}|-{3,}|={3,}|\*{3,}|_{3,}|#|>)")
 
 
 class _Walk(NamedTuple):
@@ -54,7 +49,7 @@ def read_list(block: Block) -> Reading:
     if block.value and walk.items:
         reading.drafts.append(_both(block, inline))
     reading.drafts += walk.drafts
-    _keep(block, reading, (*inline, *walk.items), inline=block.value.startswith("[") and not walk.items)
+    keep(block, reading, (*inline, *walk.items), inline=block.value.startswith("[") and not walk.items)
     return reading
 
 
@@ -69,7 +64,7 @@ def read_reasons(block: Block) -> Reading:
     none = Item("NONE", head.number, head.column(start), head.column(start + len(value)), "", head.column(start))
     if value == "NONE":
         items.append(none)
-    elif value.lower().strip(".[] ") in _NOTHING | {""} and value:
+    elif value.lower().strip(".[] ") in NOTHING | {""} and value:
         ops = (Patch(head.number, none.column, none.end, "" if walk.items else "NONE"),)
         message = "FAIL_REASONS says that there are no failures in words of its own."
         reading.drafts.append(
@@ -104,47 +99,12 @@ def read_reasons(block: Block) -> Reading:
         reading.gaps.append(
             Gap("FAIL_REASONS", "empty", head.number, head.column(block.value_at), 0, ("FAIL_REASONS",))
         )
-    _keep(block, reading, tuple(items))
+    keep(block, reading, tuple(items))
     return reading
 
 
-def read_actions(block: Block, *, final: bool) -> Reading:
-    """Read NEXT_ACTIONS: `NONE`, or numbered lines."""
-    reading = Reading()
-    value, start, head = block.value, block.value_index, block.head
-    items: list[Item] = []
-    ops: list[Op] = []
-    lines = block.filled()
-    if value:
-        item = item_at(head, start)
-        if value == "NONE" and not lines:
-            items.append(item)
-        elif value.lower().strip(".[] ") in _NOTHING | {""}:
-            ops.append(Patch(head.number, head.column(block.value_at), item.end, "" if _steps(lines) else " NONE"))
-            items += [] if _steps(lines) else [item._replace(text="NONE")]
-        else:
-            step = _STEP.match(head.text, start)
-            items.append(item_at(head, step.end(), step[1], start) if step else item)
-            ops.append(Patch(head.number, head.column(block.value_at), head.column(start), "\n" if step else "\n1. "))
-    rest = _numbered(lines, items, ops, reading)
-    if ops:
-        line, column = (items[0].line, items[0].start) if items else (head.number, head.column(start))
-        message = "The steps of NEXT_ACTIONS are not written as numbered lines."
-        found = snippet(value or items[0].marker + " " + items[0].text)
-        expected = "one line `1. …` for each step, or `NONE`"
-        line = min([line, *(op.line for op in ops if isinstance(op, Patch))])
-        reading.drafts.append(Draft("ENV221", "NEXT_ACTIONS", line, column, message, found, expected, tuple(ops)))
-    if rest:
-        reading.drafts.append(_after(rest, final=final))
-    if not items:
-        reading.gaps.append(
-            Gap("NEXT_ACTIONS", "empty", head.number, head.column(block.value_at), 0, ("NEXT_ACTIONS",))
-        )
-    _keep(block, reading, tuple(items))
-    return reading
-
-
-def _keep(block: Block, reading: Reading, items: tuple[Item, ...], *, inline: bool = False) -> None:
+def keep(block: Block, reading: Reading, items: tuple[Item, ...], *, inline: bool = False) -> None:
+    """Keep the items of a block as its field."""
     start = block.value_index
     column, end = block.head.column(start), block.head.column(start + len(block.value))
     last = max([block.first, *(item.line for item in items)]) if items else block.first
@@ -161,7 +121,7 @@ def _inline(block: Block, reading: Reading) -> tuple[Item, ...]:
         return _split(head, start + 1, end - 1)
     where = head.number, head.column(start)
     expected = "`[]`, `[a, b]`, or one `- ` line for each item"
-    if value.lower().strip(".") in _NOTHING:
+    if value.lower().strip(".") in NOTHING:
         ops: tuple[Op, ...] = (Patch(head.number, head.column(start), head.column(end), "[]"),)
         message = f"{block.label} says that it is empty in words of its own."
         reading.drafts.append(Draft("ENV214", block.label, *where, message, snippet(value), expected, ops))
@@ -242,9 +202,9 @@ def _bullets(block: Block, *, joins: bool) -> _Walk:
         if bullet:
             items.append(item_at(line, bullet.end(), "-", bullet.start(1)))
             continue
-        near = _NEAR_BULLET.match(text) if not _RULER.match(text) else None
+        near = _NEAR_BULLET.match(text) if not RULER.match(text) else None
         indent = len(text) - len(text.lstrip(BLANKS))
-        if _EMPTY_BULLET.fullmatch(text):
+        if EMPTY_BULLET.fullmatch(text):
             drafts.append(_empty_item(block, line, indent))
         elif near:
             item = item_at(line, near.end(), near[1], near.start(1))
@@ -252,7 +212,7 @@ def _bullets(block: Block, *, joins: bool) -> _Walk:
             items.append(item)
             first_wrong = first_wrong or item
         elif items and indent and joins and items[-1].line == line.number - 1:
-            drafts.append(_wrapped(block, line, indent, items[-1].line))
+            drafts.append(wrapped(block, line, indent, items[-1].line))
         elif _like_item(text, block.label) and not items:
             item = item_at(line, indent)
             wrong.append(Patch(line.number, item.column, item.column, "- "))
@@ -263,7 +223,7 @@ def _bullets(block: Block, *, joins: bool) -> _Walk:
             wrong.append(Patch(line.number, item.column, item.column, "- "))
             items.append(item)
         else:
-            drafts.append(_stray(block, line, indent))
+            drafts.append(stray(block, line, indent))
     if first_wrong:
         message = f"{len(wrong)} item(s) of {block.label} do not begin with `- `."
         found = snippet(f"{first_wrong.marker} {first_wrong.text}".strip())
@@ -276,7 +236,7 @@ def _bullets(block: Block, *, joins: bool) -> _Walk:
 def _like_item(text: str, label: str) -> bool:
     """Say whether a line without a bullet is meant as an item."""
     text = text.strip(BLANKS)
-    if _RULER.match(text):
+    if RULER.match(text):
         return False
     word = text.split(" (", 1)[0]
     return label == "FAIL_REASONS" or (" " not in word and (label.startswith("GATES") or "/" in word or "." in word))
@@ -289,7 +249,8 @@ def _empty_item(block: Block, line: Line, indent: int) -> Draft:
     return Draft("ENV215", block.label, *where, message, snippet(line.text[indent:]), "`- ` and a value", ops)
 
 
-def _wrapped(block: Block, line: Line, indent: int, above: int) -> Draft:
+def wrapped(block: Block, line: Line, indent: int, above: int) -> Draft:
+    """Report an item that runs on in a second line."""
     message = f"An item of {block.label} runs over its line."
     where = line.number, line.column(indent)
     expected = "each item on one line"
@@ -298,61 +259,9 @@ def _wrapped(block: Block, line: Line, indent: int, above: int) -> Draft:
     )
 
 
-def _stray(block: Block, line: Line, indent: int) -> Draft:
+def stray(block: Block, line: Line, indent: int) -> Draft:
+    """Report a line that is no item."""
     message = f"A line of {block.label} is not an item."
     where = line.number, line.column(indent)
     ops = (Delete(line.number, line.number),)
     return Draft("ENV212", block.label, *where, message, snippet(line.text[indent:]), "only lines `- item`", ops)
-
-
-def _steps(lines: list[Line]) -> bool:
-    return any(_STEP.match(line.text) or _NEAR_STEP.match(line.text) for line in lines)
-
-
-def _numbered(lines: list[Line], items: list[Item], ops: list[Op], reading: Reading) -> list[Line]:
-    """Read the lines under NEXT_ACTIONS into items; return the lines after the last step."""
-    last_step = max((i for i, line in enumerate(lines) if _STEP.match(line.text)), default=-1)
-    for index, line in enumerate(lines):
-        text = line.text
-        indent = len(text) - len(text.lstrip(BLANKS))
-        step = _STEP.match(text)
-        near = None if step or _RULER.match(text) else _NEAR_STEP.match(text)
-        if step:
-            items.append(item_at(line, step.end(), step[1], step.start(1)))
-        elif _EMPTY_BULLET.fullmatch(text):
-            reading.drafts.append(_empty_step(line, indent))
-        elif near:
-            items.append(item_at(line, near.end(), near[1], near.start(1)))
-            at = line.column(near.start(1))
-            ops.append(Patch(line.number, at, line.column(near.end()), f"{len(items)}. "))
-        elif items and indent and items[-1].line == line.number - 1 and not _RULER.match(text):
-            draft = _wrapped(Block("NEXT_ACTIONS", line, 0), line, indent, items[-1].line)
-            reading.drafts.append(draft)
-        elif last_step < 0 and not _RULER.match(text) and (not items or not items[-1].marker):
-            item = item_at(line, indent)
-            items.append(item)
-            ops.append(Patch(line.number, item.column, item.column, f"{len(items)}. "))
-        elif index < last_step:
-            reading.drafts.append(_stray(Block("NEXT_ACTIONS", line, 0), line, indent))
-        else:
-            return lines[index:]
-    return []
-
-
-def _empty_step(line: Line, indent: int) -> Draft:
-    message = "A step of NEXT_ACTIONS is empty."
-    where = line.number, line.column(indent)
-    ops = (Delete(line.number, line.number),)
-    return Draft("ENV215", "NEXT_ACTIONS", *where, message, snippet(line.text[indent:]), "`1. ` and a step", ops)
-
-
-def _after(rest: list[Line], *, final: bool) -> Draft:
-    first = rest[0]
-    ops = (Delete(first.number, rest[-1].number),)
-    found = snippet(first.text.strip(BLANKS))
-    where = first.number, first.column(0)
-    if final:
-        message = "Text stands after the last step of NEXT_ACTIONS."
-        return Draft("ENV202", "", *where, message, found, "nothing after the last step", ops)
-    message = "Lines of NEXT_ACTIONS are not steps."
-    return Draft("ENV212", "NEXT_ACTIONS", *where, message, found, "only numbered lines", ops)

@@ -61,8 +61,7 @@ class Join(NamedTuple):
 Op: TypeAlias = Patch | Delete | Insert | Move | Join
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A finding before its edits are fitted to those of the others.
 
     Args:
@@ -96,7 +95,7 @@ def _patch_order(patch: Patch) -> tuple[int, bool, int, str]:
     return patch.start, patch.end > patch.start, -patch.end, patch.text
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class _Plan:
     """What all drafts together do to each line."""
 
@@ -131,8 +130,6 @@ class _Plan:
             out: list[str] = []
             at = 1
             for patch in sorted(set(self.patches[number]), key=_patch_order):
-                if patch.start < at and patch.end <= at:
-                    continue
                 out.append(text[at - 1 : max(at, patch.start) - 1])
                 if patch.start >= at:
                     out.append(patch.text)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from interlock.envelope.model import Envelope
 from interlock.envelope.protocol import EVIDENCE_KEYS
+from interlock.envelope.tables import LARK_VERSION, TABLES
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -20,12 +21,20 @@ _SINGLE: Final = 5
 
 @cache
 def grammar() -> "Lark":
-    """Return the one Lark parser of envelopes, built on first use."""
+    """Return the Lark parser built from the text of the grammar, which is the authority."""
     from lark import Lark  # noqa: PLC0415  # --version and --help answer without it
 
     return Lark.open_from_package(  # pyright: ignore[reportUnknownMemberType]
         "interlock.envelope", "envelope.lark", ("",), parser="lalr", lexer="basic", maybe_placeholders=False
     )
+
+
+@cache
+def _reader() -> "Lark":
+    """Return the parser from its stored tables, ten times sooner; another version of lark builds its own."""
+    from lark import Lark, __version__  # noqa: PLC0415
+
+    return Lark.load(TABLES) if __version__ == LARK_VERSION else grammar()  # pyright: ignore[reportUnknownMemberType]
 
 
 def read_envelope(text: str) -> Envelope | None:
@@ -46,8 +55,13 @@ def read_envelope(text: str) -> Envelope | None:
     starts = [number for number, line in enumerate(lines) if line[0] != "-"]
     inputs, required, passed, evidence, *keys, reasons = starts[_SINGLE:]
     bounds = [*keys, reasons]
+    status, task_id, task, agent, reports_to = [line.partition(":")[2].lstrip(_BLANKS) for line in lines[:_SINGLE]]
     return Envelope(
-        *[line.partition(":")[2].lstrip(_BLANKS) for line in lines[:_SINGLE]],
+        status,
+        task_id,
+        task,
+        agent,
+        reports_to,
         _list(lines, inputs, required),
         _list(lines, required, passed),
         _list(lines, passed, evidence),
@@ -62,7 +76,7 @@ def _parse(text: str) -> list[str] | None:
     from lark.exceptions import UnexpectedInput  # noqa: PLC0415
 
     try:
-        return cast("list[str]", grammar().parse(text).children)  # pyright: ignore[reportUnknownMemberType]
+        return cast("list[str]", _reader().parse(text).children)  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput:
         return None
 

@@ -25,7 +25,7 @@ _NO_FIELDS: Final[Mapping[str, "FieldText"]] = {}
 _NOTHING: Final = Text("")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
     """What a text says, before any rule judges it.
 

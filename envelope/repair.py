@@ -22,9 +22,9 @@ def better_status(case: "Case") -> "Status | None":
     item = case.value("STATUS")
     word = item.text.upper().replace("-", "_").replace(" ", "_") if item else ""
     near = word if word in STATUSES else closest(word, STATUSES, 0.75)
-    for status in case.legal:
-        if status == near and status != "BLOCKED":
-            return status
+    for legal in case.legal:
+        if legal == near and legal != "BLOCKED":
+            return legal
     if not case.legal:
         return None
     role = case.role
@@ -33,10 +33,10 @@ def better_status(case: "Case") -> "Status | None":
         return case.echo if case.echo and passes else "BLOCKED"
     if role is not None and role.kind == "build":
         work: tuple[Status, ...] = ("READY_FOR_QA", "IN_PROGRESS")
-        for status in work:
-            if status in case.legal and near != "BLOCKED":
-                return status
-    onward = [status for status in case.legal if status not in {"BLOCKED", "APPROVED"}]
+        for wanted in work:
+            if wanted in case.legal and near != "BLOCKED":
+                return wanted
+    onward: list[Status] = [status for status in case.legal if status not in {"BLOCKED", "APPROVED"}]
     if case.current_status is not None and onward and near != "BLOCKED":
         return onward[-1]
     return "BLOCKED" if "BLOCKED" in case.legal else None

@@ -167,4 +167,4 @@ def _bounded(drafts: Iterable[Draft]) -> Iterator[Draft]:
             held[draft.code] = draft
     for code, draft in held.items():
         more = counts[code] > MAX_PER_RULE
-        yield replace(draft, message=f"{draft.message} More of the same follow.") if more else draft
+        yield draft._replace(message=f"{draft.message} More of the same follow.") if more else draft

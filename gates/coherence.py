@@ -11,6 +11,9 @@ from interlock.gates.errors import ConfigProblem
 GATE_ID: Final = re.compile(r"GATE-[A-Z0-9]+(-[A-Z0-9]+)*", re.ASCII)
 ROLE_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", re.ASCII)
 
+MAX_NAME_CHARS: Final = 64
+"""No role name and no gate id is longer: they stand in file names and journal keys."""
+
 NEEDED_KEYS: Final[dict[ContentCheck, tuple[EvidenceKey, ...]]] = {
     "visual": ("screenshots", "console"),
     "a11y": ("a11y",),
@@ -23,8 +26,9 @@ def role_problems(path: str, roles: Mapping[str, Role], gates: Mapping[str, Gate
     """Yield every fault of the roster."""
     for name, role in roles.items():
         key = f"roles.{name}"
-        if ROLE_NAME.fullmatch(name) is None:
-            yield ConfigProblem("CFG202", path, key, f"`{name}` is no role name.", "Use small letters, digits and `-`.")
+        if ROLE_NAME.fullmatch(name) is None or len(name) > MAX_NAME_CHARS:
+            fix = f"Use small letters, digits and `-`, at most {MAX_NAME_CHARS}."
+            yield ConfigProblem("CFG202", path, key, f"`{name[:MAX_NAME_CHARS]}` is no role name.", fix)
         if (role.kind == "orchestrator") != (name == "orchestrator"):
             message = f"`{name}` has the kind {role.kind}."
             fix = "Leave exactly the role `orchestrator` with the kind orchestrator."
@@ -61,7 +65,7 @@ def gate_problems(
     """Yield every fault of the gates."""
     for gate_id, gate in gates.items():
         key = f"gates.{gate_id}"
-        if GATE_ID.fullmatch(gate_id) is None:
+        if GATE_ID.fullmatch(gate_id) is None or len(gate_id) > MAX_NAME_CHARS:
             fix = "Write GATE- and capital letters, digits and single `-`, such as GATE-UNIT-TESTS."
             yield ConfigProblem("CFG211", path, key, f"`{gate_id[:80]}` is no gate id.", fix)
         yield from _certifier_problems(path, roles, gate, configured=gate_id in config.gates)
@@ -90,6 +94,12 @@ def gate_problems(
             message = f"no collector makes evidence for the check `{gate.check}`, so {gate_id} could never be passed."
             fix = 'Set `grade = "written"`, or make it a command gate.'
             yield ConfigProblem("CFG217", path, f"{key}.grade", message, fix)
+        made = any(role.certifies == gate_id for role in roles.values()) or (gate.command and gate.certifier is None)
+        if gate_id in config.gates and gate.grade == "runner" and not made:
+            message = f"no role has {gate_id} as the gate that it certifies, so its evidence would never be made."
+            fix = f'Add `certifies = "{gate_id}"` to a QA or review role'
+            fix += ", or take `certifier` out to let the run judge its command." if gate.command else "."
+            yield ConfigProblem("CFG217", path, key, message, fix)
         shipped = DEFAULT_PROTOCOL.gates.get(gate_id)
         if shipped is not None and gate_id in config.gates and shipped.grade == "runner" and gate.grade != "runner":
             message = f"{gate_id} needs the grade runner: agents must not write its evidence."

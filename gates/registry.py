@@ -16,7 +16,7 @@ from interlock.envelope.protocol import (
     Role,
 )
 from interlock.gates import rules
-from interlock.gates.coherence import GATE_ID, NEEDED_KEYS, gate_problems, near, role_problems
+from interlock.gates.coherence import GATE_ID, MAX_NAME_CHARS, NEEDED_KEYS, gate_problems, near, role_problems
 from interlock.gates.config import FILE, Config, GateConfig, RoleConfig
 from interlock.gates.errors import ConfigError, ConfigProblem
 
@@ -174,7 +174,7 @@ def _list_problems(protocol: Protocol, gates_required: Sequence[str]) -> Iterato
             yield _task(
                 "TSK707", f"{rules.quote(gate_id)} is required twice.", gate_id, "each gate once", "Remove one."
             )
-        elif GATE_ID.fullmatch(gate_id) is None:
+        elif GATE_ID.fullmatch(gate_id) is None or len(gate_id) > MAX_NAME_CHARS:
             yield _task(
                 "TSK706",
                 f"{rules.quote(gate_id)} is no gate id.",

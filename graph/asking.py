@@ -4,21 +4,24 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from langgraph.config import get_stream_writer
+from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
 from interlock.agents.ask import REMOTE, Ask, Remote, Runner, RunnerError
 from interlock.agents.prompt import assignment, reask
+from interlock.agents.quoting import visible
 from interlock.agents.runners.remote import remote_request
-from interlock.envelope import Report, validate
+from interlock.envelope import MAX_BYTES, Report, validate
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
+from interlock.gates.errors import TreeError
 from interlock.gates.judge import judge_evidence, places_of
 from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import tree_digest
-from interlock.graph.bounded import bounded
+from interlock.graph.admission import exists
 from interlock.graph.machine import (
     Cause,
     CitedFile,
@@ -27,12 +30,17 @@ from interlock.graph.machine import (
     certified,
     outcome_of,
 )
-from interlock.graph.orchestrator import MSG_STRICT, reason
+from interlock.graph.orchestrator import MSG_STRICT, reason, repeated
 from interlock.graph.policy import Policy
-from interlock.graph.rules import unchanged_tree
+from interlock.graph.rules import unchanged_tree, unreadable_tree
 from interlock.graph.state import Answered, Event, TaskState
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task
+
+UNREADABLE: Final = "unreadable: "
+"""How the text begins that stands for the digest of a tree which cannot be read."""
+
+_MAX_QUOTED_CHARS: Final = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +60,14 @@ class Desk:
     runners: Mapping[str, Runner | Remote]
 
     def tree(self) -> str:
-        """Digest the files in scope as they are now."""
-        return tree_digest(self.root, self.task.scope)
+        """Digest the files in scope as they are now.
+
+        A tree that cannot be read gets a text that is no digest, so that it equals no tree which was handed over.
+        """
+        try:
+            return tree_digest(self.root, self.task.scope)
+        except TreeError as error:
+            return f"{UNREADABLE}{visible(error.message)[:500]} {error.fix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +132,45 @@ def reask_number(state: TaskState, name: str) -> int:
     return last["reask"] + 1 if last["outcome"] == "invalid" else 0
 
 
+def _answer_key(role: Role, state: TaskState, number: int) -> str:
+    """Return the key under which this step of the graph stores the answer that it gets.
+
+    The name of the step follows from the checkpoint that it began with. It is the same when the step runs again after
+    a crash, and nobody knows it before: a file that was laid out earlier for a later ask is never read.
+    """
+    info = get_runtime().execution_info
+    assert info is not None, "only a node of a graph asks"
+    return f"{state['attempt']}.{state['turn']}-{role.name}-{number}.{_digest(info.task_id)[:16]}"
+
+
 def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int, refusal: str) -> str:
-    key = f"{state['attempt']}.{state['turn']}-{role.name}-"
-    stored = store.answer(f"{key}{number}")
+    key = _answer_key(role, state, number)
+    stored = store.answer(key)
     if stored is not None:
         return stored
-    refused = store.answer(f"{key}{number - 1}") or ""
-    ask = make_ask(desk, role, state, number, refusal=refusal, refused=refused)
+    ask = make_ask(desk, role, state, number, refusal=refusal, refused=_refused(role, state, store) if refusal else "")
     runner = desk.runners[role.name]
     if runner is REMOTE:
-        text = str(interrupt(remote_request(ask)))
+        answer: object = interrupt(remote_request(ask))
+        text = answer.decode("utf-8", "surrogatepass") if isinstance(answer, bytes) else str(answer)
     else:
         text = runner(ask)
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
             raise RunnerError(f"the runner of {role.name} returned {type(text).__name__}, not a text", "Return a str.")
-    store.keep_answer(f"{key}{number}", text)
+    text = text[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk
+    store.keep_answer(key, text)
     return text
+
+
+def _refused(role: Role, state: TaskState, store: RunStore) -> str:
+    """Return the beginning of the answer that was refused, unless its file is not what was judged any more."""
+    last = state.get("answers", {})[role.name]
+    text = store.answer(last["stored"]) or ""
+    return text[:_MAX_QUOTED_CHARS] if _digest(text) == last["sha256"] else ""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def make_ask(desk: Desk, role: Role, state: TaskState, number: int, *, refusal: str = "", refused: str = "") -> Ask:
@@ -243,7 +280,7 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
         protocol=policy.protocol,
         certified=held_gates(desk, state),
         failed=failed,
-        input_exists=lambda path: (desk.root / path).exists(),
+        input_exists=lambda path: exists(desk.root, path),
         inputs=policy.inputs,
     )
     files: tuple[CitedFile, ...] = ()
@@ -264,7 +301,9 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
         )
         verified = evidence.verified
         more: list[Finding] = list(evidence.findings)
-        if report.status == "READY_FOR_QA" and tree == state["tree_before"]:
+        if report.status == "READY_FOR_QA" and tree.startswith(UNREADABLE):
+            more.append(unreadable_tree(report, tree))
+        elif report.status == "READY_FOR_QA" and tree == state["tree_before"]:
             more.append(unchanged_tree(report, policy.unchanged, desk.task.scope))
         report = report.with_findings(more)
     outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
@@ -282,17 +321,15 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int)
         findings_text=reply.report.as_reask() if reply.outcome == "invalid" and reply.report is not None else "",
         reasons=reasons,
         output="" if reply.outcome == "invalid" or envelope is None else envelope.output[:2000],
+        stored="" if reply.report is None else _answer_key(role, state, number),
+        sha256="" if reply.report is None else _digest(reply.text),
     )
     update: dict[str, Any] = {
         "answers": {role.name: answered},
         "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number)},
     }
-    if role.kind in ("qa", "review"):
-        if reply.outcome != "invalid" or number >= desk.policy.max_reasks:
-            update["verdicts"] = {role.name: _verdict(desk, role, state, reply, reasons)}
-    elif reply.outcome in ("none", "invalid", "blocked", "progress"):
-        update["cause"] = "protocol" if reply.outcome in ("invalid", "progress") else "agent"
-        update["fail_reasons"] = reasons
+    if role.kind in ("qa", "review") and (reply.outcome != "invalid" or number >= desk.policy.max_reasks):
+        update["verdicts"] = {role.name: _verdict(desk, role, state, reply, reasons)}
     return update
 
 
@@ -311,10 +348,16 @@ def _reasons(role: Role, reply: Reply) -> list[str]:
         case "progress":
             return [reason(MSG_STRICT, f"{role.name} reported progress and did not hand over within its budget")]
         case _:
-            return [] if envelope is None else list(envelope.fail_reasons)
+            return [] if envelope is None else repeated(envelope.fail_reasons)
 
 
-_CAUSE: Mapping[Outcome, Cause] = {"pass": "gate", "fail": "gate", "none": "agent", "stale": "stale"}
+CAUSE: Final[Mapping[Outcome, Cause]] = {
+    **dict[Outcome, Cause].fromkeys(("pass", "fail"), "gate"),
+    **dict[Outcome, Cause].fromkeys(("none", "blocked"), "agent"),
+    **dict[Outcome, Cause].fromkeys(("invalid", "progress"), "protocol"),
+    "stale": "stale",
+}
+"""Why a task is BLOCKED when an answer with this outcome ends the way."""
 
 
 def _verdict(desk: Desk, role: Role, state: TaskState, reply: Reply, reasons: list[str]) -> Verdict:
@@ -323,7 +366,7 @@ def _verdict(desk: Desk, role: Role, state: TaskState, reply: Reply, reasons: li
     return Verdict(
         role=role.name,
         result="PASS" if passed else "FAIL" if reply.outcome == "fail" else "NONE",
-        cause=_CAUSE.get(reply.outcome, "protocol"),
+        cause=CAUSE.get(reply.outcome, "protocol"),
         attempt=state["attempt"],
         tree=reply.tree,
         gates=[gate for gate in reply.verified if protocol.may_certify(role, gate)] if passed else [],
@@ -354,14 +397,13 @@ def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) 
     if report is None:
         data["trouble"] = reply.trouble
     else:
-        raw = reply.text.encode("utf-8", "surrogatepass")
         data |= {
-            "response_sha256": hashlib.sha256(raw).hexdigest(),
+            "response_sha256": _digest(reply.text),
             "ok": report.ok,
             "status": report.status,
             "effective_status": report.effective_status,
             "verdict": report.verdict,
-            "envelope": None if report.envelope is None else bounded(asdict(report.envelope)),
+            "envelope": None if report.envelope is None else asdict(report.envelope),
             "evidence": [dict(item) for item in reply.files],
             "findings": [
                 {

@@ -12,14 +12,15 @@ from interlock.agents.ask import Remote, Runner
 from interlock.agents.runners import make_runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
+from interlock.graph.admission import check_task
 from interlock.graph.asking import Desk
-from interlock.graph.machine import COMMAND_GATES
+from interlock.graph.machine import COMMAND_GATES, START_NODE
 from interlock.graph.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes, Update
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
 from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import journal_path
-from interlock.graph.task import Task, check_task
+from interlock.graph.task import Task
 from interlock.journal import Journal
 
 
@@ -68,14 +69,20 @@ def task_graph(
 class _Builder:
     """A state graph that is told every target of every conditional edge, so that an unknown one raises."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
         self.graph: StateGraph[TaskState, None, TaskInput, TaskOutput] = StateGraph(
             TaskState, input_schema=TaskInput, output_schema=TaskOutput
         )
 
     def node(self, name: str, function: Callable[..., Update]) -> None:
-        """Add a node."""
-        self.graph.add_node(name, function)  # pyright: ignore[reportUnknownMemberType]
+        """Add a node; before it works, it makes sure that nobody else wrote lines of its run."""
+
+        def watched(state: TaskState) -> Update:
+            self.recorder.watch(state["run_id"])
+            return function(state)
+
+        self.graph.add_node(name, watched)  # pyright: ignore[reportUnknownMemberType]
 
     def edge(self, source: str, route: Callable[[TaskState], str | list[str]], *names: str, **renamed: str) -> None:
         """Add a conditional edge to nodes of the same name, and to others under the name that `route` returns."""
@@ -84,16 +91,16 @@ class _Builder:
 
 
 def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
-    builder = _Builder()
-    builder.node("start", nodes.start)
+    builder = _Builder(nodes.recorder)
+    builder.graph.add_node(START_NODE, nodes.start)  # pyright: ignore[reportUnknownMemberType]
     builder.node("IN_PROGRESS", nodes.in_progress)
     builder.node("READY_FOR_QA", nodes.ready_for_qa)
     builder.node("QA_IN_PROGRESS", nodes.qa_in_progress)
     builder.node("READY_FOR_REVIEW", nodes.ready_for_review)
     builder.node("APPROVED", nodes.approved)
     builder.node("BLOCKED", nodes.blocked)
-    builder.graph.add_edge(START, "start")
-    builder.edge("start", nodes.after_status, "IN_PROGRESS", "BLOCKED")
+    builder.graph.add_edge(START, START_NODE)
+    builder.edge(START_NODE, nodes.after_status, "IN_PROGRESS", "BLOCKED")
     builder.edge("IN_PROGRESS", nodes.dispatched, *(role.name for role in nodes.build_order))
     for role in nodes.build_order:
         builder.node(role.name, nodes.build_role(role))

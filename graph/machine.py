@@ -242,9 +242,27 @@ def standing(
     for row in rows.values():
         if swapped(row["evidence"]):
             return Standing("evidence", tuple(row["gates"]))
+    clash = _cited_twice(rows.values())
+    if clash:
+        return Standing("evidence", reasons=clash)
     missing = missing_gates(protocol, required, rows, attempt, present) if last else ()
     return Standing("gate", missing) if missing else Standing(None)
 
 
+def _cited_twice(rows: Iterable[Verdict]) -> tuple[str, ...]:
+    """Return a reason for each file that two roles cite under different keys: one envelope cannot say both."""
+    keys: dict[str, str] = {}
+    return tuple(
+        f"{gate}: the file {file['path']} is cited under `{key}` and under `{file['key']}`"
+        for row in rows
+        for gate in row["gates"][-1:]
+        for file in row["evidence"]
+        if (key := keys.setdefault(file["path"], file["key"])) != file["key"]
+    )
+
+
 COMMAND_GATES: Final = "command-gates"
 """The node that runs the commands of gates which no role certifies."""
+
+START_NODE: Final = "start"
+"""The node that opens a run."""

@@ -14,8 +14,18 @@ from interlock.gates.command import run_command_gate
 from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection, verify_again
 from interlock.gates.manifest import CollectedFile, Collection, to_json
-from interlock.graph.asking import Desk, ask_role, binding, held_gates, own_collection, role_order
-from interlock.graph.bounded import bounded
+from interlock.graph.admission import exists
+from interlock.graph.asking import (
+    CAUSE,
+    UNREADABLE,
+    Desk,
+    ask_role,
+    binding,
+    held_gates,
+    own_collection,
+    role_order,
+)
+from interlock.graph.errors import RunDamagedError
 from interlock.graph.machine import (
     COMMAND_GATES,
     REWORKABLE,
@@ -28,8 +38,8 @@ from interlock.graph.machine import (
     standing,
     tally,
 )
-from interlock.graph.orchestrator import MSG_STRICT, reason, statement
-from interlock.graph.record import Recorder
+from interlock.graph.orchestrator import MSG_STRICT, reason, repeated, statement
+from interlock.graph.record import Recorder, set_aside
 from interlock.graph.state import CollectedEvidence, Event, TaskState
 from interlock.graph.store import RunStore
 
@@ -108,7 +118,7 @@ class Nodes:
             last=kind == "review",
         )
         if found.cause is None or found.reasons:
-            return found.cause, list(found.reasons)
+            return found.cause, repeated(found.reasons)
         text = _STANDING_TEXT[found.cause]
         gates = [gate for gate in found.gates if gate in desk.task.gates_required] or [MSG_STRICT]
         return found.cause, [reason(gate, text) for gate in gates]
@@ -119,7 +129,7 @@ class Nodes:
         """Open the run's journal and check that what the task names is there."""
         run_id = str(state.get("run_id") or config.get("configurable", {})["thread_id"])
         desk = self.desk
-        gone = [path for path in desk.task.inputs if not (desk.root / path).exists()]
+        gone = [path for path in desk.task.inputs if not exists(desk.root, path)]
         data = {
             "task": desk.task.to_json() | {"base": ""},
             "task_sha256": desk.task.fingerprint(),
@@ -127,7 +137,13 @@ class Nodes:
             "fingerprints": dict(desk.policy.fingerprints),
             "missing_inputs": gone,
         }
-        head = self.recorder.write(run_id, "run_started", "run_started", data)
+        entry = self.recorder.keep(run_id, "run_started", "run_started", data)
+        if entry.data["task_sha256"] != data["task_sha256"]:
+            raise RunDamagedError(
+                f"the journal says that run {run_id} was started with another task",
+                "Start a new run; `interlock verify` shows what the journal holds.",
+            )
+        gone = entry.data["missing_inputs"]
         return {
             "run_id": run_id,
             "frozen": state.get("frozen", ""),
@@ -139,8 +155,8 @@ class Nodes:
             "tree": "",
             "outcome": "broken" if gone else "holds",
             "cause": "task" if gone else None,
-            "fail_reasons": [reason(MSG_STRICT, f"the input {path} does not exist") for path in gone],
-            "head": head,
+            "fail_reasons": repeated(reason(MSG_STRICT, f"the input {path} does not exist") for path in gone),
+            "head": self.recorder.head(run_id),
         }
 
     def in_progress(self, state: TaskState) -> Update:
@@ -155,6 +171,8 @@ class Nodes:
         role = self.build_order[step]
         cleared = self.recorder.flush(state)
         self._watch_policy(state)
+        if turn == 1:
+            set_aside(self.desk.root, self.desk.task.task_id, attempt, state["run_id"])
         before = self.desk.tree()
         data: Update = {"from": previous, "to": "IN_PROGRESS", "by": role.name, "attempt": attempt, "tree": before}
         if previous == "BLOCKED":
@@ -179,13 +197,16 @@ class Nodes:
         data = {"from": "IN_PROGRESS", "to": "READY_FOR_QA", "by": role.name, "attempt": state["attempt"], "tree": tree}
         entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])
+        tree = entry.data["tree"]
+        found: Update = {"outcome": "holds", "cause": None, "fail_reasons": []}
+        if tree.startswith(UNREADABLE):
+            why = reason(MSG_STRICT, f"the files in scope cannot be handed over: {tree}")
+            found = {"outcome": "broken", "cause": "stale", "fail_reasons": [why]}
         return {
             **cleared,
             "status": "READY_FOR_QA",
-            "tree": entry.data["tree"],
-            "cause": None,
-            "fail_reasons": [],
-            "outcome": "holds",
+            "tree": tree,
+            **found,
             "head": self.recorder.head(state["run_id"]),
         }
 
@@ -259,7 +280,7 @@ class Nodes:
                 "by": "orchestrator",
                 "attempt": state["attempt"],
                 "tree": state.get("tree", ""),
-                "envelope": None if envelope is None else bounded(asdict(envelope)),
+                "envelope": None if envelope is None else asdict(envelope),
                 **(extra or {}),
             }
             self.recorder.keep(run_id, key, "status", data)
@@ -269,13 +290,21 @@ class Nodes:
     # -- role nodes ----------------------------------------------------------------------------------------------
 
     def build_role(self, role: Role) -> Node:
-        """Return the node that asks a build role; it runs alone, so it may write what waits in the outbox."""
+        """Return the node that asks a build role; it runs alone, so it may write what waits in the outbox.
+
+        The reasons of the round before stay until the answer itself blocks the task: a re-ask needs them too.
+        """
+        after = self.after_role(role)
 
         def node(state: TaskState) -> Update:
             cleared = self.recorder.flush(state)
             update = ask_role(self.desk, role, state, self._store(state))
             update["outbox"] = {**cleared.get("outbox", {}), **update["outbox"]}
-            return update
+            answers = update["answers"]
+            if after({**state, "answers": answers}) == "BLOCKED":
+                answer = answers[role.name]
+                update |= {"cause": CAUSE[answer["outcome"]], "fail_reasons": answer["reasons"]}
+            return {**update, "head": self.recorder.head(state["run_id"])}
 
         return node
 
@@ -315,15 +344,15 @@ class Nodes:
         return node
 
     def _collect(self, gate_id: str, state: TaskState) -> Collection:
+        """Make the evidence of a gate; what was made while the files changed does not fit the files after it."""
         desk, protocol = self.desk, self.desk.policy.protocol
         gate, work = protocol.gate(gate_id), binding(self.desk, state, self.desk.tree())
         if gate.command:
             made = run_command_gate(gate, root=desk.root, binding=work)
         else:
-            made = collect(
-                gate_id, target=desk.task.page or "", root=desk.root, binding=work, categories=gate.evidence
-            )
-        report = judge_collection(made, root=desk.root, protocol=protocol, binding=work, gate=gate_id)
+            made = collect(gate_id, target=desk.task.page or "", root=desk.root, binding=work, categories=gate.evidence)
+        after = binding(desk, state, desk.tree())
+        report = judge_collection(made, root=desk.root, protocol=protocol, binding=after, gate=gate_id)
         return replace(made, ok=report.ok, findings=report.findings)
 
     def _collector_failed(self, state: TaskState, name: str, gate_id: str, error: CollectorError) -> Update:
@@ -369,6 +398,7 @@ class Nodes:
     def command_gates_node(self, state: TaskState) -> Update:
         """Run the command of every required gate that no role certifies; the exit status decides."""
         outbox: dict[str, Event] = {}
+        collected: dict[str, CollectedEvidence] = {}
         made: list[Collection] = []
         for gate in self.command_gates:
             get_stream_writer()({"kind": "collecting", "role": COMMAND_GATES, "gate": gate.id})
@@ -378,18 +408,24 @@ class Nodes:
                 return self._collector_failed(state, COMMAND_GATES, gate.id, error)
             self.recorder.keep_files(self.desk.root, made[-1])
             outbox |= self._evidence_event(state, COMMAND_GATES, made[-1])
+            collected[f"{COMMAND_GATES}/{gate.id}"] = CollectedEvidence(
+                attempt=state["attempt"], tree=made[-1].binding.tree, collection=to_json(made[-1]), error="", fix=""
+            )
         failed = [item for item in made if not item.ok]
         verdict = Verdict(
             role=COMMAND_GATES,
             result="FAIL" if failed else "PASS",
             cause="gate",
             attempt=state["attempt"],
-            tree=made[0].binding.tree,
+            tree=next((item.binding.tree for item in made if item.binding.tree != state["tree"]), state["tree"]),
             gates=[] if failed else [item.gate for item in made],
             evidence=[CitedFile(**asdict(file)) for item in made for file in item.files] if not failed else [],
-            reasons=[reason(item.gate, item.findings[0].message) for item in failed],
+            reasons=[
+                reason(item.gate, next(found.message for found in item.findings if found.level == "error"))
+                for item in failed
+            ],
         )
-        return {"verdicts": {COMMAND_GATES: verdict}, "outbox": outbox}
+        return {"verdicts": {COMMAND_GATES: verdict}, "collected": collected, "outbox": outbox}
 
     def verdicts(self, kind: RoleKind) -> Node:
         """Return the node that counts the verdicts of a phase and holds them against the present tree."""

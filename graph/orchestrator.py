@@ -1,8 +1,12 @@
 """The orchestrator's own status changes, written as envelopes and held to the same rules as everybody's."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
+from interlock.agents.quoting import visible
 from interlock.envelope import Envelope, render, validate
+from interlock.envelope.case import GATE_IN_TEXT, plain
+from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Status
 from interlock.graph.errors import GraphError
 from interlock.graph.machine import CitedFile
@@ -12,11 +16,27 @@ ORCHESTRATOR = "orchestrator"
 MSG_STRICT = "GATE-MSG-STRICT"
 """The gate that stands for the protocol itself in a FAIL_REASON of the orchestrator."""
 
+MAX_REASON_CHARS: Final = 300
+MAX_REASONS: Final = 20
+"""So much of the reasons of one agent is repeated; its answer is kept whole."""
+
+_MAX_BYTES: Final = 256 * 1024 * 1024
+"""The limit on a response is for agents: a statement names the evidence of all of them."""
+
 
 class StatementError(GraphError):
-    """The orchestrator's own envelope did not validate: a defect of Interlock, never of an agent."""
+    """The orchestrator's own envelope did not validate: a defect of Interlock, never of an agent.
+
+    Args:
+        findings: The errors in it.
+    """
 
     code = "RUN690"
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        told = "; ".join(f"{item.code} {item.message}" for item in findings[:5])
+        super().__init__(f"the orchestrator's own envelope is invalid: {told}", "Report this as a defect of Interlock.")
+        self.findings = tuple(findings)
 
 
 def orchestrator_name(protocol: Protocol) -> str:
@@ -81,11 +101,10 @@ def statement(
         current_status=previous,
         protocol=protocol,
         certified=frozenset(passed),
+        max_bytes=_MAX_BYTES,
     )
     if not report.ok:
-        raise StatementError(
-            f"the orchestrator's own envelope is invalid: {report.as_reask()}", "Report this as a defect of Interlock."
-        )
+        raise StatementError([item for item in report.findings if item.level == "error"])
     return text
 
 
@@ -93,8 +112,26 @@ def _by_key(evidence: Sequence[CitedFile]) -> dict[str, tuple[str, ...]]:
     return {key: tuple(dict.fromkeys(item["path"] for item in evidence if item["key"] == key)) for key in EVIDENCE_KEYS}
 
 
-def reason(gate: str, text: str, *, limit: int = 300) -> str:
-    """Return one FAIL_REASONS item: a gate id and one bounded line."""
-    line = " ".join(text.split())
-    line = line if len(line) <= limit else line[: limit - 1] + "…"
-    return line if line.startswith(gate) else f"{gate}: {line}"
+def reason(gate: str, text: str) -> str:
+    """Return one FAIL_REASONS item: a gate id and one bounded line without hidden characters."""
+    line = visible(" ".join(text.split()))
+    return _cut(line if line.startswith(f"{gate}:") else f"{gate}: {line}")
+
+
+def repeated(reasons: Iterable[str]) -> list[str]:
+    """Return reasons of an agent as the orchestrator repeats them: bounded, each still naming its gate first."""
+    lines: list[str] = []
+    for text in reasons:
+        line = " ".join(text.split())
+        gate = GATE_IN_TEXT.search(plain(line))
+        if gate is None or gate.end() < MAX_REASON_CHARS:
+            lines.append(_cut(line if gate else f"{MSG_STRICT}: {line}"))
+        else:
+            lines.append(_cut(f"{gate.group()}: {line}"))
+    unique = list(dict.fromkeys(lines))
+    left = len(unique) - MAX_REASONS
+    return unique if left <= 0 else [*unique[:MAX_REASONS], f"{MSG_STRICT}: {left} more reasons are left out"]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MAX_REASON_CHARS else line[: MAX_REASON_CHARS - 1] + "…"

@@ -1,50 +1,100 @@
 """Writing what happened: journal lines under keys that make a repeated node harmless, and kept evidence."""
 
+import os
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
-from interlock.gates.evidence import EvidenceFile, read_evidence
+from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
 from interlock.gates.manifest import Collection
+from interlock.graph.bounded import bounded
+from interlock.graph.errors import RunDamagedError
 from interlock.graph.state import HeadRecord, TaskState
-from interlock.graph.store import write_atomically
-from interlock.journal import Entry, Journal
+from interlock.journal import Entry, Head, Journal
+
+
+def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:
+    """Rename the evidence folders of an attempt that begins: what lies there already is evidence of other work.
+
+    Raises:
+        RunDamagedError: A folder cannot be renamed.
+    """
+    for key in EVIDENCE_KEYS:
+        folder = root / "artifacts" / key / task_id / str(attempt)
+        if not os.path.lexists(folder):
+            continue
+        names = (f"{attempt}.before-{run_id}{'' if number == 1 else f'-{number}'}" for number in count(1))
+        aside = next(path for name in names if not os.path.lexists(path := folder.with_name(name)))
+        try:
+            folder.rename(aside)
+        except OSError as error:
+            raise RunDamagedError(
+                f"the evidence in {folder} is of other work and cannot be put aside: {error.strerror}",
+                "Remove that folder, and resume.",
+            ) from error
 
 
 class Recorder:
     """Writes the journal of a root.
 
     A line that stands under its key is a fact: a node that runs again after a crash takes it over and does not
-    write another.
+    write another. Whoever drives a run holds its lock, so a line that appears meanwhile is nobody's fact.
     """
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
+        self._heads: dict[str, Head | None] = {}
+
+    def watch(self, run_id: str) -> None:
+        """Make sure that nobody else has written lines of this run since this recorder first looked.
+
+        Raises:
+            RunDamagedError: Lines were added or taken away.
+        """
+        head = self.journal.head(run_id)
+        if self._heads.setdefault(run_id, head) != head:
+            raise RunDamagedError(
+                f"somebody else wrote journal lines of run {run_id} while it was driven",
+                "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and resume.",
+            )
 
     def find(self, run_id: str, key: str) -> Entry | None:
         """Return the line of a key, or None."""
+        self.watch(run_id)
         return self.journal.find(run_id, key)
 
     def keep(self, run_id: str, key: str, kind: str, data: dict[str, Any]) -> Entry:
-        """Return the line of a key, written now unless it stands already."""
-        return self.journal.find(run_id, key) or self.journal.append(run_id, key, kind, data)
-
-    def write(self, run_id: str, key: str, kind: str, data: dict[str, Any]) -> HeadRecord:
-        """Keep a line and return the head after it."""
-        self.keep(run_id, key, kind, data)
-        return self.head(run_id)
+        """Return the line of a key, written now unless it stands already; long texts and lists are cut."""
+        found = self.find(run_id, key)
+        if found is not None:
+            return found
+        entry = self.journal.append(run_id, key, kind, bounded(data))
+        self._heads[run_id] = Head(entry.seq, entry.hash)
+        return entry
 
     def head(self, run_id: str) -> HeadRecord:
-        """Return the run's head."""
+        """Return the run's head, which nobody else has moved."""
+        self.watch(run_id)
         head = self.journal.head(run_id)
         return HeadRecord(seq=0, hash="") if head is None else HeadRecord(seq=head.seq, hash=head.hash)
 
     def flush(self, state: TaskState) -> dict[str, Any]:
-        """Write every event of the outbox, in roster order, and return the update that empties it."""
+        """Write every event of the outbox, in roster order, and return the update that empties it.
+
+        Raises:
+            RunDamagedError: Another event stands under the key of one of them.
+        """
         waiting = state.get("outbox", {})
         for key, event in sorted(waiting.items(), key=lambda item: (item[1]["order"], item[0])):
-            self.keep(state["run_id"], key, event["type"], event["data"])
+            entry = self.keep(state["run_id"], key, event["type"], event["data"])
+            if (entry.type, dict(entry.data)) != (event["type"], bounded(event["data"])):
+                raise RunDamagedError(
+                    f"the journal holds another `{key}` of run {state['run_id']} than the one that happened",
+                    "Restore artifacts/interlock/events.jsonl from a copy, and resume.",
+                )
         return {"outbox": dict.fromkeys(waiting)} if waiting else {}
 
     def watch_policy(self, root: Path, run_id: str, frozen: str) -> None:
@@ -58,11 +108,22 @@ class Recorder:
             self.keep(run_id, f"policy_changed/{present}", "policy_changed", data)
 
     def keep_files(self, root: Path, collection: Collection) -> None:
-        """Keep a copy of each collected file under its digest, so that a later run cannot replace it."""
+        """Keep a copy of each collected file under its digest, so that a later run cannot replace it.
+
+        Raises:
+            RunDamagedError: The copy cannot be stored.
+        """
         for file in collection.files:
-            copy = root / "artifacts" / "interlock" / "objects" / file.sha256[:2] / file.sha256
-            if copy.exists():
+            copy = f"artifacts/interlock/objects/{file.sha256[:2]}/{file.sha256}"
+            kept = read_evidence(root, copy)
+            if isinstance(kept, EvidenceFile) and kept.sha256 == file.sha256:
                 continue
             read = read_evidence(root, file.path)
             if isinstance(read, EvidenceFile) and read.sha256 == file.sha256:
-                write_atomically(copy, read.data)
+                try:
+                    write_evidence(root, copy, read.data)
+                except OSError as error:
+                    raise RunDamagedError(
+                        f"the copy {copy} of an evidence file cannot be stored: {error.strerror}",
+                        "Make artifacts/interlock/objects a real folder that this user can write.",
+                    ) from error

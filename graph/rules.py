@@ -26,3 +26,20 @@ def unchanged_tree(report: Report, mode: Literal["error", "warn"], scope: Sequen
         "FAIL_REASONS.",
         source="ours: a claim of work needs work",
     )
+
+
+def unreadable_tree(report: Report, why: str) -> Finding:
+    """Return the finding for a hand-over of files that cannot be read, and so cannot be bound to any verdict."""
+    status = report.reading.fields["STATUS"]
+    return Finding(
+        code="RUN611",
+        level="error",
+        field="STATUS",
+        line=status.line,
+        column=status.value_column,
+        message="The answer hands work over, but the files in scope cannot be read.",
+        found=why,
+        expected="files in scope that can be read, with UTF-8 names",
+        fix="Make every file in scope readable or take it away, then hand over.",
+        source="ours: evidence is of one task, one attempt and one tree",
+    )

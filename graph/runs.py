@@ -16,14 +16,16 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, StateSnapshot
 
 from interlock.agents.ask import REMOTE, Remote, Runner
+from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
+from interlock.graph.admission import check_task
 from interlock.graph.build import task_graph
 from interlock.graph.errors import AnswerError, RunDamagedError
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
 from interlock.graph.store import RunStore, journal_path, list_runs, new_run_id, state_dir
-from interlock.graph.task import Task, check_task
+from interlock.graph.task import Task
 from interlock.journal import Head, Journal
 
 RunPhase: TypeAlias = Literal["new", "running", "waiting", "done"]
@@ -142,9 +144,10 @@ def drive(
         with _checkpointer(store) as saver:
             graph = task_graph(task, root=root, policy=policy, runners=runners, checkpointer=saver)
             config = _config(run_id, policy)
-            view = _view(run_id, task, policy, graph.get_state(config))
-            _check_records(root, view, frozen)
-            given = _resume_map(view, graph.get_state(config), answers or {})
+            state = graph.get_state(config)
+            view = _view(run_id, task, policy, state)
+            _check_records(root, view, frozen, {step.name for step in state.tasks})
+            given = _resume_map(view, state, answers or {})
             if view.phase == "done" or (view.phase == "waiting" and not given):
                 return view
             if view.phase != "new":
@@ -230,7 +233,7 @@ def _view(run_id: str, task: Task, policy: Policy, state: StateSnapshot) -> RunV
     return RunView(run_id, task, policy, phase, dict(state.values), state.next, waiting)
 
 
-def _resume_map(view: RunView, state: StateSnapshot, answers: Mapping[str, str]) -> dict[str, str]:
+def _resume_map(view: RunView, state: StateSnapshot, answers: Mapping[str, str]) -> dict[str, bytes]:
     """Match answers to the interrupts that are open now."""
     open_ids = {task.name: item.id for task in state.tasks for item in task.interrupts}
     for role in answers:
@@ -240,22 +243,32 @@ def _resume_map(view: RunView, state: StateSnapshot, answers: Mapping[str, str])
                 f"run {view.run_id} does not wait for {role}; it waits for {roles}",
                 "Answer for a role that the run waits for; `interlock status` names it.",
             )
-    return {open_ids[role]: text for role, text in answers.items()}
+    # As bytes, since a checkpoint would put a question mark in place of half a character and make the text valid.
+    return {open_ids[role]: text[: MAX_BYTES + 1].encode("utf-8", "surrogatepass") for role, text in answers.items()}
 
 
-def _check_records(root: Path, view: RunView, frozen: str) -> None:
-    """Refuse to go on when the frozen task or the journal is not what the checkpoint says was written."""
+def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> None:
+    """Refuse to go on when the frozen task or the journal is not what the checkpoint says was written.
+
+    After the line that the checkpoint knows, a step that was cut off may have written its own lines and no others.
+    """
     if view.values.get("frozen") not in (None, "", frozen):
         raise RunDamagedError(
             f"the frozen task and policy of run {view.run_id} were changed after its start",
             f"Restore .interlock/runs/{view.run_id}/run.json, or start a new run.",
         )
-    head = view.head
-    if head is None:
-        return
-    found = next((entry for entry in Journal(journal_path(root)).entries(view.run_id) if entry.seq == head.seq), None)
-    if found is None or found.hash != head.hash:
+    entries = list(Journal(journal_path(root)).entries(view.run_id))
+    head = view.head or Head(0, "")
+    if head.seq and (len(entries) < head.seq or entries[head.seq - 1].hash != head.hash):
         raise RunDamagedError(
             f"the journal no longer holds line {head.seq} of run {view.run_id} as it was written",
             "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and resume.",
         )
+    known = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
+    for entry in entries[head.seq :]:
+        of_step = entry.key in known or entry.type == "policy_changed"
+        if not of_step and not (entry.type == "status" and entry.key.rpartition("/")[2] in steps):
+            raise RunDamagedError(
+                f"the journal holds line {entry.seq} of run {view.run_id}, which no step of the run wrote",
+                f"Restore .interlock/runs/{view.run_id} and the journal from copies of one time, or start a new run.",
+            )

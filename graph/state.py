@@ -16,7 +16,10 @@ class Event(TypedDict):
 
 
 class Answered(TypedDict):
-    """The last answer of one role: what came of it, its OUTPUT, and the text for a re-ask if it was refused."""
+    """The last answer of one role: what came of it, its OUTPUT, and the text for a re-ask if it was refused.
+
+    `stored` is the key under which its text is kept, `sha256` the digest of that text.
+    """
 
     outcome: Outcome
     attempt: int
@@ -25,6 +28,8 @@ class Answered(TypedDict):
     findings_text: str
     reasons: list[str]
     output: str
+    stored: str
+    sha256: str
 
 
 class CollectedEvidence(TypedDict):

@@ -12,6 +12,10 @@ from pathlib import Path
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.policy import Policy
 from interlock.graph.task import Task
+from interlock.journal import Journal
+
+_MAX_ANSWER_BYTES = 8 * 1024 * 1024
+"""No stored answer is longer: what is kept of one is cut by characters."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
@@ -32,10 +36,11 @@ def journal_path(root: Path) -> Path:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing, and return once it is on disk."""
+    """Write a whole file or nothing, and return once it is on disk. What stands at the temporary name is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
+    part.unlink(missing_ok=True)
+    with part.open("xb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -71,9 +76,19 @@ class RunStore:
         return (self.folder / "run.json").exists()
 
     def create(self, task: Task, policy: Policy) -> None:
-        """Freeze a task and its policy; creating the same run twice changes nothing."""
+        """Freeze a task and its policy; creating the same run twice changes nothing.
+
+        Raises:
+            RunBusyError: The run id is taken by another task, or by the same task under another policy.
+        """
+        data = _readable({"task": task.to_json(), "policy": policy.to_json()})
         if not self.exists():
-            write_atomically(self.folder / "run.json", _readable({"task": task.to_json(), "policy": policy.to_json()}))
+            write_atomically(self.folder / "run.json", data)
+        elif (self.folder / "run.json").read_bytes() != data:
+            raise RunBusyError(
+                f"run {self.run_id} exists already, with another task or policy",
+                "Choose another run id, or resume that run.",
+            )
 
     def load(self) -> tuple[Task, Policy, str]:
         """Return the frozen task and policy, and the digest of the file that holds them.
@@ -97,15 +112,29 @@ class RunStore:
             ) from error
 
     def answer(self, key: str) -> str | None:
-        """Return the answer stored under a key, or None."""
+        """Return the answer stored under a key, or None when there is none that could have been stored."""
+        path = self.folder / "answers" / f"{key}.txt"
         try:
-            return (self.folder / "answers" / f"{key}.txt").read_bytes().decode("utf-8", "surrogatepass")
-        except FileNotFoundError:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                return file.read(_MAX_ANSWER_BYTES).decode("utf-8", "surrogatepass")
+        except (OSError, UnicodeDecodeError):
             return None
 
     def keep_answer(self, key: str, text: str) -> None:
-        """Store an answer under its key before anything is done with it."""
-        write_atomically(self.folder / "answers" / f"{key}.txt", text.encode("utf-8", "surrogatepass"))
+        """Store an answer under its key before anything is done with it.
+
+        Raises:
+            RunDamagedError: It cannot be stored.
+        """
+        path = self.folder / "answers" / f"{key}.txt"
+        try:
+            write_atomically(path, text.encode("utf-8", "surrogatepass"))
+        except OSError as error:
+            raise RunDamagedError(
+                f"the answer {path} cannot be stored: {error.strerror}",
+                f"Make {path.parent} a real folder that this user can write, and resume.",
+            ) from error
 
     @contextmanager
     def locked(self, *, wait: bool = False) -> Generator[None]:
@@ -140,12 +169,19 @@ def _mtime(path: Path) -> int:
 
 
 def new_run_id(root: Path, task_id: str) -> str:
-    """Reserve the next free id `<TASK_ID>.<n>` of a task by making its folder."""
+    """Reserve the next free id `<TASK_ID>.<n>` of a task by making its folder.
+
+    An id that the journal knows is not free, even where the folder of its run is gone.
+    """
     runs = state_dir(root) / "runs"
     runs.mkdir(exist_ok=True)
+    taken = Journal(journal_path(root)).runs()
     number = 1
     while True:
         run_id = f"{task_id}.{number}"
+        if run_id in taken:
+            number += 1
+            continue
         try:
             (runs / run_id).mkdir()
         except FileExistsError:

@@ -12,9 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from interlock.envelope.finding import Level
-from interlock.envelope.protocol import Protocol
-from interlock.gates.registry import roster_problems
 from interlock.graph.errors import TaskError
 
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\r\n]*$")]
@@ -141,34 +138,3 @@ def _problem(item: Mapping[str, Any]) -> str:
     if item["type"] == "missing":
         return f"missing key `{place}`"
     return f"`{place}`: {item['msg']} (found {json.dumps(item['input'], default=str)[:80]})"
-
-
-def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[tuple[Level, str], ...]:
-    """Return what is wrong with a task before it starts: a level, and a sentence with its fix.
-
-    An `error` keeps the task from starting.
-
-    Args:
-        task: The task.
-        protocol: The roster of this task and the gates of the project.
-        root: The root that inputs are relative to.
-    """
-    found = roster_problems(protocol, task.gates_required, page=task.page)
-    gone = [path for path in task.inputs if not (root / path).exists()]
-    return (
-        *((item.level, f"{item.code} {item.field}: {item.message} {item.fix}") for item in found),
-        *(("error", f"inputs: `{path}` does not exist below {root}. Create it, or take it out.") for path in gone),
-    )
-
-
-def check_task(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]:
-    """Return the warnings about a task that may start.
-
-    Raises:
-        TaskError: The task cannot start; every problem is listed.
-    """
-    findings = task_findings(task, protocol, root)
-    errors = tuple(text for level, text in findings if level == "error")
-    if errors:
-        raise TaskError(f"task {task.task_id} cannot start: {errors[0]}", "Correct the task.", errors)
-    return tuple(text for _, text in findings)

@@ -60,7 +60,7 @@ def main() -> None:
     points.around(SqliteSaver, "put")
     points.around(SqliteSaver, "put_writes")
     points.around(store, "write_atomically")
-    points.around(record, "write_atomically")
+    points.around(record, "write_evidence")
     points.around(replay, "write_confined")
     points.around(replay.ReplayRunner, "__call__")
     points.around(PythonRunner, "__call__")

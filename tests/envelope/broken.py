@@ -14,6 +14,11 @@ class Broken(NamedTuple):
     context: dict[str, Any]
 
 
+def named(case: Broken) -> str:
+    """Return the name of a case, for pytest."""
+    return case.name
+
+
 def _case(name: str, text: str, codes: str, context: dict[str, Any] | None = None) -> Broken:
     return Broken(name, text, frozenset(codes.split()), IN_PROGRESS if context is None else context)
 
@@ -273,7 +278,8 @@ VALUES = (
         "one file twice",
         change(
             QA,
-            EVIDENCE="EVIDENCE:\nscreenshots: [artifacts/a.png, artifacts/a.png]\na11y: []\nconsole: [artifacts/a.png]\nreports: []",
+            EVIDENCE="EVIDENCE:\nscreenshots: [artifacts/a.png, artifacts/a.png]\n"
+            "a11y: []\nconsole: [artifacts/a.png]\nreports: []",
         ),
         "ENV310",
         IN_QA,
@@ -420,7 +426,7 @@ _CORPUS_LIKE = change(
     BUILD,
     STATUS="STATUS: COMPLETED",
     REPORTS_TO="REPORTS_TO: orchestrator\nAPPROVED_BY: orchestrator",
-    GATES_PASSED="GATES_PASSED:\n  - GATE-MSG-STRICT\n  - GATE-CODE-REVIEW (with 1 issue)\n  - GATE-TLS (self-assessed)",
+    GATES_PASSED="GATES_PASSED:\n  - GATE-MSG-STRICT\n  - GATE-CODE-REVIEW (with 1 issue)\n  - GATE-TLS (by hand)",
     EVIDENCE="EVIDENCE:\n  screenshots:\n    - artifacts/a.png\n  console: [no errors]\n  files_reviewed: 9",
     NEXT_ACTIONS="NEXT_ACTIONS:\n  - orchestrator to approve",
 )

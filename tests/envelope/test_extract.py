@@ -57,9 +57,9 @@ def test_what_was_left_out_is_told_by_line() -> None:
     assert parse(TWO_FENCES, extract=True).normalised == (
         "lines 1-2: left out text before the envelope",
         "line 3: left out a code fence",
-        "line 24: left out a code fence",
-        "line 36: left out a code fence",
-        "line 40: left out a code fence",
+        "line 26: left out a code fence",
+        "line 38: left out a code fence",
+        "line 42: left out a code fence",
     )
 
 

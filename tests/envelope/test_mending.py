@@ -1,22 +1,20 @@
 """An agent that gets the re-ask mends its response in one turn."""
 
+from typing import Any
+
 import pytest
 
 from interlock.envelope import validate
-from tests.envelope.broken import BROKEN, Broken
+from tests.envelope.broken import BROKEN, Broken, named
 from tests.envelope.mending import apply, mend, stated
 from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA
-
-
-def _named(case: Broken) -> str:
-    return case.name
 
 
 @pytest.mark.parametrize(
     ("text", "context"), [(BUILD, IN_PROGRESS), (QA, IN_QA), (APPROVAL, IN_REVIEW), (APPROVAL, {})]
 )
-def test_the_unbroken_envelopes_are_valid_and_are_not_asked_again(text: str, context: dict[str, object]) -> None:
-    report = validate(text, **context)  # type: ignore[arg-type]  # contexts are keyword tables
+def test_the_unbroken_envelopes_are_valid_and_are_not_asked_again(text: str, context: dict[str, Any]) -> None:
+    report = validate(text, **context)
     assert report.findings == ()
     assert report.as_reask() == ""
 
@@ -26,7 +24,7 @@ def test_there_are_at_least_eighty_broken_envelopes_under_distinct_names() -> No
     assert len({case.name for case in BROKEN}) == len(BROKEN)
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=_named)
+@pytest.mark.parametrize("case", BROKEN, ids=named)
 def test_each_mistake_has_its_own_finding(case: Broken) -> None:
     report = validate(case.text, **case.context)
     assert case.codes <= {finding.code for finding in report.findings}
@@ -34,7 +32,7 @@ def test_each_mistake_has_its_own_finding(case: Broken) -> None:
     assert report.effective_status == "BLOCKED"
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=_named)
+@pytest.mark.parametrize("case", BROKEN, ids=named)
 def test_the_stated_fixes_alone_make_the_response_valid(case: Broken) -> None:
     report = validate(case.text, **case.context)
     mended = mend(case.text, report.as_reask())
@@ -42,7 +40,7 @@ def test_the_stated_fixes_alone_make_the_response_valid(case: Broken) -> None:
     assert again.ok, f"{report.as_reask()}\n----\n{mended}\n----\n{again.findings}"
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=_named)
+@pytest.mark.parametrize("case", BROKEN, ids=named)
 def test_the_words_of_a_fix_are_its_edits(case: Broken) -> None:
     report = validate(case.text, **case.context)
     edits = [edit for finding in report.findings if finding.level == "error" for edit in finding.edits]
@@ -50,7 +48,7 @@ def test_the_words_of_a_fix_are_its_edits(case: Broken) -> None:
     assert apply(case.text, edits) != case.text
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=_named)
+@pytest.mark.parametrize("case", BROKEN, ids=named)
 def test_every_finding_says_what_where_and_why(case: Broken) -> None:
     lines = case.text.split("\n")
     for finding in validate(case.text, **case.context).findings:

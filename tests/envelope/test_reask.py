@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope import validate
 from interlock.envelope.reask import MAX_CHARS
-from tests.envelope.broken import BROKEN, MIXED
+from tests.envelope.broken import BROKEN, MIXED, Broken, named
 from tests.envelope.mending import mend
 from tests.envelope.texts import BUILD, IN_PROGRESS, change
 
@@ -46,16 +46,27 @@ def test_a_long_line_is_not_repeated() -> None:
     assert all(len(finding.message) < 1000 for finding in report.findings)
 
 
-@pytest.mark.parametrize("case", [case for case in BROKEN if "\r" not in case.text], ids=lambda case: case.name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]
-def test_the_fixes_hold_under_crlf_as_well(case: object) -> None:
-    text: str = case.text.replace("\n", "\r\n")  # type: ignore[attr-defined]
-    context = case.context  # type: ignore[attr-defined]
-    report = validate(text, **context)
-    assert validate(mend(text, report.as_reask()), **context).ok
+@pytest.mark.parametrize("case", [case for case in BROKEN if "\r" not in case.text], ids=named)
+def test_the_fixes_hold_under_crlf_as_well(case: Broken) -> None:
+    text = case.text.replace("\n", "\r\n")
+    report = validate(text, **case.context)
+    assert validate(mend(text, report.as_reask()), **case.context).ok
 
 
 def test_importing_the_envelope_loads_no_framework_and_not_even_the_parser() -> None:
-    heavy = ("lark", "pydantic", "langgraph", "mcp", "click", "rich", "asyncio", "difflib", "unicodedata", "json", "ssl")
+    heavy = (
+        "lark",
+        "pydantic",
+        "langgraph",
+        "mcp",
+        "click",
+        "rich",
+        "asyncio",
+        "difflib",
+        "unicodedata",
+        "json",
+        "ssl",
+    )
     code = f"import sys, interlock.envelope; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

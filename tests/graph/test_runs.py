@@ -439,6 +439,7 @@ def test_kept_copies_of_evidence_outlive_a_second_run_of_the_task(project: Proje
 def test_the_answers_in_the_journal_are_the_answers_that_were_given(project: Project) -> None:
     view = project.run()
     store = RunStore(project.root, view.run_id)
-    text = store.answer("1.1-builder-0")
+    (path,) = (store.folder / "answers").glob("1.1-builder-0.*.txt")
+    text = store.answer(path.stem)
     assert text is not None
     assert validate(text, agent="builder", protocol=view.policy.protocol).envelope is not None

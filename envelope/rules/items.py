@@ -1,0 +1,241 @@
+"""Rows of what the items of lists, evidence and inputs may say (ENV305-ENV310, ENV315, ENV316)."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from interlock.envelope.case import (
+    GATE,
+    Case,
+    add,
+    draft,
+    drop,
+    plain,
+    put,
+    strange,
+)
+from interlock.envelope.mend import Draft, Op, snippet
+from interlock.envelope.model import FieldText, Item
+from interlock.envelope.protocol import EVIDENCE_KEYS
+from interlock.envelope.repair import evidence_path
+from interlock.envelope.rule import Rule
+
+_PATH: Final = re.compile(r"artifacts(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._@+=-]+)+")
+_FOLDERS: Final = re.compile(r"(?<![\w./-])/?artifacts/[A-Za-z0-9._@+=/-]+")
+_REMARK: Final = re.compile(r"[ \t]+\(.*\)$")
+_GLOB: Final = re.compile(r"[*?{}<>|]")
+
+
+def _gates_required(case: Case) -> Iterator[Draft]:
+    field = case.fields.get("GATES_REQUIRED")
+    if field is None or field.items:
+        return
+    gates = case.gates or tuple(dict.fromkeys(gate.id for gate in case.passed if gate.id))
+    ops = add(field, gates or ("<gate id, such as GATE-MSG-STRICT>",))
+    expected = "the gates that this task must pass"
+    yield draft(
+        "ENV305", "GATES_REQUIRED", None, "GATES_REQUIRED is empty.", expected, ops, found="nothing", place=field
+    )
+
+
+def _gate_form(case: Case) -> Iterator[Draft]:
+    for label in ("GATES_REQUIRED", "GATES_PASSED"):
+        field = case.fields.get(label)
+        for gate in case.gate_items(label) if field else ():
+            text = plain(gate.item.text)
+            if GATE.fullmatch(text) or gate.remark or field is None:
+                continue
+            if gate.id:
+                op = put(gate.item, gate.id)
+            elif label == "GATES_REQUIRED" and len(field.items) == 1:
+                op = put(gate.item, "<gate id, such as GATE-MSG-STRICT>")
+            else:
+                op = drop(field, gate.item)
+            message = f"{snippet(gate.item.text)} is not a gate id.{strange(text)}"
+            yield draft("ENV306", label, gate.item, message, "`GATE-` and capitals, digits and hyphens", [op])
+
+
+def _gate_remark(case: Case) -> Iterator[Draft]:
+    for label in ("GATES_REQUIRED", "GATES_PASSED"):
+        for gate in case.gate_items(label):
+            if gate.remark:
+                message = f"A remark stands beside {gate.id}."
+                advice = "Say in OUTPUT what the remark says."
+                yield draft(
+                    "ENV307", label, gate.item, message, f"`{gate.id}` alone", [put(gate.item, gate.id)], advice
+                )
+
+
+def _repeated(case: Case) -> Iterator[Draft]:
+    for label in ("INPUTS_USED", "GATES_REQUIRED", "GATES_PASSED"):
+        field = case.fields.get(label)
+        seen: dict[str, Item] = {}
+        for item in field.items if field else ():
+            key = plain(item.text)
+            if label != "INPUTS_USED":
+                key = case.gate(item).id
+            first = seen.setdefault(key, item)
+            if field is not None and key and first is not item:
+                message = f"{snippet(key)} stands in {label} twice; it stands in line {first.line} already."
+                yield draft("ENV308", label, item, message, "each item once", [drop(field, item)])
+
+
+def _entry_form(case: Case) -> Iterator[Draft]:
+    for key in EVIDENCE_KEYS:
+        field = case.fields.get(f"EVIDENCE.{key}")
+        good = [item for item in field.items if _PATH.fullmatch(plain(item.text))] if field else []
+        lacking = key in case.needed_keys and not good
+        for item in field.items if field else ():
+            text = plain(item.text)
+            if _PATH.fullmatch(text) or field is None:
+                continue
+            mended = _mended_path(text)
+            if mended:
+                ops: list[Op] = [put(item, mended)]
+            elif lacking:
+                gate = next((gate.id for gate in case.claims if key in case.protocol.gate(gate.id).evidence), "GATE")
+                ops = [put(item, evidence_path(gate, key))]
+            else:
+                ops = [drop(field, item)]
+            lacking = False
+            message = f"{snippet(item.text)} is not the path of an evidence file.{strange(text)}"
+            expected = "a relative path that begins with `artifacts/`, without `..`, blanks or remarks"
+            yield draft("ENV309", field.label, item, message, expected, ops)
+
+
+def _mended_path(text: str) -> str:
+    """Return the path meant when it is plain, else nothing."""
+    path = _REMARK.sub("", text).strip(" \t\"'`<>").replace("\\", "/")
+    path = re.sub(r"/{2,}", "/", path)
+    path = re.sub(r"^(?:\./)+", "", path)
+    path = path.removeprefix("/") if path.startswith("/artifacts/") else path
+    return path if _PATH.fullmatch(path) else ""
+
+
+def _entry_repeated(case: Case) -> Iterator[Draft]:
+    seen: dict[str, tuple[str, Item]] = {}
+    for key in EVIDENCE_KEYS:
+        field = case.fields.get(f"EVIDENCE.{key}")
+        for item in field.items if field else ():
+            path = plain(item.text)
+            path = path if _PATH.fullmatch(path) else _mended_path(path)
+            other, first = seen.setdefault(path, (key, item))
+            if not path or first is item or field is None:
+                continue
+            alone = key in case.needed_keys and len(field.items) == 1 and other != key
+            gate = next((gate.id for gate in case.claims if key in case.protocol.gate(gate.id).evidence), "GATE")
+            ops = [put(item, evidence_path(gate, key))] if alone else [drop(field, item)]
+            message = f"{snippet(path)} is cited twice; it stands in line {first.line} under `{other}` already."
+            yield draft("ENV310", field.label, item, message, "each file under one key, once", ops)
+
+
+def _evidence_in_output(case: Case) -> Iterator[Draft]:
+    for item in case.items("OUTPUT"):
+        match = _FOLDERS.search(item.text)
+        if match:
+            message = "OUTPUT names a file under artifacts/."
+            place = item._replace(column=item.column + match.start())
+            found = snippet(match.group())
+            yield draft("ENV315", "OUTPUT", place, message, "evidence cited in EVIDENCE alone", found=found)
+
+
+def _inputs_exist(case: Case) -> Iterator[Draft]:
+    field: FieldText | None = case.fields.get("INPUTS_USED")
+    if field is None or case.input_exists is None:
+        return
+    for item in field.items:
+        path = _REMARK.sub("", item.text)
+        like_path = "/" in path or re.search(r"\.[A-Za-z0-9]{1,8}$", path)
+        if not like_path or " " in path or "://" in path or _GLOB.search(path) or case.input_exists(path):
+            continue
+        message = f"The input {snippet(path)} does not exist."
+        advice = "Cite only what you read, under the path that it has."
+        strict = case.inputs == "must-exist"
+        ops = [drop(field, item)] if strict else []
+        made = draft("ENV316", "INPUTS_USED", item, message, "a file of this project", ops, advice)
+        yield made._replace(level="error" if strict else "warning")
+
+
+ITEM_RULES: Final = (
+    Rule(
+        "ENV305",
+        "error",
+        "GATES_REQUIRED names at least one gate.",
+        "seed 5 §4 No agent may omit GATES_REQUIRED",
+        "List the gates of the assignment.",
+        "GATES_REQUIRED:\n- GATE-MSG-STRICT",
+        "GATES_REQUIRED: []",
+        _gates_required,
+    ),
+    Rule(
+        "ENV306",
+        "error",
+        "A gate is named by its id.",
+        "seed 5 §3 GATES_REQUIRED",
+        "Write the gate's id: `GATE-`, then capitals, digits and hyphens.",
+        "GATES_PASSED:\n- GATE-MSG-STRICT",
+        "GATES_PASSED:\n- msg_strict",
+        _gate_form,
+    ),
+    Rule(
+        "ENV307",
+        "error",
+        "A gate id stands without a remark.",
+        "seed 5 §3 GATES_PASSED: List of gate IDs",
+        "Take the remark out; say it in OUTPUT.",
+        "GATES_PASSED:\n- GATE-MSG-STRICT",
+        "GATES_PASSED:\n- GATE-MSG-STRICT (self-assessed)",
+        _gate_remark,
+    ),
+    Rule(
+        "ENV308",
+        "error",
+        "No item stands in a list twice.",
+        "ours: a list of gates or inputs is a set",
+        "Keep one and take the other out.",
+        "GATES_PASSED:\n- GATE-MSG-STRICT",
+        "GATES_PASSED:\n- GATE-MSG-STRICT\n- GATE-MSG-STRICT",
+        _repeated,
+    ),
+    Rule(
+        "ENV309",
+        "error",
+        "An evidence entry is a relative path under artifacts/.",
+        "seed 5 §3 EVIDENCE: Each entry must be a valid relative file path",
+        "Cite the file by its path, which begins with `artifacts/`; take out whatever is not a path.",
+        "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: [artifacts/reports/review.md]",
+        "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: [no errors]\n  reports: [../review.md]",
+        _entry_form,
+    ),
+    Rule(
+        "ENV310",
+        "error",
+        "Each evidence file is cited once.",
+        "ours: one file cannot prove two things",
+        "Keep one entry; cite another file where another is needed.",
+        "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: [artifacts/reports/review.md]",
+        "EVIDENCE:\n  screenshots: []\n  a11y: [artifacts/reports/review.md]\n  console: []\n"
+        "  reports: [artifacts/reports/review.md]",
+        _entry_repeated,
+    ),
+    Rule(
+        "ENV315",
+        "warning",
+        "Evidence is cited in EVIDENCE, not in OUTPUT.",
+        "seed 5 §3 OUTPUT: Do not embed evidence here",
+        "Cite the file in EVIDENCE; write of it in OUTPUT without its path.",
+        "OUTPUT:\nThe review is in the reports.",
+        "OUTPUT:\nThe review is in artifacts/reports/review.md.",
+        _evidence_in_output,
+    ),
+    Rule(
+        "ENV316",
+        "warning",
+        "Inputs that look like paths exist.",
+        "seed 5 §3 INPUTS_USED: This prevents hallucinated inputs",
+        "Cite only what you read, under the path that it has.",
+        "INPUTS_USED:\n- docs/wireframes.md",
+        "INPUTS_USED:\n- docs/no-such-file.md",
+        _inputs_exist,
+    ),
+)

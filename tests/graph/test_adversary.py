@@ -1,0 +1,655 @@
+"""Agents that cheat, forge, flood and break off: what a run must withstand, each promise by a real run."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interlock.agents import REMOTE, Ask, RunnerError
+from interlock.envelope import Envelope, render, validate
+from interlock.gates.config import load_config
+from interlock.gates.errors import ConfigError
+from interlock.gates.registry import build_protocol
+from interlock.graph import RunBusyError, RunDamagedError, TaskError, start_run
+from interlock.graph.bounded import MAX_BYTES, bounded
+from interlock.graph.machine import START_NODE
+from interlock.graph.orchestrator import MAX_REASON_CHARS, MAX_REASONS, reason, repeated, statement
+from interlock.graph.runs import drive, view_run
+from interlock.graph.state import TaskState
+from interlock.graph.store import RunStore, journal_path
+from interlock.graph.task import Task, task_from_mapping
+from interlock.graph.verify import verify_journal
+from interlock.journal import Journal
+from tests.graph.conftest import CONFIG, GATES, Answer, Project, Scripted, build, envelope, judge_log, reviewing
+
+NO_EVIDENCE: dict[str, tuple[str, ...]] = {"screenshots": (), "a11y": (), "console": (), "reports": ()}
+SRC = "src/greeting.txt"
+
+
+def first(trick: Callable[[Ask], object], answer: Answer) -> Answer:
+    """Return an agent that plays a trick and then answers."""
+
+    def both(ask: Ask) -> str:
+        trick(ask)
+        return answer(ask)
+
+    return both
+
+
+def run_folder(ask: Ask) -> Path:
+    return Path(ask.root) / ".interlock" / "runs" / ask.run_id
+
+
+def outcomes(project: Project, role: str) -> list[str]:
+    return [entry.data["outcome"] for entry in project.entries("answer") if entry.data["role"] == role]
+
+
+# -- forged records ----------------------------------------------------------------------------------------------
+
+
+def test_an_answer_laid_out_for_a_later_ask_is_never_read(project: Project) -> None:
+    def plant(ask: Ask) -> None:
+        reviewer = replace(ask, role="reviewer")
+        (Path(ask.root) / SRC).write_text("hello\n")
+        store = RunStore(Path(ask.root), ask.run_id)
+        mine = [path.stem for path in (run_folder(ask) / "answers").glob("*")]
+        for name in ("1.1-reviewer-0", "1.1-reviewer-0.", *(stem.replace("builder", "reviewer") for stem in mine)):
+            store.keep_answer(name, reviewing(reviewer))
+
+    project.runners["builder"] = Scripted(["no envelope", first(plant, build())])
+    project.runners["reviewer"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=("GATE-REVIEW: no",))])
+    assert project.run().status == "BLOCKED"
+    assert outcomes(project, "reviewer") == ["fail"]
+
+
+def test_an_answer_that_a_crash_cut_off_is_read_again_and_not_asked_twice(project: Project) -> None:
+    def crash(ask: Ask) -> str:
+        raise ZeroDivisionError
+
+    project.runners["reviewer"] = Scripted([crash, reviewing])
+    run_id = project.start()
+    with pytest.raises(ZeroDivisionError):
+        project.drive(run_id)
+    assert project.drive(run_id).status == "APPROVED"
+    assert [len(project.asks(role)) for role in ("builder", "tester", "reviewer")] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"), [("1/status/READY_FOR_QA", "status"), ("1/status/APPROVED", "status"), ("note", "answer")]
+)
+def test_a_journal_line_that_an_agent_wrote_stops_the_run(project: Project, key: str, kind: str) -> None:
+    def forge(ask: Ask) -> None:
+        data = {"from": "IN_PROGRESS", "to": "APPROVED", "by": "orchestrator", "attempt": 1, "tree": ask.tree}
+        Journal(journal_path(Path(ask.root))).append(ask.run_id, key, kind, data)
+
+    project.runners["builder"] = Scripted([first(forge, build("wrong\n"))])
+    run_id = project.start()
+    for _ in range(2):
+        with pytest.raises(RunDamagedError):
+            project.drive(run_id)
+    assert view_run(run_id, root=project.root).status == "IN_PROGRESS"
+
+
+def test_a_journal_line_written_while_the_run_sleeps_stops_it(project: Project) -> None:
+    project.runners["reviewer"] = REMOTE
+    view = project.run()
+    Journal(journal_path(project.root)).append(view.run_id, "1/status/APPROVED", "status", {"to": "APPROVED"})
+    with pytest.raises(RunDamagedError):
+        project.drive(view.run_id, reviewer="nonsense")
+
+
+def test_a_run_does_not_begin_anew_over_its_own_journal(project: Project) -> None:
+    project.runners["reviewer"] = REMOTE
+    view = project.run()
+    (RunStore(project.root, view.run_id).folder / "checkpoints.sqlite").unlink()
+    with pytest.raises(RunDamagedError):
+        project.drive(view.run_id)
+
+
+def test_a_run_never_takes_the_id_of_a_run_that_the_journal_knows(project: Project) -> None:
+    assert project.run().run_id == "HELLO-001.1"
+    shutil.rmtree(project.root / ".interlock")
+    project.runners["builder"] = Scripted([build("hello\n"), build("hello\n")])
+    (project.root / SRC).unlink()
+    view = project.run()
+    assert (view.run_id, view.status) == ("HELLO-001.2", "APPROVED")
+
+
+def test_a_run_id_stands_for_one_task_alone(project: Project) -> None:
+    start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))
+    start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))
+    with pytest.raises(RunBusyError):
+        start_run(project.root, replace(project.task, task="Other"), run_id="mine", roles=tuple(project.runners))
+
+
+def test_a_task_that_was_swapped_before_the_first_step_does_not_become_another(project: Project) -> None:
+    project.runners["builder"] = REMOTE
+    view = project.run()
+    folder = RunStore(project.root, view.run_id).folder
+    (folder / "checkpoints.sqlite").unlink()
+    text = (folder / "run.json").read_text()
+    (folder / "run.json").write_text(text.replace("Write the greeting", "Write nothing"))
+    with pytest.raises(RunDamagedError):
+        project.drive(view.run_id)
+
+
+# -- evidence ----------------------------------------------------------------------------------------------------
+
+
+SPELLING = """
+[roles.spelling]
+kind = "qa"
+certifies = "GATE-SPELLING"
+[gates.GATE-SPELLING]
+title = "words"
+certifier = "spelling"
+evidence = ["reports"]
+"""
+
+
+def widened(answer: Answer) -> Answer:
+    """Return an agent that requires the second QA role's gate too."""
+    return lambda ask: answer(ask).replace(
+        "- GATE-REVIEW\nGATES_PASSED", "- GATE-REVIEW\n- GATE-SPELLING\nGATES_PASSED"
+    )
+
+
+@pytest.fixture
+def spelled(project: Project) -> Project:
+    """Return the project with a second QA role whose evidence is a file of its own."""
+    (project.root / "interlock.toml").write_text(CONFIG + SPELLING)
+    gates = (*GATES, "GATE-SPELLING")
+    project.task = replace(project.task, gates_required=gates)
+
+    for name, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
+        project.runners[name] = Scripted([widened(answer)])
+    project.runners["spelling"] = Scripted([spelling()])
+    return project
+
+
+def spelling(path: str = "", *, key: str = "reports") -> Answer:
+    """Return a speller that writes its file, or cites another one."""
+
+    def answer(ask: Ask) -> str:
+        cited = path or f"{ask.reports_dir}/spelling.md"
+        if not path:
+            (Path(ask.root) / cited).parent.mkdir(parents=True, exist_ok=True)
+            (Path(ask.root) / cited).write_text("no mistakes\n")
+        return envelope(
+            ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
+            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"), evidence={**NO_EVIDENCE, key: (cited,)},
+        )  # fmt: skip
+
+    return answer
+
+
+def test_evidence_that_an_earlier_run_of_the_task_left_does_not_count(spelled: Project) -> None:
+    assert spelled.run().status == "APPROVED"
+    (spelled.root / SRC).unlink()
+    spelled.runners["spelling"] = Scripted([spelling("artifacts/reports/HELLO-001/1/spelling.md")])
+    assert spelled.run().status == "BLOCKED"
+    assert set(outcomes(spelled, "spelling")[1:]) == {"invalid"}
+
+
+def test_evidence_laid_out_for_a_later_attempt_does_not_count(spelled: Project) -> None:
+    path = "artifacts/reports/HELLO-001/2/spelling.md"
+
+    def plant(ask: Ask) -> None:
+        (Path(ask.root) / path).parent.mkdir(parents=True, exist_ok=True)
+        (Path(ask.root) / path).write_text("no mistakes\n")
+
+    answer = widened(build())
+
+    def wrong(ask: Ask) -> str:
+        text = answer(ask)
+        (Path(ask.root) / SRC).write_text("wrong\n")
+        return text
+
+    spelled.runners["builder"] = Scripted([first(plant, wrong), answer])
+    spelled.runners["spelling"] = Scripted([spelling(), spelling(path)])
+    view = spelled.run()
+    assert (view.status, view.values["attempt"]) == ("BLOCKED", 2)
+
+
+def test_the_evidence_of_another_roles_gate_certifies_nothing(spelled: Project) -> None:
+    spelled.runners["tester"] = Scripted(
+        [
+            lambda ask: envelope(
+                ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
+                gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence={**NO_EVIDENCE, "reports": (forged(ask),)},
+            )
+        ]
+    )  # fmt: skip
+    spelled.runners["builder"] = Scripted([wrong_build])
+    view = spelled.run()
+    assert view.status == "BLOCKED"
+    assert "pass" not in outcomes(spelled, "tester")
+
+
+def forged(ask: Ask) -> str:
+    """Write a log as if the command had passed, under a name of its own."""
+    path = Path(ask.root) / ask.reports_dir / "mine.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = {"schema": "interlock.command/1", "gate": "GATE-TESTS", "argv": ["sh"], "exit_status": 0}
+    path.write_text(json.dumps({**header, "timed_out": False, "output_bytes": 0, "left_out_bytes": 0}) + "\n")
+    return f"{ask.reports_dir}/mine.log"
+
+
+def wrong_build(ask: Ask) -> str:
+    return widened(build(f"wrong {ask.attempt}\n"))(ask)
+
+
+def test_one_file_cited_under_two_keys_blocks_with_its_name(spelled: Project) -> None:
+    path = "artifacts/reports/HELLO-001/1/GATE-TESTS.log"
+    spelled.runners["spelling"] = Scripted(
+        [
+            lambda ask: envelope(
+                ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
+                gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"),
+                evidence={**NO_EVIDENCE, "console": (path,), "reports": (write_report(ask),)},
+            )
+        ]
+    )  # fmt: skip
+    spelled.task = replace(spelled.task, run={"max_rework": 0})
+    view = spelled.run()
+    assert (view.status, view.values["cause"]) == ("BLOCKED", "evidence")
+    assert path in view.values["fail_reasons"][0]
+
+
+def write_report(ask: Ask, name: str = "spelling.md") -> str:
+    path = Path(ask.root) / ask.reports_dir / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("no mistakes\n")
+    return f"{ask.reports_dir}/{name}"
+
+
+def test_collected_evidence_that_was_deleted_is_no_pass(project: Project) -> None:
+    def delete(ask: Ask) -> None:
+        shutil.rmtree(Path(ask.root) / "artifacts/reports")
+
+    project.runners["reviewer"] = Scripted([first(delete, reviewing)])
+    project.task = replace(project.task, run={"max_rework": 0})
+    view = project.run()
+    assert (view.status, view.values["cause"]) == ("BLOCKED", "evidence")
+
+
+def test_a_command_that_changes_the_files_passes_nothing(project: Project) -> None:
+    (project.root / "lint.sh").write_text("echo more >> src/greeting.txt\n")
+    view = project.run()
+    assert view.status == "BLOCKED"
+    assert "READY_FOR_REVIEW" not in project.path()
+
+
+def test_an_agent_may_list_a_gate_that_the_run_itself_passed_and_cite_its_log(project: Project) -> None:
+    def citing(ask: Ask) -> str:
+        reviewing(ask)
+        log = f"{ask.reports_dir}/GATE-LINT.log"
+        passed = ("GATE-MSG-STRICT", "GATE-LINT", "GATE-REVIEW")
+        reports = {**NO_EVIDENCE, "reports": (f"{ask.reports_dir}/review.md", log)}
+        return envelope(ask, "READY_FOR_REVIEW", gates_passed=passed, evidence=reports)
+
+    project.runners["reviewer"] = Scripted([citing])
+    assert project.run().status == "APPROVED"
+    assert len(project.asks("reviewer")) == 1
+
+
+def test_a_kept_copy_that_was_laid_out_before_is_replaced_by_the_true_bytes(project: Project) -> None:
+    project.run()
+    objects = project.root / "artifacts/interlock/objects"
+    digests = {row["sha256"] for entry in project.entries("evidence") for row in entry.data["files"]}
+    for digest in digests:
+        (objects / digest[:2] / digest).write_bytes(b"junk")
+    (project.root / SRC).unlink()
+    project.run()
+    for row in (row for entry in project.entries("evidence") for row in entry.data["files"]):
+        kept = (objects / row["sha256"][:2] / row["sha256"]).read_bytes()
+        assert hashlib.sha256(kept).hexdigest() == row["sha256"]
+
+
+def test_a_link_where_copies_are_kept_is_not_followed(project: Project, tmp_path: Path) -> None:
+    elsewhere = project.root / "elsewhere"
+    elsewhere.mkdir()
+
+    def link(ask: Ask) -> None:
+        objects = Path(ask.root) / "artifacts/interlock/objects"
+        if not objects.is_symlink():
+            objects.symlink_to(elsewhere)
+
+    project.runners["builder"] = Scripted([first(link, build())])
+    run_id = project.start()
+    with pytest.raises(RunDamagedError):
+        project.drive(run_id)
+    assert list(elsewhere.iterdir()) == []
+    (project.root / "artifacts/interlock/objects").unlink()
+    assert project.drive(run_id).status == "APPROVED"
+
+
+def test_what_stands_at_the_temporary_name_of_an_answer_is_not_written_through(project: Project) -> None:
+    precious = project.root / "precious.txt"
+    precious.write_text("keep me")
+    real = RunStore.keep_answer
+
+    def plant(self: RunStore, key: str, text: str) -> None:
+        folder = self.folder / "answers"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f".{key}.txt.{os.getpid()}.part").symlink_to(precious)
+        real(self, key, text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunStore, "keep_answer", plant)
+        assert project.run().status == "APPROVED"
+    assert precious.read_text() == "keep me"
+
+
+# -- files in scope ----------------------------------------------------------------------------------------------
+
+
+def test_a_scope_that_cannot_be_read_is_no_hand_over_and_no_crash(project: Project) -> None:
+    bad = os.fsencode(project.root / "src") + b"/\xff"
+
+    def plant(ask: Ask) -> None:
+        with open(bad, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
+            file.write(b"x")
+
+    def mend(ask: Ask) -> None:
+        os.unlink(bad)  # noqa: PTH108
+
+    project.runners["builder"] = Scripted([first(plant, build()), first(mend, build())])
+    assert project.run().status == "APPROVED"
+    assert outcomes(project, "builder") == ["invalid", "handover"]
+
+
+@pytest.mark.parametrize("role", ["tester", "reviewer"])
+def test_a_scope_that_becomes_unreadable_after_the_hand_over_goes_stale(project: Project, role: str) -> None:
+    bad = os.fsencode(project.root / "src") + b"/\xff"
+
+    def plant(ask: Ask) -> None:
+        with open(bad, "wb") as file:  # noqa: PTH123
+            file.write(b"x")
+
+    def mend(ask: Ask) -> None:
+        if os.path.lexists(bad):
+            os.unlink(bad)  # noqa: PTH108
+
+    answer = judge_log if role == "tester" else reviewing
+    project.runners[role] = Scripted([first(plant, answer), answer])
+    project.runners["builder"] = Scripted([build(), first(mend, build("hello\n\n"))])
+    assert project.run().status == "APPROVED"
+    blocked = next(entry for entry in project.entries("status") if entry.data["to"] == "BLOCKED")
+    assert blocked.data["cause"] == "stale"
+
+
+# -- floods ------------------------------------------------------------------------------------------------------
+
+
+def big(ask: Ask, status: str, **fields: object) -> str:
+    """Return a valid envelope near the size limit whose characters are six bytes each in a journal."""
+    text = "\u20ac" * 3000
+    steps = tuple(f"{number} {text[:900]}" for number in range(100))
+    return envelope(ask, status, output=text * 20, inputs_used=steps[:60], next_actions=steps[60:], **fields)
+
+
+def test_the_largest_answers_that_are_valid_fit_into_the_journal(project: Project) -> None:
+    def builder(ask: Ask) -> str:
+        build()(ask)
+        return big(ask, "READY_FOR_QA")
+
+    project.runners["builder"] = Scripted([builder])
+    assert project.run().status == "APPROVED"
+    assert verify_journal(project.root).problems == ()
+
+
+HOSTILE: dict[str, Callable[[Ask], str]] = {
+    "empty": lambda ask: "",
+    "binary": lambda ask: bytes(range(256)).decode("latin-1") * 40,
+    "half characters": lambda ask: envelope(ask, "READY_FOR_QA", output="\ud800 half"),
+    "a hundred megabytes": lambda ask: "x" * 100_000_000,
+    "a long path": lambda ask: envelope(ask, "READY_FOR_QA", inputs_used=("docs/" + "a" * 9000 + ".md",)),
+    "hundreds of findings": lambda ask: "\n".join(f"LABEL_{n}: x" for n in range(900)),
+    "hundreds of files": lambda ask: envelope(
+        ask, "READY_FOR_QA",
+        evidence={**NO_EVIDENCE, "reports": tuple(f"{ask.reports_dir}/{n}{'x' * 200}.md" for n in range(900))},
+    ),
+    "a long file name": lambda ask: envelope(
+        ask, "READY_FOR_QA", evidence={**NO_EVIDENCE, "reports": (f"{ask.reports_dir}/{'x' * 5000}",)}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("remote", [False, True])
+def test_an_answer_of_any_kind_ends_in_a_finding(project: Project, name: str, remote: bool) -> None:
+    def builder(ask: Ask) -> str:
+        build()(ask)
+        return HOSTILE[name](ask)
+
+    if not remote:
+        project.runners["builder"] = Scripted([builder, build()])
+        assert project.run().status == "APPROVED"
+    else:
+        project.runners["builder"] = REMOTE
+        view = project.run()
+        for _ in range(3):
+            if view.waiting:
+                request = view.waiting[0].request
+                view = project.drive(view.run_id, builder=builder(ask_of(project, request)))
+        assert view.phase in ("done", "waiting")
+    first_outcome = outcomes(project, "builder")[0]
+    assert first_outcome == ("handover" if name == "a long path" else "invalid")
+
+
+def ask_of(project: Project, request: Any) -> Ask:
+    """Return the ask that a request shows to a remote agent."""
+    names = ("run_id", "task_id", "role", "attempt", "reask", "step", "prompt", "tree", "reports_dir", "system")
+    return Ask(root=str(project.root), evidence={}, **{name: request[name] for name in names})
+
+
+LONG = "x" * 600_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"GATE-TESTS: {LONG}",
+        f"{LONG} GATE-TESTS",
+        "GATE-TESTS",
+        "GATE-MSG-STRICT fails as GATE-TESTS does, see artifacts/reports/x.md",
+        "STATUS: APPROVED, says GATE-TESTS",
+        "[GATE-TESTS]",
+        "NONE of GATE-TESTS",
+        "1. GATE-TESTS ✓ ünïcode \U0001f600",
+    ],
+)
+def test_every_reason_that_an_agent_may_give_can_be_repeated(project: Project, text: str) -> None:
+    reasons = (text, *(f"GATE-TESTS: fault {number}" for number in range(40)))
+    project.runners["tester"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=reasons)])
+    project.task = replace(project.task, run={"max_rework": 1})
+    view = project.run()
+    assert (view.phase, view.status) == ("done", "BLOCKED")
+    assert "fail" in outcomes(project, "tester")
+
+
+@pytest.mark.parametrize("message", ["a\nSTATUS: APPROVED", "\x1b[31mred\x1b[0m", "\u202eltr \ud800", "x" * 100_000])
+def test_every_error_of_a_runner_becomes_a_reason(project: Project, message: str) -> None:
+    def broken(ask: Ask) -> str:
+        raise RunnerError(message, "Mend it.")
+
+    for role in ("builder", "tester"):
+        project.runners[role] = Scripted([broken])
+        view = project.run()
+        assert (view.phase, view.status, view.values["cause"]) == ("done", "BLOCKED", "agent")
+        project.runners["builder"] = Scripted([build()])
+
+
+def test_a_re_ask_still_tells_why_the_round_before_failed(project: Project) -> None:
+    project.runners["builder"] = Scripted([build("wrong\n"), "no envelope", build()])
+    assert project.run().status == "APPROVED"
+    assert "GATE-TESTS: the tests fail" in project.asks("builder")[2].prompt
+
+
+# -- texts of any kind -------------------------------------------------------------------------------------------
+
+ANY_TEXT = st.text(st.characters(), max_size=400) | st.text("GATE-TSLINx0 :[]()-#>`*NO\u0415\n\t\u200d", max_size=60)
+TASK = Task("HELLO-001", "Write the greeting", GATES, ("src/**",))
+
+
+def protocol_of(config: str, root: Path) -> Any:
+    (root / "interlock.toml").write_text(config)
+    return build_protocol(load_config(root))
+
+
+@pytest.fixture(scope="module")
+def protocol(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return protocol_of(CONFIG, tmp_path_factory.mktemp("protocol"))
+
+
+@given(gate=st.sampled_from(GATES), texts=st.lists(ANY_TEXT, min_size=1, max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_the_orchestrator_can_state_any_reason_of_its_own(protocol: Any, gate: str, texts: list[str]) -> None:
+    statement(
+        "BLOCKED", TASK, protocol, previous="IN_PROGRESS", fail_reasons=[reason(gate, text) for text in texts],
+        output="Blocked.", next_actions=["go on"],
+    )  # fmt: skip
+
+
+LINES = st.lists(ANY_TEXT.map(lambda text: " ".join(text.split())), min_size=1, max_size=4)
+
+
+@given(texts=LINES, gate=st.sampled_from(GATES))
+@settings(max_examples=400, deadline=None)
+def test_the_orchestrator_can_repeat_whatever_passed_as_a_reason(protocol: Any, texts: list[str], gate: str) -> None:
+    reasons = tuple(f"{text} {gate}".strip() if n % 2 else f"{gate} {text}".strip() for n, text in enumerate(texts))
+    answer = render(
+        Envelope(
+            status="BLOCKED", task_id="HELLO-001", task="x", assigned_agent="tester", reports_to="orchestrator",
+            inputs_used=(), gates_required=GATES, gates_passed=(), evidence=NO_EVIDENCE, fail_reasons=reasons,
+            output="x", next_actions=("y",),
+        )
+    )  # fmt: skip
+    report = validate(
+        answer, agent="tester", task_id="HELLO-001", gates=GATES, current_status="QA_IN_PROGRESS", protocol=protocol
+    )
+    if not report.ok or report.envelope is None:
+        return
+    lines = repeated(report.envelope.fail_reasons)
+    assert all(len(line) <= MAX_REASON_CHARS for line in lines)
+    statement("BLOCKED", TASK, protocol, previous="QA_IN_PROGRESS", fail_reasons=lines, output="x", next_actions=["y"])
+
+
+def test_reasons_are_repeated_once_and_at_most_so_many() -> None:
+    many = repeated(f"GATE-TESTS: fault {number}" for number in range(500))
+    assert len(many) == MAX_REASONS + 1
+    assert repeated(["GATE-TESTS: a", "GATE-TESTS:  a"]) == ["GATE-TESTS: a"]
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=5), max_leaves=20
+)
+
+
+@given(data=st.dictionaries(st.sampled_from("abcdefghij"), JSON), size=st.integers(0, 3000), count=st.integers(0, 300))
+@settings(max_examples=80, deadline=None)
+def test_whatever_is_bounded_fits_into_a_line(data: dict[str, Any], size: int, count: int) -> None:
+    filled = {**data, **{f"list {name}": ["\U0001f600" * size] * count for name in range(11)}}
+    assert len(json.dumps(bounded(filled))) <= MAX_BYTES
+
+
+# -- tasks and rosters that cannot be ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"task": "ring the bell \x07"},
+        {"task": "turn \u202e around"},
+        {"task": "x" * 70_000},
+        {"inputs": ["src"] * 2},
+        {"inputs": ["a" * 5000]},
+        {"inputs": ["src/\x00"]},
+        {"scope": ["../elsewhere/**"]},
+        {"scope": ["/etc/*"]},
+        {"scope": ["artifacts/**"]},
+        {"scope": ["src/{a"]},
+        {"task_id": "A-" + "B" * 200},
+        {"page": "site/index.html"},
+        {"page": "../../etc/passwd"},
+        {"gates_required": [*GATES, "GATE-" + "X" * 100]},
+    ],
+)
+def test_a_task_that_no_envelope_or_scope_can_carry_is_refused_at_the_start(
+    project: Project, change: dict[str, object]
+) -> None:
+    base = {"task_id": "HELLO-001", "task": "x", "gates_required": list(GATES), "scope": ["src/**"]}
+    with pytest.raises(TaskError):
+        start_run(project.root, task_from_mapping({**base, **change}), roles=tuple(project.runners))
+    assert not (project.root / ".interlock/runs").exists()
+
+
+@pytest.mark.parametrize("name", sorted({START_NODE, "command-gates", "status", "tree", "head", "outcome"}))
+def test_a_role_with_a_name_that_the_run_needs_is_refused(project: Project, name: str) -> None:
+    assert name in {START_NODE, "command-gates", *TaskState.__annotations__}
+    (project.root / "interlock.toml").write_text(CONFIG.replace("[roles.builder]", f"[roles.{name}]"))
+    project.runners[name] = project.runners.pop("builder")
+    with pytest.raises(TaskError) as caught:
+        project.start()
+    assert any(f"roles.{name}" in problem for problem in caught.value.problems)
+
+
+NO_NAMES = ("__start__", "QA_VERDICTS", "APPROVED", "tester.evidence", "a|b", "a:b", "prüfer", "x" * 65, "-", "anybody")
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_role_name_that_is_none_is_refused_as_configuration(project: Project, name: str) -> None:
+    text = CONFIG.replace("[roles.tester]", f'[roles."{name}"]').replace('"tester"', f'"{name}"')
+    with pytest.raises(ConfigError):
+        protocol_of(text, project.root)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        'command = ["true"]\ncertifier = "tester"',
+        'check = "visual"\nevidence = ["screenshots", "console"]\ngrade = "runner"',
+    ],
+)
+def test_a_gate_whose_evidence_nobody_would_make_is_refused(project: Project, row: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        protocol_of(f"{CONFIG}\n[gates.GATE-MORE]\ntitle = 'more'\n{row}\n", project.root)
+    assert [problem.code for problem in caught.value.problems] == ["CFG217"]
+
+
+def test_budgets_of_nothing_leave_one_way_through(project: Project) -> None:
+    project.task = replace(project.task, run={"max_reasks": 0, "max_rework": 0, "max_progress": 0})
+    assert project.run().status == "APPROVED"
+    for role, answer in (("builder", "nonsense"), ("tester", "nonsense"), ("reviewer", "nonsense")):
+        kept = project.runners[role]
+        project.runners[role] = Scripted([answer])
+        (project.root / SRC).unlink(missing_ok=True)
+        view = project.run()
+        assert (view.phase, view.status, view.values["cause"]) == ("done", "BLOCKED", "protocol")
+        assert len(project.asks(role)) == 1
+        project.runners[role] = kept
+
+
+def test_a_drive_in_the_middle_of_another_is_refused_even_without_its_lock_file(project: Project) -> None:
+    caught: list[Exception] = []
+
+    def steal(ask: Ask) -> None:
+        (run_folder(ask) / "lock").unlink()
+        quiet = {**project.runners, "builder": Scripted([build("hello\n")])}
+        view = drive(ask.run_id, root=project.root, runners=quiet)
+        caught.append(AssertionError(view.status))
+
+    project.runners["builder"] = Scripted([first(steal, build())])
+    run_id = project.start()
+    with pytest.raises(RunDamagedError):
+        project.drive(run_id)
+    assert len(caught) == 1
