@@ -107,6 +107,16 @@ def name(char: str) -> str:
     return f"U+{point:04X} {fallback.get(point) or unicodedata.name(char, kind)}"
 
 
+def _plain(source: str | bytes, max_bytes: int) -> str | None:
+    """Return a response of plain ASCII lines as text, or None when a longer look is needed."""
+    if not 0 < len(source) <= max_bytes or not source.isascii():
+        return None
+    raw = source if isinstance(source, bytes) else source.encode("ascii")
+    if raw.translate(None, _PLAIN) or raw.isspace():
+        return None
+    return source if isinstance(source, str) else source.decode("ascii")
+
+
 def read_text(source: str | bytes, max_bytes: int = MAX_BYTES) -> Text:
     """Decode and check a response.
 
@@ -114,10 +124,9 @@ def read_text(source: str | bytes, max_bytes: int = MAX_BYTES) -> Text:
         source: The response; bytes are decoded as UTF-8.
         max_bytes: The largest size that is read, in bytes of UTF-8.
     """
-    if isinstance(source, bytes) and 0 < len(source) <= max_bytes and not source.translate(None, _PLAIN):
-        text = source.decode("ascii")
-        if not text.isspace():
-            return Text(text)
+    plain = _plain(source, max_bytes)
+    if plain is not None:
+        return Text(plain)
     refused = _size(source, max_bytes) or _encoding(source)
     if refused:
         return Text("", (refused,), ())

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final, cast
 
+from interlock import __version__
 from interlock.envelope.export import FORMS
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS, STATUSES
 from interlock.envelope.renderers import FORMATS, FileResult, render_results
@@ -87,7 +88,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 def _answer(args: argparse.Namespace) -> tuple[str, int]:
     if args.version:
-        return f"validate-envelope {_version()}\n", VALID
+        return f"validate-envelope {__version__}\n", VALID
     if args.explain is not None:
         return _explain(args.explain), VALID
     root = _root(args.root)
@@ -110,7 +111,7 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
         results,
         args.format,
         rules=rules,
-        version=_version() if args.format == "sarif" else "",
+        version=__version__ if args.format == "sarif" else "",
         color=_color(args.color),
     )
     if any(result.effective_status is None for result in results):
@@ -185,15 +186,6 @@ def _hint(word: str, words: "Iterable[str]") -> str:
 
     near = nearest(word, words)
     return f" (did you mean {near}?)" if near else ""
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
-
-    try:
-        return version("interlock-orchestrator")
-    except PackageNotFoundError:
-        return "0 (not installed)"
 
 
 def _root(given: str | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from interlock import __version__
 from interlock.cli.context import Exit
 
 COMMANDS: Final = {
@@ -55,21 +56,12 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        from importlib.metadata import version  # noqa: PLC0415
-
-        click.echo(f"interlock {version('interlock-orchestrator')}")
-        ctx.exit()
-
-
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 good, 1 refused, 2 usage or configuration, 3 waiting for an answer, 5 conflict, 70 internal.",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
-              help="Print the version and exit.")  # fmt: skip
+@click.version_option(__version__, prog_name="interlock", message="%(prog)s %(version)s")
 def interlock() -> None:
     """Run coding agents through checked envelopes, real evidence and a status machine."""
 

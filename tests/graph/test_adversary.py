@@ -470,7 +470,8 @@ LONG = "x" * 600_000
 )
 def test_every_reason_that_an_agent_may_give_can_be_repeated(project: Project, text: str) -> None:
     reasons = (text, *(f"GATE-TESTS: fault {number}" for number in range(40)))
-    project.runners["tester"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=reasons)])
+    blocked: Answer = lambda ask: envelope(ask, "BLOCKED", gates_passed=(), fail_reasons=reasons)  # noqa: E731
+    project.runners["tester"] = Scripted([blocked])
     project.task = replace(project.task, run={"max_rework": 1})
     view = project.run()
     assert (view.phase, view.status) == ("done", "BLOCKED")
