@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from interlock.envelope.outcomes import OutcomeName, outcomes
 from interlock.envelope.protocol import (
     ANYBODY,
     ECHO,
@@ -18,7 +19,7 @@ from interlock.envelope.protocol import (
     Status,
 )
 from interlock.envelope.render import render
-from interlock.envelope.template import OutcomeName, example, outcomes, template
+from interlock.envelope.template import example, template
 
 _INTRODUCTION: Final = (
     "## The contract of your answer\n\nA program reads your answer. One that breaks a rule below is refused and sent "

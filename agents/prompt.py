@@ -15,8 +15,8 @@ from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, EvidenceKey, Pr
 KIB: Final = 1024
 MAX_ASSIGNMENT_BYTES: Final = 12 * KIB
 """No assignment is longer, its contract and answer form apart."""
-MAX_REASK_BYTES: Final = 8 * KIB
-"""How much of the findings a re-ask repeats."""
+MAX_REASK_BYTES: Final = 16 * KIB
+"""How much of the findings a re-ask repeats: more than the validator ever says about one answer."""
 MAX_REFUSED_BYTES: Final = 8 * KIB
 """How much of the refused answer a re-ask quotes."""
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from interlock.agents.ask import AgentConfigError
+from interlock.envelope.labels import closest
 
 MAX_ROLE_BYTES: Final = 64 * 1024
 FIELDS: Final = ("name", "description", "model", "tools")
@@ -124,9 +124,9 @@ def _front_matter(head: str, path: str) -> Mapping[str, list[str]]:
             raise AgentConfigError(path, f"line {number}", "not a `key: value` line", "Write `key: value`.")
         if key in values:
             raise AgentConfigError(path, key, f"`{key}` stands twice", "Remove one of the two.")
-        near = get_close_matches(key, FIELDS, n=1, cutoff=0.75)
+        near = closest(key, FIELDS, 0.75)
         if key not in FIELDS and near:
-            raise AgentConfigError(path, key, f"unknown key `{key}`", f"Write `{near[0]}`.")
+            raise AgentConfigError(path, key, f"unknown key `{key}`", f"Write `{near}`.")
         current = values[key] = [value.strip()]
     return values
 

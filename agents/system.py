@@ -6,7 +6,7 @@ from typing import Final
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.contract import contract
 from interlock.agents.role_file import load_role
-from interlock.agents.tables import suggestion
+from interlock.envelope.labels import closest
 from interlock.envelope.protocol import Protocol
 
 CONTRACT_MARK: Final = "<!-- contract -->"
@@ -32,7 +32,7 @@ def render_agent_file(role: str, protocol: Protocol, *, prompt: str | Path | Non
     file = load_role(role, prompt=prompt)
     if file is None:
         known = [name for name in protocol.roles if name != role and load_role(name) is not None]
-        near = suggestion(role, known)
+        near = closest(role, known)
         fix = f"Write `{near}`." if near else f'Write a prompt and name it: `[agents.{role}] prompt = "….md"`.'
         raise AgentConfigError("roles", role, f"there is no prompt for `{role}`", fix)
     return f"---\n{file.front_matter}\n---\n\n{_filled(file.body, role, protocol)}\n"

@@ -1,10 +1,10 @@
 """Strict reading of configuration tables: closed keys, checked types, and a suggestion for each slip."""
 
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from typing import cast
 
 from interlock.agents.ask import AgentConfigError
+from interlock.envelope.labels import closest
 
 _TYPE_NAMES: dict[type, str] = {
     str: "a string",
@@ -13,12 +13,6 @@ _TYPE_NAMES: dict[type, str] = {
     list: "an array",
     dict: "a table",
 }
-
-
-def suggestion(word: str, known: Collection[str]) -> str:
-    """Return the nearest known word, or an empty string when none is near."""
-    near = get_close_matches(word, known, n=1, cutoff=0.6)
-    return near[0] if near else ""
 
 
 def type_name(value: object) -> str:
@@ -57,7 +51,7 @@ class Table:
         for name in self._values:
             if name in known:
                 continue
-            near = suggestion(name, known)
+            near = closest(name, known)
             fix = f"Write `{near}`." if near else f"Remove it; the keys here are {', '.join(known) or 'none'}."
             raise self.error(name, f"unknown key `{name}`", fix)
 

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from interlock.envelope.characters import name
 from interlock.envelope.labels import closest, fold
+from interlock.envelope.lists import says_nothing
 from interlock.envelope.mend import Delete, Draft, Insert, Op, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, STATUSES, TRANSITIONS, Protocol, Role, Status
@@ -181,8 +182,8 @@ class Case:
 
     @cached_property
     def reasons(self) -> tuple[Item, ...]:
-        """The bullets of FAIL_REASONS but for NONE."""
-        return tuple(item for item in self.items("FAIL_REASONS") if item.text != "NONE")
+        """The bullets of FAIL_REASONS but for NONE, however it is written."""
+        return tuple(item for item in self.items("FAIL_REASONS") if not says_nothing(item.text))
 
     @cached_property
     def reason_gates(self) -> frozenset[str]:

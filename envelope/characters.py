@@ -4,7 +4,7 @@ Refused anywhere: control characters but tab and line ends, every other line-bre
 overrides, embeddings and isolates (they make a reader see another order), and invisible characters that carry no
 meaning in prose.
 Joiners, direction marks, soft hyphens and variation selectors are allowed in free text, where scripts and emoji need
-them. Fixed values and labels are ASCII, which a rule of its own checks (architecture §4).
+them. Fixed values and labels are ASCII, which a rule of its own checks.
 """
 
 import re

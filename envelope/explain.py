@@ -1,7 +1,9 @@
 """Rules told to people: what a code means, why it is there, and what right and wrong look like."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
+
+from interlock.envelope.labels import closest
 
 
 class RuleRow(Protocol):
@@ -51,10 +53,7 @@ def overview(rules: Iterable[RuleRow]) -> str:
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """Return the known word that a misspelt one most likely means, or None."""
-    import difflib  # noqa: PLC0415 - only a mistake needs it
-
-    found: Sequence[str] = difflib.get_close_matches(word, tuple(words), n=1, cutoff=0.5)
-    return found[0] if found else None
+    return closest(word, tuple(words), 0.5) or None
 
 
 def _page(row: RuleRow) -> str:

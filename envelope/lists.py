@@ -16,8 +16,13 @@ EMPTY_BULLET: Final = re.compile(r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,9}[.)])[ \t]*+"
 _INLINE: Final = re.compile(
     r"\[[ \t]*+(?:[^ \t,\[\]][^,\[\]]*+(?:,[ \t]*+[^ \t,\[\]][^,\[\]]*+)*+)?\]",
 )
-NOTHING: Final = frozenset({"none", "n/a", "na", "nil", "null", "empty", "-", "{}", "()", "nothing", "(none)", "no"})
+_NOTHING: Final = frozenset({"", "none", "n/a", "na", "nil", "null", "empty", "{}", "()", "nothing", "(none)", "no"})
 RULER: Final = re.compile(r"[ \t]*+(?:`{3,}|~{3,}|-{3,}|={3,}|\*{3,}|_{3,}|#|>)")
+
+
+def says_nothing(text: str) -> bool:
+    """Say whether a value means that there is none, in whatever words."""
+    return text.lower().strip(".[]- ") in _NOTHING
 
 
 class _Walk(NamedTuple):
@@ -64,7 +69,7 @@ def read_reasons(block: Block) -> Reading:
     none = Item("NONE", head.number, head.column(start), head.column(start + len(value)), "", head.column(start))
     if value == "NONE":
         items.append(none)
-    elif value.lower().strip(".[] ") in NOTHING | {""} and value:
+    elif value and says_nothing(value):
         ops = (Patch(head.number, none.column, none.end, "" if walk.items else "NONE"),)
         message = "FAIL_REASONS says that there are no failures in words of its own."
         reading.drafts.append(
@@ -107,7 +112,7 @@ def keep(block: Block, reading: Reading, items: tuple[Item, ...], *, inline: boo
     """Keep the items of a block as its field."""
     start = block.value_index
     column, end = block.head.column(start), block.head.column(start + len(block.value))
-    last = max([block.first, *(item.line for item in items)]) if items else block.first
+    last = max([block.first, *(item.line for item in items)])
     reading.fields[block.label] = FieldText(block.label, block.first, last, items, column, end, inline)
 
 
@@ -121,7 +126,7 @@ def _inline(block: Block, reading: Reading) -> tuple[Item, ...]:
         return _split(head, start + 1, end - 1)
     where = head.number, head.column(start)
     expected = "`[]`, `[a, b]`, or one `- ` line for each item"
-    if value.lower().strip(".") in NOTHING:
+    if says_nothing(value):
         ops: tuple[Op, ...] = (Patch(head.number, head.column(start), head.column(end), "[]"),)
         message = f"{block.label} says that it is empty in words of its own."
         reading.drafts.append(Draft("ENV214", block.label, *where, message, snippet(value), expected, ops))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The twelve fields of one well-formed response (seed 5 §2).
+    """The twelve fields of one well-formed response (Strict Envelope §2).
 
     The values are as written: a well-formed envelope may still hold an unknown status. `validate` judges that.
 

@@ -31,7 +31,7 @@ LABELS: Final = (
     "OUTPUT",
     "NEXT_ACTIONS",
 )
-"""The twelve labels in their fixed order (seed 5 §2)."""
+"""The twelve labels in their fixed order (Strict Envelope §2)."""
 
 STATUS_MEANING: Final[dict[Status, str]] = {
     "BLOCKED": "cannot proceed: a dependency is missing or a gate failed",
@@ -41,7 +41,7 @@ STATUS_MEANING: Final[dict[Status, str]] = {
     "READY_FOR_REVIEW": "QA passed; the work waits for review",
     "APPROVED": "every gate passed and all evidence was verified",
 }
-"""What each status says (seed 5 §3 STATUS)."""
+"""What each status says (Strict Envelope §3 STATUS)."""
 
 STATUS_OWNER: Final[dict[Status, Setter]] = {
     "BLOCKED": "any agent",
@@ -51,7 +51,10 @@ STATUS_OWNER: Final[dict[Status, Setter]] = {
     "READY_FOR_REVIEW": "orchestrator",
     "APPROVED": "orchestrator",
 }
-"""Who may set a status (seed 5 §3 Status Ownership). `frontend-implementer` stands for the role that hands over."""
+"""Who may set a status (Strict Envelope §3 Status Ownership).
+
+`frontend-implementer` stands for the role that hands over.
+"""
 
 ECHO: Final[dict[RoleKind, Status]] = {"qa": "QA_IN_PROGRESS", "review": "READY_FOR_REVIEW"}
 """The one current status that a kind of role may repeat; an echo moves nothing (ours, see docs/design)."""
@@ -111,7 +114,7 @@ ROLES: Final = (
     Role("a11y-auditor", "qa", certifies="GATE-A11Y-BASELINE"),
     Role("code-reviewer", "review", certifies="GATE-CODE-REVIEW"),
 )
-"""The default roster (seed 5 §3 ASSIGNED_AGENT)."""
+"""The default roster (Strict Envelope §3 ASSIGNED_AGENT)."""
 
 GATES: Final = (
     GateSpec("GATE-MSG-STRICT", "the response is a valid envelope", ANYBODY, check="validator"),
@@ -133,7 +136,7 @@ GATES: Final = (
     ),
     GateSpec("GATE-CODE-REVIEW", "a reviewer read the present tree", "code-reviewer", ("reports",), check="report"),
 )
-"""The gates that ship (seed 5 §3 EVIDENCE)."""
+"""The gates that ship (Strict Envelope §3 EVIDENCE)."""
 
 OTHER_GATE: Final = GateSpec("GATE-…", "any other gate", None, any_evidence=True, check="not-empty")
 """The row for a gate that no registry names: one non-empty file, certified by any QA or review role."""
@@ -159,27 +162,27 @@ class Transition:
 
 
 TRANSITIONS: Final = (
-    Transition(None, "IN_PROGRESS", "assigned build agent", "the task is well-formed", "seed 5 §6"),
-    Transition(None, "BLOCKED", "any agent", "fail reasons name a gate", "seed 5 §3 FAIL_REASONS"),
-    Transition("BLOCKED", "IN_PROGRESS", "assigned build agent", "rework budget left", "seed 5 §6"),
-    Transition("BLOCKED", "BLOCKED", "any agent", "fail reasons name a gate", "seed 5 §3 FAIL_REASONS"),
-    Transition("IN_PROGRESS", "IN_PROGRESS", "assigned build agent", "a progress report", "seed 5 §6"),
-    Transition("IN_PROGRESS", "READY_FOR_QA", "frontend-implementer", "a valid envelope", "seed 5 §6"),
-    Transition("IN_PROGRESS", "BLOCKED", "any agent", "fail reasons name a gate", "seed 5 §3 FAIL_REASONS"),
-    Transition("READY_FOR_QA", "QA_IN_PROGRESS", "orchestrator", "every QA role is dispatched", "seed 5 §5"),
-    Transition("READY_FOR_QA", "BLOCKED", "any agent", "fail reasons name a gate", "seed 5 §3 FAIL_REASONS"),
-    Transition("QA_IN_PROGRESS", "READY_FOR_REVIEW", "orchestrator", "every QA verdict is PASS", "seed 5 §6"),
-    Transition("QA_IN_PROGRESS", "BLOCKED", "any agent", "fail reasons name a gate", "seed 5 §6"),
+    Transition(None, "IN_PROGRESS", "assigned build agent", "the task is well-formed", "Strict Envelope §6"),
+    Transition(None, "BLOCKED", "any agent", "fail reasons name a gate", "Strict Envelope §3 FAIL_REASONS"),
+    Transition("BLOCKED", "IN_PROGRESS", "assigned build agent", "rework budget left", "Strict Envelope §6"),
+    Transition("BLOCKED", "BLOCKED", "any agent", "fail reasons name a gate", "Strict Envelope §3 FAIL_REASONS"),
+    Transition("IN_PROGRESS", "IN_PROGRESS", "assigned build agent", "a progress report", "Strict Envelope §6"),
+    Transition("IN_PROGRESS", "READY_FOR_QA", "frontend-implementer", "a valid envelope", "Strict Envelope §6"),
+    Transition("IN_PROGRESS", "BLOCKED", "any agent", "fail reasons name a gate", "Strict Envelope §3 FAIL_REASONS"),
+    Transition("READY_FOR_QA", "QA_IN_PROGRESS", "orchestrator", "every QA role is dispatched", "Strict Envelope §5"),
+    Transition("READY_FOR_QA", "BLOCKED", "any agent", "fail reasons name a gate", "Strict Envelope §3 FAIL_REASONS"),
+    Transition("QA_IN_PROGRESS", "READY_FOR_REVIEW", "orchestrator", "every QA verdict is PASS", "Strict Envelope §6"),
+    Transition("QA_IN_PROGRESS", "BLOCKED", "any agent", "fail reasons name a gate", "Strict Envelope §6"),
     Transition(
         "READY_FOR_REVIEW",
         "APPROVED",
         "orchestrator",
         "review PASS, every required gate passed, all evidence verified again",
-        "seed 5 §4",
+        "Strict Envelope §4",
     ),
-    Transition("READY_FOR_REVIEW", "BLOCKED", "any agent", "fail reasons name a gate", "seed 5 §6"),
+    Transition("READY_FOR_REVIEW", "BLOCKED", "any agent", "fail reasons name a gate", "Strict Envelope §6"),
 )
-"""Every legal move (seed 5 §6); a pair without a row is forbidden."""
+"""Every legal move (Strict Envelope §6); a pair without a row is forbidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +206,7 @@ class Protocol:
         return tuple(role for role in self.roles.values() if role.kind == kind)
 
     def may_set(self, role: Role, status: Status) -> bool:
-        """Say whether a role owns a status (seed 5 §3 Status Ownership)."""
+        """Say whether a role owns a status (Strict Envelope §3 Status Ownership)."""
         owner = STATUS_OWNER[status]
         if owner == "any agent":
             return True

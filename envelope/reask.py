@@ -8,8 +8,8 @@ from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
 if TYPE_CHECKING:
     from interlock.envelope.finding import Finding
 
-MAX_CHARS: Final = 8000
-"""The most characters that the findings of one re-ask take."""
+MAX_FINDINGS_BYTES: Final = 8000
+"""The most bytes of UTF-8 that the findings of one re-ask take; the first is told whatever its size."""
 MAX_FINDINGS: Final = 40
 """The most findings that one re-ask lists."""
 _MAX_LINE: Final = 400
@@ -52,10 +52,11 @@ def reask(findings: "Iterable[Finding]") -> str:
     size = 0
     for number, finding in enumerate(errors[:MAX_FINDINGS], 1):
         entry = _entry(number, finding)
-        if told and size + len(entry) > MAX_CHARS:
+        entry_size = len(entry.encode(errors="surrogatepass"))
+        if told and size + entry_size > MAX_FINDINGS_BYTES:
             break
         told.append(entry)
-        size += len(entry)
+        size += entry_size
     left = len(errors) - len(told)
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     parts = [

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from interlock.envelope.case import GATE_IN_TEXT, REASON, add, drop, plain, put
 from interlock.envelope.labels import closest
+from interlock.envelope.lists import says_nothing
 from interlock.envelope.mend import Delete, Draft, Insert, Op, Patch
 from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS, STATUSES
 
@@ -96,9 +97,11 @@ def give_reasons(case: "Case", gates: "Iterable[str]") -> tuple[Op, ...]:
 def some_action(case: "Case") -> tuple[Op, ...]:
     """Return the changes that put a step in place of NONE."""
     items = case.items("NEXT_ACTIONS")
-    if len(items) != 1 or items[0].text != "NONE" or items[0].marker:
+    if len(items) != 1 or not says_nothing(items[0].text):
         return ()
     item = items[0]
+    if item.marker:
+        return (put(item, _STEP.partition(" ")[2]),)
     return (Patch(item.line, item.column, item.end, ""), Insert(item.line, (_STEP,)))
 
 

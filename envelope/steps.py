@@ -5,7 +5,7 @@ from typing import Final
 
 from interlock.envelope.blocks import BLANKS, Block, Gap, Reading
 from interlock.envelope.characters import Line
-from interlock.envelope.lists import EMPTY_BULLET, NOTHING, RULER, item_at, keep, stray, wrapped
+from interlock.envelope.lists import EMPTY_BULLET, RULER, item_at, keep, says_nothing, stray, wrapped
 from interlock.envelope.mend import Delete, Draft, Op, Patch, snippet
 from interlock.envelope.model import Item
 
@@ -27,7 +27,7 @@ def read_actions(block: Block, *, final: bool) -> Reading:
         item = item_at(head, start)
         if value == "NONE" and not lines:
             items.append(item)
-        elif value.lower().strip(".[] ") in NOTHING | {""}:
+        elif says_nothing(value):
             ops.append(Patch(head.number, head.column(block.value_at), item.end, "" if _steps(lines) else " NONE"))
             items += [] if _steps(lines) else [item._replace(text="NONE")]
         else:

@@ -65,7 +65,7 @@ class Report:
 
     @property
     def effective_status(self) -> Status:
-        """The status that counts: BLOCKED for every response with an error (seed 5 §4)."""
+        """The status that counts: BLOCKED for every response with an error (Strict Envelope §4)."""
         for status in STATUSES:
             if self.ok and status == self.status:
                 return status

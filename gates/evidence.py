@@ -64,7 +64,7 @@ class _RefusedError(Exception):
 def path_finding(path: str) -> Finding | None:
     """Say what is wrong with the spelling of an evidence path; None when it may be looked up.
 
-    Pure: the file system is not asked. Source: seed 5 §3 EVIDENCE ("a valid relative file path"), §3 of the
+    Pure: the file system is not asked. Source: Strict Envelope §3 EVIDENCE ("a valid relative file path"), §3 of the
     layout for the characters.
     """
     shown = rules.quote(path)

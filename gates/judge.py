@@ -208,7 +208,7 @@ def judge_collection(
 
 
 def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Finding, ...]:
-    """Read every file again and compare it with the digest that was judged (seed 5 §5).
+    """Read every file again and compare it with the digest that was judged (Strict Envelope §5).
 
     Returns:
         One finding for each file that is gone, refused or different; empty when all evidence stands.

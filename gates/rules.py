@@ -9,13 +9,13 @@ from typing import Final
 from interlock.envelope.finding import Finding
 from interlock.envelope.rule import Rule
 
-_PATH: Final = "seed 5 §3 EVIDENCE: Each entry must be a valid relative file path"
-_EXISTS: Final = "seed 5 §4: No agent may claim PASS without evidence files existing"
-_INVOKE: Final = "seed 5 §5: MUST invoke QA agents explicitly (cannot skip)"
-_SELF: Final = "seed 5 §4: No agent may self-approve its own work"
-_VERIFY: Final = "seed 5 §5: MUST verify evidence exists before approval"
-_CLAIM: Final = "seed 5 §3 EVIDENCE: Evidence is MANDATORY for gate claims"
-_BLOCKS: Final = "seed 5 §5: Blocks progress on gate failure"
+_PATH: Final = "Strict Envelope §3 EVIDENCE: Each entry must be a valid relative file path"
+_EXISTS: Final = "Strict Envelope §4: No agent may claim PASS without evidence files existing"
+_INVOKE: Final = "Strict Envelope §5: MUST invoke QA agents explicitly (cannot skip)"
+_SELF: Final = "Strict Envelope §4: No agent may self-approve its own work"
+_VERIFY: Final = "Strict Envelope §5: MUST verify evidence exists before approval"
+_CLAIM: Final = "Strict Envelope §3 EVIDENCE: Evidence is MANDATORY for gate claims"
+_BLOCKS: Final = "Strict Envelope §5: Blocks progress on gate failure"
 _ONE_FILE: Final = "ours: one citation means one file, now and later, here and elsewhere"
 _BOUNDED: Final = "ours: reading costs what its size allows"
 _CONTENT: Final = "ours: evidence is judged by its content, for a file that exists proves nothing"
@@ -186,7 +186,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("EVD568", "error", "A collection belongs to the gate that it is judged for", _BOUND,
          "Judge a collection for its own gate only; evidence of one gate must not pass for another's.",
          "its own gate", "GATE-A11Y-BASELINE for GATE-VISUAL-QA"),
-    Rule("TSK701", "error", "A task requires at least one gate", "seed 5 §4: No agent may omit GATES_REQUIRED",
+    Rule("TSK701", "error", "A task requires at least one gate", "Strict Envelope §4: No agent may omit GATES_REQUIRED",
          "List the gates that must pass; a task without gates is approved by nobody's check.",
          'gates_required = ["GATE-VISUAL-QA", …]', "gates_required = []"),
     Rule("TSK702", "error", "A task requires the gate of every QA and review role", _INVOKE,
@@ -201,7 +201,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("TSK705", "error", "A task with browser gates names its page", _APPROVABLE,
          "Name the page in the task; the collector needs something to look at.",
          'page = "site/index.html"', "no page"),
-    Rule("TSK706", "error", "A required gate is a gate id", "seed 5 §3 GATES_REQUIRED: List of gate IDs",
+    Rule("TSK706", "error", "A required gate is a gate id", "Strict Envelope §3 GATES_REQUIRED: List of gate IDs",
          "Write the gate as an id; what is no id can be listed by nobody.",
          "GATE-VISUAL-QA", "visual qa"),
     Rule("TSK707", "error", "A required gate is listed once", _APPROVABLE,

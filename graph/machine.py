@@ -93,7 +93,7 @@ def route(status: Status | None, kind: RoleKind, outcome: Outcome, tally: Tally,
     Returns:
         The next node. A returned status is always a row of `TRANSITIONS`, or the status is kept to the end.
 
-    Source: seed 5 §5 and §6.
+    Source: Strict Envelope §5 and §6.
     """
     match status, kind:
         case None, "orchestrator":
@@ -219,7 +219,7 @@ def standing(
     swapped: Callable[[Iterable[CitedFile]], bool],
     last: bool,
 ) -> Standing:
-    """Say whether the verdicts of an attempt still carry the next move (seed 5 §4 and §5).
+    """Say whether the verdicts of an attempt still carry the next move (Strict Envelope §4 and §5).
 
     Args:
         protocol: The tables.

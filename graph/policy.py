@@ -2,18 +2,22 @@
 
 import hashlib
 import json
+import posixpath
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from interlock.envelope.protocol import Protocol
+from interlock.envelope.protocol import GateSpec, Protocol
 from interlock.gates.config import Config
+from interlock.gates.errors import TreeError
 from interlock.gates.registry import build_protocol
+from interlock.gates.tree import in_scope
 from interlock.graph.task import Task
 
 
@@ -113,6 +117,41 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
             "roster": _digest([asdict(role) for role in roster.values()]),
             "gates": _digest([asdict(whole.gate(gate_id)) for gate_id in task.gates_required]),
             "grammar": _digest(files("interlock.envelope").joinpath("envelope.lark").read_text("utf-8")),
+            **{
+                script_key(gate_id): found
+                for gate_id in task.gates_required
+                if (found := script_fingerprint(whole.gate(gate_id), task, root)) is not None
+            },
         },
         **budgets,
     )
+
+
+def script_key(gate_id: str) -> str:
+    """Return the name of the fingerprint of a gate's script."""
+    return f"script of {gate_id}"
+
+
+def script_fingerprint(gate: GateSpec, task: Task, root: Path) -> str | None:
+    """Return path and digest of the script that a gate's command runs, or None when it names none.
+
+    The script is the first word before any option that names a file of the project. One that is in the task's scope
+    is the agents' to change, and the verdicts are bound to it anyway.
+    """
+    for word in takewhile(lambda word: not word.startswith("-"), gate.command):
+        path = posixpath.normpath(word)
+        if posixpath.isabs(word) or path.startswith(".."):
+            continue
+        try:
+            data = (root / path).read_bytes()
+        except (OSError, ValueError):
+            continue
+        return None if _in_scope(path, task) else f"{path} sha256:{hashlib.sha256(data).hexdigest()}"
+    return None
+
+
+def _in_scope(path: str, task: Task) -> bool:
+    try:
+        return in_scope(path, task.scope)
+    except TreeError:
+        return False  # the scope itself is refused when the task is checked

@@ -41,7 +41,7 @@ class Task:
     """One piece of work as the orchestrator was given it; frozen when a run starts.
 
     Args:
-        task_id: The stable identifier (seed 5 §3 TASK_ID).
+        task_id: The stable identifier (Strict Envelope §3 TASK_ID).
         task: What is to be done, one line.
         gates_required: Gate ids, in the order of the task file.
         inputs: Paths that the agents work from, relative to the root.

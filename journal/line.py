@@ -15,6 +15,9 @@ MAX_LINE_BYTES: Final = 256 * 1024
 MAX_NAME_CHARS: Final = 512
 """The longest run, key or type."""
 
+MAX_INT_BITS: Final = 1024
+"""How large an integer may be; Python itself refuses to print very large ones."""
+
 MAX_DEPTH: Final = 64
 """How deep objects and arrays may stand in one another."""
 
@@ -108,8 +111,10 @@ def not_json(value: object, depth: int = 0) -> str:
     if depth > MAX_DEPTH:
         return f"it is nested deeper than {MAX_DEPTH} levels"
     match value:
-        case None | bool() | str() | int():
+        case None | bool() | str():
             return ""
+        case int():
+            return "" if value.bit_length() <= MAX_INT_BITS else f"an integer has more than {MAX_INT_BITS} bits"
         case float():
             return "" if math.isfinite(value) else f"{value} is not a JSON number"
         case list() | tuple():

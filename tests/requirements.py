@@ -15,7 +15,9 @@ PROMISES: Final[dict[str, tuple[str, ...]]] = {
     "a role can report a pass without owning a status": (
         "test_an_echo_needs_the_current_status",
         "test_an_outcome_is_derived_from_the_checked_reading",
+        "test_what_a_judging_role_says_is_a_pass_or_a_fail_or_is_refused",
     ),
+    "no role states what the tables do not give it": ("test_a_role_states_what_the_table_gives_it_and_nothing_else",),
     "an invented or foreign status is refused with the ones that may be set": (
         "test_an_unknown_status_is_refused_with_the_six",
         "test_no_agents_answer_leads_past_ready_for_qa",

@@ -8,7 +8,8 @@ from interlock.agents.role_file import load_role
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
 from interlock.agents.runners.remote import remote_request
 from interlock.agents.runners.replay import ReplayRunner
-from interlock.agents.tables import Table, suggestion
+from interlock.agents.tables import Table
+from interlock.envelope.labels import closest
 
 __all__ = ["PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
 
@@ -60,7 +61,7 @@ def _kind(table: Table) -> str:
     name = table.text("runner")
     kind = PREFIX if name.startswith(PREFIX) else name
     if kind not in RUNNER_KEYS:
-        near = suggestion(name, [known for known in RUNNER_KEYS if known != PREFIX])
+        near = closest(name, [known for known in RUNNER_KEYS if known != PREFIX])
         fix = f'Write `runner = "{near}"`.' if near else f"Write {choices}."
         raise table.error("runner", f"there is no runner `{name}`", fix)
     return kind

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from interlock.agents.ask import AgentConfigError, Ask, RunnerError
-from interlock.agents.tables import suggestion
+from interlock.envelope.labels import closest
 
 PREFIX: Final = "python:"
 
@@ -61,7 +61,7 @@ def load_function(spec: str, *, base: Path, path: str, key: str) -> PythonRunner
     target: object = module
     for name in function_name.split("."):
         if not hasattr(target, name):
-            near = suggestion(name, [known for known in dir(target) if not known.startswith("_")])
+            near = closest(name, [known for known in dir(target) if not known.startswith("_")])
             fix = f"Write `{near}`." if near else f"Define `{name}(ask)` in {module_name}."
             raise AgentConfigError(path, key, f"the module {module_name} has no `{function_name}`", fix)
         target = getattr(target, name)

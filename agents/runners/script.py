@@ -8,7 +8,8 @@ from typing import Final, cast
 
 from interlock.agents.ask import AgentConfigError, Ask, RunnerError
 from interlock.agents.confined import split_path
-from interlock.agents.tables import Table, suggestion
+from interlock.agents.tables import Table
+from interlock.envelope.labels import closest
 from interlock.envelope.protocol import EVIDENCE_KEYS
 
 MAX_SCRIPT_BYTES: Final = 1024 * 1024
@@ -215,7 +216,7 @@ def _check_placeholders(row: Table, key: str, text: str) -> None:
     for match in _PLACEHOLDER.finditer(text):
         name = match["word"]
         if name and name not in PLACEHOLDERS:
-            near = suggestion(name, PLACEHOLDERS)
+            near = closest(name, PLACEHOLDERS)
             literal = f"Write `{{{{{name}}}}}` for the braces themselves."
             fix = f"Write `{{{near}}}`. {literal}" if near else literal
             raise row.error(key, f"unknown placeholder `{{{name}}}`", fix)

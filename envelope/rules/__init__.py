@@ -3,10 +3,11 @@
 from typing import Final
 
 from interlock.envelope.rule import Rule
+from interlock.envelope.rules.characters import CHARACTER_RULES
 from interlock.envelope.rules.gates import GATE_RULES
 from interlock.envelope.rules.items import ITEM_RULES
+from interlock.envelope.rules.layout import LAYOUT_RULES
 from interlock.envelope.rules.ownership import OWNERSHIP_RULES
-from interlock.envelope.rules.reading import CHARACTER_RULES, LAYOUT_RULES
 from interlock.envelope.rules.values import VALUE_RULES
 
 __all__ = ["RULES", "RULES_BY_CODE"]

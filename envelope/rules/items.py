@@ -1,4 +1,4 @@
-"""Rows of what the items of lists, evidence and inputs may say (ENV305-ENV310, ENV315, ENV316)."""
+"""Rows of what the items of lists, evidence and inputs may say (ENV305-ENV310, ENV315-ENV317)."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,10 @@ from interlock.envelope.rule import Rule
 
 _PATH: Final = re.compile(r"artifacts(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._@+=-]+)+")
 _FOLDERS: Final = re.compile(r"(?<![\w./-])/?artifacts/[A-Za-z0-9._@+=/-]+")
-_REMARK: Final = re.compile(r"[ \t]+\(.*\)$")
+_REMARK: Final = re.compile(r"[ \t]+(?:\(.*\)|\[.*\])$")
+_LINES: Final = re.compile(r":[0-9]+(?:-[0-9]+)?$")
+_UNFILLED: Final = re.compile(r"(?:GATE-[A-Z0-9-]+: )?<[A-Za-z][^<>=]* [^<>=]*>")
+"""A placeholder as forms and fixes have it."""
 _GLOB: Final = re.compile(r"[*?{}<>|]")
 
 
@@ -144,7 +147,7 @@ def _inputs_exist(case: Case) -> Iterator[Draft]:
     if field is None or case.input_exists is None:
         return
     for item in field.items:
-        path = _REMARK.sub("", item.text)
+        path = _LINES.sub("", _REMARK.sub("", item.text))
         like_path = "/" in path or re.search(r"\.[A-Za-z0-9]{1,8}$", path)
         if not like_path or " " in path or "://" in path or _GLOB.search(path) or case.input_exists(path):
             continue
@@ -156,12 +159,22 @@ def _inputs_exist(case: Case) -> Iterator[Draft]:
         yield made._replace(level="error" if strict else "warning")
 
 
+def _unfilled(case: Case) -> Iterator[Draft]:
+    for label in ("TASK", "INPUTS_USED", "FAIL_REASONS", "OUTPUT", "NEXT_ACTIONS"):
+        items = [item for item in case.items(label) if item.text.strip()]
+        # Markup is OUTPUT like any other; a placeholder stands there alone.
+        for item in items if label != "OUTPUT" or len(items) == 1 else ():
+            if _UNFILLED.fullmatch(item.text.strip()):
+                message = f"{label} holds a placeholder that nobody filled in."
+                yield draft("ENV317", label, item, message, "words of your own")
+
+
 ITEM_RULES: Final = (
     Rule(
         "ENV305",
         "error",
         "GATES_REQUIRED names at least one gate.",
-        "seed 5 §4 No agent may omit GATES_REQUIRED",
+        "Strict Envelope §4 No agent may omit GATES_REQUIRED",
         "List the gates of the assignment.",
         "GATES_REQUIRED:\n- GATE-MSG-STRICT",
         "GATES_REQUIRED: []",
@@ -171,7 +184,7 @@ ITEM_RULES: Final = (
         "ENV306",
         "error",
         "A gate is named by its id.",
-        "seed 5 §3 GATES_REQUIRED",
+        "Strict Envelope §3 GATES_REQUIRED",
         "Write the gate's id: `GATE-`, then capitals, digits and hyphens.",
         "GATES_PASSED:\n- GATE-MSG-STRICT",
         "GATES_PASSED:\n- msg_strict",
@@ -181,7 +194,7 @@ ITEM_RULES: Final = (
         "ENV307",
         "error",
         "A gate id stands without a remark.",
-        "seed 5 §3 GATES_PASSED: List of gate IDs",
+        "Strict Envelope §3 GATES_PASSED: List of gate IDs",
         "Take the remark out; say it in OUTPUT.",
         "GATES_PASSED:\n- GATE-MSG-STRICT",
         "GATES_PASSED:\n- GATE-MSG-STRICT (self-assessed)",
@@ -201,7 +214,7 @@ ITEM_RULES: Final = (
         "ENV309",
         "error",
         "An evidence entry is a relative path under artifacts/.",
-        "seed 5 §3 EVIDENCE: Each entry must be a valid relative file path",
+        "Strict Envelope §3 EVIDENCE: Each entry must be a valid relative file path",
         "Cite the file by its path, which begins with `artifacts/`; take out whatever is not a path.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: [artifacts/reports/review.md]",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: [no errors]\n  reports: [../review.md]",
@@ -222,7 +235,7 @@ ITEM_RULES: Final = (
         "ENV315",
         "warning",
         "Evidence is cited in EVIDENCE, not in OUTPUT.",
-        "seed 5 §3 OUTPUT: Do not embed evidence here",
+        "Strict Envelope §3 OUTPUT: Do not embed evidence here",
         "Cite the file in EVIDENCE; write of it in OUTPUT without its path.",
         "OUTPUT:\nThe review is in the reports.",
         "OUTPUT:\nThe review is in artifacts/reports/review.md.",
@@ -232,10 +245,20 @@ ITEM_RULES: Final = (
         "ENV316",
         "warning",
         "Inputs that look like paths exist.",
-        "seed 5 §3 INPUTS_USED: This prevents hallucinated inputs",
+        "Strict Envelope §3 INPUTS_USED: This prevents hallucinated inputs",
         "Cite only what you read, under the path that it has.",
         "INPUTS_USED:\n- docs/wireframes.md",
         "INPUTS_USED:\n- docs/no-such-file.md",
         _inputs_exist,
+    ),
+    Rule(
+        "ENV317",
+        "warning",
+        "No placeholder is left.",
+        "Strict Envelope §3 TASK: Plain-English description of what was attempted",
+        "Put your own words in its place.",
+        "TASK: Build the page",
+        "TASK: <what was attempted, in one line>",
+        _unfilled,
     ),
 )

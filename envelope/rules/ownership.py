@@ -55,7 +55,7 @@ def _status_row(code: str) -> Check:
 
 
 def _verdict(case: Case) -> Iterator[Draft]:
-    """QA and review agents say PASS or FAIL in one way each (architecture §3)."""
+    """QA and review agents say PASS or FAIL in one way each."""
     role, gate, item = case.role, case.own_gate, case.value("STATUS")
     if role is None or role.kind not in ECHO or gate is None or item is None or case.current_status is None:
         return
@@ -74,6 +74,9 @@ def _verdict(case: Case) -> Iterator[Draft]:
     elif case.status == "BLOCKED" and case.reasons:
         names = any(gate in GATE_IN_TEXT.findall(plain(reason.text)) for reason in case.reasons)
         unnamed = any(not GATE_IN_TEXT.search(plain(reason.text)) for reason in case.reasons)
+        if names and passed and gate not in case.reason_gates:
+            message = f"{role.name} is BLOCKED, a reason names {gate}, and GATES_PASSED lists it."
+            yield draft("ENV419", "FAIL_REASONS", case.reasons[0], message, expected, blocked(case))
         if not names and not unnamed:
             message = f"{role.name} is BLOCKED and no reason names {gate}: neither a pass nor a fail."
             yield draft("ENV419", "FAIL_REASONS", case.reasons[0], message, expected, blocked(case))
@@ -81,7 +84,9 @@ def _verdict(case: Case) -> Iterator[Draft]:
 
 def _other_agent(case: Case) -> Iterator[Draft]:
     item = case.value("ASSIGNED_AGENT")
-    if item is None or case.agent is None or item.text == case.agent or item.text not in case.protocol.roles:
+    if item is None or case.agent not in case.protocol.roles or item.text not in case.protocol.roles:
+        return
+    if item.text == case.agent:
         return
     message = f"The task was assigned to {case.agent}, and {item.text} answers."
     yield draft("ENV420", "ASSIGNED_AGENT", item, message, f"`{case.agent}`", [put(item, case.agent)])
@@ -118,8 +123,8 @@ def _other_gates(case: Case) -> Iterator[Draft]:
     yield draft("ENV422", "GATES_REQUIRED", field.items[0], message, expected, ops, found=found)
 
 
-_OWNERSHIP: Final = "seed 5 §3 STATUS, Status Ownership"
-_FORBIDDEN: Final = "seed 5 §6 Transitions that are FORBIDDEN"
+_OWNERSHIP: Final = "Strict Envelope §3 STATUS, Status Ownership"
+_FORBIDDEN: Final = "Strict Envelope §6 Transitions that are FORBIDDEN"
 
 OWNERSHIP_RULES: Final = (
     Rule(
@@ -136,7 +141,7 @@ OWNERSHIP_RULES: Final = (
         "ENV402",
         "error",
         "frontend-implementer does not set a status beyond READY_FOR_QA.",
-        "seed 5 §4 frontend-implementer CANNOT set status beyond READY_FOR_QA",
+        "Strict Envelope §4 frontend-implementer CANNOT set status beyond READY_FOR_QA",
         "State READY_FOR_QA and leave the rest to the orchestrator.",
         "STATUS: READY_FOR_QA\nASSIGNED_AGENT: frontend-implementer",
         "STATUS: READY_FOR_REVIEW\nASSIGNED_AGENT: frontend-implementer",
@@ -146,7 +151,7 @@ OWNERSHIP_RULES: Final = (
         "ENV403",
         "error",
         "The orchestrator alone sets APPROVED.",
-        "seed 5 §6 Any agent setting APPROVED except orchestrator",
+        "Strict Envelope §6 Any agent setting APPROVED except orchestrator",
         "State a status that this agent may set.",
         "STATUS: READY_FOR_QA\nASSIGNED_AGENT: frontend-implementer",
         "STATUS: APPROVED\nASSIGNED_AGENT: frontend-implementer",
@@ -156,7 +161,7 @@ OWNERSHIP_RULES: Final = (
         "ENV404",
         "error",
         "A QA or review agent repeats only the status that the task has.",
-        "ours: set and echo, for seed 5 §3 Status Ownership leaves these agents no way to say that they passed",
+        "ours: set and echo; Strict Envelope §3 Status Ownership gives these agents no way to say that they passed",
         "Repeat QA_IN_PROGRESS (QA) or READY_FOR_REVIEW (review) while the task has it; otherwise state BLOCKED.",
         "STATUS: QA_IN_PROGRESS\nASSIGNED_AGENT: visual-qa\n(while the task is QA_IN_PROGRESS)",
         "STATUS: QA_IN_PROGRESS\nASSIGNED_AGENT: visual-qa\n(while the task is READY_FOR_REVIEW)",
@@ -166,7 +171,7 @@ OWNERSHIP_RULES: Final = (
         "ENV405",
         "error",
         "A status follows from the one before it along an edge of the status machine.",
-        "seed 5 §6 Status Transition Rules",
+        "Strict Envelope §6 Status Transition Rules",
         "State a status that may follow.",
         "STATUS: READY_FOR_QA\n(while the task is IN_PROGRESS)",
         "STATUS: READY_FOR_QA\n(while the task is BLOCKED)",
@@ -206,7 +211,7 @@ OWNERSHIP_RULES: Final = (
         "ENV419",
         "error",
         "A QA or review agent says PASS or FAIL, and nothing between.",
-        "seed 5 §6 visual-qa + a11y-auditor PASS / FAIL, code-reviewer PASS / FAIL",
+        "Strict Envelope §6 visual-qa + a11y-auditor PASS / FAIL, code-reviewer PASS / FAIL",
         "PASS: repeat the task's status, list your gate with its evidence, FAIL_REASONS: NONE. "
         "FAIL: BLOCKED, and a reason that names your gate.",
         "STATUS: BLOCKED\nASSIGNED_AGENT: visual-qa\nFAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
@@ -217,7 +222,7 @@ OWNERSHIP_RULES: Final = (
         "ENV420",
         "error",
         "The agent that answers is the one that was asked.",
-        "seed 5 §3 ASSIGNED_AGENT: The agent completing the task",
+        "Strict Envelope §3 ASSIGNED_AGENT: The agent completing the task",
         "Write the agent of the assignment.",
         "ASSIGNED_AGENT: frontend-implementer",
         "ASSIGNED_AGENT: web-design-lead\n(when frontend-implementer was asked)",
@@ -227,7 +232,7 @@ OWNERSHIP_RULES: Final = (
         "ENV421",
         "error",
         "The response is for the task of the assignment.",
-        "seed 5 §3 TASK_ID: A stable identifier provided by the Orchestrator",
+        "Strict Envelope §3 TASK_ID: A stable identifier provided by the Orchestrator",
         "Copy the task id from the assignment.",
         "TASK_ID: HOME-IA-001",
         "TASK_ID: HOME-IA-002\n(when HOME-IA-001 was assigned)",
@@ -237,7 +242,7 @@ OWNERSHIP_RULES: Final = (
         "ENV422",
         "error",
         "GATES_REQUIRED is what the assignment requires.",
-        "seed 5 §3 GATES_REQUIRED: List of gate IDs that must pass for this task",
+        "Strict Envelope §3 GATES_REQUIRED: List of gate IDs that must pass for this task",
         "Copy the gates from the assignment.",
         "GATES_REQUIRED:\n- GATE-MSG-STRICT\n- GATE-VISUAL-QA",
         "GATES_REQUIRED:\n- GATE-MSG-STRICT\n(when GATE-VISUAL-QA was required too)",

@@ -17,7 +17,8 @@ from interlock.envelope.case import (
     strange,
 )
 from interlock.envelope.characters import name
-from interlock.envelope.labels import closest, fold
+from interlock.envelope.labels import IN_OUTPUT, closest, fold
+from interlock.envelope.lists import says_nothing
 from interlock.envelope.mend import Delete, Draft, Op, Patch, snippet
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES
@@ -25,6 +26,8 @@ from interlock.envelope.repair import better_status, some_action, state
 from interlock.envelope.rule import Rule
 
 _ASCII_FIELDS: Final = ("STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED")
+_UNSEEN: Final = re.compile("[\u00ad\u034f\u061c\u200c-\u200f\ufe00-\ufe0f]")
+"""What free text may hold and nobody sees."""
 _NUMBER: Final = re.compile(r"[0-9]+\.")
 
 
@@ -45,6 +48,19 @@ def _look_alikes(case: Case) -> Iterator[Draft]:
             yield Draft(
                 "ENV110", label, item.line, column, message, found, f"`{plain(item.text)}` in ASCII", tuple(ops)
             )
+    yield from _labels_in_output(case)
+
+
+def _labels_in_output(case: Case) -> Iterator[Draft]:
+    """Report a line of OUTPUT that a person reads as a label, though no program does."""
+    for item in case.items("OUTPUT"):
+        match = None if item.column > 1 or item.text.isascii() else IN_OUTPUT.match(fold(_UNSEEN.sub("", item.text)))
+        if match and not IN_OUTPUT.match(item.text):
+            char = next(char for char in item.text if not char.isascii())
+            message = f"A line of OUTPUT looks like the label {match[1]}: it holds {name(char)}."
+            expected = "lines of OUTPUT that nobody takes for a label; indent such a line or begin it with `> `"
+            ops = [Patch(item.line, 1, 1, "> ")]
+            yield draft("ENV110", "OUTPUT", item, message, expected, ops)
 
 
 def _status(case: Case) -> Iterator[Draft]:
@@ -103,6 +119,10 @@ def _reports_to(case: Case) -> Iterator[Draft]:
 def _reason_gate(case: Case) -> Iterator[Draft]:
     known = [*(case.required or ()), *case.protocol.gates]
     open_gates = [gate for gate in case.required or () if gate not in case.passed_ids]
+    for item in () if case.reasons else case.items("FAIL_REASONS")[:1]:
+        if item.text != "NONE":
+            message = "FAIL_REASONS says that there are no failures in words of its own."
+            yield draft("ENV311", "FAIL_REASONS", item, message, "`NONE`", [put(item, "NONE")])
     for item in case.reasons:
         if GATE_IN_TEXT.search(plain(item.text)):
             continue
@@ -119,7 +139,7 @@ def _none_beside(case: Case) -> Iterator[Draft]:
     items = case.items("FAIL_REASONS")
     if len(items) < 2:
         return
-    nones = [item for item in items if item.text == "NONE"]
+    nones = [item for item in items if says_nothing(item.text)]
     for item in nones if case.reasons else nones[1:]:
         message = "NONE stands beside other bullets of FAIL_REASONS."
         yield draft("ENV312", "FAIL_REASONS", item, message, "either NONE or reasons", [Delete(item.line, item.line)])
@@ -142,8 +162,8 @@ def _numbering(case: Case) -> Iterator[Draft]:
 
 def _no_actions(case: Case) -> Iterator[Draft]:
     items = case.items("NEXT_ACTIONS")
-    if len(items) == 1 and items[0].text == "NONE" and not items[0].marker and case.status not in {None, "APPROVED"}:
-        message = f"NEXT_ACTIONS is NONE with the status {case.status}."
+    if len(items) == 1 and says_nothing(items[0].text) and case.status not in {None, "APPROVED"}:
+        message = f"NEXT_ACTIONS names no step with the status {case.status}."
         yield draft(
             "ENV314",
             "NEXT_ACTIONS",
@@ -160,7 +180,7 @@ VALUE_RULES: Final = (
     Rule(
         "ENV110",
         "error",
-        "Labels, statuses, ids, gates, agents and evidence paths are ASCII; no look-alike letters.",
+        "Labels, statuses, ids, gates, agents and evidence paths are ASCII; nothing else looks like a label.",
         "ours: a response must read the same to every reader",
         "Type the letters in ASCII.",
         "STATUS: BLOCKED",
@@ -171,7 +191,7 @@ VALUE_RULES: Final = (
         "ENV301",
         "error",
         "STATUS is one of the six statuses.",
-        "seed 5 §3 STATUS: No other values are permitted",
+        "Strict Envelope §3 STATUS: No other values are permitted",
         "State one of the six statuses that this agent may state.",
         "STATUS: IN_PROGRESS",
         "STATUS: DONE",
@@ -181,7 +201,7 @@ VALUE_RULES: Final = (
         "ENV302",
         "error",
         "TASK_ID is the id that the orchestrator gave, in capitals, digits and hyphens.",
-        "seed 5 §3 TASK_ID",
+        "Strict Envelope §3 TASK_ID",
         "Copy the task id from the assignment.",
         "TASK_ID: HOME-IA-001",
         "TASK_ID: home page",
@@ -191,7 +211,7 @@ VALUE_RULES: Final = (
         "ENV303",
         "error",
         "ASSIGNED_AGENT is an agent of the roster.",
-        "seed 5 §3 ASSIGNED_AGENT",
+        "Strict Envelope §3 ASSIGNED_AGENT",
         "Write your own role as the roster has it.",
         "ASSIGNED_AGENT: frontend-implementer",
         "ASSIGNED_AGENT: gpt-engineer",
@@ -201,7 +221,7 @@ VALUE_RULES: Final = (
         "ENV304",
         "error",
         "REPORTS_TO is orchestrator.",
-        "seed 5 §3 REPORTS_TO: No other value is allowed",
+        "Strict Envelope §3 REPORTS_TO: No other value is allowed",
         "Write `REPORTS_TO: orchestrator`.",
         "REPORTS_TO: orchestrator",
         "REPORTS_TO: team-lead",
@@ -211,7 +231,7 @@ VALUE_RULES: Final = (
         "ENV311",
         "error",
         "Each reason names the gate that failed.",
-        "seed 5 §3 FAIL_REASONS: Each failure must reference a gate ID",
+        "Strict Envelope §3 FAIL_REASONS: Each failure must reference a gate ID",
         "Begin each reason with the id of the gate that failed.",
         _REASON_EXAMPLE,
         "FAIL_REASONS:\n- the page does not load",
@@ -221,7 +241,7 @@ VALUE_RULES: Final = (
         "ENV312",
         "error",
         "NONE stands alone in FAIL_REASONS.",
-        "seed 5 §3 FAIL_REASONS",
+        "Strict Envelope §3 FAIL_REASONS",
         "Take NONE out, or the reasons.",
         _REASON_EXAMPLE,
         f"{_REASON_EXAMPLE}\n- NONE",
@@ -231,7 +251,7 @@ VALUE_RULES: Final = (
         "ENV313",
         "error",
         "The steps are numbered 1., 2., … without gaps.",
-        "seed 5 §3 NEXT_ACTIONS: Clear, ordered list",
+        "Strict Envelope §3 NEXT_ACTIONS: Clear, ordered list",
         "Number the steps from 1 upwards.",
         "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa\n2. orchestrator to invoke a11y-auditor",
         "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa\n3. orchestrator to invoke a11y-auditor",
@@ -241,7 +261,7 @@ VALUE_RULES: Final = (
         "ENV314",
         "error",
         "NEXT_ACTIONS is NONE only with APPROVED.",
-        "seed 5 §3 NEXT_ACTIONS",
+        "Strict Envelope §3 NEXT_ACTIONS",
         "Write the step that follows.",
         "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa",
         "NEXT_ACTIONS: NONE",

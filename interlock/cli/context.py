@@ -1,6 +1,7 @@
 """What the commands share: exit codes, the root, and the two streams."""
 
 import json
+import shlex
 import sys
 from enum import IntEnum
 from pathlib import Path
@@ -19,6 +20,7 @@ class Exit(IntEnum):
     WAITING = 3
     CONFLICT = 5
     INTERNAL = 70
+    SYSTEM = 74
 
 
 def talk() -> Console:
@@ -51,3 +53,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON o
 def resolve_root(root: Path | None) -> Path:
     """Return the given root, or the one found from here."""
     return root.resolve() if root is not None else find_root()
+
+
+def root_words(root: Path) -> str:
+    """Return the words that a command needs to find this root from the current folder; none when it finds it itself."""
+    return "" if find_root() == root else f" --root {shlex.quote(str(root))}"

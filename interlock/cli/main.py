@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import click
@@ -15,6 +16,7 @@ COMMANDS: Final = {
     "run": ("interlock.cli.run", "Run a task file."),
     "resume": ("interlock.cli.run", "Take a run on: after a crash, an answer, or a change."),
     "status": ("interlock.cli.show", "List the runs here, or show one."),
+    "ask": ("interlock.cli.show", "Print what a waiting run asks an agent."),
     "explain": ("interlock.cli.show", "Say why a task is where it is, what is missing, and what to do."),
     "graph": ("interlock.cli.show", "Print the status machine."),
     "verify": ("interlock.cli.show", "Check that the journal is what was written."),
@@ -59,7 +61,8 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 good, 1 refused, 2 usage or configuration, 3 waiting for an answer, 5 conflict, 70 internal.",
+    epilog="Exit codes: 0 good, 1 refused, 2 usage or configuration, 3 waiting for an answer, 5 conflict, "
+    "70 internal, 74 disk or database.",
 )
 @click.version_option(__version__, prog_name="interlock", message="%(prog)s %(version)s")
 def interlock() -> None:
@@ -74,7 +77,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as error:
         code = error.exit_code
     except click.ClickException as error:
-        error.show()
+        if "--json" in arguments:
+            context = getattr(error, "ctx", None)
+            path = context.command_path if context is not None else "interlock"
+            _print_error(type(error).__name__, "USAGE", error.format_message(), f"`{path} --help` shows the usage.", [])
+        else:
+            error.show()
         code = Exit.USAGE
     except click.Abort:
         click.echo("stopped", err=True)
@@ -83,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         code = 141
     except Exception as error:
-        code = _show(error, as_json="--json" in arguments)
+        code = _show(error, as_json="--json" in arguments) or _show_system(error, as_json="--json" in arguments)
         if code is None:
             raise
     sys.exit(code if isinstance(code, int) else 0)
@@ -100,8 +108,7 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
     problems = [_problem_text(item) for item in getattr(error, "problems", ())]
     kind = type(error).__name__
     if as_json:
-        data: dict[str, Any] = {"kind": kind, "code": code, "message": message, "fix": fix, "problems": problems}
-        click.echo(json.dumps({"schema": "interlock.error/1", "error": data}))
+        _print_error(kind, code, message, fix, problems)
     else:
         click.echo(f"error {code}: {message}", err=True)
         for problem in problems[1:]:
@@ -111,6 +118,31 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
             "JournalDamaged": Exit.REFUSED, "CollectorError": Exit.REFUSED, "StatementError": Exit.INTERNAL}.get(
         kind, Exit.USAGE
     )  # fmt: skip
+
+
+def _show_system(error: Exception, *, as_json: bool) -> int | None:
+    """Print what the system or the checkpoint database refused; None for anything else."""
+    databases = sys.modules.get("sqlite3")
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        message = f"{place}{error.strerror or error}"
+        fix = "Check that you may read and write there, and that the disk has room."
+    elif databases is not None and isinstance(error, databases.Error):
+        message = f"the checkpoints of a run cannot be used: {error}"
+        fix = "Restore .interlock from a copy, or move the folder of that run out of .interlock/runs and start a new one."
+    else:
+        return None
+    if as_json:
+        with suppress(OSError):
+            _print_error(type(error).__name__, "SYSTEM", message, fix, [])
+    else:
+        click.echo(f"error SYSTEM: {message}\n  fix: {fix}", err=True)
+    return Exit.SYSTEM
+
+
+def _print_error(kind: str, code: str, message: str, fix: str, problems: list[str]) -> None:
+    data: dict[str, Any] = {"kind": kind, "code": code, "message": message, "fix": fix, "problems": problems}
+    click.echo(json.dumps({"schema": "interlock.error/1", "error": data}))
 
 
 def _problem_text(item: object) -> str:

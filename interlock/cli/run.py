@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, root_words, talk
 from interlock.cli.screen import STYLES, Screen
+from interlock.cli.stopping import stops_at_once
 from interlock.graph.errors import UnknownRunError
 from interlock.graph.explain import run_summary
 from interlock.graph.runs import RunView, drive, find_run, start_run
@@ -62,17 +63,14 @@ def drive_and_show(run_id: str, folder: Path, *, as_json: bool, answers: dict[st
     """Drive a run with live progress, print where it ended, and return the exit code."""
     console = talk()
     console.print(f"run {run_id}", style="bold")
-    try:
-        with Screen(console) as screen:
-            view = drive(run_id, root=folder, answers=answers, notice=screen.notice)
-    except KeyboardInterrupt:
-        console.print(f"stopped; nothing is lost. Go on with: interlock resume {run_id}")
-        return 130
+    stopped = f"stopped; the run is kept. Go on with: interlock resume {run_id}{root_words(folder)}"
+    with stops_at_once(stopped), Screen(console) as screen:
+        view = drive(run_id, root=folder, answers=answers, notice=screen.notice)
     summary = run_summary(view, folder)
     if as_json:
         print_json(summary)
     else:
-        show_summary(summary)
+        show_summary(summary, folder)
     return exit_code(view)
 
 
@@ -83,24 +81,32 @@ def exit_code(view: RunView) -> int:
     return Exit.GOOD if view.status == "APPROVED" else Exit.REFUSED
 
 
-def show_summary(summary: dict[str, Any]) -> None:
+def show_summary(summary: dict[str, Any], folder: Path) -> None:
     """Print where a run ended and where its records are, for a person."""
+    run_id = summary["run_id"]
     lines = [
-        ("run", summary["run_id"]),
+        ("run", run_id),
         ("path", " → ".join(summary["path"]) or "(not started)"),
         ("status", summary["status"] or "(none)"),
         ("attempts", str(summary["attempt"])),
         *(("reason", item) for item in summary["fail_reasons"]),
-        *(("waits for", f"{item['role']} (interlock resume {summary['run_id']} --answer {item['role']}=FILE)")
-          for item in summary["waiting"]),
+        *(row for item in summary["waiting"] for row in _waiting(run_id, item["role"], root_words(folder))),
         *((key, path) for key, paths in summary["evidence"].items() for path in paths),
         ("journal", summary["journal"]),
-        *([("head", f"{summary['run_id']}:{summary['head']['seq']}:{summary['head']['hash']}")]
+        *([("head", f"{run_id}:{summary['head']['seq']}:{summary['head']['hash']}")]
           if summary["head"] else []),
     ]  # fmt: skip
     for name, text in lines:
         color = {"bold red": "red", "bold green": "green"}.get(STYLES.get(text, "")) if name == "status" else None
         click.echo(f"{name:<12}{click.style(text, fg=color, bold=color is not None)}")
+
+
+def _waiting(run_id: str, role: str, root: str) -> tuple[tuple[str, str], ...]:
+    return (
+        ("waits for", role),
+        ("read", f"interlock ask {run_id} {role}{root}"),
+        ("answer", f"interlock resume {run_id} --answer {role}=FILE{root}"),
+    )
 
 
 def _read(name: str) -> str:

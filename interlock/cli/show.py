@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +16,7 @@ from interlock.cli.context import Exit, json_option, print_json, resolve_root, r
 def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
     """List the runs of this project, or show RUN (a run id or a task id)."""
     from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
+    from interlock.graph.errors import RunDamagedError  # noqa: PLC0415
     from interlock.graph.explain import run_summary  # noqa: PLC0415
     from interlock.graph.runs import view_run  # noqa: PLC0415
     from interlock.graph.store import list_runs  # noqa: PLC0415
@@ -25,18 +27,33 @@ def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
         if as_json:
             print_json(summary)
         else:
-            show_summary(summary)
+            show_summary(summary, folder)
         return
-    rows = [run_summary(view_run(run_id, root=folder), folder) for run_id in list_runs(folder)]
+    rows: list[dict[str, Any]] = []
+    damaged: list[dict[str, str]] = []
+    for run_id in list_runs(folder):
+        try:
+            rows.append(run_summary(view_run(run_id, root=folder), folder))
+        except RunDamagedError as error:
+            damaged.append({"run_id": run_id, "message": error.message, "fix": error.fix})
     if as_json:
-        print_json({"schema": "interlock.runs/1", "runs": rows})
-        return
-    if not rows:
+        print_json({"schema": "interlock.runs/1", "runs": rows, "damaged": damaged})
+    else:
+        _list(rows, damaged)
+    sys.exit(Exit.REFUSED if damaged else Exit.GOOD)
+
+
+def _list(rows: list[dict[str, Any]], damaged: list[dict[str, str]]) -> None:
+    """Print one line for each run; a damaged one does not hide the others."""
+    if not rows and not damaged:
         click.echo("no runs here; start one with `interlock run TASK.toml`", err=True)
     for row in rows:
         waits = ", ".join(item["role"] for item in row["waiting"])
         note = f"waits for {waits}" if waits else row["phase"]
         click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}")
+    for item in damaged:
+        click.echo(f"{item['run_id']:<28} damaged: {item['message']}")
+        click.echo(f"  fix: {item['fix']}")
 
 
 @click.command("explain")
@@ -55,6 +72,37 @@ def explain_command(run: str, root: Path | None, as_json: bool) -> None:
         print_json(explanation)
     else:
         click.echo(explanation_text(explanation))
+
+
+@click.command("ask")
+@click.argument("run")
+@click.argument("role", required=False)
+@click.option("--system", is_flag=True, help="Print the prompt of the role instead of the assignment.")
+@root_option
+@json_option
+def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_json: bool) -> None:
+    """Print what RUN (a run id or a task id) asks the role that it waits for; after a refusal, the findings too.
+
+    ROLE may be left out when one role is waited for.
+    """
+    from interlock.cli.run import known_run  # noqa: PLC0415
+    from interlock.graph.errors import AnswerError  # noqa: PLC0415
+    from interlock.graph.runs import view_run  # noqa: PLC0415
+
+    folder = resolve_root(root)
+    run_id = known_run(folder, run)
+    waiting = {item.role: item.request for item in view_run(run_id, root=folder).waiting}
+    names = ", ".join(waiting) or "nobody"
+    if role is None and len(waiting) > 1:
+        raise click.UsageError(f"run {run_id} waits for {names}; name one of them")
+    request = waiting.get(role or names)
+    if request is None:
+        asked = f" not for {role}, but" if role else ""
+        raise AnswerError(f"run {run_id} waits{asked} for {names}", f"`interlock explain {run_id}` says what it needs.")
+    if as_json:
+        print_json(request)
+    else:
+        click.echo(request["system" if system else "prompt"])
 
 
 @click.command("graph")

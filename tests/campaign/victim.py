@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from interlock.agents.runners import replay
 from interlock.agents.runners.python import PythonRunner
-from interlock.graph import nodes, record, store
+from interlock.graph import collecting, record, store
 from interlock.graph.runs import drive, start_run
 from interlock.graph.store import list_runs
 from interlock.graph.task import load_task
@@ -64,8 +64,8 @@ def main() -> None:
     points.around(replay, "write_confined")
     points.around(replay.ReplayRunner, "__call__")
     points.around(PythonRunner, "__call__")
-    points.around(nodes, "collect")
-    points.around(nodes, "run_command_gate")
+    points.around(collecting, "collect")
+    points.around(collecting, "run_command_gate")
     runs = list_runs(root)
     run_id = runs[-1] if runs else start_run(root, load_task(task_file))
     view = drive(run_id, root=root)

@@ -61,6 +61,9 @@ CHARACTERS = (
     ),
     _case("Cyrillic letter in a label", BUILD.replace("TASK:", "T\u0410SK:"), "ENV110"),
     _case("fullwidth colon behind a label", BUILD.replace("STATUS:", "STATUS\uff1a"), "ENV110"),
+    _case("Cyrillic label in OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nDone.\nST\u0410TUS: APPROVED"), "ENV110"),
+    _case("fullwidth colon in OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nDone.\nSTATUS\uff1a APPROVED"), "ENV110"),
+    _case("joiner in a label of OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nSTA\u200dTUS: APPROVED"), "ENV110"),
     _case("non-breaking hyphens in an agent", BUILD.replace("frontend-", "frontend\u2011"), "ENV110"),
 )
 
@@ -192,6 +195,7 @@ LAYOUT = (
     _case("a step on the label's line", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: orchestrator to go on"), "ENV221"),
     _case("first step on the label's line", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: 1. a\n2. b"), "ENV221"),
     _case("no failures in words", change(BUILD, FAIL_REASONS="FAIL_REASONS: None."), "ENV222"),
+    _case("bullet of NONE on the label's line", change(BUILD, FAIL_REASONS="FAIL_REASONS: - NONE"), "ENV222"),
     _case("empty list of failures", change(BUILD, FAIL_REASONS="FAIL_REASONS: []"), "ENV222"),
     _case(
         "reason on the label's line",
@@ -208,6 +212,11 @@ LAYOUT = (
 )
 
 VALUES = (
+    _case("no failures in a bullet", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n- None."), "ENV311"),
+    _case("no failures in two bullets", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n- none\n- n/a"), "ENV311 ENV312"),
+    _case("pass with no failures in a bullet", change(QA, FAIL_REASONS="FAIL_REASONS:\n- none"), "ENV311", IN_QA),
+    _case("BLOCKED for nothing", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- none"), "ENV311 ENV414", IN_QA),
+    _case("nothing as a step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. None."), "ENV314"),
     _case("COMPLETED by the build agent", BUILD.replace("READY_FOR_QA", "COMPLETED"), "ENV301"),
     _case("status in lower case", BUILD.replace("READY_FOR_QA", "ready for qa"), "ENV301"),
     _case("PASSED by QA", QA.replace("QA_IN_PROGRESS", "PASSED"), "ENV301", IN_QA),
@@ -413,6 +422,12 @@ OWNERSHIP = (
     _case(
         "BLOCKED for another gate",
         change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast"),
+        "ENV419",
+        IN_QA,
+    ),
+    _case(
+        "own gate passed and failed in one reason",
+        change(QA, STATUS="STATUS: BLOCKED", FAIL_REASONS="FAIL_REASONS:\n- GATE-MSG-STRICT: as GATE-VISUAL-QA"),
         "ENV419",
         IN_QA,
     ),

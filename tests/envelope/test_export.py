@@ -20,11 +20,12 @@ from interlock.envelope.export import FORMS, Form, export
 from interlock.envelope.export.language import TEXT, envelope_language
 from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, Seq
 from interlock.envelope.model import Envelope
+from interlock.envelope.outcomes import outcomes
 from interlock.envelope.parser import read_envelope
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, LABELS
 from interlock.envelope.render import render
 from interlock.envelope.renderers.json import envelope_object
-from interlock.envelope.template import example, outcomes
+from interlock.envelope.template import example
 
 GRAMMARS = ("lark", "llguidance", "gbnf")
 EXAMPLES = {

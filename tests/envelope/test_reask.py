@@ -7,7 +7,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope import validate
-from interlock.envelope.reask import MAX_CHARS
+from interlock.envelope.reask import MAX_FINDINGS_BYTES
 from tests.envelope.broken import BROKEN, MIXED, Broken, named
 from tests.envelope.mending import mend
 from tests.envelope.texts import BUILD, IN_PROGRESS, change
@@ -23,7 +23,7 @@ def test_a_response_with_very_many_faults_gets_a_bounded_re_ask_that_says_what_i
     text = change(BUILD, GATES_PASSED=f"GATES_PASSED:\n{gates}", EVIDENCE=f"EVIDENCE:\n  screenshots:\n{entries}")
     report = validate(text, **IN_PROGRESS)
     reask = report.as_reask()
-    assert len(reask) < MAX_CHARS + 3000
+    assert len(reask.encode()) < MAX_FINDINGS_BYTES + 3000
     assert "left out here" in reask
     assert any("More of the same follow." in finding.message for finding in report.findings)
 

@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 RULES: tuple[RuleRow, ...] = (
-    Row("ENV301", "error", "STATUS is one of six", "seed 5 §3 STATUS", "STATUS: BLOCKED", "STATUS: DONE"),
+    Row("ENV301", "error", "STATUS is one of six", "Strict Envelope §3 STATUS", "STATUS: BLOCKED", "STATUS: DONE"),
     Row("ENV999", "note", "Never said here", "ours", "x", "y"),
 )
 STATUS = Finding(
@@ -46,7 +46,7 @@ STATUS = Finding(
     "`DONE`",
     "one of BLOCKED, IN_PROGRESS",
     "Replace line 1 with `STATUS: IN_PROGRESS`.",
-    "seed 5 §3 STATUS",
+    "Strict Envelope §3 STATUS",
     (Edit("replace", 1, 1, "STATUS: IN_PROGRESS"),),
 )
 WARNING = Finding("ENV309", "warning", "TASK", 3, 27, "A wide place: 100%, a:b", "東京", "words", "Leave it.", "ours")

@@ -5,9 +5,10 @@ import re
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from interlock.envelope.outcomes import Outcome, outcomes
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, ROLES, GateSpec, Protocol, Role
 from interlock.envelope.render import render
-from interlock.envelope.template import Outcome, example, outcomes, required_gates, template
+from interlock.envelope.template import example, required_gates, template
 from interlock.envelope.validate import parse, validate
 
 TURNS = [(role, outcome) for role in ROLES for outcome in outcomes(role)]

@@ -4,6 +4,7 @@ The oracle knows what each agent really said about which bytes (the agents keep 
 find (it looks by itself). APPROVED is right exactly when all of that agrees with the files that lie there at the end.
 """
 
+import contextlib
 import hashlib
 import json
 import random
@@ -61,7 +62,7 @@ class World:
         """Return what tells apart the trees of this project: the digest of every file in scope."""
         digest = hashlib.sha256()
         for path in sorted((self.root / "src").rglob("*")):
-            if path.is_file():
+            if path.is_file() and path.name != "back.txt":
                 digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
         return digest.hexdigest()
 
@@ -111,7 +112,8 @@ class Agent:
         world.asks[self.name, ask.attempt, ask.turn] += 1
         honest = self.dice.random() < world.honesty
         if not honest:
-            self.dice.choice(TRICKS)(self, ask)
+            with contextlib.suppress(FileNotFoundError):  # cheats at work side by side get in each other's way
+                self.dice.choice(TRICKS)(self, ask)
             fate = self.dice.random()
             if fate < 0.1:
                 raise RunnerError(f"gone \x1b[1m{ask.role}\n", "Come back.")
@@ -148,8 +150,11 @@ class Agent:
         good = world.command_passes(gate) if gate in world.commands else True
         if not cited:
             path = f"{ask.reports_dir}/{self.name}.md"
-            (Path(ask.root) / path).parent.mkdir(parents=True, exist_ok=True)
-            (Path(ask.root) / path).write_text(f"I read {ask.tree}.\n")
+            try:
+                (Path(ask.root) / path).parent.mkdir(parents=True, exist_ok=True)
+                (Path(ask.root) / path).write_text(f"I read {ask.tree}.\n")
+            except FileNotFoundError as error:
+                raise RunnerError("somebody deletes my reports", "Stop that.") from error
             cited = (path,)
         evidence = {**EMPTY, "reports": cited}
         if good if honest else self.dice.random() < 0.5:
@@ -174,7 +179,10 @@ class Agent:
 
     def files(self, ask: Ask) -> list[str]:
         folder = Path(ask.root) / "artifacts" / "reports"
-        return sorted(str(path.relative_to(ask.root)) for path in folder.rglob("*") if path.is_file())
+        try:
+            return sorted(str(path.relative_to(ask.root)) for path in folder.rglob("*") if path.is_file())
+        except FileNotFoundError:  # another cheat deletes them at this moment
+            return []
 
     # -- tricks --------------------------------------------------------------------------------------------------
 

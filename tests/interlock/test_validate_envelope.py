@@ -175,12 +175,17 @@ def test_the_assignment_is_held_against_the_answer(good: Path):
     assert check(good, *whole, *gates).status == 0
     for wrong in (
         ("--agent", "visual-qa"),
-        ("--agent", "nobody"),
         ("--task-id", "HOME-UI-002"),
         ("--gates", "GATE-VISUAL-QA"),
         ("--current-status", "APPROVED"),
     ):
         assert check(good, *wrong).status == 1, wrong
+
+
+def test_an_agent_outside_the_roster_is_the_callers_slip_and_nothing_is_checked(good: Path):
+    ran = run("--agent", "visual-q", good)
+    assert (ran.status, ran.out) == (2, "")
+    assert "did you mean visual-qa?" in ran.err
 
 
 def test_an_echo_needs_the_current_status(root: Path):

@@ -98,6 +98,7 @@ def _nested(depth: int) -> dict[str, Any]:
     "data",
     [
         {"x": float("nan")},
+        {"x": 10**5000},
         {"x": float("inf")},
         {"x": b"bytes"},
         {"x": {1: "one"}},
@@ -107,7 +108,7 @@ def _nested(depth: int) -> dict[str, Any]:
         [],
         None,
     ],
-    ids=["nan", "infinity", "bytes", "int key", "object", "set", "depth", "list", "none"],
+    ids=["nan", "huge integer", "infinity", "bytes", "int key", "object", "set", "depth", "list", "none"],
 )
 def test_data_that_would_not_come_back_is_refused(journal: Journal, data: Any) -> None:
     with pytest.raises(JournalRefused) as caught:

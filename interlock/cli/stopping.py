@@ -1,0 +1,57 @@
+"""Ctrl-C: stop at once, as a kill would, and say how to go on.
+
+A graph that is told to stop waits for the agents that are at work, and an agent whose process was interrupted with it
+hands in a failure that would end the run. So the process ends before either: what is on disk is what a kill leaves,
+and a run is resumed from that.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SHOW_CURSOR: Final = "\x1b[?25h\r\x1b[K"
+
+
+@contextmanager
+def stops_at_once(message: str) -> Generator[None]:
+    """End the process with 128 + n when signal n comes, after a message and without its child processes.
+
+    A signal that is ignored, as in a background job, stays ignored.
+
+    Args:
+        message: The line for stderr.
+    """
+    text = (_SHOW_CURSOR if sys.stderr.isatty() else "") + message + "\n"
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        # No lock, no buffer, no cleaning up: whoever holds them may be the thread that was interrupted.
+        with suppress(OSError):
+            os.write(2, text.encode())
+        _end_children()
+        os._exit(128 + number)
+
+    before = {n: handler for n in SIGNALS if (handler := signal.getsignal(n)) not in (None, signal.SIG_IGN)}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_children() -> None:
+    """End the commands and browsers of this process; where the system does not list them, nothing is ended."""
+    for listed in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            for word in listed.read_text().split():
+                with suppress(OSError):
+                    child = int(word)
+                    leads = os.getpgid(child) == child
+                    os.killpg(child, signal.SIGKILL) if leads else os.kill(child, signal.SIGTERM)

@@ -1,0 +1,55 @@
+"""Ctrl-C in the middle of a run: it stops at once, keeps the run whole, and says how to go on."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.campaign.test_kills import greeting_project
+from tests.interlock.test_cli import data, interlock
+
+SLOW = '''"""An agent that is a process: it says that it works, and ends only when it is interrupted."""
+
+import os
+import subprocess
+
+import team
+from interlock.agents import RunnerError
+
+
+def builder(ask):
+    if os.path.exists("free"):
+        return team.builder(ask)
+    done = subprocess.run(["sh", "-c", "echo here > ready; cat hold"])
+    raise RunnerError(f"the agent ended with {done.returncode}", "Start it again.")
+'''
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("to_group", [True, False], ids=["as a terminal does", "to the command alone"])
+def test_an_interrupted_run_stops_at_once_and_resumes_as_if_it_was_never_stopped(
+    number: signal.Signals, to_group: bool, tmp_path: Path
+) -> None:
+    root = tmp_path / "a project"
+    task = greeting_project(root)
+    task.write_text(task.read_text().replace("team:builder", "slow:builder"))
+    (root / "slow.py").write_text(SLOW)
+    os.mkfifo(root / "ready")
+    os.mkfifo(root / "hold")
+    command = [sys.executable, "-m", "interlock", "run", "a project/task.toml", "--root", "a project"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert (root / "ready").read_text() == "here\n"
+        (os.killpg if to_group else os.kill)(running.pid, number)
+        out, err = running.communicate(timeout=30)
+    assert (running.returncode, out) == (128 + number, "")
+    assert f"interlock resume HELLO-001.1 --root '{root}'" in err
+    (root / "free").touch()
+    resumed = interlock(root, "resume", "HELLO-001", "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert data(resumed)["status"] == "APPROVED"
+    assert interlock(root, "verify").returncode == 0

@@ -1,0 +1,98 @@
+"""What a person needs who answers for a role, and what damage and a full disk look like."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.campaign.test_kills import greeting_project
+from tests.interlock.test_cli import data, interlock
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Path:
+    """Return a project whose one run waits for its reviewer."""
+    root = tmp_path / "project"
+    task = greeting_project(root)
+    task.write_text(task.read_text().replace('"python:team:reviewer"', '"remote"'))
+    done = interlock(root, "run", "task.toml")
+    assert done.returncode == 3, done.stderr
+    assert "interlock ask HELLO-001.1 reviewer\n" in done.stdout
+    return root
+
+
+def test_ask_prints_what_the_run_waits_for_and_why_the_last_answer_was_refused(waiting: Path) -> None:
+    request = data(interlock(waiting, "status", "HELLO-001", "--json"))["waiting"][0]["request"]
+    assert interlock(waiting, "ask", "HELLO-001").stdout == request["prompt"] + "\n"
+    assert interlock(waiting, "ask", "HELLO-001.1", "reviewer", "--system").stdout == request["system"] + "\n"
+    assert data(interlock(waiting, "ask", "HELLO-001", "--json")) == request
+    assert interlock(waiting, "resume", "HELLO-001", "--answer", "reviewer=-", stdin="no envelope").returncode == 3
+    assert "ENV223" in interlock(waiting, "ask", "HELLO-001").stdout
+
+
+def test_ask_names_the_role_that_is_waited_for(waiting: Path) -> None:
+    done = interlock(waiting, "ask", "HELLO-001", "tester", "--json")
+    assert done.returncode == 2
+    assert data(done)["error"]["code"] == "RUN605"
+    assert "waits not for tester, but for reviewer" in data(done)["error"]["message"]
+
+
+def test_ask_of_a_run_that_waits_for_nobody_points_to_explain(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    assert interlock(root, "run", "task.toml").returncode == 0
+    done = interlock(root, "ask", "HELLO-001")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "interlock explain HELLO-001.1" in done.stderr
+
+
+def test_a_command_for_another_folder_names_the_root(waiting: Path, tmp_path: Path) -> None:
+    done = interlock(tmp_path, "status", "HELLO-001", "--root", "project")
+    assert f"interlock ask HELLO-001.1 reviewer --root {waiting}\n" in done.stdout
+    assert " --root " not in interlock(waiting / "src", "status", "HELLO-001").stdout
+
+
+def test_a_damaged_run_does_not_hide_the_others(waiting: Path) -> None:
+    assert interlock(waiting, "run", "task.toml").returncode in (1, 3)
+    (waiting / ".interlock/runs/HELLO-001.1/run.json").write_text("no JSON")
+    done = interlock(waiting, "status")
+    assert done.returncode == 1
+    assert done.stdout.startswith("HELLO-001.2 ")
+    assert "HELLO-001.1                  damaged:" in done.stdout
+    listed = data(interlock(waiting, "status", "--json"))
+    assert [row["run_id"] for row in listed["runs"]] == ["HELLO-001.2"]
+    assert [row["run_id"] for row in listed["damaged"]] == ["HELLO-001.1"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("run",), ("run", "no-such.toml"), ("rum",), ("status", "--bogus"), ("resume", "X", "--answer", "x")],
+    ids=" ".join,
+)
+def test_wrong_usage_with_json_is_one_object(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = interlock(tmp_path, *arguments, "--json")
+    assert (done.returncode, done.stderr) == (2, "")
+    assert data(done)["schema"] == "interlock.error/1"
+    assert data(done)["error"]["code"] == "USAGE"
+    assert "--help" in data(done)["error"]["fix"]
+
+
+def test_a_full_disk_is_said_with_a_fix_and_an_exit_code_of_its_own(waiting: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        for arguments in (["status"], ["status", "--json"], ["graph"]):
+            done = subprocess.run(
+                [sys.executable, "-m", "interlock", *arguments],
+                cwd=waiting, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+            )  # fmt: skip
+            assert done.returncode == 74, done.stderr
+            assert "Traceback" not in done.stderr
+
+
+def test_unusable_checkpoints_are_said_with_a_fix(waiting: Path) -> None:
+    (waiting / ".interlock/runs/HELLO-001.1/checkpoints.sqlite").write_text("no database" * 100)
+    done = interlock(waiting, "resume", "HELLO-001", "--json")
+    assert done.returncode in (1, 74)
+    assert json.loads(done.stdout)["error"]["fix"]
+    assert "Traceback" not in done.stderr
