@@ -7,7 +7,7 @@ PREPARE := @sh scripts/prepare
 WORKERS ?= 2
 DIR ?= artifacts/demo
 # pyright does not follow the links of a folder that it walks, so each package is named.
-SOURCES := $(patsubst %/__init__.py,%,$(wildcard interlock/*/__init__.py)) $(wildcard interlock/*.py) tests benchmarks scripts examples
+SOURCES := $(patsubst %/__init__.py,%,$(wildcard interlock/*/__init__.py)) $(wildcard interlock/*.py) tests benchmarks scripts
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

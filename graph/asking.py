@@ -194,7 +194,6 @@ def make_ask(desk: Desk, role: Role, state: TaskState, number: int, *, refusal: 
         }
     tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
     reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
-    setting = desk.policy.agents[role.name]
     built = assignment(
         role,
         desk.policy.protocol,
@@ -214,8 +213,6 @@ def make_ask(desk: Desk, role: Role, state: TaskState, number: int, *, refusal: 
         outputs=_outputs(role, state),
         tree=tree,
         reports_dir=reports_dir,
-        settings=setting.settings,
-        base=setting.base,
     )
     return Ask(
         run_id=state["run_id"],
@@ -229,7 +226,7 @@ def make_ask(desk: Desk, role: Role, state: TaskState, number: int, *, refusal: 
         tree=tree,
         evidence=evidence,
         reports_dir=reports_dir,
-        system=built.system,
+        system=desk.policy.agents[role.name].system,
         turn=state["turn"],
     )
 

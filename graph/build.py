@@ -58,7 +58,9 @@ def task_graph(
         check_task(task, policy.protocol, folder)
     for name, setting in policy.agents.items():
         if name in policy.protocol.roles and name not in given:
-            given[name] = make_runner(name, setting.settings, root=folder, base=Path(setting.base))
+            given[name] = make_runner(
+                name, setting.settings, root=folder, base=Path(setting.base), source=setting.source
+            )
     desk = Desk(task, policy, folder, given)
     nodes = Nodes(desk, Recorder(Journal(journal_path(folder))))
     graph = _build(nodes)

@@ -56,7 +56,8 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
     """Return why a run is where it is, as JSON values with the schema `interlock.explanation/1`."""
     entries = list(Journal(journal_path(root)).entries(view.run_id))
     moves = [entry for entry in entries if entry.type == "status"]
-    refused = [entry for entry in entries if entry.type == "answer" and entry.data["outcome"] == "invalid"]
+    answers = [entry for entry in entries if entry.type == "answer"]
+    refused = answers[-1:] if answers and answers[-1].data["outcome"] == "invalid" else []
     values = view.values
     tree = str(values.get("tree", ""))
     held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree)

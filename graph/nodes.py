@@ -356,7 +356,7 @@ class Nodes(Collecting):
     # -- helpers -------------------------------------------------------------------------------------------------
 
     def _watch_policy(self, state: TaskState) -> None:
-        self.recorder.watch_policy(self.desk.root, state["run_id"], self.desk.policy.fingerprints["config"])
+        self.recorder.watch_policy(self.desk.root, state["run_id"], self.desk.policy.fingerprints)
 
     def _store(self, state: TaskState) -> RunStore:
         return RunStore(self.desk.root, state["run_id"])

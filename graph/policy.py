@@ -4,7 +4,7 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from interlock.agents.role_file import prompt_path
+from interlock.agents.system import system_prompt
 from interlock.envelope.protocol import GateSpec, Protocol
 from interlock.gates.config import Config
 from interlock.gates.errors import TreeError
@@ -28,10 +30,19 @@ def _digest(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AgentSetting:
-    """How one role is run: the settings of its runner, and the folder that their paths are relative to."""
+    """How one role is run.
+
+    Args:
+        settings: The table of its runner.
+        base: The folder that the paths in it are relative to.
+        source: The file that holds it, for messages.
+        system: The role's prompt with its contract, as it stood at the start.
+    """
 
     settings: Mapping[str, Any]
     base: str
+    source: str = ""
+    system: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +105,17 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         roles: Names of roles that the caller brings runners for, beside those with settings.
     """
     whole = build_protocol(config)
-    agents = {name: AgentSetting(dict(settings), str(root)) for name, settings in config.agents.items()}
-    agents |= {name: AgentSetting(dict(settings), task.base) for name, settings in task.agents.items()}
-    for name in roles:
-        agents.setdefault(name, AgentSetting({}, str(root)))
+    given = {name: AgentSetting(dict(settings), str(root), config.path) for name, settings in config.agents.items()}
+    given |= {name: AgentSetting(dict(settings), task.base, "task file") for name, settings in task.agents.items()}
+    agents = {name: AgentSetting({}, str(root)) for name in roles} | given
     roster = {name: role for name, role in whole.roles.items() if name in agents or role.kind == "orchestrator"}
     protocol = Protocol(roles=roster, gates=whole.gates)
+    agents = {
+        name: replace(row, system=system_prompt(name, protocol, prompt=prompt_path(row.settings, row.base)))
+        if name in roster
+        else row
+        for name, row in agents.items()
+    }
     run = config.run
     budgets = {
         "max_reasks": run.max_reasks,
@@ -116,7 +132,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
             "config": config.fingerprint(),
             "roster": _digest([asdict(role) for role in roster.values()]),
             "gates": _digest([asdict(whole.gate(gate_id)) for gate_id in task.gates_required]),
-            "grammar": _digest(files("interlock.envelope").joinpath("envelope.lark").read_text("utf-8")),
+            "grammar": grammar_fingerprint(),
             **{
                 script_key(gate_id): found
                 for gate_id in task.gates_required
@@ -125,6 +141,11 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         },
         **budgets,
     )
+
+
+def grammar_fingerprint() -> str:
+    """Return the digest of the grammar that this version of Interlock reads answers with."""
+    return _digest(files("interlock.envelope").joinpath("envelope.lark").read_text("utf-8"))
 
 
 def script_key(gate_id: str) -> str:

@@ -1,9 +1,10 @@
 """Writing what happened: journal lines under keys that make a repeated node harmless, and kept evidence."""
 
 import os
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
@@ -12,8 +13,12 @@ from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
 from interlock.gates.manifest import Collection
 from interlock.graph.bounded import bounded
 from interlock.graph.errors import RunDamagedError
+from interlock.graph.policy import grammar_fingerprint
 from interlock.graph.state import HeadRecord, TaskState
 from interlock.journal import Entry, Head, Journal
+
+_APPLIED: Final = {"config": "frozen", "grammar": "present"}
+"""Which of two differing policies holds for the run: a grammar comes with the installed version."""
 
 
 def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:
@@ -97,15 +102,22 @@ class Recorder:
                 )
         return {"outbox": dict.fromkeys(waiting)} if waiting else {}
 
-    def watch_policy(self, root: Path, run_id: str, frozen: str) -> None:
-        """Write down that the configuration differs from the frozen one, which stays in force for the run."""
+    def watch_policy(self, root: Path, run_id: str, frozen: Mapping[str, str]) -> None:
+        """Write down that configuration or grammar differ from the frozen ones; the configuration's stays in force.
+
+        Args:
+            root: The project's root.
+            run_id: The run.
+            frozen: The fingerprints of the policy.
+        """
         try:
-            present = load_config(root).fingerprint()
+            config = load_config(root).fingerprint()
         except ConfigError as error:
-            present = f"unreadable: {error.code}"
-        if present != frozen:
-            data = {"frozen": frozen, "present": present, "applied": "frozen"}
-            self.keep(run_id, f"policy_changed/{present}", "policy_changed", data)
+            config = f"unreadable: {error.code}"
+        for name, present in (("config", config), ("grammar", grammar_fingerprint())):
+            if present != frozen[name]:
+                data = {"what": name, "frozen": frozen[name], "present": present, "applied": _APPLIED[name]}
+                self.keep(run_id, f"policy_changed/{present}", "policy_changed", data)
 
     def keep_files(self, root: Path, collection: Collection) -> None:
         """Keep a copy of each collected file under its digest, so that a later run cannot replace it.

@@ -24,7 +24,7 @@ from interlock.graph.build import task_graph
 from interlock.graph.errors import AnswerError, RunDamagedError
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
-from interlock.graph.store import RunStore, journal_path, list_runs, new_run_id, state_dir
+from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
 from interlock.journal import Head, Journal
 
@@ -109,7 +109,8 @@ def start_run(
     for text in warnings:
         warn(text)
     state_dir(root)
-    run_id = run_id or new_run_id(root, task.task_id)
+    if run_id is None:
+        return create_next(root, task, policy)
     store = RunStore(root, run_id)
     with store.locked(wait=True):
         store.create(task, policy)
@@ -151,7 +152,7 @@ def drive(
             if view.phase == "done" or (view.phase == "waiting" and not given):
                 return view
             if view.phase != "new":
-                Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints["config"])
+                Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints)
             start: Any = (
                 {"run_id": run_id, "frozen": frozen}
                 if view.phase == "new"

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
@@ -168,23 +169,23 @@ def _mtime(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
-def new_run_id(root: Path, task_id: str) -> str:
-    """Reserve the next free id `<TASK_ID>.<n>` of a task by making its folder.
+def create_next(root: Path, task: Task, policy: Policy) -> str:
+    """Freeze a task under the next free id `<TASK_ID>.<n>` and return it.
 
-    An id that the journal knows is not free, even where the folder of its run is gone.
+    An id that the journal knows is not free, even where the folder of its run is gone. One that a killed process took
+    and did not fill is.
     """
-    runs = state_dir(root) / "runs"
-    runs.mkdir(exist_ok=True)
     taken = Journal(journal_path(root)).runs()
-    number = 1
-    while True:
-        run_id = f"{task_id}.{number}"
-        if run_id in taken:
-            number += 1
+    for number in count(1):
+        run_id = f"{task.task_id}.{number}"
+        store = RunStore(root, run_id)
+        if run_id in taken or store.exists():
             continue
         try:
-            (runs / run_id).mkdir()
-        except FileExistsError:
-            number += 1
+            with store.locked():
+                if not store.exists():
+                    store.create(task, policy)
+                    return run_id
+        except RunBusyError:
             continue
-        return run_id
+    raise AssertionError("numbers do not end")

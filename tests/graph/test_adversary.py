@@ -110,6 +110,11 @@ def test_a_run_never_takes_the_id_of_a_run_that_the_journal_knows(project: Proje
     assert (view.run_id, view.status) == ("HELLO-001.2", "APPROVED")
 
 
+def test_a_start_that_was_cut_off_leaves_its_run_id_free(project: Project) -> None:
+    (project.root / ".interlock/runs/HELLO-001.1").mkdir(parents=True)
+    assert [project.start(), project.start()] == ["HELLO-001.1", "HELLO-001.2"]
+
+
 def test_a_run_id_stands_for_one_task_alone(project: Project) -> None:
     start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))
     start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))

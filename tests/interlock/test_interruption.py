@@ -23,7 +23,7 @@ from interlock.agents import RunnerError
 def builder(ask):
     if os.path.exists("free"):
         return team.builder(ask)
-    done = subprocess.run(["sh", "-c", "echo here > ready; cat hold"])
+    done = subprocess.run(["sh", "-c", "echo here; cat hold"])
     raise RunnerError(f"the agent ended with {done.returncode}", "Start it again.")
 '''
 
@@ -37,13 +37,13 @@ def test_an_interrupted_run_stops_at_once_and_resumes_as_if_it_was_never_stopped
     task = greeting_project(root)
     task.write_text(task.read_text().replace("team:builder", "slow:builder"))
     (root / "slow.py").write_text(SLOW)
-    os.mkfifo(root / "ready")
     os.mkfifo(root / "hold")
     command = [sys.executable, "-m", "interlock", "run", "a project/task.toml", "--root", "a project"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as running:
-        assert (root / "ready").read_text() == "here\n"
+        assert running.stdout is not None
+        assert running.stdout.readline() == "here\n"
         (os.killpg if to_group else os.kill)(running.pid, number)
         out, err = running.communicate(timeout=30)
     assert (running.returncode, out) == (128 + number, "")
