@@ -129,7 +129,9 @@ def _show_system(error: Exception, *, as_json: bool) -> int | None:
         fix = "Check that you may read and write there, and that the disk has room."
     elif databases is not None and isinstance(error, databases.Error):
         message = f"the checkpoints of a run cannot be used: {error}"
-        fix = "Restore .interlock from a copy, or move the folder of that run out of .interlock/runs and start a new one."
+        fix = (
+            "Restore .interlock from a copy, or move the folder of that run out of .interlock/runs and start a new one."
+        )
     else:
         return None
     if as_json:
