@@ -76,12 +76,11 @@ class Reply:
 
     Args:
         outcome: What came of it.
-        report: Reading and findings; None when no text came.
+        report: Reading and findings; None when nobody was asked.
         text: The answer as it came.
         files: The evidence files that were read and accepted.
         verified: The claimed gates whose evidence is complete and passed its check.
         tree: The digest of the scope when the answer was judged.
-        trouble: Why no answer came, with the fix.
     """
 
     outcome: Outcome
@@ -90,7 +89,6 @@ class Reply:
     files: tuple[CitedFile, ...]
     verified: tuple[str, ...]
     tree: str
-    trouble: str = ""
 
 
 def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[str, Any]:
@@ -98,6 +96,9 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
 
     A role whose last answer in this turn was refused is asked again with the findings. An answer is stored before
     it is judged; a node that runs again finds it there.
+
+    Raises:
+        RunnerError: No answer came. The run stops where it is, and goes on when it is resumed.
     """
     number = reask_number(state, role.name)
     answered_before = state.get("answers", {}).get(role.name)
@@ -106,16 +107,12 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
     notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
     if _went_stale(desk, role, state):
         return _update(desk, role, state, Reply("stale", None, "", (), (), desk.tree()), number)
-    try:
-        text = _answer_text(desk, role, state, store, number, refusal)
-    except RunnerError as error:
-        reply = Reply("none", None, "", (), (), desk.tree(), f"{error.message} {error.fix}")
-    else:
-        reply = judge(desk, role, state, text)
-        if _went_stale(desk, role, state):
-            reply = replace(reply, outcome="stale")
-    errors = [] if reply.report is None else [item.code for item in reply.report.findings if item.level == "error"]
-    notice({"kind": "answered", "role": role.name, "outcome": reply.outcome, "codes": errors})
+    reply = judge(desk, role, state, _answer_text(desk, role, state, store, number, refusal))
+    if _went_stale(desk, role, state):
+        reply = replace(reply, outcome="stale")
+    errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
+    codes, first = [item.code for item in errors], errors[0].message if errors else ""
+    notice({"kind": "answered", "role": role.name, "outcome": reply.outcome, "codes": codes, "first": first})
     return _update(desk, role, state, reply, number)
 
 
@@ -300,7 +297,7 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
         more: list[Finding] = list(evidence.findings)
         if report.status == "READY_FOR_QA" and tree.startswith(UNREADABLE):
             more.append(unreadable_tree(report, tree))
-        elif report.status == "READY_FOR_QA" and tree == state["tree_before"]:
+        elif report.status == "READY_FOR_QA" and tree == state["tree_before"] and state["cause"] in (None, "gate"):
             more.append(unchanged_tree(report, policy.unchanged, desk.task.scope))
         report = report.with_findings(more)
     outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
@@ -333,8 +330,6 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int)
 def _reasons(role: Role, reply: Reply) -> list[str]:
     envelope = None if reply.report is None else reply.report.envelope
     match reply.outcome:
-        case "none":
-            return [reason(MSG_STRICT, f"no answer came from {role.name}: {reply.trouble}")]
         case "stale":
             text = f"no verdict of {role.name} can count, because files in scope changed after the hand-over"
             return [reason(role.certifies or MSG_STRICT, text)]
@@ -350,7 +345,7 @@ def _reasons(role: Role, reply: Reply) -> list[str]:
 
 CAUSE: Final[Mapping[Outcome, Cause]] = {
     **dict[Outcome, Cause].fromkeys(("pass", "fail"), "gate"),
-    **dict[Outcome, Cause].fromkeys(("none", "blocked"), "agent"),
+    "blocked": "agent",
     **dict[Outcome, Cause].fromkeys(("invalid", "progress"), "protocol"),
     "stale": "stale",
 }
@@ -391,9 +386,7 @@ def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) 
         "outcome": reply.outcome,
         "tree": reply.tree,
     }
-    if report is None:
-        data["trouble"] = reply.trouble
-    else:
+    if report is not None:
         data |= {
             "response_sha256": _digest(reply.text),
             "ok": report.ok,

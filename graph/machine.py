@@ -10,9 +10,7 @@ from typing import Final, Literal, TypeAlias, TypedDict, get_args
 
 from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
 
-Outcome: TypeAlias = Literal[
-    "none", "stale", "invalid", "progress", "handover", "blocked", "pass", "fail", "holds", "broken"
-]
+Outcome: TypeAlias = Literal["stale", "invalid", "progress", "handover", "blocked", "pass", "fail", "holds", "broken"]
 """What came of one step: the last two are of the orchestrator's own checks, the rest of an agent's answer."""
 
 Tally: TypeAlias = Literal["pending", "pass", "fail"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from interlock.agents import RunnerError
 from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, root_words, talk
 from interlock.cli.screen import STYLES, Screen
 from interlock.cli.stopping import stops_at_once
@@ -64,8 +65,12 @@ def drive_and_show(run_id: str, folder: Path, *, as_json: bool, answers: dict[st
     console = talk()
     console.print(f"run {run_id}", style="bold")
     stopped = f"stopped; the run is kept. Go on with: interlock resume {run_id}{root_words(folder)}"
-    with stops_at_once(stopped), Screen(console) as screen:
-        view = drive(run_id, root=folder, answers=answers, notice=screen.notice)
+    try:
+        with stops_at_once(stopped), Screen(console) as screen:
+            view = drive(run_id, root=folder, answers=answers, notice=screen.notice)
+    except RunnerError as error:
+        again = f"{error.fix} Nothing is lost: go on with interlock resume {run_id}{root_words(folder)}."
+        raise RunnerError(error.message, again) from error
     summary = run_summary(view, folder)
     if as_json:
         print_json(summary)

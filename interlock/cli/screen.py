@@ -70,8 +70,9 @@ class Screen:
     def _answered(self, step: Mapping[str, Any]) -> Text:
         if step["outcome"] == "invalid":
             codes = ", ".join(dict.fromkeys(step["codes"]))
-            return Text(f"  {step['role']}: refused ({codes})", "yellow")
-        words = {"handover": "hands over", "pass": "PASS", "fail": "FAIL", "none": "no answer"}
+            text = Text(f"  {step['role']}: refused ({codes})", "yellow")
+            return text.append(f"\n{' ' * 12}{step['first']}", "dim")
+        words = {"handover": "hands over", "pass": "PASS", "fail": "FAIL"}
         good = step["outcome"] in ("pass", "handover", "progress")
         return Text(f"  {step['role']}: {words.get(step['outcome'], step['outcome'])}", "green" if good else "red")
 

@@ -116,6 +116,7 @@ class Agent:
                 self.dice.choice(TRICKS)(self, ask)
             fate = self.dice.random()
             if fate < 0.1:
+                world.crashes += 1
                 raise RunnerError(f"gone \x1b[1m{ask.role}\n", "Come back.")
             if fate < 0.2:
                 world.crashes += 1
@@ -154,6 +155,7 @@ class Agent:
                 (Path(ask.root) / path).parent.mkdir(parents=True, exist_ok=True)
                 (Path(ask.root) / path).write_text(f"I read {ask.tree}.\n")
             except FileNotFoundError as error:
+                world.crashes += 1
                 raise RunnerError("somebody deletes my reports", "Stop that.") from error
             cited = (path,)
         evidence = {**EMPTY, "reports": cited}
@@ -259,7 +261,7 @@ def play(world: World, seed: int) -> RunView | None:
     for _ in range(200):
         try:
             return drive(run_id, root=world.root, runners=runners)
-        except CrashError:
+        except (CrashError, RunnerError):
             continue
         except RunDamagedError:
             if not world.forged_journal:

@@ -56,7 +56,7 @@ def answers(role_name: str, current: Status, held: frozenset[str]) -> frozenset[
         return known
     role = PROTOCOL.roles[role_name]
     reasons: list[tuple[str, ...]] = [(), *((f"{gate}: a fault",) for gate in GATES)]
-    found: set[tuple[Outcome, tuple[str, ...]]] = {("none", ())}
+    found: set[tuple[Outcome, tuple[str, ...]]] = set()
     for status, passed, evidence, fails in product(STATUSES, subsets(GATES), (FULL, EMPTY), reasons):
         text = render(
             Envelope(

@@ -266,14 +266,17 @@ def test_a_crash_of_a_runner_leaves_a_run_that_goes_on(project: Project) -> None
     assert len(project.asks("builder")) == 1
 
 
-def test_a_runner_without_an_answer_blocks_with_its_fix(project: Project) -> None:
+def test_a_runner_without_an_answer_stops_the_run_where_it_is_and_a_resume_goes_on(project: Project) -> None:
     def broken(ask: Ask) -> str:
         raise RunnerError("the model is not reachable", "Start it.")
 
-    project.runners["builder"] = Scripted([broken])
-    view = project.run()
-    assert view.status == "BLOCKED"
-    assert "the model is not reachable Start it." in view.values["fail_reasons"][0]
+    project.runners["tester"] = Scripted([broken, judge_log])
+    run_id = project.start()
+    with pytest.raises(RunnerError):
+        project.drive(run_id)
+    assert view_run(run_id, root=project.root).phase == "running"
+    assert project.drive(run_id).status == "APPROVED"
+    assert len(project.asks("builder")) == 1
 
 
 def test_a_changed_policy_is_reported_and_not_applied(project: Project) -> None:

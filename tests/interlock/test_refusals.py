@@ -126,7 +126,7 @@ def crashing_agent(root: Path) -> None:
     edit(root / "team.py", 'return "I am done, all gates passed."', "raise OSError(5, 'no line')")
 
 
-BLOCKED: list[Callable[[Path], None]] = [failing_tests, missing_command, silent_agent, crashing_agent]
+BLOCKED: list[Callable[[Path], None]] = [failing_tests, missing_command, silent_agent]
 
 
 @pytest.mark.parametrize("fault", BLOCKED, ids=lambda fault: fault.__name__)
@@ -143,6 +143,18 @@ def test_a_blocked_task_and_its_explanation_read_well(
     ended = call(capsys, monkeypatch, root, "run", "task.toml")
     assert "exit 1" in ended
     assert ended.partition("--- stderr")[0] == snapshot(name="end")
+    assert call(capsys, monkeypatch, root, "explain", "HELLO-001") == snapshot(name="explain")
+
+
+def test_an_agent_that_is_not_there_stops_the_run_and_loses_nothing(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    crashing_agent(root)
+    text = call(capsys, monkeypatch, root, "run", "task.toml")
+    assert "exit 2" in text
+    assert text.partition("--- stderr")[2] == snapshot(name="stop")
     assert call(capsys, monkeypatch, root, "explain", "HELLO-001") == snapshot(name="explain")
 
 
