@@ -2,7 +2,8 @@
 
 A pattern is relative to the root and `/`-separated. `*` and `?` match within one name, `[a-z]` and `[!a-z]` match one
 character, `**` as a whole step matches any number of steps, `{a,b}` means either and may hold `/`. A final `**` or `/`
-means everything below. Names that begin with a dot are matched like any other. Matching is by case.
+means everything below. Names that begin with a dot are matched like any other. Matching is by case. A pattern after `!`
+takes out what it matches, whatever the others say.
 """
 
 import fnmatch
@@ -28,9 +29,11 @@ class Scope:
 
     Args:
         patterns: Each a tuple of steps; a step is a compiled name or None for `**`.
+        excluded: What is taken out again, or None.
     """
 
     patterns: tuple[tuple[re.Pattern[str] | None, ...], ...]
+    excluded: "Scope | None" = None
 
     @property
     def start(self) -> Steps:
@@ -59,7 +62,11 @@ class Scope:
         at = self.start
         for name in path.split("/"):
             at = self.descend(at, name)
-        return self.accepts(at)
+        return self.accepts(at) and not self.excludes(path)
+
+    def excludes(self, path: str) -> bool:
+        """Say whether one relative path is taken out."""
+        return self.excluded is not None and self.excluded.matches(path)
 
     def _skip(self, at: set[tuple[int, int]]) -> Steps:
         """Add the places that `**` reaches by matching nothing."""
@@ -79,14 +86,22 @@ def compile_scope(patterns: Iterable[str]) -> Scope:
     Raises:
         TreeError: There is no pattern (`TREE101`), or one is no pattern (`TREE102`).
     """
-    compiled = [
-        tuple(_step(step, pattern) for step in _steps(plain, pattern))
-        for pattern in patterns
-        for plain in expand(pattern)
-    ]
-    if not compiled:
+    given = list(patterns)
+    wanted = _compile(pattern for pattern in given if not pattern.startswith("!"))
+    excluded = _compile(pattern[1:] for pattern in given if pattern.startswith("!"))
+    if not wanted:
         raise TreeError("TREE101", "", "The scope has no pattern.", _FIX)
-    return Scope(tuple(dict.fromkeys(compiled)))
+    return Scope(wanted, Scope(excluded) if excluded else None)
+
+
+def _compile(patterns: Iterable[str]) -> tuple[tuple[re.Pattern[str] | None, ...], ...]:
+    return tuple(
+        dict.fromkeys(
+            tuple(_step(step, pattern) for step in _steps(plain, pattern))
+            for pattern in patterns
+            for plain in expand(pattern)
+        )
+    )
 
 
 def expand(pattern: str) -> list[str]:

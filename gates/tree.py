@@ -1,9 +1,10 @@
 """The tree of a task: the files in its scope, their digest, and what changed between two of them.
 
-Left out always: `.git` at any depth, and `.interlock` and `artifacts` at the root, which hold Interlock's own state.
-Nothing else is: caches and installed packages belong outside the scope's patterns. A symbolic link is recorded by the
-text of its target and never followed, also where a folder of the scope was expected. Empty folders are not recorded,
-as in git.
+Left out always: `.interlock` and `artifacts` at the root, which hold Interlock's own state, and at any depth `.git` and
+the caches that tools write while a gate's command runs (`__pycache__` and the like), which would void every verdict.
+Installed packages belong outside the scope: take them out with a pattern like `!web/node_modules/**`. A symbolic link
+is recorded by the text of its target and never followed, also where a folder of the scope was expected. Empty folders
+are not recorded, as in git.
 """
 
 import errno
@@ -18,8 +19,8 @@ from typing import Final
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import Scope, Steps, compile_scope
 
-_AT_ROOT: Final = frozenset({".git", ".interlock", "artifacts"})
-_ANYWHERE: Final = frozenset({".git"})
+_ANYWHERE: Final = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+_AT_ROOT: Final = frozenset({*_ANYWHERE, ".interlock", "artifacts"})
 _CHUNK_BYTES: Final = 1024 * 1024
 
 
@@ -105,7 +106,7 @@ def _walk(root: str, scope: Scope) -> Iterator[tuple[str, str]]:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
                 pending.append((path, below))
-            elif scope.accepts(below) or entry.is_symlink():
+            elif (scope.accepts(below) or entry.is_symlink()) and not scope.excludes(path):
                 yield path, _value(root, path)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
 from interlock.gates.errors import TreeError
 from interlock.gates.judge import judge_evidence, places_of
 from interlock.gates.manifest import Binding, Collection, from_json
-from interlock.gates.tree import tree_digest
+from interlock.gates.tree import tree_diff, tree_digest, tree_files
 from interlock.graph.admission import exists
 from interlock.graph.machine import (
     Cause,
@@ -41,6 +42,10 @@ UNREADABLE: Final = "unreadable: "
 """How the text begins that stands for the digest of a tree which cannot be read."""
 
 _MAX_QUOTED_CHARS: Final = 32 * 1024
+
+
+_MAX_NAMED: Final = 5
+"""So many changed files a fail reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,24 @@ class Desk:
             return tree_digest(self.root, self.task.scope)
         except TreeError as error:
             return f"{UNREADABLE}{visible(error.message)[:500]} {error.fix}"
+
+    def keep_tree(self, store: RunStore, attempt: int) -> None:
+        """Store the list of the files as handed over, for `changes`; a tree that cannot be read has none."""
+        with suppress(TreeError):
+            store.keep_tree(attempt, tree_files(self.root, self.task.scope))
+
+    def changes(self, store: RunStore, attempt: int) -> str:
+        """Name the files in scope that changed after a hand-over, as the end of a sentence; empty when unknown."""
+        handed_over = store.handed_over(attempt)
+        try:
+            found = tree_diff(handed_over, tree_files(self.root, self.task.scope)) if handed_over else None
+        except TreeError:
+            found = None
+        if not found:
+            return ""
+        paths = [visible(path) for path in (*found.changed, *found.added, *found.removed)]
+        more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+        return f": {', '.join(paths[:_MAX_NAMED])}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +129,14 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
     notice = get_stream_writer()
     notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
     if _went_stale(desk, role, state):
-        return _update(desk, role, state, Reply("stale", None, "", (), (), desk.tree()), number)
+        return _update(desk, role, state, Reply("stale", None, "", (), (), desk.tree()), number, store)
     reply = judge(desk, role, state, _answer_text(desk, role, state, store, number, refusal))
     if _went_stale(desk, role, state):
         reply = replace(reply, outcome="stale")
     errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
     codes, first = [item.code for item in errors], errors[0].message if errors else ""
     notice({"kind": "answered", "role": role.name, "outcome": reply.outcome, "codes": codes, "first": first})
-    return _update(desk, role, state, reply, number)
+    return _update(desk, role, state, reply, number, store)
 
 
 def _went_stale(desk: Desk, role: Role, state: TaskState) -> bool:
@@ -304,8 +327,9 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
     return Reply(outcome, report, text, files, verified, tree)
 
 
-def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) -> dict[str, Any]:
-    reasons = _reasons(role, reply)
+def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, store: RunStore) -> dict[str, Any]:
+    changes = desk.changes(store, state["attempt"]) if reply.outcome == "stale" else ""
+    reasons = _reasons(role, reply, changes)
     envelope = None if reply.report is None else reply.report.envelope
     answered = Answered(
         outcome=reply.outcome,
@@ -327,11 +351,11 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int)
     return update
 
 
-def _reasons(role: Role, reply: Reply) -> list[str]:
+def _reasons(role: Role, reply: Reply, changes: str) -> list[str]:
     envelope = None if reply.report is None else reply.report.envelope
     match reply.outcome:
         case "stale":
-            text = f"no verdict of {role.name} can count, because files in scope changed after the hand-over"
+            text = f"no verdict of {role.name} can count, because files in scope changed after the hand-over{changes}"
             return [reason(role.certifies or MSG_STRICT, text)]
         case "invalid":
             errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]

@@ -102,6 +102,8 @@ class Nodes(Collecting):
         if found.cause is None or found.reasons:
             return found.cause, repeated(found.reasons)
         text = _STANDING_TEXT[found.cause]
+        if found.cause == "stale":
+            text += desk.changes(self._store(state), state["attempt"])
         gates = [gate for gate in found.gates if gate in desk.task.gates_required] or [MSG_STRICT]
         return found.cause, [reason(gate, text) for gate in gates]
 
@@ -176,6 +178,7 @@ class Nodes(Collecting):
         role = self.build_order[state["step"]]
         cleared = self.recorder.flush(state)
         tree = self.desk.tree()
+        self.desk.keep_tree(self._store(state), state["attempt"])
         data = {"from": "IN_PROGRESS", "to": "READY_FOR_QA", "by": role.name, "attempt": state["attempt"], "tree": tree}
         entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])

@@ -1,45 +1,82 @@
-"""The rules that only a run can check: rows like those of the envelope and the gates, code RUN6xx."""
+"""The rules that only a run can check: rows like those of the envelope and the gates, code RUN61x.
+
+Importing this module brings in no framework: `validate-envelope --explain` lists these rows too.
+"""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from interlock.envelope import Report
 from interlock.envelope.finding import Finding
+from interlock.envelope.rule import Rule
+
+if TYPE_CHECKING:
+    from interlock.envelope.finding import Level
+    from interlock.envelope.validate import Report
+
+UNCHANGED_TREE: Final = Rule(
+    code="RUN610",
+    level="error",
+    title="A hand-over follows a change of the files in scope.",
+    source="ours: a claim of work needs work",
+    remedy="Do the work in the files in scope and hand over then, or set STATUS to `BLOCKED` and say why under "
+    "FAIL_REASONS.",
+    good="STATUS: READY_FOR_QA, after src/home.css was changed",
+    bad="STATUS: READY_FOR_QA, with every file in scope as it was when the work was assigned",
+)
+
+UNREADABLE_TREE: Final = Rule(
+    code="RUN611",
+    level="error",
+    title="The files in scope of a hand-over can be read.",
+    source="ours: evidence is of one task, one attempt and one tree",
+    remedy="Make every file in scope readable or take it away, then hand over.",
+    good="STATUS: READY_FOR_QA, with files in scope that can be read and have UTF-8 names",
+    bad="STATUS: READY_FOR_QA, with a file in scope that its owner alone can read",
+)
+
+RULES: Final[tuple[Rule, ...]] = (UNCHANGED_TREE, UNREADABLE_TREE)
+"""Every rule of this room, in the order of their codes."""
 
 
-def unchanged_tree(report: Report, mode: Literal["error", "warn"], scope: Sequence[str]) -> Finding:
+def unchanged_tree(report: "Report", mode: Literal["error", "warn"], scope: Sequence[str]) -> Finding:
     """Return the finding for a hand-over that changed no file in scope.
 
     Source: field notes, orchestration: an agent that claims work without having changed anything.
     """
-    status = report.reading.fields["STATUS"]
-    return Finding(
-        code="RUN610",
+    return _finding(
+        UNCHANGED_TREE,
+        report,
         level="error" if mode == "error" else "warning",
-        field="STATUS",
-        line=status.line,
-        column=status.value_column,
         message="The answer hands work over, but no file in scope has changed since it was assigned.",
         found="READY_FOR_QA with an unchanged tree",
         expected=f"a change in {', '.join(scope)}",
-        fix="Do the work in the files in scope and hand over then, or set STATUS to `BLOCKED` and say why under "
-        "FAIL_REASONS.",
-        source="ours: a claim of work needs work",
     )
 
 
-def unreadable_tree(report: Report, why: str) -> Finding:
+def unreadable_tree(report: "Report", why: str) -> Finding:
     """Return the finding for a hand-over of files that cannot be read, and so cannot be bound to any verdict."""
-    status = report.reading.fields["STATUS"]
-    return Finding(
-        code="RUN611",
-        level="error",
-        field="STATUS",
-        line=status.line,
-        column=status.value_column,
+    return _finding(
+        UNREADABLE_TREE,
+        report,
+        level=UNREADABLE_TREE.level,
         message="The answer hands work over, but the files in scope cannot be read.",
         found=why,
         expected="files in scope that can be read, with UTF-8 names",
-        fix="Make every file in scope readable or take it away, then hand over.",
-        source="ours: evidence is of one task, one attempt and one tree",
+    )
+
+
+def _finding(rule: Rule, report: "Report", *, level: "Level", message: str, found: str, expected: str) -> Finding:
+    """Make the finding of a rule at the STATUS of an answer; code, fix and source come from its row."""
+    status = report.reading.fields["STATUS"]
+    return Finding(
+        code=rule.code,
+        level=level,
+        field="STATUS",
+        line=status.line,
+        column=status.value_column,
+        message=message,
+        found=found,
+        expected=expected,
+        fix=rule.remedy,
+        source=rule.source,
     )

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -136,6 +136,17 @@ class RunStore:
                 f"the answer {path} cannot be stored: {error.strerror}",
                 f"Make {path.parent} a real folder that this user can write, and resume.",
             ) from error
+
+    def keep_tree(self, attempt: int, files: Mapping[str, str]) -> None:
+        """Store the files in scope as they were handed over, so that a later change can be named."""
+        write_atomically(self.folder / "trees" / f"{attempt}.json", _readable(dict(files)))
+
+    def handed_over(self, attempt: int) -> dict[str, str]:
+        """Return the files as they were handed over; empty when that is not known any more."""
+        try:
+            return dict(json.loads((self.folder / "trees" / f"{attempt}.json").read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return {}
 
     @contextmanager
     def locked(self, *, wait: bool = False) -> Generator[None]:

@@ -230,7 +230,10 @@ def _is_configured(root: str) -> bool:
 
 
 def _rules() -> "tuple[RuleRow, ...]":
-    """Return every rule that can speak here: the envelope's, the evidence's, and this command's own."""
+    """Return every rule that can speak here: the envelope's, the evidence's, and this command's own.
+
+    Those of a run are not among them: they are explained here, but no check of a file can break them.
+    """
     from interlock.envelope.rules import RULES as ENVELOPE_RULES  # noqa: PLC0415
     from interlock.gates.rules import RULES as EVIDENCE_RULES  # noqa: PLC0415
 
@@ -239,8 +242,9 @@ def _rules() -> "tuple[RuleRow, ...]":
 
 def _explain(code: str) -> str:
     from interlock.envelope.explain import explain, overview  # noqa: PLC0415
+    from interlock.graph.rules import RULES as RUN_RULES  # noqa: PLC0415
 
-    rules = _rules()
+    rules = (*_rules(), *RUN_RULES)
     if code == "all":
         return overview(rules)
     page = explain(rules, code)

@@ -6,8 +6,9 @@ from syrupy.assertion import SnapshotAssertion
 from interlock.envelope.explain import RuleRow, explain, nearest, overview
 from interlock.envelope.rules import RULES as ENVELOPE_RULES
 from interlock.gates.rules import RULES as EVIDENCE_RULES
+from interlock.graph.rules import RULES as RUN_RULES
 
-RULES: tuple[RuleRow, ...] = (*ENVELOPE_RULES, *EVIDENCE_RULES)
+RULES: tuple[RuleRow, ...] = (*ENVELOPE_RULES, *EVIDENCE_RULES, *RUN_RULES)
 
 
 @pytest.mark.parametrize("row", RULES, ids=lambda row: row.code)

@@ -244,3 +244,25 @@ def test_a_path_is_in_scope_before_it_exists() -> None:
     assert not in_scope("docs/new.html", ["site/**"])
     assert not in_scope("artifacts/x", ["**"])
     assert not in_scope("site/.git/x", ["**"])
+
+
+def test_a_pattern_after_an_exclamation_mark_takes_files_out(tmp_path: Path) -> None:
+    for name in ("src/a.py", "src/gen/b.py", "src/gen/deep/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    scope = ["src/**", "!src/gen/**"]
+    assert list(tree_files(tmp_path, scope)) == ["src/a.py"]
+    assert in_scope("src/a.py", scope)
+    assert not in_scope("src/gen/new.py", scope)
+    with pytest.raises(TreeError):
+        tree_files(tmp_path, ["!src/**"])
+
+
+def test_the_caches_of_a_gates_command_void_nothing(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.py").write_text("x")
+    before = tree_digest(tmp_path, ["src/**"])
+    for cache in ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"):
+        (tmp_path / "src" / cache).mkdir()
+        (tmp_path / "src" / cache / "x").write_text("y")
+    assert tree_digest(tmp_path, ["src/**"]) == before

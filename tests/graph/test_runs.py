@@ -150,6 +150,20 @@ def test_files_changed_during_qa_make_the_verdict_stale(project: Project) -> Non
     assert "APPROVED" not in project.path()[: project.path().index("BLOCKED")]
 
 
+def test_a_stale_verdict_names_the_files_that_changed_and_the_same_tree_may_be_handed_over_again(
+    project: Project,
+) -> None:
+    def meddler(ask: Ask) -> str:
+        (Path(ask.root) / "src/extra.txt").write_text("left behind by a tool\n")
+        return judge_log(ask)
+
+    project.runners["tester"] = Scripted([meddler, judge_log])
+    assert project.run().status == "APPROVED"
+    blocked = next(entry for entry in project.entries("status") if entry.data["to"] == "BLOCKED")
+    assert any("src/extra.txt" in reason for reason in blocked.data["envelope"]["fail_reasons"])
+    assert len(project.asks("builder")) == 2
+
+
 def test_files_changed_during_review_make_every_verdict_stale(project: Project) -> None:
     def meddler(ask: Ask) -> str:
         text = reviewing(ask)

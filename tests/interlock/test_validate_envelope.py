@@ -268,7 +268,34 @@ def test_a_rule_is_explained_and_all_are_listed():
     assert (page.status, page.out.startswith("EVD508 (error): ")) == (0, True)
     assert run("--explain").out == run("--explain", "all").out
     listed = [line.split()[0] for line in run("--explain").out.splitlines()]
-    assert {"ENV101", "ENV203", "EVD501", "CLI801"} <= set(listed)
+    assert {"ENV101", "ENV203", "EVD501", "CLI801", "RUN610", "RUN611"} <= set(listed)
+
+
+@pytest.mark.parametrize("code", ["RUN610", "RUN611"])
+def test_a_rule_that_only_a_run_can_check_is_explained(code: str):
+    page = run("--explain", code)
+    assert (page.status, page.out.startswith(f"{code} (error): ")) == (0, True)
+    for part in ("Fix: ", "Bad:\n", "Good:\n"):
+        assert part in page.out
+
+
+def test_rules_of_a_run_are_not_listed_as_rules_of_a_file_check(bad: Path):
+    sarif = run("--format", "sarif", bad).out
+    assert "ENV101" in sarif
+    assert "RUN61" not in sarif
+
+
+def test_explaining_the_rules_of_a_run_imports_no_framework():
+    code = (
+        "import sys\n"
+        "from interlock.validate_envelope import main\n"
+        "assert main(['--explain', 'RUN610']) == 0\n"
+        "assert 'interlock.graph.rules' in sys.modules\n"
+        "print([name for name in sys.modules if name.partition('.')[0] in "
+        "{'langgraph', 'langchain_core', 'pydantic', 'sqlite3'}])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("form", ["sarif", "github"])
