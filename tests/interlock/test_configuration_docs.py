@@ -1,0 +1,32 @@
+"""The reference of the configuration is a configuration, and it is complete."""
+
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+from interlock.gates.config import Config, EnvelopeConfig, GateConfig, RoleConfig, RunConfig, load_config
+from interlock.gates.registry import build_protocol
+from interlock.graph.task import Task
+
+TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+(EXAMPLE,) = re.findall(r"^```toml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def test_the_example_is_a_configuration_that_fits(tmp_path: Path) -> None:
+    (tmp_path / "interlock.toml").write_text(EXAMPLE, encoding="utf-8")
+    protocol = build_protocol(load_config(tmp_path))
+    assert protocol.roles["ui-engineer"].hands_over
+    assert protocol.gates["GATE-TESTS"].command == ("npm", "test")
+
+
+def test_every_key_is_in_the_reference() -> None:
+    read = tomllib.loads(EXAMPLE)
+    assert set(read["run"]) == {field.name for field in fields(RunConfig)}
+    assert set(read["envelope"]) == {field.name for field in fields(EnvelopeConfig)}
+    assert set(read["gates"]["GATE-TESTS"]) == {field.name for field in fields(GateConfig)}
+    assert {key for row in read["roles"].values() for key in row} == {field.name for field in fields(RoleConfig)}
+    kept = {"path", "tickets", "reservations"}
+    assert set(read) == {field.name for field in fields(Config)} - kept
+    for field in fields(Task):
+        assert field.name == "base" or f"`{field.name}`" in TEXT
