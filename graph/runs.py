@@ -4,15 +4,12 @@ import os
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-import sqlite3
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, StateSnapshot
 
 from interlock.agents.ask import REMOTE, Remote, Runner
@@ -21,6 +18,7 @@ from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.admission import check_task
 from interlock.graph.build import task_graph
+from interlock.graph.checkpoints import CHECKPOINTS, checkpointer, read_state
 from interlock.graph.errors import AnswerError, RunDamagedError
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
@@ -30,8 +28,6 @@ from interlock.journal import Head, Journal
 
 RunPhase: TypeAlias = Literal["new", "running", "waiting", "done"]
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
-
-_SAFE_WAL: Final = (3, 51, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +138,10 @@ def drive(
     store.load()
     with store.locked():
         task, policy, frozen = store.load()
-        with _checkpointer(store) as saver:
+        with checkpointer(store) as saver:
             graph = task_graph(task, root=root, policy=policy, runners=runners, checkpointer=saver)
             config = _config(run_id, policy)
-            state = graph.get_state(config)
+            state = read_state(store, graph, config)
             view = _view(run_id, task, policy, state)
             _check_records(root, view, frozen, {step.name for step in state.tasks})
             given = _resume_map(view, state, answers or {})
@@ -176,12 +172,12 @@ def view_run(run_id: str, *, root: Path) -> RunView:
     """
     store = RunStore(root, run_id)
     task, policy, _ = store.load()
-    if not (store.folder / "checkpoints.sqlite").exists():
+    if not (store.folder / CHECKPOINTS).exists():
         return RunView(run_id, task, policy, "new", {}, (), ())
     nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
-    with _checkpointer(store) as saver:
+    with checkpointer(store) as saver:
         graph = task_graph(task, root=root, policy=policy, runners=nobody, checkpointer=saver)
-        return _view(run_id, task, policy, graph.get_state(_config(run_id, policy)))
+        return _view(run_id, task, policy, read_state(store, graph, _config(run_id, policy)))
 
 
 def find_run(root: Path, name: str) -> str | None:
@@ -192,11 +188,25 @@ def find_run(root: Path, name: str) -> str | None:
     return next((run for run in reversed(runs) if run.rpartition(".")[0] == name), None)
 
 
-def known_heads(root: Path) -> dict[str, Head]:
-    """Return the journal heads that the checkpoints of this root keep, by run."""
+def known_heads(root: Path, *, damaged: Callable[[str, RunDamagedError], None] | None = None) -> dict[str, Head]:
+    """Return the journal heads that the checkpoints of this root keep, by run.
+
+    Args:
+        root: The project's root.
+        damaged: Called with each run that cannot be read back, and why; the other runs are read all the same.
+
+    Raises:
+        RunDamagedError: A run cannot be read back, and `damaged` is not given.
+    """
     heads: dict[str, Head] = {}
     for run_id in list_runs(root):
-        head = view_run(run_id, root=root).head
+        try:
+            head = view_run(run_id, root=root).head
+        except RunDamagedError as error:
+            if damaged is None:
+                raise
+            damaged(run_id, error)
+            continue
         if head is not None:
             heads[run_id] = head
     return heads
@@ -205,19 +215,6 @@ def known_heads(root: Path) -> dict[str, Head]:
 def _config(run_id: str, policy: Policy) -> RunnableConfig:
     limit = policy.recursion_limit(len(policy.protocol.roles))
     return {"configurable": {"thread_id": run_id}, "recursion_limit": limit}
-
-
-@contextmanager
-def _checkpointer(store: RunStore) -> Generator[SqliteSaver]:
-    """Open the run's own checkpoint database; whoever writes to it holds the run's lock."""
-    path = store.folder / "checkpoints.sqlite"
-    with closing(sqlite3.connect(path, timeout=15, check_same_thread=False)) as connection:
-        saver = SqliteSaver(connection)
-        saver.setup()
-        if sqlite3.sqlite_version_info < _SAFE_WAL:
-            connection.execute("PRAGMA journal_mode=DELETE")
-        connection.execute("PRAGMA synchronous=FULL")
-        yield saver
 
 
 def _view(run_id: str, task: Task, policy: Policy, state: StateSnapshot) -> RunView:

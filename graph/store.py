@@ -98,19 +98,31 @@ class RunStore:
             UnknownRunError: There is no such run.
             RunDamagedError: The file cannot be read back.
         """
+        name = "run.json"
         try:
-            data = (self.folder / "run.json").read_bytes()
+            data = (self.folder / name).read_bytes()
         except FileNotFoundError as error:
             raise UnknownRunError(
                 f"there is no run `{self.run_id}` here", "`interlock status` lists the runs of this project."
             ) from error
+        except OSError as error:
+            raise self.damaged(name, error.strerror or "the system gives no reason") from error
         try:
             read = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(name, f"it is not JSON: {error}") from error
+        try:
             return Task.from_json(read["task"]), Policy.from_json(read["policy"]), hashlib.sha256(data).hexdigest()
-        except (ValueError, KeyError) as error:
-            raise RunDamagedError(
-                f"{self.folder / 'run.json'} cannot be read back: {error}", "Start a new run with `interlock run`."
-            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise self.damaged(name, "it holds no task and policy") from error
+
+    def damaged(self, name: str, why: str) -> RunDamagedError:
+        """Return the error for a file of this run that cannot be read back."""
+        folder = f".interlock/runs/{self.run_id}"
+        return RunDamagedError(
+            f"{folder}/{name} cannot be read back: {why}",
+            f"Restore {folder} from a copy, or move it out of .interlock/runs and start a new run.",
+        )
 
     def answer(self, key: str) -> str | None:
         """Return the answer stored under a key, or None when there is none that could have been stored."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
@@ -16,12 +16,48 @@ from interlock.graph.errors import TaskError
 
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\r\n]*$")]
 
+_LIMITS: Final = {"max_reasks": 20, "max_rework": 100, "max_progress": 100}
+
+_LINE: Final = "one line of text that is not empty"
+
+_WANTED: Final[Mapping[str, tuple[str, str]]] = {
+    "task_id": (
+        "capital letters, digits and `-`, such as HOME-UI-001",
+        "Write the task's id in that form.",
+    ),
+    "task": (_LINE, "Say in one line what is to be done."),
+    "gates_required": ("a list of texts", 'List the gates that must pass, such as ["GATE-MSG-STRICT"].'),
+    "gates_required.*": ("a text", 'Write each gate as its id between quotes, such as "GATE-MSG-STRICT".'),
+    "inputs": ("a list of texts", 'List paths relative to the root, such as ["docs/brief.md"].'),
+    "inputs.*": (_LINE, "Write each input as its path relative to the root, or take it out."),
+    "scope": ("a list of at least one pattern", 'List the files that the work may touch, such as ["src/**"].'),
+    "scope.*": (_LINE, 'Write each pattern as a text, such as "src/**", or take it out.'),
+    "page": (_LINE, "Write a path relative to the root or an http(s) URL, or leave `page` out."),
+    "run": ("a table", "Write the budgets below `[run]`, or leave it out."),
+    **{
+        f"run.{name}": (f"a whole number from 0 to {most}", "Write such a number without quotes, or leave the key out.")
+        for name, most in _LIMITS.items()
+    },
+    "agents": ("a table", "Write the settings of each role below `[agents.ROLE]`."),
+    "agents.*": ("a table", 'Write the settings of the role as a table, such as { runner = "remote" }.'),
+}
+"""What each key of a task file holds, and how to mend one that holds something else; `*` is any item or role."""
+
+_KINDS: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "the truth value"),
+    (str, "the text"),
+    (int, "the number"),
+    (float, "the number"),
+    (list, "the list"),
+    (dict, "the table"),
+)
+
 
 class _RunSection(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-    max_reasks: int | None = Field(default=None, ge=0, le=20)
-    max_rework: int | None = Field(default=None, ge=0, le=100)
-    max_progress: int | None = Field(default=None, ge=0, le=100)
+    max_reasks: int | None = Field(default=None, ge=0, le=_LIMITS["max_reasks"])
+    max_rework: int | None = Field(default=None, ge=0, le=_LIMITS["max_rework"])
+    max_progress: int | None = Field(default=None, ge=0, le=_LIMITS["max_progress"])
 
 
 class _TaskFile(BaseModel):
@@ -129,12 +165,31 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
 
 
 def _problem(item: Mapping[str, Any]) -> str:
+    """Say what is wrong with one key of a task file, what it should hold, and how to mend it."""
     place = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         model = _RunSection if item["loc"][0] == "run" else _TaskFile
         near = get_close_matches(str(item["loc"][-1]), list(model.model_fields), n=1)
         hint = f"; did you mean `{near[0]}`?" if near else f"; known keys: {', '.join(model.model_fields)}"
         return f"unknown key `{place}`{hint}"
+    expected, fix = _wanted(item["loc"])
     if item["type"] == "missing":
-        return f"missing key `{place}`"
-    return f"`{place}`: {item['msg']} (found {json.dumps(item['input'], default=str)[:80]})"
+        return f"missing key `{place}`; expected {expected}. {fix}"
+    return f"`{place}`: found {_found(item['input'])}; expected {expected}. {fix}"
+
+
+def _wanted(loc: tuple[int | str, ...]) -> tuple[str, str]:
+    """Return the row of a key, of an item of its list, or of a role in its table."""
+    name = ".".join(str(part) for part in loc[:2])
+    return _WANTED.get(name) or _WANTED[str(loc[0]) if len(loc) == 1 else f"{loc[0]}.*"]
+
+
+def _found(value: object) -> str:
+    """Show a value in one bounded line, with its kind: `3` the text is not 3 the number."""
+    form = type(value)
+    kind = next((name for known, name in _KINDS if issubclass(form, known)), f"the {form.__name__}")
+    text = value if isinstance(value, str) else json.dumps(value, default=str, skipkeys=True)
+    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:81])
+    if not shown:
+        return f"{kind} of no characters"
+    return f"{kind} `{shown[:80]}…`" if len(shown) > 80 else f"{kind} `{shown}`"

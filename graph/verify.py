@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from interlock.graph.errors import GraphError
+from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.runs import known_heads
 from interlock.graph.store import journal_path
-from interlock.journal import FIXES, Head, Journal, JournalDamaged, Problem, verify
+from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
 
 
 class HeadError(GraphError):
@@ -18,26 +18,62 @@ class HeadError(GraphError):
 
 
 @dataclass(frozen=True, slots=True)
+class RunProblem:
+    """A run whose records cannot be read back, so that the head it kept proves nothing about the journal.
+
+    Args:
+        run: The run.
+        found: What cannot be read, and why.
+        fix: What to do about it.
+        line: Always 0: no line of the journal is meant.
+        code: The code of `RunDamagedError`.
+        message: What is wrong, in one sentence.
+        expected: What would be right.
+    """
+
+    run: str
+    found: str
+    fix: str
+    line: Literal[0] = 0
+    code: str = RunDamagedError.code
+    message: str = "the head that the run keeps cannot be read"
+    expected: str = "records of the run that can be read back"
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """What a verification found.
 
     Args:
         path: The journal.
-        problems: Everything wrong with it, in the order of the file.
+        problems: Everything wrong with it, in the order of the file; then each run that cannot be read back.
         lines: How many lines it has.
         runs: How many runs it holds.
         heads: How many heads it was held against.
     """
 
     path: str
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem | RunProblem, ...]
     lines: int
     runs: int
     heads: int
 
-    def fix(self, problem: Problem) -> str:
+    @property
+    def verdict(self) -> Literal["whole", "unproven", "damaged"]:
+        """What is known of the journal: `unproven` when it is whole by itself, but a run that pins its end is not."""
+        if any(isinstance(problem, Problem) for problem in self.problems):
+            return "damaged"
+        return "unproven" if self.problems else "whole"
+
+    def fix(self, problem: Problem | RunProblem) -> str:
         """Return what to do about a problem."""
-        return FIXES[problem.code]
+        return problem.fix
+
+    def place(self, problem: Problem | RunProblem) -> str:
+        """Return where a problem is: a line of the journal, the journal, or the folder of a run."""
+        if isinstance(problem, RunProblem):
+            return f".interlock/runs/{problem.run}"
+        return f"{self.path}:{problem.line}" if problem.line else self.path
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
@@ -70,12 +106,15 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     """Check every line of the journal below a root.
 
     A finished or interrupted run may go on after the head of its checkpoint, so those heads pin what must be there;
-    a head given by hand pins it too.
+    a head given by hand pins it too. A run that cannot be read back is a problem of its own; all else is checked.
     """
     path = journal_path(root)
-    kept = known_heads(root)
+    damaged: list[RunProblem] = []
+    kept = known_heads(
+        root, damaged=lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix))
+    )
     given = dict(heads)
-    problems = verify(path, {**kept, **given}, exact=False)
+    problems: list[Problem] = verify(path, {**kept, **given}, exact=False)
     if given and kept:
         problems += [item for item in verify(path, kept, exact=False) if item not in problems]
     journal = Journal(path)
@@ -84,4 +123,4 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
         lines, runs = sum(1 for _ in journal.entries()), len(journal.runs())
     except JournalDamaged:
         lines = path.read_bytes().count(b"\n")
-    return Verification(str(path), tuple(problems), lines, runs, len(kept | given))
+    return Verification(str(path), (*problems, *damaged), lines, runs, len(kept | given))

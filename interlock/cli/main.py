@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "graph": ("interlock.cli.show", "Print the status machine."),
     "verify": ("interlock.cli.show", "Check that the journal is what was written."),
     "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an axe report of a page."),
+    "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
     "completion": ("interlock.cli.completion", "Print a shell completion script."),
 }
 """Where each command lives; a command is imported when it is used, since the graph takes a second to import."""

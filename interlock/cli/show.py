@@ -144,10 +144,9 @@ def verify_command(heads: tuple[str, ...], root: Path | None, as_json: bool) -> 
         print_json(report.to_json())
     else:
         for problem in report.problems:
-            place = f"{report.path}:{problem.line}" if problem.line else report.path
-            click.echo(f"{place}: {problem.code} {problem.run}: {problem.message}; found {problem.found}, "
-                       f"expected {problem.expected}")  # fmt: skip
+            click.echo(f"{report.place(problem)}: {problem.code} {problem.run}: {problem.message}; "
+                       f"found {problem.found}, expected {problem.expected}")  # fmt: skip
             click.echo(f"  fix: {report.fix(problem)}")
-        verdict = "damaged" if report.problems else "whole"
-        click.echo(f"{report.path}: {verdict}; {report.lines} lines, {report.runs} runs, {report.heads} heads checked")
+        counts = f"{report.lines} lines, {report.runs} runs, {report.heads} heads checked"
+        click.echo(f"{report.path}: {report.verdict}; {counts}")
     sys.exit(Exit.REFUSED if report.problems else Exit.GOOD)

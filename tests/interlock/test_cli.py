@@ -157,6 +157,16 @@ def test_graph_prints_diagram_and_table(tmp_path: Path) -> None:
     assert "| READY_FOR_REVIEW | APPROVED |" in interlock(tmp_path, "graph", "--table").stdout
 
 
+def test_an_agent_file_holds_front_matter_and_the_contract_of_this_project(tmp_path: Path) -> None:
+    done = interlock(tmp_path, "agent", "visual-qa")
+    assert done.returncode == 0
+    assert done.stdout.startswith("---\nname: visual-qa\n")
+    assert "GATE-VISUAL-QA" in done.stdout
+    for role in ("orchestrator", "nobody"):
+        refused = interlock(tmp_path, "agent", role)
+        assert (refused.returncode, refused.stdout) == (2, "")
+
+
 def test_completion_scripts_are_printed_for_three_shells(tmp_path: Path) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_INTERLOCK_COMPLETE" in interlock(tmp_path, "completion", shell).stdout

@@ -279,12 +279,6 @@ def test_a_rule_that_only_a_run_can_check_is_explained(code: str):
         assert part in page.out
 
 
-def test_rules_of_a_run_are_not_listed_as_rules_of_a_file_check(bad: Path):
-    sarif = run("--format", "sarif", bad).out
-    assert "ENV101" in sarif
-    assert "RUN61" not in sarif
-
-
 def test_explaining_the_rules_of_a_run_imports_no_framework():
     code = (
         "import sys\n"

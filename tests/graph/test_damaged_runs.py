@@ -1,0 +1,158 @@
+"""One damaged run is named with its fix; it hides neither the other runs nor the journal."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from interlock.cli.show import status_command, verify_command
+from interlock.graph.errors import RunDamagedError
+from interlock.graph.runs import known_heads, view_run
+from interlock.graph.verify import verify_journal
+from tests.graph.conftest import Project
+
+
+def no_database(folder: Path) -> None:
+    (folder / "checkpoints.sqlite").write_bytes(b"no database" * 100)
+
+
+def overwritten_pages(folder: Path) -> None:
+    data = (folder / "checkpoints.sqlite").read_bytes()
+    (folder / "checkpoints.sqlite").write_bytes(data[:100] + b"\xff" * (len(data) - 100))
+
+
+def folder_for_a_database(folder: Path) -> None:
+    (folder / "checkpoints.sqlite").unlink()
+    (folder / "checkpoints.sqlite").mkdir()
+
+
+def _update(folder: Path, statement: str) -> None:
+    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection, connection:
+        assert connection.execute(statement).rowcount > 0
+
+
+def checkpoint_of_no_state(folder: Path) -> None:
+    _update(folder, "UPDATE checkpoints SET checkpoint = x'c1ffffff'")
+
+
+def checkpoint_of_another_shape(folder: Path) -> None:
+    _update(folder, "UPDATE checkpoints SET checkpoint = x'93010203'")
+
+
+def other_columns(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection, connection:
+        connection.execute("ALTER TABLE checkpoints RENAME COLUMN thread_id TO thread")
+
+
+def no_json(folder: Path) -> None:
+    (folder / "run.json").write_text("{")
+
+
+def bytes_for_text(folder: Path) -> None:
+    (folder / "run.json").write_bytes(b"\xff\xfe")
+
+
+def json_of_another_shape(folder: Path) -> None:
+    (folder / "run.json").write_text("[1]")
+
+
+def json_without_a_task(folder: Path) -> None:
+    (folder / "run.json").write_text('{"task": {}, "policy": {}}')
+
+
+def folder_for_a_file(folder: Path) -> None:
+    (folder / "run.json").unlink()
+    (folder / "run.json").mkdir()
+
+
+DAMAGES: list[Callable[[Path], None]] = [
+    no_database,
+    overwritten_pages,
+    folder_for_a_database,
+    checkpoint_of_no_state,
+    checkpoint_of_another_shape,
+    other_columns,
+    no_json,
+    bytes_for_text,
+    json_of_another_shape,
+    json_without_a_task,
+    folder_for_a_file,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_damaged_run_is_one_problem_and_the_whole_journal_is_still_checked(
+    project: Project, damage: Callable[[Path], None]
+) -> None:
+    first, second = project.run().run_id, project.run().run_id
+    head = view_run(first, root=project.root).head
+    folder = project.root / ".interlock/runs" / second
+    damage(folder)
+
+    for read in (lambda: view_run(second, root=project.root), lambda: project.drive(second)):
+        with pytest.raises(RunDamagedError) as caught:
+            read()
+        assert f".interlock/runs/{second}" in caught.value.fix
+        assert "\n" not in caught.value.message
+
+    told: dict[str, RunDamagedError] = {}
+    assert known_heads(project.root, damaged=told.__setitem__) == {first: head}
+    assert list(told) == [second]
+    with pytest.raises(RunDamagedError):
+        known_heads(project.root)
+
+    found = verify_journal(project.root)
+    assert [(item.code, item.run) for item in found.problems] == [("RUN604", second)]
+    assert (found.verdict, found.lines, found.runs, found.heads) == ("unproven", len(project.entries()), 2, 1)
+
+    journal = project.root / "artifacts/interlock/events.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
+    codes = [item.code for item in verify_journal(project.root).problems]
+    assert codes[-1] == "RUN604"
+    assert any(code.startswith("JRN") for code in codes)
+
+
+def test_verify_and_status_name_the_damaged_run_and_exit_with_1(project: Project) -> None:
+    run_id = project.run().run_id
+    no_database(project.root / ".interlock/runs" / run_id)
+    root = ("--root", str(project.root))
+    text = CliRunner().invoke(verify_command, root)
+    assert text.exit_code == 1
+    assert f".interlock/runs/{run_id}: RUN604" in text.stdout
+    assert "fix: Restore" in text.stdout
+    done = CliRunner().invoke(verify_command, (*root, "--json"))
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert (done.exit_code, problem["code"], problem["run"]) == (1, "RUN604", run_id)
+    assert problem["fix"].startswith("Restore")
+    listed = CliRunner().invoke(status_command, (*root, "--json"))
+    assert [item["run_id"] for item in json.loads(listed.stdout)["damaged"]] == [run_id]
+
+
+def test_a_head_given_by_hand_is_checked_though_its_run_is_damaged(project: Project) -> None:
+    view = project.run()
+    assert view.head is not None
+    no_database(project.root / ".interlock/runs" / view.run_id)
+    journal = project.root / "artifacts/interlock/events.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    found = verify_journal(project.root, [(view.run_id, view.head)])
+    assert [item.code for item in found.problems] == ["JRN712", "RUN604"]
+
+
+def test_a_busy_database_is_not_called_damaged(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id = project.run().run_id
+    path = project.root / ".interlock/runs" / run_id / "checkpoints.sqlite"
+    real = sqlite3.connect
+
+    def impatient(name: Path, *, timeout: float, check_same_thread: bool) -> sqlite3.Connection:
+        return real(name, timeout=0, check_same_thread=check_same_thread)
+
+    with closing(real(path)) as holder:
+        holder.execute("PRAGMA locking_mode=EXCLUSIVE")
+        holder.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(sqlite3, "connect", impatient)
+        with pytest.raises(sqlite3.OperationalError):
+            view_run(run_id, root=project.root)
