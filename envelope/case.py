@@ -85,8 +85,8 @@ class Case:
 
     @cached_property
     def agent_name(self) -> str:
-        """The agent that answers: the one assigned, else the one named, else the one that was probably meant."""
-        if self.agent is not None:
+        """The agent that answers: one of the roster that was assigned, else the one named or probably meant."""
+        if self.agent in self.protocol.roles:
             return self.agent
         item = self.value("ASSIGNED_AGENT")
         if item is None:

@@ -93,13 +93,12 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
         return _explain(args.explain), VALID
     root = _root(args.root)
     protocol, inputs = _tables(root)
-    agent = _role(args.agent, protocol)
     if args.template is not None:
         return _template(args, protocol), VALID
     if args.export is not None:
         from interlock.envelope.export import export  # noqa: PLC0415
 
-        return export(args.export, protocol, agent=agent, task_id=args.task_id), VALID
+        return export(args.export, protocol, agent=_role(args.agent, protocol), task_id=args.task_id), VALID
     if not args.files:
         raise UsageError(
             "no file is named. Name one or more files, or `-` for standard input; `--help` shows all options."

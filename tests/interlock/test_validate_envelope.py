@@ -182,10 +182,14 @@ def test_the_assignment_is_held_against_the_answer(good: Path):
         assert check(good, *wrong).status == 1, wrong
 
 
-def test_an_agent_outside_the_roster_is_the_callers_slip_and_nothing_is_checked(good: Path):
-    ran = run("--agent", "visual-q", good)
-    assert (ran.status, ran.out) == (2, "")
-    assert "did you mean visual-qa?" in ran.err
+def test_an_agent_outside_the_roster_is_an_error_beside_all_others(tmp_path: Path, good: Path):
+    ran = run("--agent", "visual-q", "--format", "json", good)
+    assert (ran.status, ran.errors) == (1, ["ENV303"])
+    assert "visual-q" in ran.findings[0]["message"]
+    bad = tmp_path / "bad.txt"
+    text = good.read_text(encoding="utf-8")
+    bad.write_text(text.replace(text.splitlines()[0], "STATUS: APPROVED"), encoding="utf-8")
+    assert {"ENV303", "ENV403"} <= set(run("--agent", "visual-q", "--format", "json", bad).errors)
 
 
 def test_an_echo_needs_the_current_status(root: Path):
