@@ -183,3 +183,18 @@ except SystemExit:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.endswith("False\n")
+
+
+def test_a_defect_of_our_own_ends_with_70_and_shows_where(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from interlock.cli import main as entry
+
+    def broken() -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("interlock.graph.diagram.status_mermaid", broken)
+    with pytest.raises(SystemExit) as ended:
+        entry(["graph"])
+    assert ended.value.code == 70
+    assert "ZeroDivisionError" in capsys.readouterr().err
