@@ -1,0 +1,117 @@
+"""A stage as data: the fields of its payload, its checks, and what a check may look at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+FieldKind: TypeAlias = Literal["text", "texts", "choice", "items"]
+"""One text, a list of texts, one of some words, or a list of objects."""
+
+CheckName: TypeAlias = Literal[
+    "unique_ids", "grounded", "no_conflict", "known_refs", "covered", "observed", "consistent_outcome"
+]
+"""The names of the checks that a stage can ask for; each is a row of `CHECKS`."""
+
+IssueLevel: TypeAlias = Literal["retry", "stop", "warn"]
+"""`retry` can be mended by the next submission, `stop` ends the run, `warn` is reported and passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a payload, or of an item in it.
+
+    Args:
+        name: Its key.
+        kind: What it holds.
+        meaning: What belongs there, one phrase, for prompts and schemas.
+        choices: The words that a `choice` may be.
+        fields: The fields of each object of `items`.
+        may_be_empty: A list may have no entries.
+        optional: The key may be missing.
+    """
+
+    name: str
+    kind: FieldKind = "text"
+    meaning: str = ""
+    choices: tuple[str, ...] = ()
+    fields: "tuple[Field, ...]" = ()
+    may_be_empty: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a pipeline.
+
+    Args:
+        name: The state of a ticket in this stage.
+        role: What the agent is to do, as guidance in the imperative.
+        fields: The fields of the payload; nothing else is allowed.
+        checks: What must hold beyond the shape.
+        acts: The agent changes files in this stage, so the tree is observed from its start to its end.
+    """
+
+    name: str
+    role: str
+    fields: tuple[Field, ...]
+    checks: tuple[CheckName, ...] = ()
+    acts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One finding about a payload.
+
+    Args:
+        code: Stable code, a row of the rule table.
+        level: What it does to the run.
+        field: Where: `plan_steps[0].evidence_refs[1]`; empty for the whole payload.
+        message: What is wrong, one sentence.
+        found: What stands there, bounded.
+        expected: What should.
+        fix: What to do, in the imperative; enough to pass next time.
+    """
+
+    code: str
+    level: IssueLevel
+    field: str
+    message: str
+    found: str
+    expected: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What became of the tree while a stage was acted.
+
+    Args:
+        before: Path to digest when the stage began.
+        now: Path to digest at its end.
+        allowed: Scope patterns and plain paths that the plan covers.
+        unchanged: What it means that nothing changed.
+    """
+
+    before: Mapping[str, str]
+    now: Mapping[str, str]
+    allowed: tuple[str, ...]
+    unchanged: Literal["error", "warn"] = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a check may look at beside the payloads.
+
+    Args:
+        root: The project's root; locators are relative to it.
+        observed: For a stage that acts by hand; None otherwise.
+        outcomes: Status by step id where steps were delegated as tasks; empty otherwise.
+    """
+
+    root: Path
+    observed: Observed | None = None
+    outcomes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Payload: TypeAlias = Mapping[str, Any]

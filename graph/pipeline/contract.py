@@ -1,0 +1,132 @@
+"""The ticket contract: what the server issues and what its tools answer, as JSON shapes."""
+
+from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
+
+SCHEMA_VERSION: Final = "1.0.0"
+
+GateStatus: TypeAlias = Literal["pass", "retry", "stop"]
+ValidationStatus: TypeAlias = Literal["pending", "valid", "invalid_fixable", "invalid_blocking"]
+
+FAIL_CLOSED: Final = "fail_closed"
+"""The terminal state of every spec after a blocking failure."""
+
+
+class IssueRecord(TypedDict):
+    """One finding about a submission; `level` is retry, stop or warn, `field` a path such as `plan_steps[0].intent`."""
+
+    code: str
+    level: Literal["retry", "stop", "warn"]
+    field: str
+    message: str
+    found: str
+    expected: str
+    fix: str
+
+
+class GateResult(TypedDict):
+    """What came of one submission: `reasons` and `fixes` go together by position, `issues` holds both with the place."""
+
+    status: GateStatus
+    reasons: list[str]
+    fixes: list[str]
+    missing_or_invalid_fields: list[str]
+    issues: list[IssueRecord]
+
+
+class Validation(TypedDict):
+    """What came of the last submission of a run: `pending` before the first, `valid` after a pass."""
+
+    status: ValidationStatus
+    errors: list[str]
+
+
+class InvalidationReport(TypedDict):
+    """Why the last submission failed: `fixable` after a retry, not after a stop."""
+
+    state: str
+    reason_code: str
+    fixable: bool
+    missing_or_invalid_fields: list[str]
+    required_next_action: str
+
+
+class HistoryEntry(TypedDict):
+    """One gate attempt. `revision` is the one that was submitted.
+
+    Shapes: `payload` is kept for a pass, `assigned` maps ids that the server gave (`ac_001`) to their texts;
+    `issues` are codes.
+    """
+
+    revision: int
+    state: str
+    gate: GateStatus
+    next_state: str
+    at: str
+    payload_sha256: str
+    issues: list[str]
+    payload: NotRequired[dict[str, Any]]
+    assigned: NotRequired[dict[str, str]]
+
+
+class Ticket(TypedDict):
+    """The ticket as the server issues it; an agent fills `payload` and nothing else."""
+
+    schema_version: str
+    run_id: str
+    ticket_id: str
+    state: str
+    agent_role: str
+    required_fields: list[str]
+    payload: dict[str, Any]
+    next_stage_fields: list[str]
+    validation: Validation
+    invalidation_report: InvalidationReport | None
+    history: list[HistoryEntry]
+    created_at: str
+    updated_at: str
+    revision: int
+
+
+TicketResponse = TypedDict(
+    "TicketResponse",
+    {
+        "updated_ticket": Ticket | None,
+        "ticket_json": str,
+        "continue": bool,
+        "reason": str,
+        "next_role": str,
+        "next_state": str,
+        "gate_result": GateResult,
+    },
+)
+"""What the ticket tools answer; `updated_ticket` is null and `ticket_json` empty where no run could be found."""
+
+
+class MinimalResponse(TypedDict):
+    """What `interlock_next_step` answers to a minimal ticket."""
+
+    status: GateStatus
+    next_state: str
+    agent_role: str
+    gate_result: GateResult
+    reason: str
+    fixes: list[str]
+
+
+class RunStatus(TypedDict):
+    """Where a ticket run stands, for `interlock_run_status`."""
+
+    run_id: str
+    ticket_id: str
+    pipeline: str
+    state: str
+    revision: int
+    terminal: bool
+    required_fields: list[str]
+    agent_role: str
+    validation: Validation
+    invalidation_report: InvalidationReport | None
+    path: list[str]
+    retries_left: dict[str, int]
+    waiting: list[str]
+    updated_at: str
