@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types contracts campaign bench snapshots format lock clean packages browser
+.PHONY: help demo demo-ticket test check lint types contracts campaign bench snapshots format lock clean packages browser
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -10,10 +10,13 @@ DIR ?= artifacts/demo
 SOURCES := $(patsubst %/__init__.py,%,$(wildcard interlock/*/__init__.py)) $(wildcard interlock/*.py) tests benchmarks scripts
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: browser ## run the whole way of one task on a real page (DIR=…, EXAMPLE=… for another copy)
 	@$(BIN)/interlock demo --dir $(DIR) $(if $(EXAMPLE),--example $(EXAMPLE))
+
+demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent would (DIR=… for another folder)
+	@$(BIN)/python examples/ticket-run/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-ticket,$(DIR))
 
 test: browser ## run the tests
 	@$(BIN)/pytest -q -n $(WORKERS)

@@ -11,19 +11,22 @@
     max_rework = 2
     [agents.visual-qa]                   # read by the agents room
     runner = "remote"
+    [tickets]
+    max_retries = 5
 
 Unknown keys are refused, with a suggestion. pydantic is imported only when there is a file to check.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
-from interlock.gates.errors import ConfigError, ConfigProblem
+from interlock.gates.errors import ConfigError, ConfigProblem, TreeError
+from interlock.gates.patterns import compile_scope
 
 FILE: Final = "interlock.toml"
 PYPROJECT: Final = "pyproject.toml"
@@ -118,6 +121,48 @@ class RunConfig:
 
 
 @dataclass(frozen=True)
+class DelegateConfig:
+    """`[tickets.delegate]`: the plan steps of a ticket become tasks of the status machine.
+
+    Args:
+        gates: The gates that each of these tasks requires, at least one.
+        scope: Patterns of the files that they may touch; empty: the files of the plan.
+        agents: A table for each role, like `[agents]`; empty: those of `[agents]`.
+        wait_seconds: How long one call waits for the tasks before it answers where they stand.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    gates: tuple[str, ...]
+    scope: tuple[str, ...] = ()
+    agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
+    wait_seconds: float = 40.0
+
+
+@dataclass(frozen=True)
+class TicketsConfig:
+    """`[tickets]`: the ticket pipeline.
+
+    Args:
+        scope: Patterns of the files that acting may touch beside those of the plan.
+        max_retries: How many refused submissions one stage may take before the run ends.
+        max_retries_run: How many the whole run may take.
+        max_identical: How many identical failures of one stage end the run.
+        unchanged: What an acting stage is that changed no file: an error or a warning.
+        delegate: Who acts in the agent's place; None: the agent acts by hand.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    scope: tuple[str, ...] = ()
+    max_retries: int = 5
+    max_retries_run: int = 20
+    max_identical: int = 3
+    unchanged: Literal["error", "warn"] = "warn"
+    delegate: DelegateConfig | None = None
+
+
+@dataclass(frozen=True)
 class Config:
     """A project's whole configuration, read and checked for shape; `registry.build_protocol` checks that it fits.
 
@@ -128,7 +173,7 @@ class Config:
         envelope: How strictly answers are read.
         run: Budgets.
         agents: A table for each role, for the agents room.
-        tickets: Kept for the ticket pipeline.
+        tickets: Budgets, scope and delegation of the ticket pipeline.
         reservations: Kept for the reservations.
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
     """
@@ -141,7 +186,7 @@ class Config:
     envelope: EnvelopeConfig = field(default_factory=EnvelopeConfig)
     run: RunConfig = field(default_factory=RunConfig)
     agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
-    tickets: Plain = field(default_factory=_plain)
+    tickets: TicketsConfig = field(default_factory=TicketsConfig)
     reservations: Plain = field(default_factory=_plain)
     path: str = field(default="", init=False)
 
@@ -153,13 +198,25 @@ class Config:
         return f"sha256:{sha256(text.encode('ascii')).hexdigest()}"
 
 
-_SECTIONS: Final[dict[str, type]] = {
-    "roles": RoleConfig,
-    "gates": GateConfig,
-    "envelope": EnvelopeConfig,
-    "run": RunConfig,
+_MODELS: Final[Mapping[tuple[str, ...], type]] = {
+    (): Config,
+    ("roles", "*"): RoleConfig,
+    ("gates", "*"): GateConfig,
+    ("envelope",): EnvelopeConfig,
+    ("run",): RunConfig,
+    ("tickets",): TicketsConfig,
+    ("tickets", "delegate"): DelegateConfig,
 }
-_BOUNDS: Final = (("max_reasks", 0, 20), ("max_rework", 0, 100), ("max_progress", 0, 100))
+_BOUNDS: Final = (
+    ("run.max_reasks", 0, 20),
+    ("run.max_rework", 0, 100),
+    ("run.max_progress", 0, 100),
+    ("tickets.max_retries", 0, 100),
+    ("tickets.max_retries_run", 0, 1000),
+    ("tickets.max_identical", 1, 100),
+    ("tickets.delegate.wait_seconds", 0, 45),
+)
+_SCOPES: Final = ("tickets.scope", "tickets.delegate.scope")
 
 
 def load_config(root: str | Path) -> Config:
@@ -173,7 +230,7 @@ def load_config(root: str | Path) -> Config:
 
     Raises:
         ConfigError: `CFG101` the file cannot be read or is no TOML, `CFG102` both files are there, `CFG103` an unknown
-            key, `CFG104` a value of the wrong type or out of bounds.
+            key, `CFG104` a value that is missing, of the wrong type or out of bounds, `CFG105` a refused scope pattern.
     """
     base = Path(root)
     own = _read(base, FILE)
@@ -245,27 +302,65 @@ def _checked(table: Plain, path: str) -> Config:
         raise ConfigError(
             tuple(_problem(path, detail["loc"], detail["type"], detail["msg"]) for detail in details)
         ) from error
-    for name, least, most in _BOUNDS:
-        value = getattr(config.run, name)
-        if not least <= value <= most:
-            raise _error("CFG104", path, f"run.{name}", f"{value} is out of bounds.", f"Write {least} to {most}.")
+    if problems := (*_out_of_bounds(config, path), *_bad_patterns(config, path)):
+        raise ConfigError(problems)
     object.__setattr__(config, "path", path)
     return config
+
+
+def _value(config: Config, key: str) -> Any:
+    """Return the value of a dotted key, or None where its table is not there."""
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+def _out_of_bounds(config: Config, path: str) -> Iterator[ConfigProblem]:
+    """Yield a problem for each number that is too small or too large, and for an empty list of gates."""
+    for key, least, most in _BOUNDS:
+        value = _value(config, key)
+        if value is not None and not least <= value <= most:
+            yield ConfigProblem("CFG104", path, key, f"{value} is out of bounds.", f"Write {least} to {most}.")
+    if _value(config, "tickets.delegate.gates") == ():
+        fix = "List the gates that each plan step must pass, or remove the table to act by hand."
+        yield ConfigProblem("CFG104", path, "tickets.delegate.gates", "no gate is listed.", fix)
+
+
+def _bad_patterns(config: Config, path: str) -> Iterator[ConfigProblem]:
+    """Yield a problem for each scope pattern that does not compile."""
+    for key in _SCOPES:
+        for at, pattern in enumerate(_value(config, key) or ()):
+            try:
+                compile_scope([pattern.removeprefix("!")])
+            except TreeError as error:
+                message = f"{error.message[:1].lower()}{error.message[1:]}"
+                yield ConfigProblem("CFG105", path, f"{key}.{at}", message, error.fix)
 
 
 def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str) -> ConfigProblem:
     """Turn one complaint of the schema into ours."""
     key = ".".join(str(part) for part in location)
+    if kind in {"missing", "missing_argument"}:
+        return ConfigProblem("CFG104", path, key, f"the key `{location[-1]}` is missing.", f"Add `{location[-1]}`.")
     if kind not in {"unexpected_keyword_argument", "extra_forbidden"}:
         text = f"the value is refused: {message[:1].lower()}{message[1:]}."
         return ConfigProblem("CFG104", path, key, text, f"Correct the value of `{key}`.")
     from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
 
-    owner = Config if len(location) == 1 else _SECTIONS.get(str(location[0]), Config)
-    known = [entry.name for entry in fields(owner) if entry.init]
+    known = [entry.name for entry in fields(_model(location[:-1])) if entry.init]
     near = get_close_matches(str(location[-1]), known, 1)
     fix = f"Write `{near[0]}`." if near else f"Remove it; the keys here are {', '.join(known)}."
     return ConfigProblem("CFG103", path, key, f"the key `{location[-1]}` is unknown.", fix)
+
+
+def _model(table: tuple[int | str, ...]) -> type:
+    """Return the model of a table."""
+    return next(
+        model
+        for place, model in _MODELS.items()
+        if len(place) == len(table) and all(want in {"*", name} for want, name in zip(place, table, strict=True))
+    )
 
 
 def _error(code: str, path: str, key: str, message: str, fix: str) -> ConfigError:

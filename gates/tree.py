@@ -87,14 +87,36 @@ def in_scope(path: str, patterns: Iterable[str]) -> bool:
     Raises:
         TreeError: A pattern is refused.
     """
+    return not left_out(path) and compile_scope(patterns).matches(path)
+
+
+def left_out(path: str) -> bool:
+    """Say whether a relative path belongs to no scope: Interlock's own state, git's, and caches."""
     names = path.split("/")
-    left_out = names[0] in _AT_ROOT or not _ANYWHERE.isdisjoint(names)
-    return not left_out and compile_scope(patterns).matches(path)
+    return names[0] in _AT_ROOT or not _ANYWHERE.isdisjoint(names)
 
 
-def _walk(root: str, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield path and value of every file in scope, depth first, without recursion."""
-    pending: list[tuple[str, Steps]] = [("", scope.start)]
+def every_file(root: str | Path, folder: str = "") -> dict[str, str]:
+    """List every file below a folder of the root, with the values of `tree_files`.
+
+    Raises:
+        TreeError: As `tree_files`.
+    """
+    return dict(_walk(os.fspath(root), compile_scope(["**"]), folder))
+
+
+def file_value(root: str | Path, path: str) -> str:
+    """Return the value of one path that is no folder, as `tree_files` lists it.
+
+    Raises:
+        TreeError: It cannot be read (`TREE104`).
+    """
+    return _value(os.fspath(root), path)
+
+
+def _walk(root: str, scope: Scope, start: str = "") -> Iterator[tuple[str, str]]:
+    """Yield path and value of every file in scope below a folder, depth first, without recursion."""
+    pending: list[tuple[str, Steps]] = [(start, scope.start)]
     while pending:
         folder, at = pending.pop()
         for entry in _entries(root, folder):

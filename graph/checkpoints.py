@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Final
 
 from langchain_core.runnables import RunnableConfig
@@ -13,7 +14,8 @@ from langgraph.types import StateSnapshot
 from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import RunStore
 
-_SAFE_WAL: Final = (3, 51, 3)
+SAFE_WAL: Final = (3, 51, 3)
+"""From this version on several processes may write to one database in WAL mode."""
 
 CHECKPOINTS: Final = "checkpoints.sqlite"
 
@@ -22,24 +24,65 @@ _DAMAGE: Final = frozenset({1, 11, 14, 26})
 
 
 @contextmanager
-def checkpointer(store: RunStore) -> Generator[SqliteSaver]:
+def checkpointer(store: RunStore, *, looks: bool = False) -> Generator[SqliteSaver]:
     """Open the run's own checkpoint database; whoever writes to it holds the run's lock.
+
+    Args:
+        store: The run.
+        looks: The caller writes nothing, and another process may be writing.
 
     Raises:
         RunDamagedError: The database is damaged, here or wherever it is used.
     """
+    path = store.folder / CHECKPOINTS
     try:
-        with closing(sqlite3.connect(store.folder / CHECKPOINTS, timeout=15, check_same_thread=False)) as connection:
+        if not looks and not path.exists():
+            _make(path)
+        with closing(sqlite3.connect(path, timeout=15, check_same_thread=False)) as connection:
             saver = SqliteSaver(connection)
-            saver.setup()
-            if sqlite3.sqlite_version_info < _SAFE_WAL:
-                connection.execute("PRAGMA journal_mode=DELETE")
+            # Setting up changes the journal mode: that fails while anybody looks, and looking must not do it.
+            saver.is_setup = looks or _is_set_up(connection)
+            _set_up(saver)
             connection.execute("PRAGMA synchronous=FULL")
             yield saver
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
             raise
         raise store.damaged(CHECKPOINTS, str(error)) from error
+
+
+def has_checkpoints(store: RunStore) -> bool:
+    """Say whether a run has a checkpoint database with its tables: one that was just begun has none.
+
+    Raises:
+        RunDamagedError: The database is damaged.
+    """
+    if not (store.folder / CHECKPOINTS).exists():
+        return False
+    with checkpointer(store, looks=True) as saver:
+        return _is_set_up(saver.conn)
+
+
+def _make(path: Path) -> None:
+    """Make an empty database that stands under its name only when it is whole."""
+    part = path.with_name(f".{path.name}.part")
+    for leftover in path.parent.glob(f"{part.name}*"):
+        leftover.unlink()
+    with closing(sqlite3.connect(part)) as connection:
+        _set_up(SqliteSaver(connection))
+    part.replace(path)
+
+
+def _set_up(saver: SqliteSaver) -> None:
+    if not saver.is_setup:
+        saver.setup()
+        if sqlite3.sqlite_version_info < SAFE_WAL:
+            saver.conn.execute("PRAGMA journal_mode=DELETE")
+
+
+def _is_set_up(connection: sqlite3.Connection) -> bool:
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE name IN ('checkpoints', 'writes')")
+    return len(rows.fetchall()) == 2
 
 
 def read_state(

@@ -18,7 +18,7 @@ from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.admission import check_task
 from interlock.graph.build import task_graph
-from interlock.graph.checkpoints import CHECKPOINTS, checkpointer, read_state
+from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
 from interlock.graph.errors import AnswerError, RunDamagedError
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
@@ -118,6 +118,7 @@ def drive(
     *,
     root: Path,
     answers: Mapping[str, str] | None = None,
+    asks: Mapping[str, str] | None = None,
     runners: Mapping[str, Runner | Remote] | None = None,
     notice: Notice | None = None,
 ) -> RunView:
@@ -127,12 +128,14 @@ def drive(
         run_id: The run, made by `start_run`.
         root: The project's root.
         answers: Responses by role name, for roles that the run waits for.
+        asks: By role name the ask id that its response is for; a response to another ask is not taken.
         runners: Runners by role name that replace the configured ones.
         notice: Called with each step as it happens.
 
     Raises:
         UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
-        AnswerError: An answer was given for a role that the run does not wait for; nothing was done.
+        AnswerError: An answer was given for a role that the run does not wait for, or to an ask that is over;
+            nothing was done.
     """
     store = RunStore(root, run_id)
     store.load()
@@ -144,7 +147,7 @@ def drive(
             state = read_state(store, graph, config)
             view = _view(run_id, task, policy, state)
             _check_records(root, view, frozen, {step.name for step in state.tasks})
-            given = _resume_map(view, state, answers or {})
+            given = _resume_map(view, state, answers or {}, asks or {})
             if view.phase == "done" or (view.phase == "waiting" and not given):
                 return view
             if view.phase != "new":
@@ -172,10 +175,10 @@ def view_run(run_id: str, *, root: Path) -> RunView:
     """
     store = RunStore(root, run_id)
     task, policy, _ = store.load()
-    if not (store.folder / CHECKPOINTS).exists():
+    if not has_checkpoints(store):
         return RunView(run_id, task, policy, "new", {}, (), ())
     nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
-    with checkpointer(store) as saver:
+    with checkpointer(store, looks=True) as saver:
         graph = task_graph(task, root=root, policy=policy, runners=nobody, checkpointer=saver)
         return _view(run_id, task, policy, read_state(store, graph, _config(run_id, policy)))
 
@@ -231,15 +234,23 @@ def _view(run_id: str, task: Task, policy: Policy, state: StateSnapshot) -> RunV
     return RunView(run_id, task, policy, phase, dict(state.values), state.next, waiting)
 
 
-def _resume_map(view: RunView, state: StateSnapshot, answers: Mapping[str, str]) -> dict[str, bytes]:
+def _resume_map(
+    view: RunView, state: StateSnapshot, answers: Mapping[str, str], asks: Mapping[str, str]
+) -> dict[str, bytes]:
     """Match answers to the interrupts that are open now."""
     open_ids = {task.name: item.id for task in state.tasks for item in task.interrupts}
+    open_asks = {item.role: str(item.request["ask_id"]) for item in view.waiting}
     for role in answers:
         if role not in open_ids:
             roles = ", ".join(open_ids) or "nobody"
             raise AnswerError(
                 f"run {view.run_id} does not wait for {role}; it waits for {roles}",
                 "Answer for a role that the run waits for; `interlock status` names it.",
+            )
+        if asks.get(role, open_asks[role]) != open_asks[role]:
+            raise AnswerError(
+                f"the answer of {role} is for the ask {asks[role][:300]}, and the run now asks {open_asks[role]}",
+                "Read what the run asks now, and answer that.",
             )
     # As bytes, since a checkpoint would put a question mark in place of half a character and make the text valid.
     return {open_ids[role]: text[: MAX_BYTES + 1].encode("utf-8", "surrogatepass") for role, text in answers.items()}

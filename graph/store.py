@@ -9,6 +9,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import IO
 
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.policy import Policy
@@ -169,14 +170,41 @@ class RunStore:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+            if wait:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            elif not _take(file):
                 raise RunBusyError(
                     f"run {self.run_id} is being driven by another process",
                     "Wait for it, or watch it with `interlock status`.",
-                ) from error
+                )
             yield
+
+    def driven(self) -> bool:
+        """Say whether some process drives this run at this moment; a killed one does not."""
+        try:
+            with (self.folder / "lock").open("rb") as file:
+                return not _try_lock(file, fcntl.LOCK_SH)
+        except FileNotFoundError:
+            return False
+
+
+def _take(file: IO[bytes]) -> bool:
+    """Lock a file alone unless another does.
+
+    A reader that only looks whether the run is driven holds the lock shared for an instant, and is no reason to fail.
+    """
+    while not _try_lock(file, fcntl.LOCK_EX):
+        if not _try_lock(file, fcntl.LOCK_SH):
+            return False
+    return True
+
+
+def _try_lock(file: IO[bytes], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def list_runs(root: Path) -> list[str]:

@@ -95,8 +95,8 @@ def parse_head(text: str) -> tuple[str, Head]:
     Raises:
         HeadError: The text is not a head.
     """
-    run, _, rest = text.partition(":")
-    number, _, digest = rest.partition(":")
+    rest, _, digest = text.rpartition(":")
+    run, _, number = rest.rpartition(":")
     if not run or not number.isdecimal() or len(digest) != 64:
         raise HeadError(f"`{text[:120]}` is not a head", "Give RUN:SEQ:HASH as the end of the run printed it.")
     return run, Head(int(number), digest)

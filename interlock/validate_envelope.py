@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from interlock import __version__
 from interlock.envelope.export import FORMS
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS, STATUSES
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES
 from interlock.envelope.renderers import FORMATS, FileResult, render_results
 from interlock.envelope.rule import Rule
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from interlock.envelope.case import Inputs
     from interlock.envelope.explain import RuleRow
-    from interlock.envelope.model import Envelope
     from interlock.envelope.protocol import Protocol
-    from interlock.envelope.validate import Report
 
 VALID: Final = 0
 NOT_VALID: Final = 1
@@ -283,21 +281,19 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
         data = _read(path, args.max_bytes)
     except OSError as error:
         return _unreadable(path, error)
-    from interlock.envelope.validate import validate  # noqa: PLC0415
+    from interlock.gates.response import Expected, judge_response  # noqa: PLC0415
 
-    report = validate(
+    report = judge_response(
         data,
-        agent=args.agent,
-        task_id=args.task_id,
-        gates=_gates(args.gates),
-        current_status=args.current_status,
+        root=root,
         protocol=protocol,
-        input_exists=lambda name: os.path.lexists(os.path.join(root, name)),
         inputs=inputs,
+        expected=Expected(args.agent, args.task_id, _gates(args.gates), args.current_status),
         extract=args.extract,
         max_bytes=args.max_bytes,
+        evidence=not args.no_evidence,
     )
-    return FileResult.of(path, report if args.no_evidence else _with_evidence(report, root, protocol))
+    return FileResult.of(path, report)
 
 
 def _read(path: str, max_bytes: int) -> bytes:
@@ -332,34 +328,6 @@ def _unreadable(path: str, error: OSError) -> FileResult:
         source=UNREADABLE.source,
     )
     return FileResult(path, (finding,))
-
-
-def _with_evidence(report: "Report", root: str, protocol: "Protocol") -> "Report":
-    """Return the report with what the evidence files say; nothing is imported when none is cited.
-
-    A response that is not well-formed has its evidence read as well, so that one turn can mend everything. Where the
-    envelope's own rules refuse an entry, the files say nothing more about it.
-    """
-    cited = _cited(report, protocol)
-    if not any(cited.evidence.values()):
-        return report
-    from interlock.gates.judge import judge_evidence, places_of  # noqa: PLC0415
-
-    judged = judge_evidence(cited, root=root, protocol=protocol, places=places_of(report.reading.fields))
-    refused = {row.line for row in report.findings if row.level == "error" and row.field.startswith("EVIDENCE.")}
-    return report.with_findings(row for row in judged.findings if not row.line or row.line not in refused)
-
-
-def _cited(report: "Report", protocol: "Protocol") -> "Envelope":
-    """Return the envelope, or what could be read of its gates and evidence."""
-    if report.envelope is not None:
-        return report.envelope
-    from interlock.envelope.model import Envelope  # noqa: PLC0415
-
-    read = {label: field.texts for label, field in report.reading.fields.items()}
-    passed = tuple(gate for gate in read.get("GATES_PASSED", ()) if gate in protocol.gates)
-    evidence = {key: read.get(f"EVIDENCE.{key}", ()) for key in EVIDENCE_KEYS}
-    return Envelope("", "", "", "", "", (), (), passed, evidence, (), "", ())
 
 
 def _color(choice: str) -> bool:

@@ -12,12 +12,12 @@ class Chain:
 
     Args:
         heads: The last line of each run, in order of first appearance.
-        places: Byte offset of the line of each (run, key).
+        places: Byte offset of the line of each key, by run; in the order of the lines.
         lines: Number of lines read.
     """
 
     heads: dict[str, Head] = field(default_factory=dict[str, Head])
-    places: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    places: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     lines: int = 0
 
     def check(self, raw: bytes) -> tuple[Entry | None, list[Problem]]:
@@ -49,7 +49,7 @@ class Chain:
                     line, entry.run, "JRN705", "the line does not follow the run's line before", entry.prev, head.hash
                 )
             )
-        if (entry.run, entry.key) in self.places:
+        if entry.key in self.places.get(entry.run, ()):
             problems.append(
                 Problem(
                     line, entry.run, "JRN706", "the key stands in the run twice", repr(entry.key), "a key of its own"
@@ -62,4 +62,4 @@ class Chain:
         self.lines += 1
         if entry is not None:
             self.heads[entry.run] = Head(entry.seq, entry.hash)
-            self.places.setdefault((entry.run, entry.key), offset)
+            self.places.setdefault(entry.run, {}).setdefault(entry.key, offset)

@@ -1,4 +1,4 @@
-"""The journal as a file: opening without following links, locking, reading by lines, writing one line durably."""
+"""The journal as a file: opening without following links, locking, reading by lines, writing lines durably."""
 
 import fcntl
 import os
@@ -12,6 +12,8 @@ from interlock.journal.line import MAX_LINE_BYTES
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LINE_BYTES = 4096
+"""How much is read at first of a line whose length is not known."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -97,17 +99,28 @@ def read_lines(fd: int, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
                 start += len(raw)
 
 
-def write_line(fd: int, line: bytes, path: Path) -> None:
-    """Append one line with one write and wait until it is on the disk; on failure take it back.
+def read_line(fd: int, start: int, stop: int) -> bytes:
+    """Give the line that begins at a byte offset, its newline included, or what there is of it before `stop`."""
+    size = _LINE_BYTES
+    while True:
+        raw = os.pread(fd, min(size, stop - start), start)
+        line, newline, _ = raw.partition(b"\n")
+        if newline or len(raw) < size:
+            return line + newline
+        size *= 8
+
+
+def write(fd: int, lines: bytes, path: Path) -> None:
+    """Append whole lines with one write and wait until they are on the disk; on failure take them back.
 
     Raises:
-        JournalUnwritten: when the line could not be stored.
+        JournalUnwritten: when they could not be stored.
     """
     size = os.fstat(fd).st_size
     try:
-        written = os.write(fd, line)
-        if written < len(line):
-            raise _unwritten(path, f"{written} of {len(line)} bytes fitted")
+        written = os.write(fd, lines)
+        if written < len(lines):
+            raise _unwritten(path, f"{written} of {len(lines)} bytes fitted")
         os.fsync(fd)
     except (OSError, JournalUnwritten) as error:
         # What cannot even be taken back, the next append finds: it sets a fragment aside and knows a line by its key.
@@ -136,7 +149,7 @@ def set_aside(fd: int, start: int, path: Path, folder: int) -> None:
     torn = path.with_name(f"{path.name}.torn")
     keep = _open(torn, _APPEND | os.O_CREAT, folder)
     try:
-        write_line(keep, fragment + b"\n", torn)
+        write(keep, fragment + b"\n", torn)
         sync(folder, torn)
     finally:
         os.close(keep)
@@ -164,7 +177,7 @@ def _lock(fd: int, kind: int, path: Path) -> None:
 
 
 def _unwritten(path: Path, reason: str) -> JournalUnwritten:
-    return JournalUnwritten("JRN733", f"the line could not be stored: {reason}", path=path)
+    return JournalUnwritten("JRN733", f"it could not be stored: {reason}", path=path)
 
 
 def _is_at(fd: int, path: Path, folder: int) -> bool:

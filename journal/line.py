@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final, cast
 
 from interlock.journal.errors import Code
@@ -96,6 +97,10 @@ class Flaw:
     run: str = ""
 
 
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+_text = encode_basestring_ascii
+
+
 def canonical(value: object) -> bytes:
     """Return the one byte form of a JSON value: sorted keys, no spaces, ASCII.
 
@@ -103,7 +108,7 @@ def canonical(value: object) -> bytes:
         ValueError: for NaN, infinity and integers too long to print.
         TypeError: for what is not JSON.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+    return _ENCODER.encode(value).encode("ascii")
 
 
 def not_json(value: object, depth: int = 0) -> str:
@@ -133,17 +138,14 @@ def not_json(value: object, depth: int = 0) -> str:
 
 def make(event: Event, *, after: Head, at: str) -> tuple[Entry, bytes]:
     """Make the entry that follows a head, and its line with the newline. The data must have passed `not_json`."""
-    body: dict[str, Any] = {
-        "run": event.run,
-        "seq": after.seq + 1,
-        "key": event.key,
-        "type": event.type,
-        "at": at,
-        "data": event.data,
-        "prev": after.hash,
-    }
-    line = canonical(body | {"hash": sha256(canonical(body)).hexdigest()})
-    return Entry(**json.loads(line)), line + b"\n"
+    data = canonical(event.data)
+    before, behind = _around_hash(
+        {"at": at, "key": event.key, "prev": after.hash, "run": event.run, "seq": after.seq + 1, "type": event.type},
+        data,
+    )
+    digest = _digest(before, behind)
+    entry = Entry(event.run, after.seq + 1, event.key, event.type, at, json.loads(data), prev=after.hash, hash=digest)
+    return entry, _line(before, digest, behind)
 
 
 def decode(raw: bytes) -> Entry | Flaw:
@@ -152,9 +154,8 @@ def decode(raw: bytes) -> Entry | Flaw:
         return Flaw("JRN708", "the line is too long", f"more than {MAX_LINE_BYTES} bytes", f"at most {MAX_LINE_BYTES}")
     try:
         value: object = json.loads(raw)
-        exact = canonical(value) + b"\n"
     except (ValueError, RecursionError) as error:
-        return Flaw("JRN701", "the line is not JSON", f"{_shown(raw)} ({_reason(error)})", "one canonical JSON object")
+        return _not_json(raw, error)
     if not isinstance(value, dict):
         return Flaw("JRN702", "the line is not an object", _shown(raw), "an object with the eight fields of an entry")
     fields = cast("dict[str, Any]", value)
@@ -162,7 +163,11 @@ def decode(raw: bytes) -> Entry | Flaw:
     flaw = _field_flaw(fields, run if isinstance(run, str) else "")
     if flaw:
         return flaw
-    entry = Entry(**fields)
+    try:
+        before, behind = _around_hash(fields, canonical(fields["data"]))
+        exact = _line(before, fields["hash"], behind)
+    except (ValueError, RecursionError) as error:
+        return _not_json(raw, error)
     if exact != raw:
         at = next((i for i, (a, b) in enumerate(zip(raw, exact, strict=False)) if a != b), min(len(raw), len(exact)))
         return Flaw(
@@ -170,13 +175,34 @@ def decode(raw: bytes) -> Entry | Flaw:
             f"the line is not in canonical form from byte {at} on",
             _shown(raw[at : at + 24]),
             _shown(exact[at : at + 24]),
-            entry.run,
+            fields["run"],
         )
-    body = {name: item for name, item in fields.items() if name != "hash"}
-    right = sha256(canonical(body)).hexdigest()
-    if right != entry.hash:
-        return Flaw("JRN703", "the hash does not belong to the line", entry.hash, right, entry.run)
-    return entry
+    right = _digest(before, behind)
+    if right != fields["hash"]:
+        return Flaw("JRN703", "the hash does not belong to the line", fields["hash"], right, fields["run"])
+    return Entry(**fields)
+
+
+def _around_hash(fields: Mapping[str, Any], data: bytes) -> tuple[bytes, bytes]:
+    """Give the canonical bytes before and behind the field `hash`, whose place among the sorted names is the third."""
+    before = f'{{"at":{_text(fields["at"])},"data":'
+    behind = (
+        f',"key":{_text(fields["key"])},"prev":{_text(fields["prev"])},"run":{_text(fields["run"])}'
+        f',"seq":{fields["seq"]},"type":{_text(fields["type"])}}}'
+    )
+    return before.encode("ascii") + data, behind.encode("ascii")
+
+
+def _digest(before: bytes, behind: bytes) -> str:
+    return sha256(before + behind).hexdigest()
+
+
+def _line(before: bytes, digest: str, behind: bytes) -> bytes:
+    return b"".join((before, b',"hash":', _text(digest).encode("ascii"), behind, b"\n"))
+
+
+def _not_json(raw: bytes, error: Exception) -> Flaw:
+    return Flaw("JRN701", "the line is not JSON", f"{_shown(raw)} ({_reason(error)})", "one canonical JSON object")
 
 
 def _field_flaw(fields: Mapping[str, Any], run: str) -> Flaw | None:

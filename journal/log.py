@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,8 +33,8 @@ def _now() -> datetime:
 class Journal:
     """One journal file, shared by any number of threads and processes.
 
-    Every append takes the file's lock, reads what others wrote since, and adds one line that is on the disk when the
-    call returns. What was read once is remembered, so the cost of an append does not grow with the file. A journal
+    Every append takes the file's lock, reads what others wrote since, and adds lines that are on the disk when the call
+    returns. What was read once is remembered, so the cost of an append does not grow with the file. A journal
     that was cut, replaced or edited behind the back of this object is refused from then on.
 
     Args:
@@ -48,6 +48,7 @@ class Journal:
         self._mutex = threading.Lock()
         self._chain = Chain()
         self._offset = 0
+        self._durable = 0
         self._last_line = b""
         self._inode: tuple[int, int] | None = None
 
@@ -68,8 +69,30 @@ class Journal:
             JournalRefused: the arguments or the path cannot be accepted.
             JournalUnwritten: the disk is full or broken.
         """
-        event = Event(run, key, type, data)
-        self._check(event)
+        return self.extend(run, ((key, type, data),))[0]
+
+    def extend(self, run: str, events: Sequence[tuple[str, str, Mapping[str, Any]]]) -> tuple[Entry, ...]:
+        """Write several events of a run, each once, and return them when all are on the disk.
+
+        Every event keeps the promise of `append`: one that stands already is taken over where it stands. All are
+        checked before the first is written, so that an error leaves the file as it was. A writer that is killed leaves
+        a part of the new lines from the first on, and repeating the call completes it.
+
+        Args:
+            run: The run.
+            events: Key, type and data of each event, as `append` takes them.
+
+        Raises:
+            JournalConflict: a key already stands for another event, in the file or further up in `events`.
+            JournalDamaged: the file is not what was written to it.
+            JournalRefused: the arguments or the path cannot be accepted.
+            JournalUnwritten: the disk is full or broken.
+        """
+        wanted = [Event(run, key, kind, data) for key, kind, data in events]
+        for event in wanted:
+            self._check(event)
+        if not wanted:
+            return ()
         with self._mutex:
             # Recreating a file that this object has read would forget its events without a word.
             create = self._inode is None
@@ -77,37 +100,26 @@ class Journal:
                 with self._folder() as folder, files.open_for_append(self.path, folder, create=create) as fd:
                     if create:
                         files.sync(folder, self.path)
-                    return self._append(fd, folder, event)
+                    return self._extend(fd, folder, run, wanted)
             except FileNotFoundError as error:
                 raise self._damaged("the file was removed") from error
 
     def entries(self, run: str | None = None) -> Iterator[Entry]:
         """Give the events in the order of the file, of one run or of all, as far as it is written when reading begins.
 
-        A fragment that a killed writer left at the end is not an event and is passed over.
+        A fragment that a killed writer left at the end is not an event and is passed over. Of a file that was read
+        before, the events of one run cost what that run holds, whatever else the file holds.
 
         Raises:
             JournalDamaged: at the first line that is not what was written.
             JournalRefused: the path is no regular file.
         """
-        chain = Chain()
-        try:
-            with files.open_for_reading(self.path) as (fd, size):
-                for offset, raw in files.read_lines(fd, 0, size):
-                    entry = self._next(chain, raw)
-                    if entry is None:
-                        return
-                    chain.adopt(entry, offset)
-                    if run in {None, entry.run}:
-                        yield entry
-        except FileNotFoundError as error:
-            if self._inode is not None:
-                raise self._damaged("the file was removed") from error
+        return self._entries() if run is None else self._entries_of(run)
 
     def find(self, run: str, key: str) -> Entry | None:
         """Return the event of a key, or None when there is none."""
         with self._mutex, self._reading() as fd:
-            return None if fd is None or (run, key) not in self._chain.places else self._known(fd, run, key)
+            return None if fd is None or key not in self._chain.places.get(run, {}) else self._known(fd, run, key)
 
     def head(self, run: str) -> Head | None:
         """Return the end of a run, or None when it has no events."""
@@ -119,25 +131,73 @@ class Journal:
         with self._mutex, self._reading():
             return tuple(self._chain.heads)
 
-    def _append(self, fd: int, folder: int, event: Event) -> Entry:
+    def _entries(self) -> Iterator[Entry]:
+        chain = Chain()
+        try:
+            with files.open_for_reading(self.path) as (fd, size):
+                for offset, raw in files.read_lines(fd, 0, size):
+                    entry = self._next(chain, raw)
+                    if entry is None:
+                        return
+                    chain.adopt(entry, offset)
+                    yield entry
+        except FileNotFoundError as error:
+            if self._inode is not None:
+                raise self._damaged("the file was removed") from error
+
+    def _entries_of(self, run: str) -> Iterator[Entry]:
+        with self._mutex, self._reading() as fd:
+            head = self._chain.heads.get(run, START)
+            places = self._chain.places.get(run, {}).values()
+            lines = [] if fd is None else [self._line(fd, place) for place in places]
+        after = START
+        for raw in lines:
+            entry = decode(raw)
+            if isinstance(entry, Flaw) or (entry.run, entry.seq, entry.prev) != (run, after.seq + 1, after.hash):
+                raise self._damaged(f"the file was edited: line {after.seq + 1} of run {run!r} has changed")
+            after = Head(entry.seq, entry.hash)
+            yield entry
+        if after != head:
+            raise self._damaged(f"the file was edited: line {after.seq} of run {run!r} has changed")
+
+    def _extend(self, fd: int, folder: int, run: str, events: Sequence[Event]) -> tuple[Entry, ...]:
         size = os.fstat(fd).st_size
         self._catch_up(fd, size)
-        if (event.run, event.key) in self._chain.places:
-            entry = self._known(fd, event.run, event.key)
-            if (entry.type, canonical(entry.data)) != (event.type, canonical(event.data)):
-                message = f"key {event.key!r} of run {event.run!r} already stands for another event (seq {entry.seq})"
-                raise JournalConflict("JRN731", message, path=self.path)
-            # The one who wrote it may have died before it was on the disk.
+        entries, lines = self._stage(fd, run, events)
+        if lines:
+            if self._offset < size:
+                files.set_aside(fd, self._offset, self.path, folder)
+            files.write(fd, b"".join(line for _, line in lines), self.path)
+            for entry, line in lines:
+                self._adopt(entry, self._offset, line)
+        elif max(self._chain.places[run][event.key] for event in events) >= self._durable:
+            # Another wrote them, and may have died before they were on the disk.
             files.sync(fd, self.path)
-            return entry
-        entry, line = make(event, after=self._chain.heads.get(event.run, START), at=self._stamp())
-        if len(line) > MAX_LINE_BYTES:
-            raise self._refused(f"the line would have {len(line)} bytes; at most {MAX_LINE_BYTES} are allowed")
-        if self._offset < size:
-            files.set_aside(fd, self._offset, self.path, folder)
-        files.write_line(fd, line, self.path)
-        self._adopt(entry, self._offset, line)
-        return entry
+        self._durable = self._offset
+        return entries
+
+    def _stage(self, fd: int, run: str, events: Sequence[Event]) -> tuple[tuple[Entry, ...], list[tuple[Entry, bytes]]]:
+        """Give the entry of each event, and those among them that are new with their lines; writes nothing."""
+        head, standing = self._chain.heads.get(run, START), self._chain.places.get(run, {})
+        entries: dict[str, Entry] = {}
+        lines: list[tuple[Entry, bytes]] = []
+        at = ""
+        for event in events:
+            known = entries.get(event.key)
+            if known is None and event.key in standing:
+                known = self._known(fd, run, event.key)
+            if known is None:
+                at = at or self._stamp()
+                known, line = make(event, after=head, at=at)
+                if len(line) > MAX_LINE_BYTES:
+                    raise self._refused(f"the line would have {len(line)} bytes; at most {MAX_LINE_BYTES} are allowed")
+                head = Head(known.seq, known.hash)
+                lines.append((known, line))
+            elif (known.type, canonical(known.data)) != (event.type, canonical(event.data)):
+                message = f"key {event.key!r} of run {run!r} already stands for another event (seq {known.seq})"
+                raise JournalConflict("JRN731", message, path=self.path)
+            entries[event.key] = known
+        return tuple(entries[event.key] for event in events), lines
 
     def _check(self, event: Event) -> None:
         for name, value in (("run", event.run), ("key", event.key), ("type", event.type)):
@@ -186,6 +246,8 @@ class Journal:
         if os.pread(fd, len(self._last_line), self._offset - len(self._last_line)) != self._last_line:
             raise self._damaged("the file was edited: its last known line has changed", line=self._chain.lines)
         self._inode = inode
+        if size == self._offset:
+            return
         for offset, raw in files.read_lines(fd, self._offset, size):
             entry = self._next(self._chain, raw)
             if entry is None:
@@ -210,11 +272,13 @@ class Journal:
 
     def _known(self, fd: int, run: str, key: str) -> Entry:
         """Read the line of an event that was written before."""
-        raw = next(raw for _, raw in files.read_lines(fd, self._chain.places[run, key], self._offset))
-        entry = decode(raw)
+        entry = decode(self._line(fd, self._chain.places[run][key]))
         if isinstance(entry, Flaw) or (entry.run, entry.key) != (run, key):
             raise self._damaged(f"the file was edited: the line of key {key!r} has changed")
         return entry
+
+    def _line(self, fd: int, place: int) -> bytes:
+        return files.read_line(fd, place, self._offset)
 
     def _damaged(self, message: str, *, line: int = 0) -> JournalDamaged:
         return JournalDamaged("JRN722", message, path=self.path, line=line)

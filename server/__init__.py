@@ -1,3 +1,27 @@
-"""The doors: the MCP server with its toolsets, over stdio and HTTP. No rules of its own."""
+"""The doors: the MCP server, its toolsets, stdio and HTTP, and who is calling. No rules of its own.
 
-__all__: list[str] = []
+The names below are imported on first use: importing the SDK takes half a second.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from interlock.server.app import TOOLSETS, InterlockServer, make_server
+    from interlock.server.guard import inspect
+    from interlock.server.rules import Problem
+
+__all__ = ["TOOLSETS", "InterlockServer", "Problem", "inspect", "make_server"]
+
+_HOME: Final = {
+    **dict.fromkeys(("TOOLSETS", "InterlockServer", "make_server"), "app"),
+    "Problem": "rules",
+    "inspect": "guard",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from the module that defines it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,5 +1,47 @@
-"""The stages of a ticket: what each asks for, and when its payload holds."""
+"""The stages of a ticket: what each asks for, and when its payload holds.
 
-from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings
+The names below are imported on first use, so that importing the package costs nothing.
+"""
 
-__all__ = ["Field", "Issue", "Observed", "Stage", "Surroundings"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from interlock.gates.stages.judge import MAX_PAYLOAD_BYTES, judge_stage
+    from interlock.gates.stages.references import requirement_ids
+    from interlock.gates.stages.schema import payload_schema
+    from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings
+    from interlock.gates.stages.tree import list_tree
+
+__all__ = [
+    "MAX_PAYLOAD_BYTES",
+    "Field",
+    "Issue",
+    "Observed",
+    "Stage",
+    "Surroundings",
+    "judge_stage",
+    "list_tree",
+    "payload_schema",
+    "requirement_ids",
+]
+
+_HOME: Final = {
+    "MAX_PAYLOAD_BYTES": "judge",
+    "Field": "stage",
+    "Issue": "stage",
+    "Observed": "stage",
+    "Stage": "stage",
+    "Surroundings": "stage",
+    "judge_stage": "judge",
+    "list_tree": "tree",
+    "payload_schema": "schema",
+    "requirement_ids": "references",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from the module that defines it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

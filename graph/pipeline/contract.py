@@ -24,7 +24,7 @@ class IssueRecord(TypedDict):
 
 
 class GateResult(TypedDict):
-    """What came of one submission: `reasons` and `fixes` go together by position, `issues` holds both with the place."""
+    """What came of one submission: `reasons` and `fixes` go together by position, `issues` adds the place."""
 
     status: GateStatus
     reasons: list[str]

@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option
+from interlock.gates.by_hand import TASK_ID, collect_by_hand
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey
     from interlock.gates.manifest import Collection
 
-RUN_ID: Final = "by-hand"
-TASK_ID: Final = "ADHOC-1"
-UNBOUND: Final = "unbound"
-"""The tree of evidence from a URL: nobody knows which files that server serves."""
-
-COMMANDS: Final[tuple[tuple["EvidenceKey", str, str], ...]] = (
-    ("screenshots", "GATE-VISUAL-QA", "Take a screenshot of PAGE at 375, 768 and 1280 px."),
-    ("console", "GATE-VISUAL-QA", "Log what PAGE says on its console, throws, and fails to load."),
-    ("a11y", "GATE-A11Y-BASELINE", "Check PAGE with axe-core against WCAG 2.2 AA, in every frame."),
+COMMANDS: Final[tuple[tuple["EvidenceKey", str], ...]] = (
+    ("screenshots", "Take a screenshot of PAGE at 375, 768 and 1280 px."),
+    ("console", "Log what PAGE says on its console, throws, and fails to load."),
+    ("a11y", "Check PAGE with axe-core against WCAG 2.2 AA, in every frame."),
 )
 
 
@@ -33,7 +29,7 @@ def evidence_command() -> None:
     """
 
 
-def _command(key: "EvidenceKey", gate: str, text: str) -> click.Command:
+def _command(key: "EvidenceKey", text: str) -> click.Command:
     @click.command(key, help=text)
     @click.argument("page")
     @click.option("--task-id", default=TASK_ID, show_default=True, help="The task that the evidence is of.")
@@ -48,7 +44,7 @@ def _command(key: "EvidenceKey", gate: str, text: str) -> click.Command:
         home = resolve_root(root)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-        collection = _collect(key, gate, page, home, out or home, **rest)
+        (collection,) = collect_by_hand(_below(home, page), [key], root=home, out=out, **rest)
         if as_json:
             from interlock.gates.manifest import to_json  # noqa: PLC0415
 
@@ -60,41 +56,10 @@ def _command(key: "EvidenceKey", gate: str, text: str) -> click.Command:
     return command
 
 
-def _collect(
-    key: "EvidenceKey",
-    gate: str,
-    page: str,
-    home: Path,
-    out: Path,
-    *,
-    task_id: str,
-    attempt: int,
-    timeout_seconds: float,
-) -> "Collection":
-    """Collect one category and bind it to the page's folder as it is now."""
-    from interlock.gates.collect import collect  # noqa: PLC0415 - `--help` needs none of it
-    from interlock.gates.manifest import Binding  # noqa: PLC0415
-    from interlock.gates.tree import tree_digest  # noqa: PLC0415
-
-    if "://" in page:
-        tree = UNBOUND
-    else:
-        page = _below(home, page)
-        folder = page.rpartition("/")[0]
-        tree = tree_digest(home, [f"{folder}/**" if folder else "**"])
-    return collect(
-        gate,
-        target=page,
-        root=home,
-        binding=Binding(RUN_ID, task_id, attempt, tree),
-        categories=[key],
-        out=out,
-        timeout_seconds=timeout_seconds,
-    )
-
-
 def _below(home: Path, page: str) -> str:
     """Return a page relative to the root, whether it was named from the root or from the current folder."""
+    if "://" in page:
+        return page
     for base in (Path.cwd(), home):
         path = (base / page).absolute()
         if path.is_relative_to(home) and path.exists():

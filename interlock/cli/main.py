@@ -13,6 +13,7 @@ from interlock import __version__
 from interlock.cli.context import Exit
 
 COMMANDS: Final = {
+    "init": ("interlock.cli.init", "Connect the coding agents of this project to the server."),
     "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
     "run": ("interlock.cli.run", "Run a task file."),
     "resume": ("interlock.cli.run", "Take a run on: after a crash, an answer, or a change."),
@@ -22,6 +23,9 @@ COMMANDS: Final = {
     "graph": ("interlock.cli.show", "Print the status machine."),
     "verify": ("interlock.cli.show", "Check that the journal is what was written."),
     "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an axe report of a page."),
+    "mcp": ("interlock.cli.mcp", "Serve the tools to one agent host over standard input and output (MCP)."),
+    "serve": ("interlock.cli.serve", "Serve the tools to agents over HTTP (MCP), each known by its token."),
+    "token": ("interlock.cli.token", "Make, list and revoke the tokens of agents that call over HTTP."),
     "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
     "completion": ("interlock.cli.completion", "Print a shell completion script."),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.config import Config, load_config
+from interlock.gates.config import Config, DelegateConfig, TicketsConfig, load_config
 from interlock.gates.errors import ConfigError
 from tests.gates.support import put
 
@@ -38,7 +38,19 @@ runner = "remote"
 deep = [1, 2]
 
 [tickets]
-scope = ["src/**"]
+scope = ["src/**", "!src/vendor/**"]
+max_retries = 4
+max_retries_run = 9
+max_identical = 2
+unchanged = "error"
+
+[tickets.delegate]
+gates = ["GATE-UNIT"]
+scope = ["docs/**"]
+wait_seconds = 5
+
+[tickets.delegate.agents.visual-qa]
+runner = "replay"
 
 [reservations]
 dead_after_minutes = 5
@@ -75,7 +87,14 @@ def test_every_section_is_read(tmp_path: Path) -> None:
         "warn",
     )
     assert config.agents["visual-qa"] == {"runner": "remote", "more": {"deep": [1, 2]}}
-    assert config.tickets == {"scope": ["src/**"]}
+    assert config.tickets == TicketsConfig(
+        scope=("src/**", "!src/vendor/**"),
+        max_retries=4,
+        max_retries_run=9,
+        max_identical=2,
+        unchanged="error",
+        delegate=DelegateConfig(("GATE-UNIT",), ("docs/**",), {"visual-qa": {"runner": "replay"}}, 5),
+    )
     assert config.reservations == {"dead_after_minutes": 5}
 
 
@@ -108,6 +127,8 @@ UNKNOWN = {
     "gate": ("[gates.GATE-X]\ncomand = []\n", "gates.GATE-X.comand", "command"),
     "envelope": ("[envelope]\ninput = 'warn'\n", "envelope.input", "inputs"),
     "run": ("[run]\nmax_reask = 1\n", "run.max_reask", "max_reasks"),
+    "tickets": ("[tickets]\nscopes = []\n", "tickets.scopes", "scope"),
+    "delegate": ("[tickets.delegate]\ngates = ['G']\nwait = 1\n", "tickets.delegate.wait", "wait_seconds"),
 }
 
 
@@ -129,6 +150,17 @@ WRONG = {
     "inputs": ('[envelope]\ninputs = "maybe"\n', "envelope.inputs"),
     "evidence key": ('[gates.GATE-X]\nevidence = ["video"]\n', "gates.GATE-X.evidence.0"),
     "agent is no table": ('[agents]\nvisual-qa = "remote"\n', "agents.visual-qa"),
+    "no retry below none": ("[tickets]\nmax_retries = -1\n", "tickets.max_retries"),
+    "too many retries of a run": ("[tickets]\nmax_retries_run = 1001\n", "tickets.max_retries_run"),
+    "identical failures": ("[tickets]\nmax_identical = 0\n", "tickets.max_identical"),
+    "unchanged": ('[tickets]\nunchanged = "no"\n', "tickets.unchanged"),
+    "delegation without gates": ("[tickets.delegate]\nwait_seconds = 1\n", "tickets.delegate.gates"),
+    "delegation with an empty list": ("[tickets.delegate]\ngates = []\n", "tickets.delegate.gates"),
+    "delegation is no table": ("[tickets]\ndelegate = true\n", "tickets.delegate"),
+    "wait longer than clients": (
+        "[tickets.delegate]\ngates = ['G']\nwait_seconds = 46\n",
+        "tickets.delegate.wait_seconds",
+    ),
     "date": ("[tickets]\nsince = 2026-01-01\n", ""),
     "infinity": ("[run]\nmax_rework = inf\n", ""),
 }
@@ -139,6 +171,27 @@ def test_a_wrong_value_is_refused_with_its_key(tmp_path: Path, text: str, key: s
     put(tmp_path, "interlock.toml", text)
     error = refused(tmp_path)
     assert (error.code, error.key) == ("CFG104", key)
+
+
+BAD_PATTERNS = {
+    "absolute": ('[tickets]\nscope = ["src/**", "/etc/**"]\n', "tickets.scope.1"),
+    "taken out": ('[tickets]\nscope = ["!../x"]\n', "tickets.scope.0"),
+    "empty": ('[tickets]\nscope = [""]\n', "tickets.scope.0"),
+    "of the tasks": ("[tickets.delegate]\ngates = ['G']\nscope = ['a/{b']\n", "tickets.delegate.scope.0"),
+    "own state": ('[tickets]\nscope = [".interlock/**"]\n', "tickets.scope.0"),
+}
+
+
+@pytest.mark.parametrize(("text", "key"), BAD_PATTERNS.values(), ids=BAD_PATTERNS.keys())
+def test_a_bad_scope_pattern_is_refused_when_the_file_is_read(tmp_path: Path, text: str, key: str) -> None:
+    put(tmp_path, "interlock.toml", text)
+    error = refused(tmp_path)
+    assert (error.code, error.key) == ("CFG105", key)
+
+
+def test_a_missing_key_is_named_in_the_fix(tmp_path: Path) -> None:
+    put(tmp_path, "interlock.toml", "[tickets.delegate]\n")
+    assert "`gates`" in refused(tmp_path).fix
 
 
 def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:

@@ -5,7 +5,16 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
-from interlock.gates.config import Config, EnvelopeConfig, GateConfig, RoleConfig, RunConfig, load_config
+from interlock.gates.config import (
+    Config,
+    DelegateConfig,
+    EnvelopeConfig,
+    GateConfig,
+    RoleConfig,
+    RunConfig,
+    TicketsConfig,
+    load_config,
+)
 from interlock.gates.registry import build_protocol
 from interlock.graph.task import Task
 
@@ -26,7 +35,9 @@ def test_every_key_is_in_the_reference() -> None:
     assert set(read["envelope"]) == {field.name for field in fields(EnvelopeConfig)}
     assert set(read["gates"]["GATE-TESTS"]) == {field.name for field in fields(GateConfig)}
     assert {key for row in read["roles"].values() for key in row} == {field.name for field in fields(RoleConfig)}
-    kept = {"path", "tickets", "reservations"}
+    assert set(read["tickets"]) == {field.name for field in fields(TicketsConfig)}
+    assert set(read["tickets"]["delegate"]) == {field.name for field in fields(DelegateConfig)}
+    kept = {"path", "reservations"}
     assert set(read) == {field.name for field in fields(Config)} - kept
     for field in fields(Task):
         assert field.name == "base" or f"`{field.name}`" in TEXT

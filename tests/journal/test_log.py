@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -188,9 +188,61 @@ def test_an_append_reads_only_what_is_new(journal: Journal, monkeypatch: pytest.
         return read_lines(fd, start, stop)
 
     monkeypatch.setattr(files, "read_lines", watched)
-    size = journal.path.stat().st_size
     journal.append("A", "new", "t", {})
-    assert starts == [(size, size)]
+    assert starts == []
+    before = journal.path.stat().st_size
+    Journal(journal.path).append("A", "newer", "t", {})
+    after = journal.path.stat().st_size
+    starts.clear()
+    journal.append("A", "newest", "t", {})
+    assert starts == [(before, after)]
+
+
+def test_the_events_of_one_run_are_read_without_the_others(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = [journal.append("A", str(number), "t", {"n": number}) for number in range(3)]
+    for number in range(50):
+        journal.append("B", str(number), "t", {})
+    ours.append(journal.append("A", "3", "t", {}))
+    from interlock.journal import log
+
+    read: list[bytes] = []
+    decode = log.decode
+
+    def watched(raw: bytes) -> Any:
+        read.append(raw)
+        return decode(raw)
+
+    monkeypatch.setattr(log, "decode", watched)
+    assert list(journal.entries("A")) == ours
+    assert len(read) == 4
+    assert list(journal.entries("C")) == []
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_the_events_of_a_run_are_not_read_past_a_line_that_was_edited(journal: Journal, place: int) -> None:
+    for number in range(3):
+        journal.append("A", str(number), "t", {"n": number})
+    journal.append("B", "0", "t", {})
+    journal.path.write_bytes(journal.path.read_bytes().replace(f'"n":{place}'.encode(), b'"n":7'))
+    entries = journal.entries("A")
+    assert [next(entries).seq for _ in range(place)] == list(range(1, place + 1))
+    with pytest.raises(JournalDamaged) as caught:
+        next(entries)
+    assert caught.value.code == "JRN722"
+
+
+def test_the_events_of_a_run_are_not_read_as_another_history_that_holds_together(journal: Journal) -> None:
+    other = Journal(journal.path.with_name("other.jsonl"), clock=lambda: datetime(2026, 1, 1, 12, tzinfo=UTC))
+    for number in range(2):
+        journal.append("A", str(number), "t", {"n": number})
+        other.append("A", str(number), "t", {"n": number + 5})
+    journal.append("B", "0", "t", {})
+    last = journal.path.read_bytes().splitlines(keepends=True)[-1]
+    with journal.path.open("r+b") as file:
+        file.write(other.path.read_bytes() + last)
+    with pytest.raises(JournalDamaged) as caught:
+        list(journal.entries("A"))
+    assert caught.value.code == "JRN722"
 
 
 def test_a_fragment_of_a_killed_writer_is_set_aside_and_kept(journal: Journal) -> None:
@@ -371,9 +423,29 @@ def test_a_line_that_cannot_be_made_durable_is_taken_back(journal: Journal, monk
         with pytest.raises(JournalUnwritten):
             journal.append("A", "2", "t", {})
         assert journal.path.read_bytes() == before
-        with pytest.raises(JournalUnwritten):
-            journal.append("A", "1", "t", {})
     assert journal.append("A", "2", "t", {}).seq == 2
+
+
+def test_a_repeat_waits_for_the_disk_unless_this_journal_has_done_so(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Journal(journal.path).append("A", "theirs", "t", {})
+    journal.append("A", "ours", "t", {})
+    Journal(journal.path).append("A", "later", "t", {})
+
+    def broken(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        assert journal.append("A", "theirs", "t", {}).seq == 1
+        assert journal.append("A", "ours", "t", {}).seq == 2
+        for _ in range(2):
+            with pytest.raises(JournalUnwritten):
+                journal.append("A", "later", "t", {})
+        with pytest.raises(JournalUnwritten):
+            Journal(journal.path).append("A", "ours", "t", {})
+    assert journal.append("A", "later", "t", {}).seq == 3
 
 
 def test_every_code_has_a_fix_and_every_error_shows_it() -> None:

@@ -1,0 +1,66 @@
+"""Evidence by hand: Interlock's collectors outside of any run, bound to a page's folder as it is now."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from interlock.envelope.protocol import EvidenceKey
+    from interlock.gates.manifest import Collection
+
+RUN_ID: Final = "by-hand"
+TASK_ID: Final = "ADHOC-1"
+UNBOUND: Final = "unbound"
+"""The tree of evidence from a URL: nobody knows which files that server serves."""
+
+GATE_OF: Final[dict["EvidenceKey", str]] = {
+    "screenshots": "GATE-VISUAL-QA",
+    "console": "GATE-VISUAL-QA",
+    "a11y": "GATE-A11Y-BASELINE",
+}
+"""The gate that each category is evidence for."""
+
+
+def collect_by_hand(
+    page: str,
+    keys: Sequence["EvidenceKey"],
+    *,
+    root: Path,
+    out: Path | None = None,
+    task_id: str = TASK_ID,
+    attempt: int = 1,
+    timeout_seconds: float = 60.0,
+) -> Iterator["Collection"]:
+    """Collect some categories of a page, gate by gate, with the same judgement as in a run.
+
+    Args:
+        page: An HTML file relative to the root, or an http(s) URL.
+        keys: The categories.
+        root: The project's root.
+        out: The folder that has `artifacts/`; default: the root.
+        task_id: The task that the evidence is of.
+        attempt: Its rework round, from 1.
+        timeout_seconds: How long the browser may take for one gate.
+
+    Raises:
+        CollectorError: No evidence could be made, as where there is no such page.
+        TreeError: The files beside the page cannot be listed.
+    """
+    from interlock.gates.collect import collect  # noqa: PLC0415 - a command's `--help` needs none of it
+    from interlock.gates.manifest import Binding  # noqa: PLC0415
+    from interlock.gates.tree import tree_digest  # noqa: PLC0415
+
+    tree = UNBOUND
+    if "://" not in page:
+        folder = page.rpartition("/")[0]
+        tree = tree_digest(root, [f"{folder}/**" if folder else "**"])
+    for gate in dict.fromkeys(GATE_OF[key] for key in keys):
+        yield collect(
+            gate,
+            target=page,
+            root=root,
+            binding=Binding(RUN_ID, task_id, attempt, tree),
+            categories=[key for key in dict.fromkeys(keys) if GATE_OF[key] == gate],
+            out=out,
+            timeout_seconds=timeout_seconds,
+        )

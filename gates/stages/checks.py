@@ -1,0 +1,26 @@
+"""The checks that a stage can ask for, by name."""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from interlock.gates.stages.acting import consistent_outcome, observed
+from interlock.gates.stages.case import Case
+from interlock.gates.stages.grounding import grounded, no_conflict
+from interlock.gates.stages.references import covered, known_refs, unique_ids
+from interlock.gates.stages.stage import CheckName, Issue
+
+Check: TypeAlias = Callable[[Case], Iterator[Issue]]
+
+CHECKS: Final[Mapping[CheckName, Check]] = MappingProxyType(
+    {
+        "unique_ids": unique_ids,
+        "grounded": grounded,
+        "no_conflict": no_conflict,
+        "known_refs": known_refs,
+        "covered": covered,
+        "observed": observed,
+        "consistent_outcome": consistent_outcome,
+    }
+)
+"""Each reads whatever has its shape and never raises for what a payload holds."""

@@ -1,0 +1,123 @@
+"""Ids and what refers to them: unique and plain ids, known references, and a plan that covers every criterion."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from interlock.gates.stages.case import Case, fit_text, items_at, texts_at
+from interlock.gates.stages.rules import issue, listed, shown
+from interlock.gates.stages.stage import Issue
+
+ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+_IDENTIFIED: Final = (("evidence_items", "source_id"), ("plan_steps", "step_id"))
+_PREFIXES: Final = (("acceptance_criteria", "ac"), ("constraints", "con"), ("unknowns", "unk"))
+
+
+def requirement_ids(earlier: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ids that requirements get, with their texts.
+
+    Args:
+        earlier: Field name to value over all passed stages, or the payload that lists the requirements.
+
+    Returns:
+        `ac_001` … for acceptance criteria, `con_001` … for constraints, `unk_001` … for unknowns, each in the order
+        of writing.
+    """
+    return {f"{prefix}_{at + 1:03d}": text for field, prefix in _PREFIXES for at, text in texts_at(earlier, field)}
+
+
+def unique_ids(case: Case) -> Iterator[Issue]:
+    """Yield ids that are no ids, and ids that are given twice."""
+    for name, key in _IDENTIFIED:
+        first: dict[str, int] = {}
+        given = {fit_text(item.get(key)) for _, item in items_at(case.payload, name)}
+        for at, item in items_at(case.payload, name):
+            text = fit_text(item.get(key))
+            place = f"{name}[{at}].{key}"
+            if not text.strip():
+                continue
+            if not ID.fullmatch(text):
+                yield issue(
+                    "STG202",
+                    place,
+                    f"`{place}` is no id.",
+                    found=shown(text),
+                    expected="a letter or digit, then at most 63 letters, digits, `.`, `_` or `-`",
+                    fix=f"Write `{_free(text, given)}`, for example.",
+                )
+            elif text in first:
+                yield issue(
+                    "STG201",
+                    place,
+                    f"`{place}` repeats the id of `{name}[{first[text]}]`.",
+                    found=shown(text),
+                    expected=f"a {key} that no other entry has",
+                    fix=f"Write `{_free(text, given)}`, for example.",
+                )
+            else:
+                first[text] = at
+
+
+def _free(text: str, given: set[str]) -> str:
+    """Return an id like the given text that no entry has, and keep it taken."""
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", text[:48]).strip("._-") or "id"
+    at = 1
+    name = base
+    while name in given:
+        at += 1
+        name = f"{base}-{at}"
+    given.add(name)
+    return name
+
+
+def known_refs(case: Case) -> Iterator[Issue]:
+    """Yield references of plan steps to requirements or evidence that nobody has listed."""
+    requirements = list(requirement_ids(case.earlier))
+    evidence = [fit_text(item.get("source_id")) for _, item in items_at(case.earlier, "evidence_items")]
+    rows = (
+        ("STG501", "requirement_refs", "requirement", requirements),
+        ("STG502", "evidence_refs", "evidence item", evidence),
+    )
+    for at, step in items_at(case.payload, "plan_steps"):
+        for code, key, what, known in rows:
+            for position, ref in texts_at(step, key):
+                if ref not in known and ref.strip():
+                    yield _unknown_ref(code, f"plan_steps[{at}].{key}[{position}]", ref, what, known)
+
+
+def _unknown_ref(code: str, place: str, ref: str, what: str, known: list[str]) -> Issue:
+    names = listed([f"`{name}`" for name in known])
+    plain = ref.strip().casefold()
+    near = next((name for name in known if name.casefold() == plain), None)
+    one_of = f"Write one of {names}; remove the reference if none fits." if known else "Remove the reference."
+    return issue(
+        code,
+        place,
+        f"{shown(ref, 60)} is the id of no {what}.",
+        found=shown(ref, 60),
+        expected=f"one of {names}",
+        fix=f"Write `{near}`." if near else one_of,
+    )
+
+
+def covered(case: Case) -> Iterator[Issue]:
+    """Yield the acceptance criteria that no step serves and no unknown names.
+
+    A plan whose shape is wrong is not judged: what its steps refer to cannot be told.
+    """
+    if case.misshapen & {"", "plan_steps"} or "plan_steps" not in case.payload:
+        return
+    served = {ref for _, step in items_at(case.payload, "plan_steps") for _, ref in texts_at(step, "requirement_refs")}
+    unknowns = [text.strip() for _, text in texts_at(case.earlier, "unknowns")]
+    for name, text in requirement_ids(case.earlier).items():
+        marked = text.strip() in unknowns or any(re.search(rf"(?<!\w){name}(?!\w)", entry) for entry in unknowns)
+        if name.startswith("ac_") and name not in served and not marked:
+            yield issue(
+                "STG503",
+                "plan_steps",
+                f"No step serves the acceptance criterion `{name}`.",
+                found=f"no step with `{name}` in its requirement_refs",
+                expected=f"a step for {shown(text)}",
+                fix=f"Add `{name}` to the requirement_refs of the step that serves it, or add a step for it.",
+            )

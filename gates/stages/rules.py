@@ -1,0 +1,125 @@
+"""The rules of payloads as rows, and the making of their findings."""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from interlock.gates.stages.stage import Issue, IssueLevel
+
+_GATES: Final = "Governance Design §4. Validation Gates: Validates at each step, with fixes"
+_FILL: Final = "Ticket Protocol §Workflow: Fill only `payload` for the current stage"
+_WHOLE: Final = "Ticket Protocol §Non-Negotiable Constraints: No partial ticket submissions"
+_TYPES: Final = "Governance Design §2. Ticket Schema: Non-empty strings, type checking"
+_SNIPPETS: Final = "Governance Design §3. FSM Engine: Collect snippets with source pointers"
+_TIED: Final = "Governance Design §3. FSM Engine: Generate plan tied to requirements"
+_ENFORCED: Final = "Governance Design §1. Freedom vs Control: Interlock enforces evidence requirements"
+_CONFLICT: Final = "Governance Design §Current PoC Scope: Rich conflict detection across competing evidence"
+_BOUNDED: Final = "ours: what is kept and judged stays bounded"
+_OBSERVED: Final = "ours: acting is observed, for a report of it proves nothing"
+_IDS: Final = "ours: what others refer to has one short name"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of payloads.
+
+    Args:
+        code: Stable code: STG1xx shape, STG2xx ids, STG3xx grounding, STG4xx conflicts, STG5xx references, STG6xx
+            acting, STG7xx the outcome.
+        level: What a breach does to the run.
+        title: What must hold, in one sentence.
+        remedy: How an agent mends a breach, in the imperative.
+        source: The clause that it enforces, or `ours` with the reason.
+    """
+
+    code: str
+    level: IssueLevel
+    title: str
+    remedy: str
+    source: str
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule("STG101", "retry", "A payload is a JSON object", "Send an object with the fields of the stage.", _FILL),
+    Rule("STG102", "retry", "A payload has a bounded size", "Shorten the longest field.", _BOUNDED),
+    Rule("STG103", "retry", "Every required field is there", "Add the field.", _WHOLE),
+    Rule("STG104", "retry", "No other field is there", "Remove the field.", _FILL),
+    Rule("STG105", "retry", "A field holds its kind of value", "Write the kind of value that is expected.", _TYPES),
+    Rule("STG106", "retry", "A text is not blank", "Write the text, or remove the entry.", _TYPES),
+    Rule("STG107", "retry", "A list that is needed has an entry", "Add at least one entry.", _GATES),
+    Rule("STG108", "retry", "A text has a bounded length", "Shorten the text.", _BOUNDED),
+    Rule("STG109", "retry", "A list has a bounded length", "Keep the entries that matter.", _BOUNDED),
+    Rule("STG110", "retry", "A text holds whole, visible characters", "Remove the character that is named.", _TYPES),
+    Rule("STG111", "retry", "A choice is one of its words", "Write one of the words that are listed.", _TYPES),
+    Rule("STG201", "retry", "An id is given once", "Give each entry an id of its own.", _IDS),
+    Rule(
+        "STG202",
+        "retry",
+        "An id is short and plain",
+        "Write letters, digits, `.`, `_` and `-`, at most 64 of them.",
+        _IDS,
+    ),
+    Rule("STG301", "retry", "The repository is called `repo`", "Write `repo`.", _SNIPPETS),
+    Rule(
+        "STG302", "retry", "A repo locator names lines of a file", "Write it as path:line or path:start-end.", _SNIPPETS
+    ),
+    Rule(
+        "STG303",
+        "retry",
+        "A repo locator stays inside the project",
+        "Write a path below the project's root, without links.",
+        _SNIPPETS,
+    ),
+    Rule("STG304", "retry", "A cited file exists", "Cite a file that exists.", _SNIPPETS),
+    Rule("STG305", "retry", "A cited file is a readable text file", "Cite a text file in UTF-8.", _SNIPPETS),
+    Rule("STG306", "retry", "Cited files have a bounded size", "Cite a smaller file.", _BOUNDED),
+    Rule("STG307", "retry", "Cited lines exist", "Cite lines that the file has.", _SNIPPETS),
+    Rule("STG308", "retry", "A snippet stands in the cited file", "Copy the text exactly as it stands.", _ENFORCED),
+    Rule("STG309", "warn", "A snippet stands in the cited lines", "Correct the line numbers.", _ENFORCED),
+    Rule(
+        "STG401",
+        "stop",
+        "Items do not contradict each other",
+        "Find out which of the two is right, then begin a new run with one item for the locator.",
+        _CONFLICT,
+    ),
+    Rule("STG501", "retry", "A plan refers to known requirements", "Write an id from the list.", _TIED),
+    Rule("STG502", "retry", "A plan refers to known evidence", "Write a source_id from the list.", _TIED),
+    Rule(
+        "STG503", "retry", "A plan covers every acceptance criterion", "Refer to it in the step that serves it.", _TIED
+    ),
+    Rule("STG601", "retry", "Acting stays inside the plan", "Restore the file.", _OBSERVED),
+    Rule("STG602", "retry", "Acting changes something", "Carry out the plan, then submit again.", _OBSERVED),
+    Rule("STG603", "warn", "Acting that changes no file is reported", "Tell the user why no file changed.", _OBSERVED),
+    Rule("STG701", "retry", "Success means that every task was approved", "Write another outcome.", _ENFORCED),
+)
+"""Every rule of payloads, in the order of their codes."""
+
+BY_CODE: Final[dict[str, Rule]] = {rule.code: rule for rule in RULES}
+
+MAX_SHOWN_CHARS: Final = 160
+MAX_NAMED: Final = 20
+"""So many names a list in a finding may have."""
+
+
+def issue(code: str, field: str, message: str, *, found: str, expected: str, fix: str = "") -> Issue:
+    """Make a finding of one rule; without a `fix` its row says how to mend it.
+
+    Raises:
+        KeyError: There is no such rule.
+    """
+    rule = BY_CODE[code]
+    return Issue(code, rule.level, field, message, found, expected, fix or rule.remedy)
+
+
+def shown(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
+    """Show untrusted text as a JSON string: one bounded line that can be copied, with `…` behind it where cut."""
+    quoted = json.dumps(text[:limit], ensure_ascii=False)
+    plain = "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in quoted)
+    return f"{plain}…" if len(text) > limit else plain
+
+
+def listed(names: "list[str] | tuple[str, ...]") -> str:
+    """List names, so many as are worth reading."""
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return (", ".join(names[:MAX_NAMED]) + more) or "none"

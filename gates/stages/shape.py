@@ -1,0 +1,220 @@
+"""The generic gate: every field is there, nothing else is, and each holds its kind of value."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final, assert_never, cast
+
+from interlock.gates.stages.case import MAX_ENTRIES, MAX_TEXT_CHARS, UNFIT, blank
+from interlock.gates.stages.rules import MAX_NAMED, issue, listed, shown
+from interlock.gates.stages.stage import Field, Issue
+
+_KINDS: Final = {"text": "a text", "texts": "a list of texts", "choice": "one of", "items": "a list of objects"}
+_MAX_INT_BITS: Final = 256
+
+
+def shape_issues(fields: Sequence[Field], holder: Mapping[str, Any], at: str = "") -> Iterator[Issue]:
+    """Yield what is wrong with the fields of an object.
+
+    Args:
+        fields: What it should have.
+        holder: The object.
+        at: Where it stands, ending in `.`; empty for the payload itself.
+    """
+    absent = [field.name for field in fields if field.name not in holder]
+    unknown = [key for key in holder if key not in {field.name for field in fields}][:MAX_NAMED]
+    meant = _meant(unknown, absent)
+    for field in fields:
+        if field.name in holder:
+            yield from _value_issues(field, holder[field.name], at + field.name)
+        elif not field.optional:
+            yield _missing(field, at, next((key for key, name in meant.items() if name == field.name), None))
+    for key in unknown:
+        yield _unknown(key, holder[key], fields, meant.get(key), at)
+
+
+def _meant(unknown: Sequence[str], absent: Sequence[str]) -> dict[str, str]:
+    """Match unknown keys with the missing fields that they probably stand for, each field once."""
+    left = list(absent)
+    found: dict[str, str] = {}
+    for key in unknown:
+        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:100].strip()).lower().replace("-", "_").replace(" ", "_")
+        if near := get_close_matches(snake, left, 1, 0.7):
+            found[key] = near[0]
+            left.remove(near[0])
+    return found
+
+
+def _missing(field: Field, at: str, key: str | None) -> Issue:
+    meaning = f": {field.meaning}" if field.meaning else ""
+    return issue(
+        "STG103",
+        at + field.name,
+        f"The field `{at}{field.name}` is missing.",
+        found="no such field" if key is None else f"a field {shown(key, 60)}",
+        expected=f"{_expected(field)}{meaning}",
+        fix=f"Rename {shown(key, 60)} to `{field.name}`." if key is not None else f"Add `{field.name}`{meaning}.",
+    )
+
+
+def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None, at: str) -> Issue:
+    names = [field.name for field in fields]
+    wrapped = not set(names).isdisjoint(cast("dict[str, object]", value) if isinstance(value, dict) else ())
+    fix = f"Remove {shown(key, 60)}; the fields here are {listed([f'`{name}`' for name in names])}."
+    if meant is not None:
+        fix = f"Rename {shown(key, 60)} to `{meant}`."
+    elif wrapped:
+        fix = f"Put the fields that {shown(key, 60)} holds in its place."
+    place = key if re.fullmatch(r"[A-Za-z0-9_]{1,60}", key) else shown(key, 60)
+    return issue(
+        "STG104",
+        at + place,
+        f"The field {shown(key, 60)} is none of this {'item' if at else 'stage'}.",
+        found=describe(value),
+        expected="no such field" if meant is None else f"the field `{meant}`",
+        fix=fix,
+    )
+
+
+def _value_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+    match field.kind:
+        case "text":
+            yield from _text_issues(field, value, at)
+        case "choice":
+            yield from _choice_issues(field, value, at)
+        case "texts" | "items":
+            yield from _list_issues(field, value, at)
+        case _:
+            assert_never(field.kind)
+
+
+def _text_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+    meaning = f": {field.meaning}" if field.meaning else ""
+    if not isinstance(value, str):
+        simple = isinstance(value, int | float) and not isinstance(value, bool) and _short(value)
+        fix = f'Write it in quotes: "{value}".' if simple else f"Write one text{meaning}."
+        if value is None and field.optional:
+            fix = "Remove the field."
+        yield _wrong_kind(at, value, "a text", fix)
+        return
+    if odd := UNFIT.search(value):
+        name, place = f"U+{ord(odd[0]):04X}", odd.start() + 1
+        yield issue(
+            "STG110",
+            at,
+            f"Character {place} of `{at}` is {name}, which no text may hold.",
+            found=name,
+            expected="characters that can be shown, line ends (\\n) and tabs",
+            fix=f"Remove {name}, character {place}, and others of its kind.",
+        )
+    elif blank(value):
+        yield issue(
+            "STG106",
+            at,
+            f"`{at}` is {'blank' if value else 'empty'}.",
+            found=shown(value),
+            expected=f"a text{meaning}",
+            fix=f"Remove the entry, or write the text{meaning}." if at.endswith("]") else f"Write the text{meaning}.",
+        )
+    if len(value) > MAX_TEXT_CHARS:
+        yield issue(
+            "STG108",
+            at,
+            f"`{at}` is too long.",
+            found=f"{len(value)} characters",
+            expected=f"at most {MAX_TEXT_CHARS} characters",
+            fix=f"Cut {len(value) - MAX_TEXT_CHARS} characters or more, or say where the whole text stands.",
+        )
+
+
+def _choice_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+    if isinstance(value, str) and value in field.choices:
+        return
+    words = listed([f"`{word}`" for word in field.choices])
+    plain = value.strip().casefold() if isinstance(value, str) else ""
+    near = get_close_matches(plain[:100], field.choices, 1, 0.6)
+    yield issue(
+        "STG111",
+        at,
+        f"`{at}` is none of its words.",
+        found=describe(value),
+        expected=f"one of {words}",
+        fix=f"Write `{near[0]}`." if near else f"Write one of {words}.",
+    )
+
+
+def _list_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+    entry_meaning = f": {field.meaning}" if field.meaning else ""
+    if not isinstance(value, list):
+        yield _wrong_kind(at, value, _KINDS[field.kind], _as_list(field, value))
+        return
+    entries = cast("list[object]", value)
+    if not entries and not field.may_be_empty:
+        yield issue(
+            "STG107",
+            at,
+            f"`{at}` has no entry.",
+            found="an empty list",
+            expected=f"at least one entry{entry_meaning}",
+            fix=f"Add at least one entry{entry_meaning}.",
+        )
+    if len(entries) > MAX_ENTRIES:
+        yield issue(
+            "STG109",
+            at,
+            f"`{at}` has too many entries.",
+            found=f"{len(entries)} entries",
+            expected=f"at most {MAX_ENTRIES} entries",
+            fix=f"Keep the {MAX_ENTRIES} entries that matter most.",
+        )
+    for position, entry in enumerate(entries[:MAX_ENTRIES]):
+        place = f"{at}[{position}]"
+        if field.kind == "texts":
+            yield from _text_issues(field, entry, place)
+        elif isinstance(entry, Mapping):
+            yield from shape_issues(field.fields, cast("Mapping[str, Any]", entry), f"{place}.")
+        else:
+            names = listed([f"`{inner.name}`" for inner in field.fields])
+            yield _wrong_kind(place, entry, "an object", f"Write an object with the fields {names}.")
+
+
+def _as_list(field: Field, value: object) -> str:
+    """Say how what stands there becomes a list."""
+    if value is None and field.may_be_empty:
+        return "Write []."
+    if field.kind == "texts" and isinstance(value, str) and not blank(value):
+        return f"Put it in brackets: [{shown(value)}]." if len(value) <= 100 else "Put the text in brackets."
+    if field.kind == "items" and isinstance(value, Mapping):
+        return "Put the object in brackets."
+    return f"Write a list in brackets{f': {field.meaning}' if field.meaning else ''}."
+
+
+def _wrong_kind(at: str, value: object, expected: str, fix: str) -> Issue:
+    return issue("STG105", at, f"`{at}` is not {expected}.", found=describe(value), expected=expected, fix=fix)
+
+
+def _expected(field: Field) -> str:
+    return f"one of {listed(field.choices)}" if field.kind == "choice" else _KINDS[field.kind]
+
+
+def _short(number: float) -> bool:
+    return not isinstance(number, int) or number.bit_length() <= _MAX_INT_BITS
+
+
+def describe(value: object) -> str:
+    """Say what a JSON value is, in bounded length and without walking through it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return shown(value)
+        case int() | float():
+            return f"the number {value}" if _short(value) else "a very large number"
+        case Mapping():
+            return f"an object with {len(cast('Mapping[str, object]', value))} fields"
+        case list():
+            return f"a list of {len(cast('list[object]', value))} entries"
+        case _:
+            return f"a value of type {type(value).__name__}"

@@ -1,0 +1,89 @@
+"""Finding a snippet in a file: line ends, trailing blanks and common indentation do not count, all else does."""
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Final
+
+from interlock.gates.stages.sources import Source, plain_lines
+
+_MAX_COMPARED: Final = 200_000
+"""So many lines are compared for the indentation of one snippet."""
+
+_MAX_CANDIDATES: Final = 2000
+_MAX_LINE_CHARS: Final = 200
+_LEAST_LIKENESS: Final = 0.6
+
+
+def snippet_lines(snippet: str) -> list[str]:
+    """Return the lines of a snippet without trailing blanks, and without blank lines at its edges."""
+    lines = plain_lines(snippet)
+    filled = [at for at, line in enumerate(lines) if line]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
+
+
+def find_snippet(lines: Sequence[str], source: Source, first: int = 1, last: int | None = None) -> int | None:
+    """Return the line on which a snippet begins, or None.
+
+    A snippet may begin and end in the middle of a line.
+
+    Args:
+        lines: The snippet, as `snippet_lines` returns it.
+        source: The file.
+        first: The first line to look in, counted from 1.
+        last: The last line to look in; None: the last of the file.
+    """
+    size = len(source.lines)
+    if not lines or not 1 <= first <= size:
+        return None
+    needle = "\n".join(line.lstrip() for line in lines)
+    end = len(source.flat) if last is None or last >= size else source.starts[last] - 1
+    at = source.flat.find(needle, source.starts[first - 1], end)
+    left = _MAX_COMPARED
+    while at >= 0 and left > 0:
+        line = source.line_at(at)
+        if _same_indentation(lines, source.lines[line - 1 : line - 1 + len(lines)]):
+            return line
+        left -= len(lines)
+        at = source.flat.find(needle, source.starts[line], end) if line < size else -1
+    return None
+
+
+def _same_indentation(wanted: Sequence[str], found: Sequence[str]) -> bool:
+    """Say whether the lines after the first are indented alike but for what all of them share."""
+    pairs = [(_indent(a), _indent(b)) for a, b in zip(wanted[1:], found[1:], strict=True) if a]
+    ours, theirs = (_shared([pair[side] for pair in pairs]) for side in (0, 1))
+    return all(a[ours:] == b[theirs:] for a, b in pairs)
+
+
+def _shared(indents: Sequence[str]) -> int:
+    """Return how many characters all indents begin with alike."""
+    least, most = min(indents, default=""), max(indents, default="")
+    return next((at for at, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def first_stranger(lines: Sequence[str], source: Source) -> str | None:
+    """Return the first line of a snippet that no line of the file contains; None when each stands somewhere."""
+    return next((line.strip() for line in lines if line.strip() not in source.flat), None)
+
+
+def closest_line(text: str, source: Source, around: int) -> int | None:
+    """Return the number of the line that is most like a text, or None when none is.
+
+    Args:
+        text: One line.
+        source: The file; of a long one, the lines near `around` are compared.
+        around: A line number.
+    """
+    begin = max(0, min(around - 1, len(source.lines)) - _MAX_CANDIDATES // 2)
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(text.strip()[:_MAX_LINE_CHARS])
+    best, most = None, _LEAST_LIKENESS
+    for at, line in enumerate(source.lines[begin : begin + _MAX_CANDIDATES], begin + 1):
+        matcher.set_seq1(line.strip()[:_MAX_LINE_CHARS])
+        if matcher.real_quick_ratio() > most and matcher.quick_ratio() > most and (ratio := matcher.ratio()) > most:
+            best, most = at, ratio
+    return best

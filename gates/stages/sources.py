@@ -1,0 +1,277 @@
+"""Reading the files that locators point at: by file descriptor, step by step, without following a link."""
+
+import os
+import re
+import stat
+from bisect import bisect_right
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from interlock.gates.stages.rules import issue, shown
+from interlock.gates.stages.stage import Issue
+
+MAX_FILE_BYTES: Final = 2 * 1024 * 1024
+"""A larger file is not read."""
+
+MAX_TOTAL_BYTES: Final = 32 * 1024 * 1024
+"""How much is read for one payload."""
+
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CHUNK_BYTES: Final = 1024 * 1024
+_MAX_NAMES: Final = 2000
+_LOCATOR: Final = re.compile(r"(?P<path>[^\n]+?):(?P<start>[0-9]{1,9})(?:-(?P<end>[0-9]{1,9}))?")
+_NEARLY: Final = re.compile(
+    r"(?:repo:)?(?P<path>[^\n]+?)(?:#|:|,? lines? )L?(?P<start>[0-9]{1,9})"
+    r"(?:(?P<sep>-|\u2013|:|,|\.\.| to )L?(?P<end>[0-9]{1,9}))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """Where a snippet should stand.
+
+    Args:
+        path: Relative to the root, `/`-separated.
+        start: First line, counted from 1.
+        end: Last line; None where only the first was named.
+    """
+
+    path: str
+    start: int
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text file, prepared for searching.
+
+    Args:
+        path: As cited.
+        lines: Its lines without line ends and trailing blanks.
+        flat: The same lines without indentation, joined by line ends.
+        starts: Where each line begins in `flat`.
+    """
+
+    path: str
+    lines: tuple[str, ...]
+    flat: str = field(repr=False)
+    starts: tuple[int, ...] = field(repr=False)
+
+    def line_at(self, offset: int) -> int:
+        """Return the number of the line, counted from 1, that holds an offset of `flat`."""
+        return bisect_right(self.starts, offset)
+
+
+class _RefusedError(Exception):
+    """Carries one finding out of the walk; never leaves this module."""
+
+    def __init__(self, finding: Issue) -> None:
+        super().__init__(finding.code)
+        self.finding = finding
+
+
+def parse_locator(text: str) -> Locator | None:
+    """Read `path:line` or `path:start-end`; None for anything else, also for lines that run backwards."""
+    found = _LOCATOR.fullmatch(text)
+    if found is None or re.search(r":[0-9]+$", found["path"]):
+        return None
+    start, end = int(found["start"]), int(found["end"] or found["start"])
+    return Locator(found["path"], start, end if found["end"] else None) if 1 <= start <= end else None
+
+
+def line_range(path: str, first: int, last: int) -> str:
+    """Return the locator of some lines."""
+    return f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
+
+
+def locator_issue(text: str, place: str) -> Issue:
+    """Return the finding of a locator that `parse_locator` does not read, with the one that was probably meant."""
+    fix = ""
+    if found := _NEARLY.fullmatch(text.strip()):
+        start, end = int(found["start"]), int(found["end"] or found["start"])
+        if found["sep"] == ":":
+            end = start
+        first, last = max(1, min(start, end)), max(1, start, end)
+        fix = f"Write {shown(line_range(found['path'], first, last))}."
+    return issue(
+        "STG302",
+        place,
+        f"`{place}` names no lines of a file.",
+        found=shown(text),
+        expected='path:line or path:start-end, counted from 1, such as "src/login.py:12-18"',
+        fix=fix or 'Write the path, a colon and the lines, such as "src/login.py:12-18".',
+    )
+
+
+class Sources:
+    """The files below a root, each read once for one payload.
+
+    Args:
+        root: The project's root; it may itself be reached through a link.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._read: dict[str, Source | Issue] = {}
+        self._left_bytes = MAX_TOTAL_BYTES
+
+    def read(self, path: str, place: str) -> Source | Issue:
+        """Return a file, or why it is refused.
+
+        Args:
+            path: Relative to the root.
+            place: The field of the locator, for the finding.
+        """
+        if path not in self._read:
+            try:
+                self._read[path] = self._opened(path, place)
+            except _RefusedError as refusal:
+                self._read[path] = refusal.finding
+        found = self._read[path]
+        return found if isinstance(found, Source) or found.field == place else _moved(found, place)
+
+    def _opened(self, path: str, place: str) -> Source:
+        _check_spelling(self.root, path, place)
+        *folders, name = path.split("/")
+        with ExitStack() as stack:
+            try:
+                at = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError as error:
+                raise _unreadable(path, place, error) from error
+            stack.callback(os.close, at)
+            for step, flags in (*((folder, _FOLDER_FLAGS) for folder in folders), (name, _FILE_FLAGS)):
+                try:
+                    below = os.open(step, flags, dir_fd=at)
+                except (OSError, ValueError) as error:
+                    raise _not_opened(at, step, path, place, error) from error
+                stack.callback(os.close, below)
+                at = below
+            try:
+                data = self._bytes(at, path, place)
+            except OSError as error:
+                raise _unreadable(path, place, error) from error
+        return prepare(path, _decoded(data, path, place))
+
+    def _bytes(self, descriptor: int, path: str, place: str) -> bytes:
+        """Read an open file, if it is one and not too large."""
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _refused("STG305", path, place, "is no regular file", "a folder or a device", "Cite a text file.")
+        most = min(MAX_FILE_BYTES, self._left_bytes)
+        data = b""
+        while len(data) <= most and (chunk := os.read(descriptor, _CHUNK_BYTES)):
+            data += chunk
+        if len(data) > most:
+            what = (
+                "is too large" if most == MAX_FILE_BYTES else "is one too many: the cited files together are too large"
+            )
+            found = f"{max(status.st_size, len(data))} bytes"
+            fix = f"Cite files of at most {MAX_FILE_BYTES} bytes, together at most {MAX_TOTAL_BYTES}."
+            raise _refused("STG306", path, place, what, found, fix)
+        self._left_bytes -= len(data)
+        return data
+
+
+def prepare(path: str, text: str) -> Source:
+    """Prepare a text for searching."""
+    lines = plain_lines(text)
+    if lines and not lines[-1]:
+        lines.pop()
+    bare = [line.lstrip() for line in lines]
+    starts: list[int] = []
+    offset = 0
+    for line in bare:
+        starts.append(offset)
+        offset += len(line) + 1
+    return Source(path, tuple(lines), "\n".join(bare), tuple(starts))
+
+
+def plain_lines(text: str) -> list[str]:
+    """Split a text at its line ends, whichever they are, and take trailing blanks off each line."""
+    return [line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+
+
+def _decoded(data: bytes, path: str, place: str) -> str:
+    fix = "Cite a text file in UTF-8; for what is none, give the item another source_type."
+    if b"\0" in data:
+        raise _refused("STG305", path, place, "is binary", "a NUL byte", fix)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        found = f"byte {data[error.start]:#04x} at {error.start}"
+        raise _refused("STG305", path, place, "is not UTF-8", found, fix) from error
+
+
+def _check_spelling(root: Path, path: str, place: str) -> None:
+    """Refuse a path that leaves the project, or has a second spelling."""
+    steps = path.split("/")
+    plain = "/".join(step for step in steps if step not in {"", "."}).strip()
+    fix = "Write the path of a file below the project's root."
+    if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path):
+        inside = os.path.relpath(path, root) if path.startswith("/") else ".."
+        if not inside.startswith(".."):
+            fix = f"Write it relative to the root: {shown(inside)}."
+        raise _outside(path, place, "is absolute", fix)
+    if path.startswith("repo:"):
+        raise _outside(path, place, "begins with `repo:`", f"Write {shown(path[5:])} before the lines.")
+    if "\\" in path:
+        raise _outside(path, place, "holds a backslash", f"Write {shown(path.replace(chr(92), '/'))} before the lines.")
+    if ".." in steps:
+        raise _outside(path, place, "has a `..` step", fix)
+    if plain != path:
+        better = f"Write {shown(plain)} before the lines." if plain else fix
+        raise _outside(path, place, "has an empty step, a `.` step or a blank at its edge", better)
+    folded = [step.casefold() for step in steps]
+    if ".git" in folded or folded[0] == ".interlock":
+        raise _outside(path, place, "lies in `.git` or `.interlock`", "Cite a file of the project itself.")
+
+
+def _not_opened(at: int, step: str, path: str, place: str, error: OSError | ValueError) -> _RefusedError:
+    """Make the refusal that fits what stands at one step."""
+    try:
+        mode = os.stat(step, dir_fd=at, follow_symlinks=False).st_mode
+    except (FileNotFoundError, ValueError):
+        near = get_close_matches(step[:255], os.listdir(at)[:_MAX_NAMES], 1, 0.6)
+        fix = f"Write {shown(near[0])} for {shown(step)}." if near else "Cite a file that exists below the root."
+        return _refused("STG304", path, place, "does not exist", f"no entry {shown(step)}", fix)
+    except OSError as reason:
+        return _unreadable(path, place, reason)
+    if stat.S_ISLNK(mode):
+        return _outside(path, place, f"leads over the symbolic link {shown(step)}", "Cite the file by its own path.")
+    if isinstance(error, OSError) and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        return _refused("STG305", path, place, "is no regular file", "a device, pipe or socket", "Cite a text file.")
+    if stat.S_ISREG(mode) and isinstance(error, NotADirectoryError):
+        found = f"{shown(step)} is a file, not a folder"
+        return _refused("STG304", path, place, "does not exist", found, f"Cite {shown(step)} itself, or another file.")
+    return _unreadable(path, place, error)
+
+
+def _outside(path: str, place: str, what: str, fix: str) -> _RefusedError:
+    return _refused("STG303", path, place, what, shown(path), fix)
+
+
+def _unreadable(path: str, place: str, error: OSError | ValueError) -> _RefusedError:
+    reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    fix = "Make the file readable, or cite another one."
+    return _refused("STG305", path, place, "cannot be read", reason, fix)
+
+
+_EXPECTED: Final = {
+    "STG303": "a path below the root: relative, without links, outside `.git` and `.interlock`",
+    "STG304": "a file of the project",
+    "STG305": "a readable text file in UTF-8",
+    "STG306": f"at most {MAX_FILE_BYTES} bytes a file and {MAX_TOTAL_BYTES} bytes together",
+}
+
+
+def _refused(code: str, path: str, place: str, what: str, found: str, fix: str) -> _RefusedError:
+    message = f"The file {shown(path)} {what}."
+    return _RefusedError(issue(code, place, message, found=found, expected=_EXPECTED[code], fix=fix))
+
+
+def _moved(finding: Issue, place: str) -> Issue:
+    return Issue(finding.code, finding.level, place, finding.message, finding.found, finding.expected, finding.fix)

@@ -1,0 +1,188 @@
+"""Driving runs in threads of this process, so that a caller waits as long as it can afford and no longer."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from interlock.agents.ask import RunnerError
+from interlock.graph.errors import RunBusyError
+from interlock.graph.store import RunStore
+
+if TYPE_CHECKING:
+    from interlock.graph.runs import RunView
+
+WAIT_SECONDS: Final = 40.0
+"""How long a call waits unless it says otherwise; the clients that wait least give up after 60 seconds."""
+
+_POLL_SECONDS: Final = 0.1
+"""How often a run that another process drives is tried again."""
+
+Watcher: TypeAlias = Callable[[str, Mapping[str, Any]], None]
+"""Called with a run id and a step as `graph.runs.drive` reports it, in the thread of the drive."""
+
+
+@dataclass
+class _Drive:
+    """One drive of one run in a thread of its own.
+
+    Args:
+        run_id: The run.
+        answers: Responses by role that it hands in.
+        asks: The ask ids that they are for, by role.
+        patience_until: Until when it waits for another process that drives the run; monotonic seconds.
+    """
+
+    run_id: str
+    answers: Mapping[str, str]
+    asks: Mapping[str, str]
+    patience_until: float
+    taken: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    view: "RunView | None" = None
+    error: Exception | None = None
+    told: bool = False
+
+
+class Drives:
+    """The runs of one root that this process drives, each in at most one thread.
+
+    A run whose process ended goes on where it was at its next drive. A process that ends by itself while `busy` names
+    a run waits for the agents that are at work there, since LangGraph asks them in threads that Python waits for;
+    whoever does not want that ends it with `os._exit`.
+
+    Args:
+        root: The project's root.
+        watcher: Called with each step of each run.
+    """
+
+    def __init__(self, root: Path, *, watcher: Watcher = lambda _run_id, _step: None) -> None:
+        self.root = root
+        self.watcher = watcher
+        self._drives: dict[str, _Drive] = {}
+        self._guard = threading.Lock()
+
+    def advance(
+        self,
+        run_id: str,
+        *,
+        answers: Mapping[str, str] | None = None,
+        asks: Mapping[str, str] | None = None,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> "RunView":
+        """Take a run on and return where it stands, at the latest after the given time. Safe to repeat.
+
+        A run that is already driven is not driven twice: the call waits for that drive. Answers are handed in after
+        it. When the time is over first, the view has the phase `running`; the drive goes on, and the next call joins
+        it.
+
+        Args:
+            run_id: The run, made by `start_run`.
+            answers: Responses by role name, for roles that the run waits for. A call that returns has handed them in.
+            asks: By role name the ask id that its response is for.
+            wait_seconds: How long to wait; 0 starts the drive and looks.
+
+        Raises:
+            UnknownRunError, RunDamagedError, AnswerError: See `graph.errors`.
+            RunBusyError: The run was driven all the time, here or by another process; the answers were not handed in.
+            RunnerError: An agent of an earlier or of this drive gave no answer; the run can be taken on.
+        """
+        until = time.monotonic() + wait_seconds
+        given = dict(answers or {})
+        drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until))
+        while given and not started:
+            if not drive.ended.wait(_left(until)):
+                raise _busy(run_id)
+            drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until))
+        if given:
+            drive.taken.wait()
+        if not drive.ended.wait(_left(until)):
+            return self._at_work(run_id)
+        try:
+            return self._outcome(drive)
+        except RunBusyError:
+            if given:
+                raise
+            return self._at_work(run_id)
+
+    def busy(self) -> tuple[str, ...]:
+        """Return the runs that this process drives at this moment."""
+        with self._guard:
+            return tuple(run_id for run_id, drive in self._drives.items() if not drive.ended.is_set())
+
+    def _join_or_start(self, new: _Drive) -> tuple[_Drive, bool]:
+        """Return the drive that is under way and False, or the new one and True; raise what nobody was told yet."""
+        with self._guard:
+            drive = self._drives.get(new.run_id)
+            if drive is not None and not drive.ended.is_set():
+                return drive, False
+            if drive is not None and drive.error is not None and not drive.told:
+                drive.told = True
+                if not isinstance(drive.error, RunBusyError):
+                    raise drive.error
+            self._drives[new.run_id] = new
+            threading.Thread(target=self._run, args=(new,), name=f"drive {new.run_id}", daemon=True).start()
+            return new, True
+
+    def _run(self, drive: _Drive) -> None:
+        try:
+            drive.view = self._drive(drive)
+        except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to: `advance` raises it
+            drive.error = error
+        except SystemExit as error:
+            drive.error = RunnerError(
+                f"an agent's function ended run {drive.run_id} with sys.exit({error.code})",
+                "Let the function raise RunnerError(message, fix); the run goes on at its next drive.",
+            )
+        finally:
+            with self._guard:
+                if drive.error is None:
+                    del self._drives[drive.run_id]
+                drive.ended.set()
+                drive.taken.set()
+
+    def _drive(self, drive: _Drive) -> "RunView":
+        """Drive a run as soon as no other process does."""
+        from interlock.graph.runs import drive as drive_run  # noqa: PLC0415 - LangGraph takes a second to import
+
+        def notice(step: Mapping[str, Any]) -> None:
+            drive.taken.set()
+            self.watcher(drive.run_id, step)
+
+        while True:
+            try:
+                return drive_run(drive.run_id, root=self.root, answers=drive.answers, asks=drive.asks, notice=notice)
+            except RunBusyError:
+                if time.monotonic() + _POLL_SECONDS >= drive.patience_until:
+                    raise
+                time.sleep(_POLL_SECONDS)
+
+    def _outcome(self, drive: _Drive) -> "RunView":
+        with self._guard:
+            if drive.error is not None:
+                drive.told = True
+                raise drive.error
+        assert drive.view is not None, "a drive that ended without an error has a view"
+        return drive.view
+
+    def _at_work(self, run_id: str) -> "RunView":
+        """Return where a run stands that somebody drives: what it asks may be answered already."""
+        from interlock.graph.runs import view_run  # noqa: PLC0415
+
+        view = view_run(run_id, root=self.root)
+        if view.phase == "done" or (run_id not in self.busy() and not RunStore(self.root, run_id).driven()):
+            return view
+        return replace(view, phase="running", waiting=())
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - time.monotonic())
+
+
+def _busy(run_id: str) -> RunBusyError:
+    return RunBusyError(
+        f"run {run_id} is being driven, and it did not come to a stop in time; the answer was not handed in",
+        "Ask where the run stands, and hand the answer in once the run waits for it.",
+    )

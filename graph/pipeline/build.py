@@ -1,0 +1,267 @@
+"""Building a pipeline: its stages as nodes, one interrupt in each, and edges for pass, retry and stop."""
+
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import interrupt
+
+from interlock.gates.stages import Issue, Observed, Stage, Surroundings, judge_stage, list_tree
+from interlock.gates.tree import tree_diff
+from interlock.graph.pipeline.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus
+from interlock.graph.pipeline.machine import GATE_EVENTS, apply, attempt, begun
+from interlock.graph.pipeline.policy import ticket_policy
+from interlock.graph.pipeline.rules import issue, shown
+from interlock.graph.pipeline.spec import BEGIN, COMPLETE, PipelineSpec
+from interlock.graph.pipeline.state import RunInput, RunState, agent_role, earlier, issue_ticket, required_fields
+from interlock.graph.pipeline.store import TicketStore, journal_run, snapshots_path
+from interlock.graph.state import HeadRecord
+from interlock.graph.store import journal_path
+from interlock.journal import Entry, Head, Journal
+
+PipelineGraph: TypeAlias = CompiledStateGraph[RunState, None, RunInput, RunState]
+
+_OWN_FILES: Final = ("tickets/ticket.json",)
+"""Where the Ticket Protocol has an agent keep its ticket: writing it is no edit."""
+
+_MAX_NAMED: Final = 10
+
+
+def pipeline_graph(
+    spec: PipelineSpec,
+    *,
+    root: str | Path = ".",
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    journal: Journal | None = None,
+    snapshots: Journal | None = None,
+) -> PipelineGraph:
+    """Compile the graph of a pipeline.
+
+    It takes `{"run_id", "ticket_id"}` (the run id defaults to the thread id) and stops at an `interrupt()` in every
+    stage; it goes on with `Command(resume={interrupt_id: {"payload": {…}}})` and ends with the state of the run.
+
+    Args:
+        spec: The pipeline.
+        root: The project's root.
+        checkpointer: Where the state of the run is kept.
+        journal: The journal to write to; default: the root's.
+        snapshots: Where tickets are kept; default: the root's.
+    """
+    folder = Path(root).resolve()
+    nodes = _Nodes(spec, folder, journal or Journal(journal_path(folder)), snapshots or Journal(snapshots_path(folder)))
+    graph: StateGraph[RunState, None, RunInput, RunState] = StateGraph(
+        RunState, input_schema=RunInput, output_schema=RunState
+    )
+    _add(graph, BEGIN, nodes.begin)
+    _add(graph, COMPLETE, nodes.end)
+    _add(graph, FAIL_CLOSED, nodes.end)
+    graph.add_edge(START, BEGIN)
+    graph.add_edge(BEGIN, spec.stages[0].name)
+    for stage in spec.stages:
+        _add(graph, stage.name, nodes.stage(stage))
+        following = spec.after(stage.name)
+        passed = COMPLETE if following is None else following.name
+        targets: dict[Hashable, str] = {"pass": passed, "retry": stage.name, "stop": FAIL_CLOSED}
+        graph.add_conditional_edges(stage.name, last_gate, targets)
+    graph.add_edge(COMPLETE, END)
+    graph.add_edge(FAIL_CLOSED, END)
+    return graph.compile(  # pyright: ignore[reportUnknownMemberType]
+        checkpointer=checkpointer, name=f"pipeline {spec.name}"
+    )
+
+
+def last_gate(state: RunState) -> GateStatus:
+    """Return what came of the last attempt: the edge to follow."""
+    return state["history"][-1]["gate"]
+
+
+def _add(graph: StateGraph[RunState, None, RunInput, RunState], name: str, node: Callable[..., Any]) -> None:
+    graph.add_node(name, node)  # pyright: ignore[reportUnknownMemberType]
+
+
+class _Nodes:
+    """The node functions of one pipeline.
+
+    Every effect comes after the interrupt, and under a key: a node that runs again after a crash takes over the lines
+    that stand.
+    """
+
+    def __init__(self, spec: PipelineSpec, root: Path, journal: Journal, snapshots: Journal) -> None:
+        self.spec = spec
+        self.root = root
+        self.journal = journal
+        self.snapshots = snapshots
+
+    def begin(self, given: RunInput, config: RunnableConfig) -> RunState:
+        """Open the run: freeze its policy, list the tree, and issue the first ticket."""
+        run_id = str(given.get("run_id") or config.get("configurable", {})["thread_id"])
+        store = TicketStore(self.root, run_id)
+        found = self.journal.find(journal_run(run_id), "run_started")
+        if found is None:
+            data: dict[str, Any] = {
+                "run_id": run_id,
+                "ticket_id": given.get("ticket_id", ""),
+                "owner": given.get("owner", ""),
+                "policy": given.get("policy") or ticket_policy(self.root),
+                "pipeline": self.spec.name,
+                "spec_sha256": self.spec.fingerprint(),
+                "tree": store.keep_tree(list_tree(self.root)) if self.spec.acts else "",
+            }
+            found = self.journal.append(journal_run(run_id), "run_started", "run_started", data)
+        return self._kept(begun(found.data, self.spec, found.at), found, None)
+
+    def stage(self, stage: Stage) -> Callable[[RunState], RunState]:
+        """Return the node of a stage: wait for a payload, judge it, write down what came of it."""
+
+        def node(state: RunState) -> RunState:
+            answer: Mapping[str, Any] = interrupt(
+                {
+                    "run_id": state["run_id"],
+                    "stage": stage.name,
+                    "revision": state["revision"],
+                    "agent_role": agent_role(self.spec, state),
+                    "required_fields": required_fields(self.spec, state),
+                }
+            )
+            payload = cast("dict[str, Any]", answer["payload"])
+            run, revision = journal_run(state["run_id"]), state["revision"]
+            gate = self.journal.find(run, f"{revision}/gate")
+            if gate is None:
+                gate = self._judge(stage, state, answer, payload)
+            after = apply(state, payload, gate.data, gate.at)
+            passed = payload if gate.data["status"] == "pass" else None
+            return self._kept(after, self._followed(run, revision, gate), passed, stage.name)
+
+        return node
+
+    def end(self, _state: RunState) -> dict[str, Any]:
+        """End the run; everything is written down already."""
+        return {}
+
+    def _judge(self, stage: Stage, state: RunState, answer: Mapping[str, Any], payload: dict[str, Any]) -> Entry:
+        """Judge a payload and write the lines of the attempt."""
+        store = TicketStore(self.root, state["run_id"])
+        outcomes: dict[str, str] = answer.get("outcomes", {})
+        version = answer.get("schema_version", SCHEMA_VERSION)
+        if version == SCHEMA_VERSION:
+            around = Surroundings(self.root, self._observed(stage, state, store), outcomes or state["outcomes"])
+            issues = judge_stage(stage, payload, earlier(state), around)
+        else:
+            issues = (_version_issue(version),)
+        following = self.spec.after(stage.name)
+        tree = ""
+        if following is not None and following.acts and all(item.level == "warn" for item in issues):
+            now = list_tree(self.root)
+            tree = store.keep_tree(now)
+            issues = (*issues, *_early(store.tree(state["trees"]["begin"]), now))
+        gate = attempt(self.spec, state, payload, issues, tree=tree, outcomes=outcomes)
+        revision = state["revision"]
+        call = {
+            "tool": answer.get("tool", "resume"),
+            "caller": answer.get("caller", ""),
+            "state": stage.name,
+            "revision": revision,
+            "payload": payload,
+            "schema_version": version,
+            "outcomes": outcomes,
+            "tasks": answer.get("tasks", []),
+        }
+        moved = _moved(gate)
+        events = [
+            (f"{revision}/tool_call", "tool_call", call),
+            (f"{revision}/gate", GATE_EVENTS[gate["status"]], gate),
+            *([(f"{revision}/{moved[0]}", *moved)] if moved else []),
+        ]
+        entries = self.journal.extend(journal_run(state["run_id"]), events)
+        return entries[1]
+
+    def _followed(self, run: str, revision: int, gate: Entry) -> Entry:
+        """Return the last line of an attempt, written now if a crash cut it off."""
+        moved = _moved(gate.data)
+        return gate if moved is None else self.journal.append(run, f"{revision}/{moved[0]}", *moved)
+
+    def _observed(self, stage: Stage, state: RunState, store: TicketStore) -> Observed | None:
+        if not stage.acts:
+            return None
+        before = store.tree(state["trees"][stage.name])
+        unchanged = "error" if state["policy"]["unchanged"] == "error" else "warn"
+        return Observed(before, list_tree(self.root), allowed_paths(state), unchanged)
+
+    def _kept(self, state: RunState, last: Entry, payload: Mapping[str, Any] | None, stage: str = "") -> RunState:
+        """Write the snapshot and the copies of a new state, and pin the ends of both logs in it."""
+        run = journal_run(state["run_id"])
+        ticket = issue_ticket(self.spec, state)
+        # A ticket that stands was issued; another version of the program may word it otherwise.
+        key = str(state["revision"])
+        snapshot = self.snapshots.find(run, key) or self.snapshots.append(
+            run, key, "ticket", cast("dict[str, Any]", ticket)
+        )
+        TicketStore(self.root, state["run_id"]).write_copies(ticket, stage, payload)
+        state["head"] = HeadRecord(seq=last.seq, hash=last.hash)
+        state["snapshots"] = HeadRecord(seq=snapshot.seq, hash=snapshot.hash)
+        return state
+
+
+def allowed_paths(state: RunState) -> tuple[str, ...]:
+    """Return the paths and patterns that the plan of a run covers."""
+    known = earlier(state)
+    located = (
+        str(item["locator"]).rpartition(":")[0]
+        for item in known.get("evidence_items", ())
+        if item["source_type"] == "repo"
+    )
+    targets = (
+        str(target)[5:].strip() for target in known.get("retrieval_targets", ()) if str(target).startswith("repo:")
+    )
+    given = (*located, *targets, *state["policy"]["scope"], *_OWN_FILES)
+    return tuple(dict.fromkeys(path for path in given if path))
+
+
+def _moved(gate: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return the event of the move that a gate event leads to; None when the run stays where it is."""
+    if gate["status"] == "retry":
+        return None
+    data = {"from": gate["state"], "to": gate["next_state"], "revision": gate["revision"] + 1}
+    if gate["status"] == "stop":
+        return "fail_closed", {**data, "reason_code": gate["reason_code"]}
+    return "transition", {**data, "done": gate["done"]}
+
+
+def _version_issue(version: object) -> Issue:
+    return issue(
+        "TKT123",
+        "schema_version",
+        f"The ticket has schema_version {shown(version)}; this server issues {SCHEMA_VERSION}.",
+        found=version,
+        expected=SCHEMA_VERSION,
+        fix="Begin a new run; use client and server of one version.",
+    )
+
+
+def _early(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Issue, ...]:
+    """Report files that changed before the plan passed."""
+    diff = tree_diff(before, now)
+    paths = [path for path in (*diff.changed, *diff.added, *diff.removed) if path not in _OWN_FILES]
+    if not paths:
+        return ()
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    named = ", ".join(paths[:_MAX_NAMED]) + more
+    return (
+        issue(
+            "TKT131",
+            "",
+            f"Files changed between the beginning of the run and the plan: {named}.",
+            found=named,
+            expected="no edit before the plan has passed",
+            fix="Tell the user which of these edits are yours; they are not compared with the plan.",
+        ),
+    )
+
+
+def head_of(record: HeadRecord | None) -> Head | None:
+    """Return a head that a state keeps."""
+    return None if not record or not record["seq"] else Head(record["seq"], record["hash"])

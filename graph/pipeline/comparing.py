@@ -1,0 +1,125 @@
+"""Holding a submitted ticket against the one that the server issued; it contributes its payload and nothing else."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Final, cast
+
+from interlock.gates.stages import Issue
+from interlock.graph.pipeline.contract import Ticket
+from interlock.graph.pipeline.rules import issue, shown
+from interlock.graph.pipeline.state import RunState, earlier
+from interlock.journal.line import canonical
+
+MINIMAL: Final = frozenset(
+    {"ticket_id", "title", "description", "state", "run_id", "payload", "revision", "created_at", "updated_at"}
+)
+"""The fields that a minimal ticket may have (Governance Design §Ticket Schema)."""
+
+INTAKE: Final = ("ticket_id", "title", "description")
+"""The fields of a minimal ticket that its first stage reads."""
+
+_AS_RETURNED: Final = "Take the ticket that comes back with this answer, fill in its `payload` alone, and submit it."
+
+
+def missing_and_unknown(given: Mapping[str, Any]) -> list[Issue]:
+    """Return a finding for each field that a whole ticket must have and this one has not, or has too much."""
+    names = list(Ticket.__annotations__)
+    found = [
+        issue(
+            "TKT104", name, f"The ticket has no field `{name}`.", found="nothing", expected="every field as issued",
+            fix=_AS_RETURNED,
+        )
+        for name in names
+        if name not in given
+    ]  # fmt: skip
+    return [*found, *(_unknown(name, names) for name in given if name not in Ticket.__annotations__)]
+
+
+def changed(given: Mapping[str, Any], issued: Ticket) -> list[Issue]:
+    """Return a finding for each server-controlled field that differs from the ticket as issued."""
+    return [
+        _changed(name, given[name], value)
+        for name, value in issued.items()
+        if name != "payload" and name in given and canonical(given[name]) != canonical(value)
+    ]
+
+
+def minimal_changed(given: Mapping[str, Any], state: RunState, first: str) -> list[Issue]:
+    """Return a finding for each field of a minimal ticket that differs from what the run began with or where it is.
+
+    Args:
+        given: The ticket.
+        state: The run.
+        first: The first stage, in which title and description may still change.
+    """
+    issued: dict[str, object] = {
+        "ticket_id": state["ticket_id"],
+        **{name: value for name, value in earlier(state).items() if name in INTAKE},
+        "state": state["state"],
+    }
+    found = [_unknown(name, sorted(MINIMAL)) for name in given if name not in MINIMAL]
+    for name, value in issued.items():
+        if name not in given:
+            fix = f"Add `{name}` as it was when the run began."
+            message = f"The ticket has no field `{name}`."
+            found.append(issue("TKT104", name, message, found="nothing", expected=shown(value), fix=fix))
+        elif canonical(given[name]) != canonical(value):
+            found.append(_changed(name, given[name], value))
+    late = given.get("description") is not None and "description" not in issued
+    if late and state["state"] != first:
+        found.append(_changed("description", given["description"], None))
+    if "revision" in given and canonical(given["revision"]) != canonical(state["revision"]):
+        found.append(stale(given["revision"], state))
+    return found
+
+
+def stale(revision: object, state: RunState) -> Issue:
+    """Return the finding about a revision that is not the present one."""
+    present = state["revision"]
+    old = isinstance(revision, int) and not isinstance(revision, bool) and 0 < revision < present
+    if old:
+        return issue(
+            "TKT121", "revision", f"The ticket is revision {revision}; the run is at revision {present}.",
+            found=revision, expected=str(present), fix=_AS_RETURNED,
+        )  # fmt: skip
+    return _changed("revision", revision, present)
+
+
+def is_minimal(given: Mapping[str, Any]) -> bool:
+    """Say whether a ticket has the minimal form."""
+    return given.keys() <= MINIMAL
+
+
+def history_revision(given: object, state: RunState) -> int | None:
+    """Return a revision of the past that a value names, or None."""
+    if isinstance(given, bool) or not isinstance(given, int):
+        return None
+    return next((entry["revision"] for entry in state["history"] if entry["revision"] == given), None)
+
+
+def _changed(name: str, found: object, expected: object) -> Issue:
+    return issue(
+        "TKT122",
+        name,
+        f"The field `{name}` is the server's and was changed.",
+        found=_text(found),
+        expected=shown(_text(expected)),
+        fix=_AS_RETURNED,
+    )
+
+
+def _unknown(name: str, known: list[str]) -> Issue:
+    near = get_close_matches(name, known, 1)
+    hint = f" Did you mean `{near[0]}`?" if near else ""
+    return issue(
+        "TKT105",
+        shown(name),
+        f"`{shown(name)}` is no field of a ticket.{hint}",
+        found=name,
+        expected="the fields as issued",
+        fix=f"Remove `{shown(name)}`; what you want to say belongs into `payload`.",
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else canonical(cast("Any", value)).decode("ascii")

@@ -1,0 +1,217 @@
+"""Carrying a plan out by tasks: each step becomes one task of the status machine, one after the other."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from interlock.agents.ask import AgentsError
+from interlock.gates.errors import GateError
+from interlock.gates.stages import Issue
+from interlock.gates.tree import tree_diff
+from interlock.graph.background import Drives
+from interlock.graph.errors import GraphError, RunBusyError, TaskError
+from interlock.graph.pipeline.build import allowed_paths
+from interlock.graph.pipeline.rules import issue
+from interlock.graph.pipeline.state import Delegate, RunState, TicketPolicy, earlier
+from interlock.graph.pipeline.store import TicketStore
+from interlock.graph.store import RunStore
+from interlock.graph.task import Task
+
+if TYPE_CHECKING:
+    from interlock.graph.runs import RunView
+
+_MAX_INTENT_CHARS: Final = 500
+_MAX_LISTED: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where the tasks of a plan stand.
+
+    Args:
+        issues: What the caller must wait for or mend; empty once every task is at its end.
+        payload: The payload of the acting stage, made from the outcomes.
+        outcomes: Status by step id; `NOT_STARTED` for steps after a blocked one.
+        tasks: The task runs, for the journal.
+    """
+
+    issues: tuple[Issue, ...] = ()
+    payload: dict[str, Any] = field(default_factory=dict[str, Any])
+    outcomes: dict[str, str] = field(default_factory=dict[str, str])
+    tasks: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+class Delegation:
+    """The tasks of delegated plans below one root.
+
+    Args:
+        root: The project's root.
+        drives: Drives the tasks.
+    """
+
+    def __init__(self, root: Path, drives: Drives) -> None:
+        self.root = root
+        self.drives = drives
+
+    def trial(self, policy: TicketPolicy, ticket_id: str) -> Issue | None:
+        """Return why a plan could not be delegated under a policy, before a run begins; None when it could."""
+        delegate = policy["delegate"]
+        if delegate is None:
+            return None
+        scope = tuple(delegate["scope"]) or ("**",)
+        try:
+            self._check(self._task(delegate, ticket_id, 1, "A trial.", scope))
+        except (TaskError, GateError, AgentsError) as error:
+            return _cannot("the tasks of a plan cannot start", error)
+        return None
+
+    def advance(self, state: RunState) -> Progress:
+        """Take the tasks of a run's plan on, in order, as far as the waiting time allows. Safe to repeat."""
+        delegate = _delegate(state)
+        done: list[tuple[str, RunView | None]] = []
+        blocked = False
+        for number, step in enumerate(earlier(state)["plan_steps"], 1):
+            if blocked:
+                done.append((step["step_id"], None))
+                continue
+            try:
+                view = self._step(state, delegate, number, step)
+            except RunBusyError as error:
+                return Progress((_unfinished(step["step_id"], "another process drives it", error.fix),))
+            except (GraphError, GateError, AgentsError) as error:
+                return Progress((_cannot(f"the task of step {step['step_id']} cannot go on", error),))
+            if view.phase != "done":
+                return Progress((_wait(step["step_id"], view),))
+            blocked = view.status != "APPROVED"
+            done.append((step["step_id"], view))
+        return self._report(state, done)
+
+    def waiting(self, state: RunState) -> list[str]:
+        """Say what the tasks of a run wait for, one line each; empty before the first one starts."""
+        from interlock.graph.runs import view_run  # noqa: PLC0415 - runs builds graphs, which few calls need
+
+        lines: list[str] = []
+        for number, step in enumerate(earlier(state)["plan_steps"], 1):
+            if RunStore(self.root, task_run(state, number)).exists():
+                view = view_run(task_run(state, number), root=self.root)
+                roles = ", ".join(item.role for item in view.waiting)
+                where = f"waits for {roles}" if roles else f"is {view.status or 'not started'}"
+                lines.append(f"{step['step_id']}: task run {view.run_id} {where}")
+        return lines
+
+    def _step(self, state: RunState, delegate: Delegate, number: int, step: dict[str, Any]) -> "RunView":
+        """Start the task of one step unless it was, and take it on."""
+        from interlock.graph.runs import start_run  # noqa: PLC0415 - as above
+
+        run_id = task_run(state, number)
+        if not RunStore(self.root, run_id).exists():
+            scope = tuple(delegate["scope"]) or tuple(path for path in allowed_paths(state))
+            task = self._task(delegate, state["ticket_id"], number, str(step["intent"]), scope)
+            start_run(self.root, task, run_id=run_id)
+        return self.drives.advance(run_id, wait_seconds=delegate["wait_seconds"])
+
+    def _task(self, delegate: Delegate, ticket_id: str, number: int, intent: str, scope: Sequence[str]) -> Task:
+        line = " ".join(intent.split())
+        return Task(
+            task_id=f"{_slug(ticket_id)}-S{number}",
+            task=line if len(line) <= _MAX_INTENT_CHARS else f"{line[: _MAX_INTENT_CHARS - 1]}…",
+            gates_required=tuple(delegate["gates"]),
+            scope=tuple(scope),
+            agents=delegate["agents"],
+            base=str(self.root),
+        )
+
+    def _check(self, task: Task) -> None:
+        from interlock.gates.config import load_config  # noqa: PLC0415
+        from interlock.graph.admission import check_task  # noqa: PLC0415
+        from interlock.graph.policy import make_policy  # noqa: PLC0415
+
+        policy = make_policy(task, load_config(self.root), self.root)
+        check_task(task, policy.protocol, self.root)
+
+    def _report(self, state: RunState, done: "Sequence[tuple[str, RunView | None]]") -> Progress:
+        """Fill in the payload of the acting stage from how the tasks ended."""
+        before = TicketStore(self.root, state["run_id"]).tree(state["trees"][state["state"]])
+        actions: list[str] = []
+        checks: list[str] = []
+        outcomes: dict[str, str] = {}
+        tasks: list[dict[str, Any]] = []
+        for step_id, view in done:
+            if view is None:
+                outcomes[step_id] = "NOT_STARTED"
+                actions.append(f"{step_id}: not started, since a step before it was blocked")
+                continue
+            status = str(view.status)
+            outcomes[step_id] = status
+            attempts = view.values.get("attempt", 0)
+            head = view.head
+            mark = f"{view.run_id}:{head.seq}:{head.hash}" if head else view.run_id
+            actions.append(
+                f"{step_id}: task {view.task.task_id}, run {view.run_id}, attempt {attempts}, ended {status}"
+            )
+            reasons = "; ".join(view.values.get("fail_reasons", ()))[:_MAX_INTENT_CHARS]
+            checks.append(f"{step_id}: {status}; " + (reasons or f"gates {', '.join(view.task.gates_required)}"))
+            tasks.append({"step_id": step_id, "run_id": view.run_id, "status": status, "head": mark})
+        changed = self._changed(before)
+        return Progress(
+            payload={
+                "actions_taken": actions,
+                "outputs": changed or ["no file was changed"],
+                "checkpoints": checks,
+            },
+            outcomes=outcomes,
+            tasks=tasks,
+        )
+
+    def _changed(self, before: dict[str, str]) -> list[str]:
+        from interlock.gates.stages import list_tree  # noqa: PLC0415
+
+        diff = tree_diff(before, list_tree(self.root))
+        lines = [
+            *(f"changed {path}" for path in diff.changed),
+            *(f"added {path}" for path in diff.added),
+            *(f"removed {path}" for path in diff.removed),
+        ]
+        more = len(lines) - _MAX_LISTED
+        return [*lines[:_MAX_LISTED], f"and {more} more"] if more > 0 else lines
+
+
+def task_run(state: RunState, number: int) -> str:
+    """Return the id of the task run of a plan's step, counted from 1; the same in every process."""
+    return f"{state['run_id']}.s{number}"
+
+
+def _delegate(state: RunState) -> Delegate:
+    delegate = state["policy"]["delegate"]
+    assert delegate is not None, "asked for the tasks of a stage that is not delegated"
+    return delegate
+
+
+def _slug(ticket_id: str) -> str:
+    """Return a ticket id in the form of the first part of a task id."""
+    text = re.sub(r"[^A-Z0-9]+", "-", ticket_id.upper())[:60].strip("-")
+    return text if text[:1].isalpha() else f"T{text}"
+
+
+def _wait(step_id: str, view: "RunView") -> Issue:
+    roles = ", ".join(item.role for item in view.waiting)
+    if not roles:
+        return _unfinished(step_id, f"it is {view.status or 'starting'}", "Submit again with an empty payload.")
+    fix = f"Have {roles} answer with task_next and task_submit (run {view.run_id}), then submit again."
+    return _unfinished(step_id, f"it waits for {roles}", fix)
+
+
+def _unfinished(step_id: str, why: str, fix: str) -> Issue:
+    return issue(
+        "TKT142", "payload", f"The task of step {step_id} is not at its end: {why}.", found=why,
+        expected="APPROVED or BLOCKED", fix=fix,
+    )  # fmt: skip
+
+
+def _cannot(what: str, error: GraphError | GateError | AgentsError) -> Issue:
+    return issue(
+        "TKT143", "payload", f"{what[:1].upper()}{what[1:]}: {error.message}.", found=error.message,
+        expected="a task that can start under `[tickets.delegate]`", fix=error.fix,
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Reading what was submitted: strict JSON, bounded, without duplicate keys, NaN, NUL or half characters."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from interlock.gates.stages import MAX_PAYLOAD_BYTES, Issue
+from interlock.graph.pipeline.rules import issue, shown
+from interlock.journal.line import MAX_DEPTH, canonical, not_json
+
+MAX_TEXT_BYTES: Final = 1024 * 1024
+"""How long a submitted ticket may be; the server never issues one of more than a quarter of it."""
+
+MAX_PAYLOAD_DEPTH: Final = 32
+"""How deep a payload may be nested; it stands inside the ticket, and the ticket inside a journal line."""
+
+_AGAIN: Final = (
+    "Submit the ticket as the server returned it last, with `payload` filled in, as an object or as its JSON."
+)
+
+
+class _RefusedError(Exception):
+    """What makes the reading stop."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(found)
+        self.found = found
+        self.expected = expected
+
+
+def read_object(given: object, name: str) -> dict[str, Any] | Issue:
+    """Return the JSON object that an argument holds, or what is wrong with it.
+
+    Args:
+        given: A text with JSON, or the value that a client already parsed.
+        name: The argument, for the finding.
+    """
+    value = given
+    if isinstance(given, str | bytes):
+        if len(given) > MAX_TEXT_BYTES:
+            return _large(name, f"{len(given)} characters")
+        try:
+            value = json.loads(given, object_pairs_hook=_pairs, parse_constant=_constant)
+        except _RefusedError as error:
+            return issue(
+                "TKT101", name, f"`{name}` holds {error.found}.", found=error.found, expected=error.expected, fix=_AGAIN
+            )
+        except RecursionError:
+            return _large(name, f"more than {MAX_DEPTH} levels")
+        except ValueError as error:
+            return issue(
+                "TKT101",
+                name,
+                f"`{name}` is not JSON: {shown(str(error))}.",
+                found=given if isinstance(given, str) else shown(given),
+                expected="one JSON object",
+                fix=_AGAIN,
+            )
+    if not isinstance(value, dict):
+        message = f"`{name}` is no JSON object."
+        return issue("TKT102", name, message, found=_kind(value), expected="a JSON object", fix=_AGAIN)
+    return _whole(cast("dict[str, Any]", value), name)
+
+
+def _whole(value: dict[str, Any], name: str) -> dict[str, Any] | Issue:
+    """Refuse what could not be written down and read back."""
+    flaw = not_json(value)
+    if "nested deeper" in flaw:
+        return _large(name, f"more than {MAX_DEPTH} levels")
+    if flaw:
+        return issue("TKT101", name, f"`{name}`: {flaw}.", found=flaw, expected="JSON values", fix=_AGAIN)
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) > MAX_TEXT_BYTES:
+        return _large(name, f"{len(text)} characters")
+    half = next((char for char in text if "\ud800" <= char <= "\udfff"), "NUL" if "\\u0000" in text else "")
+    if half:
+        what = "NUL" if half == "NUL" else f"half a character, {ascii(half)[1:-1]}"
+        expected = "text of whole characters without NUL"
+        return issue("TKT101", name, f"`{name}` holds {what}.", found=what, expected=expected, fix=_AGAIN)
+    return value
+
+
+def check_payload(payload: Mapping[str, Any]) -> Issue | None:
+    """Refuse a payload that could not be kept whole in the ticket and the journal."""
+    size = len(canonical(payload))
+    flaw = not_json(payload, MAX_DEPTH - MAX_PAYLOAD_DEPTH)
+    if size <= MAX_PAYLOAD_BYTES and not flaw:
+        return None
+    return issue(
+        "TKT103",
+        "payload",
+        "The payload is too large.",
+        found=flaw or f"{size} bytes as JSON",
+        expected=f"at most {MAX_PAYLOAD_BYTES} bytes and {MAX_PAYLOAD_DEPTH} levels",
+        fix="Shorten the texts; quote the lines that matter and point at the rest.",
+    )
+
+
+def _large(name: str, found: str) -> Issue:
+    expected = f"at most {MAX_TEXT_BYTES} bytes and {MAX_DEPTH} levels"
+    return issue("TKT103", name, f"`{name}` is too large.", found=found, expected=expected, fix=_AGAIN)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _RefusedError(f"the key `{shown(key)}` twice in one object", "every key once")
+        found[key] = value
+    return found
+
+
+def _constant(name: str) -> float:
+    raise _RefusedError(f"the value {name}", "finite numbers")
+
+
+def _kind(value: object) -> str:
+    names: Mapping[type, str] = {
+        list: "a list",
+        str: "a text",
+        bool: "a truth value",
+        int: "a number",
+        float: "a number",
+    }
+    return "null" if value is None else names.get(type(value), type(value).__name__)

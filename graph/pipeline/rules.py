@@ -1,0 +1,68 @@
+"""The rules about a submission as a whole: whether it is a ticket, of this run, as the server issued it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from interlock.gates.stages import Issue
+from interlock.gates.stages.stage import IssueLevel
+
+_PROTOCOL: Final = "Ticket Protocol §"
+_OVERRIDE: Final = _PROTOCOL + "Non-Negotiable Constraints: No local override of server-controlled fields."
+_PARTIAL: Final = _PROTOCOL + "Non-Negotiable Constraints: No partial ticket submissions."
+_LATEST: Final = (
+    _PROTOCOL + "Non-Negotiable Constraints: Every loop iteration must use the latest server-returned `ticket.json`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: its stable code, what it does to a run, its name, and the clause that it enforces."""
+
+    code: str
+    level: IssueLevel
+    title: str
+    source: str
+
+
+_ROWS: Final = (
+    Rule("TKT101", "retry", "the ticket is no strict JSON", "Governance Design §Complete Flow: Invalid JSON/Schema"),
+    Rule("TKT102", "retry", "the ticket is no JSON object", "Governance Design §Complete Flow: Invalid JSON/Schema"),
+    Rule("TKT103", "retry", "the ticket is too large or too deep", "ours: what is stored stays bounded"),
+    Rule("TKT104", "retry", "a field of the ticket is missing", _PARTIAL),
+    Rule("TKT105", "retry", "a field is not one of the ticket", _OVERRIDE),
+    Rule("TKT106", "retry", "an argument has the wrong form", "Governance Design §Ticket Schema: Type checking"),
+    Rule("TKT111", "stop", "the run is unknown", _PROTOCOL + "Source of Truth"),
+    Rule("TKT112", "stop", "the run belongs to another ticket or caller", _PROTOCOL + "Source of Truth"),
+    Rule("TKT113", "stop", "the run is over", _PROTOCOL + "Terminal States"),
+    Rule("TKT114", "retry", "the run is being worked on by another call", _PROTOCOL + "Goal"),
+    Rule("TKT121", "retry", "the ticket is not the latest", _LATEST),
+    Rule("TKT122", "retry", "a field that the server controls was changed", _OVERRIDE),
+    Rule("TKT123", "stop", "the schema version differs", _PROTOCOL + "Source of Truth"),
+    Rule("TKT131", "warn", "files changed before the plan passed", "Governance Design §Freedom vs Control"),
+    Rule("TKT141", "retry", "acting is delegated and takes no payload", _PROTOCOL + "Workflow"),
+    Rule("TKT142", "retry", "the delegated tasks are not at their end", _PROTOCOL + "Workflow"),
+    Rule("TKT143", "retry", "a delegated task cannot start or go on", _PROTOCOL + "Workflow"),
+)
+
+RULES: Final = {rule.code: rule for rule in _ROWS}
+
+REASON_CODES: Final = {"TKT123": "schema_version_mismatch", "TKT112": "foreign_run"}
+"""What an invalidation report calls a blocking issue of this table."""
+
+MAX_SHOWN_CHARS: Final = 200
+
+
+def issue(code: str, field: str, message: str, *, found: object, expected: str, fix: str) -> Issue:
+    """Make a finding of one rule; what was found is shown in bounded length.
+
+    Raises:
+        KeyError: There is no such rule.
+    """
+    return Issue(code, RULES[code].level, field, message, shown(found), expected, fix)
+
+
+def shown(value: object) -> str:
+    """Show a value in one bounded line."""
+    text = value if isinstance(value, str) else repr(value)
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: MAX_SHOWN_CHARS + 1])
+    return f"{text[:MAX_SHOWN_CHARS]}…" if len(text) > MAX_SHOWN_CHARS else text or "nothing"

@@ -1,0 +1,146 @@
+"""The state of a ticket run: JSON values only, and the ticket that is issued from it."""
+
+from typing import Any, NotRequired, TypedDict
+
+from interlock.gates.stages import requirement_ids
+from interlock.graph.pipeline.contract import (
+    FAIL_CLOSED,
+    SCHEMA_VERSION,
+    HistoryEntry,
+    InvalidationReport,
+    Ticket,
+    Validation,
+)
+from interlock.graph.pipeline.spec import PipelineSpec
+from interlock.graph.state import HeadRecord
+
+_MAX_IDS_CHARS = 2000
+
+
+class Delegate(TypedDict):
+    """How the plan is carried out by tasks: their gates, scope, agents, and how long one call waits for them."""
+
+    gates: list[str]
+    scope: list[str]
+    agents: dict[str, dict[str, Any]]
+    wait_seconds: float
+
+
+class TicketPolicy(TypedDict):
+    """What a run is judged by, frozen when it begins; `unchanged` is error or warn."""
+
+    scope: list[str]
+    max_retries: int
+    max_retries_run: int
+    max_identical: int
+    unchanged: str
+    delegate: Delegate | None
+
+
+class Failure(TypedDict):
+    """One retry: the state it happened in, and the digest of what was wrong."""
+
+    state: str
+    signature: str
+
+
+class RunInput(TypedDict, total=False):
+    """What starts a run: `run_id` defaults to the thread id, `policy` to the configuration's."""
+
+    run_id: str
+    ticket_id: str
+    pipeline: str
+    owner: str
+    policy: TicketPolicy
+
+
+class RunState(TypedDict):
+    """Everything that a run knows between two submissions.
+
+    Shapes: `trees` maps `begin` and the acting stage to the digests of their listings; `outcomes` maps step ids to the
+    statuses of delegated tasks; `head` and `snapshots` are the ends of the run's journal lines and of its ticket
+    snapshots.
+    """
+
+    run_id: str
+    ticket_id: str
+    pipeline: str
+    owner: str
+    policy: TicketPolicy
+    state: str
+    revision: int
+    done: bool
+    payload: dict[str, Any]
+    validation: Validation
+    invalidation_report: InvalidationReport | None
+    history: list[HistoryEntry]
+    failures: list[Failure]
+    trees: dict[str, str]
+    outcomes: dict[str, str]
+    created_at: str
+    updated_at: str
+    head: NotRequired[HeadRecord]
+    snapshots: NotRequired[HeadRecord]
+
+
+def terminal(state: RunState) -> bool:
+    """Say whether the run is over."""
+    return state["done"] or state["state"] == FAIL_CLOSED
+
+
+def earlier(state: RunState) -> dict[str, Any]:
+    """Return the fields of every stage that passed, by name."""
+    return {name: value for entry in state["history"] for name, value in entry.get("payload", {}).items()}
+
+
+def delegated(spec: PipelineSpec, state: RunState) -> bool:
+    """Say whether the present stage is carried out by tasks."""
+    return not terminal(state) and spec.stage(state["state"]).acts and state["policy"]["delegate"] is not None
+
+
+def issue_ticket(spec: PipelineSpec, state: RunState) -> Ticket:
+    """Return the ticket of a state; equal states give equal tickets."""
+    following = None if terminal(state) else spec.after(state["state"])
+    return Ticket(
+        schema_version=SCHEMA_VERSION,
+        run_id=state["run_id"],
+        ticket_id=state["ticket_id"],
+        state=state["state"],
+        agent_role=agent_role(spec, state),
+        required_fields=required_fields(spec, state),
+        payload=state["payload"],
+        next_stage_fields=[] if following is None else [field.name for field in following.fields if not field.optional],
+        validation=state["validation"],
+        invalidation_report=state["invalidation_report"],
+        history=state["history"],
+        created_at=state["created_at"],
+        updated_at=state["updated_at"],
+        revision=state["revision"],
+    )
+
+
+def required_fields(spec: PipelineSpec, state: RunState) -> list[str]:
+    """Return the fields that the present stage asks the agent for; none at the end and while tasks do the work."""
+    if terminal(state) or delegated(spec, state):
+        return []
+    return [field.name for field in spec.stage(state["state"]).fields if not field.optional]
+
+
+def agent_role(spec: PipelineSpec, state: RunState) -> str:
+    """Return what the agent is to do now. Ids alone are quoted, no text that an agent or a tracker wrote."""
+    if state["state"] == FAIL_CLOSED:
+        return "Stop. Report the reason and the invalidation report to the user."
+    if state["done"]:
+        return "The run is complete. Nothing is left to do."
+    stage = spec.stage(state["state"])
+    if delegated(spec, state):
+        return (
+            "Acting is delegated: each plan step is worked on as a task of the status machine. Submit with an empty "
+            "payload to take the tasks on, and again until they are at their end. Do not carry the plan out yourself."
+        )
+    if "known_refs" not in stage.checks:
+        return stage.role
+    known = earlier(state)
+    evidence = ", ".join(str(item["source_id"]) for item in known.get("evidence_items", ()))
+    requirements = ", ".join(requirement_ids(known))
+    return f"{stage.role} Requirement ids: {requirements[:_MAX_IDS_CHARS]}. Evidence ids: {evidence[:_MAX_IDS_CHARS]}."

@@ -1,0 +1,162 @@
+"""The files of ticket runs: what a run began with, its lock, its tree listings, and the copies for people."""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
+from interlock.graph.pipeline.state import RunInput
+from interlock.graph.store import state_dir, write_atomically
+
+LOCK_SECONDS: Final = 10.0
+"""How long a call waits for another one on the same run."""
+
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+RUN_ID_FORM: Final = "letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit"
+
+
+def journal_run(run_id: str) -> str:
+    """Return the name of a ticket run in the journal, where task runs have names of the same form."""
+    return f"ticket:{run_id}"
+
+
+def snapshots_path(root: Path) -> Path:
+    """Return where every snapshot of every ticket is kept."""
+    return root / "artifacts" / "interlock" / "tickets.jsonl"
+
+
+def copies_dir(root: Path, run_id: str) -> Path:
+    """Return the folder of a run's ticket and payloads for people."""
+    return root / "artifacts" / "interlock" / "tickets" / run_id
+
+
+def is_run_id(name: object) -> bool:
+    """Say whether a value has the form of a run id."""
+    return isinstance(name, str) and _RUN_ID.fullmatch(name) is not None
+
+
+class TicketStore:
+    """The files of one run below `.interlock/tickets/<run_id>/`.
+
+    Args:
+        root: The project's root.
+        run_id: The run; see `RUN_ID_FORM`.
+
+    Raises:
+        UnknownRunError: The run id is not a legal name.
+    """
+
+    def __init__(self, root: Path, run_id: str) -> None:
+        if not is_run_id(run_id):
+            raise UnknownRunError(f"`{run_id[:80]}` is not a run id", f"Use {RUN_ID_FORM}.")
+        self.root = root
+        self.run_id = run_id
+        self.folder = root / ".interlock" / "tickets" / run_id
+
+    def exists(self) -> bool:
+        """Say whether this run was begun."""
+        return (self.folder / "run.json").exists()
+
+    def create(self, begin: RunInput) -> None:
+        """Keep what the run begins with; from then on it exists."""
+        state_dir(self.root)
+        write_atomically(self.folder / "run.json", json.dumps(begin, indent=1).encode() + b"\n")
+
+    def load(self) -> RunInput:
+        """Return what the run began with.
+
+        Raises:
+            RunDamagedError: The file cannot be read back.
+        """
+        path = self.folder / "run.json"
+        try:
+            read: RunInput = json.loads(path.read_bytes())
+            named = read["run_id"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self._damaged("run.json", str(error)) from error
+        if named != self.run_id:
+            raise self._damaged("run.json", f"it is of run {named}")
+        return read
+
+    def keep_tree(self, files: Mapping[str, str]) -> str:
+        """Store a listing under its digest, and return the digest."""
+        data = json.dumps(files, sort_keys=True, indent=0).encode()
+        name = hashlib.sha256(data).hexdigest()
+        path = self.folder / "trees" / f"{name}.json"
+        if not path.exists():
+            write_atomically(path, data)
+        return name
+
+    def tree(self, name: str) -> dict[str, str]:
+        """Return a stored listing.
+
+        Raises:
+            RunDamagedError: It is gone or not the one that was stored.
+        """
+        path = self.folder / "trees" / f"{name}.json"
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise self._damaged(f"trees/{name}.json", error.strerror or "unreadable") from error
+        if hashlib.sha256(data).hexdigest() != name:
+            raise self._damaged(f"trees/{name}.json", "it was changed")
+        return json.loads(data)
+
+    @contextmanager
+    def locked(self, seconds: float = LOCK_SECONDS) -> Generator[None]:
+        """Hold the run alone; a killed holder's lock is free again at once.
+
+        Raises:
+            RunBusyError: Another call holds it for that long.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("ab") as file:
+            deadline, pause = time.monotonic() + seconds, 0.001
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError as error:
+                    if time.monotonic() > deadline:
+                        raise RunBusyError(
+                            f"ticket run {self.run_id} is being worked on by another call",
+                            "Wait until that call has its answer, then submit again.",
+                        ) from error
+                    time.sleep(pause)
+                    pause = min(pause * 2, 0.05)
+            yield
+
+    def write_copies(self, ticket: Mapping[str, Any], stage: str, payload: Mapping[str, Any] | None) -> None:
+        """Write the ticket, and the payload of a stage that passed, for people; the journal is the record."""
+        folder = copies_dir(self.root, self.run_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder / "ticket.json", ticket)
+        if payload is not None:
+            _replace(folder / f"{stage}.json", payload)
+
+    def _damaged(self, name: str, why: str) -> RunDamagedError:
+        return RunDamagedError(
+            f".interlock/tickets/{self.run_id}/{name} cannot be read back: {why}",
+            f"Restore .interlock/tickets/{self.run_id} from a copy, or begin a new run.",
+        )
+
+
+def list_ticket_runs(root: Path) -> list[str]:
+    """Return the ids of every ticket run below a root, by name."""
+    folder = root / ".interlock" / "tickets"
+    if not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if is_run_id(path.name) and (path / "run.json").exists())
+
+
+def _replace(path: Path, value: object) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)

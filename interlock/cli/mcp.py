@@ -1,0 +1,41 @@
+"""`interlock mcp`: the MCP server on standard input and output."""
+
+import logging
+import os
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+
+from interlock.cli.context import resolve_root, root_option
+
+LEAVE_SECONDS: Final = 8.0
+"""How long the process may take to end; the requests that came last have most of it."""
+
+
+@click.command("mcp")
+@click.option("--toolsets", metavar="A,B", help="Which toolsets to offer, by commas; default: all.")
+@root_option
+def mcp_command(toolsets: str | None, root: Path | None) -> None:
+    """Serve this project's tools to one agent host over standard input and output.
+
+    Ends with 0 when the host closes its side, or on Ctrl-C. Standard output carries the protocol alone; what there is
+    to say stands on stderr.
+    """
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    import anyio  # noqa: PLC0415 - and the SDK below: a second to import, and `--help` needs neither
+
+    from interlock.server.app import ALL, make_server  # noqa: PLC0415
+
+    server = make_server(resolve_root(root), toolsets=ALL if toolsets is None else toolsets.split(","))
+    anyio.run(partial(server.run_stdio_async, leaving=_leave))
+
+
+def _leave() -> None:
+    """End the process soon: a thread that waits for an agent cannot be stopped, and what is written down is whole."""
+    last = threading.Timer(LEAVE_SECONDS, os._exit, (0,))
+    last.daemon = True
+    last.start()

@@ -1,0 +1,122 @@
+"""`interlock serve`: the MCP server over HTTP."""
+
+import errno
+import json
+import logging
+import re
+import socket
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from interlock.cli.context import json_option, resolve_root, root_option, root_words
+
+_HOST = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?", re.ASCII)
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
+@click.option("--toolsets", help="Which toolsets, by commas; default: all.")
+@click.option("--allow-remote", is_flag=True, help="Listen on an address that other machines reach.")
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="HOST[:PORT]", help="A further Host header to answer to, in full."
+)
+@click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN", help="A web origin whose pages may call.")
+@root_option
+@json_option
+def serve_command(
+    host: str,
+    port: int,
+    toolsets: str | None,
+    allow_remote: bool,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """Serve this project's tools to agents over HTTP, each known by its token.
+
+    Stops on Ctrl-C. `--json` prints the address as {"url": …} on stdout once it listens.
+    """
+    _check_names(hosts, _HOST, "--allow-host", "`interlock.example.org` or `192.0.2.7:8765`")
+    _check_names(origins, _ORIGIN, "--allow-origin", "`https://app.example.org`, without a path")
+    folder = resolve_root(root)
+    from interlock.server.tokens import TokenError, TokenStore  # noqa: PLC0415
+
+    store = TokenStore(folder)
+    records = store.records()
+    if not records:
+        raise TokenError(
+            "TOK905",
+            "nobody could call: this project has no token",
+            f"Make one first: `interlock token create AGENT{root_words(folder)}`.",
+        )
+    # The SDK configures the root logger unless somebody did.
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+
+    from interlock.server.app import ALL, make_server  # noqa: PLC0415
+    from interlock.server.door import is_loopback  # noqa: PLC0415
+    from interlock.server.http import caller, hosts_of, http_app, listen, serve, url_of  # noqa: PLC0415
+
+    server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","), caller=caller)
+    try:
+        bound = listen(host, port)
+    except OSError as error:
+        raise click.UsageError(_why_not(error, host, port)) from error
+    address = str(bound.getsockname()[0])
+    if not is_loopback(address):
+        _refuse_remote(address, allow_remote, hosts)
+    app = http_app(server, store, hosts=hosts_of(bound, hosts), origins=origins)
+    url = url_of(bound)
+    agents = ", ".join(sorted({record.agent for record in records}))
+    click.echo(f"interlock serves {folder} at {url} to {agents}; stop with Ctrl-C", err=True)
+    if not is_loopback(address):
+        click.echo(
+            "note: other machines reach this over plain HTTP: whoever sees the traffic has the tokens. "
+            "Put TLS in front, or listen on 127.0.0.1 behind a proxy.",
+            err=True,
+        )
+    if as_json:
+        click.echo(json.dumps({"url": url}))
+        sys.stdout.flush()
+    serve(app, bound)
+
+
+def _check_names(names: Iterable[str], pattern: re.Pattern[str], option: str, example: str) -> None:
+    for name in names:
+        if not pattern.fullmatch(name):
+            raise click.UsageError(
+                f"{option}: `{name}` is not accepted: values are compared in full and in lower case. "
+                f"Example: {example}."
+            )
+
+
+def _refuse_remote(address: str, allow_remote: bool, hosts: tuple[str, ...]) -> None:
+    """Refuse an address that other machines reach unless that is wanted and a name for it is known."""
+    if not allow_remote:
+        raise click.UsageError(
+            f"{address} is reached by other machines, over plain HTTP: whoever sees the traffic has the tokens. "
+            "Listen on 127.0.0.1 behind a TLS proxy, or add `--allow-remote`."
+        )
+    if address in _EVERYWHERE and not hosts:
+        raise click.UsageError(
+            f"{address} has no name of its own, and requests are accepted for known names alone. "
+            "Add `--allow-host NAME:PORT` as clients write it."
+        )
+
+
+def _why_not(error: OSError, host: str, port: int) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"--host: `{host}` is no address of this machine. Use 127.0.0.1."
+    if error.errno == errno.EADDRINUSE:
+        return f"--port: {port} on {host} is in use. Choose another port, or `--port 0` for a free one."
+    if error.errno == errno.EACCES:
+        return f"--port: {port} needs rights that this user does not have. Use a port above 1023."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"--host: {host} is no address of this machine. Use 127.0.0.1."
+    return f"{host}:{port} cannot be listened on: {error.strerror}. Use `--host 127.0.0.1 --port 0`."

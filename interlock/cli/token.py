@@ -1,0 +1,90 @@
+"""`interlock token`: who may call the server over HTTP."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words
+
+
+@click.group("token")
+def token_command() -> None:
+    """Make, list and revoke the tokens with which agents call `interlock serve`."""
+
+
+@token_command.command("create")
+@click.argument("agent")
+@root_option
+@json_option
+def create(agent: str, root: Path | None, as_json: bool) -> None:
+    """Make a token for AGENT and print it, this once.
+
+    Who bears it is AGENT and nobody else: it answers for that role, and takes on the ticket runs that it began.
+    """
+    from interlock.gates.config import load_config  # noqa: PLC0415
+    from interlock.gates.registry import build_protocol  # noqa: PLC0415
+    from interlock.server.tokens import TokenStore, checked_agent  # noqa: PLC0415
+
+    folder = resolve_root(root)
+    checked_agent(agent)
+    roles = [name for name, role in build_protocol(load_config(folder)).roles.items() if role.kind != "orchestrator"]
+    note = "" if agent in roles else _no_role(agent, roles)
+    record, token = TokenStore(folder).create(agent)
+    if as_json:
+        shown: dict[str, Any] = {"id": record.token_id, "agent": agent, "token": token, "created_at": record.created_at}
+        print_json({"schema": "interlock.token/1", **shown, "note": note})
+        return
+    click.echo(token)
+    words = root_words(folder)
+    click.echo(
+        f"token {record.token_id} of {agent}, shown this once: Interlock keeps its digest alone\n"
+        f"  serve:  interlock serve{words}\n"
+        "  call:   send the header `Authorization: Bearer <token>` with each request\n"
+        f"  revoke: interlock token revoke {record.token_id}{words}",
+        err=True,
+    )
+    if note:
+        click.echo(f"note: {note}", err=True)
+
+
+def _no_role(agent: str, roles: list[str]) -> str:
+    near = get_close_matches(agent, roles, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"{agent} is no role of this project ({', '.join(roles)}), so it can answer for none.{hint}"
+
+
+@token_command.command("list")
+@root_option
+@json_option
+def list_tokens(root: Path | None, as_json: bool) -> None:
+    """List the valid tokens: id, agent, and when each was made."""
+    from interlock.server.tokens import TokenStore  # noqa: PLC0415
+
+    records = TokenStore(resolve_root(root)).records()
+    if as_json:
+        rows = [{"id": row.token_id, "agent": row.agent, "created_at": row.created_at} for row in records]
+        print_json({"schema": "interlock.tokens/1", "tokens": rows})
+        return
+    if not records:
+        click.echo("no tokens here; make one with `interlock token create AGENT`", err=True)
+    for row in records:
+        click.echo(f"{row.token_id}  {row.agent:<28} {row.created_at}")
+
+
+@token_command.command("revoke")
+@click.argument("name", metavar="ID|AGENT")
+@root_option
+@json_option
+def revoke(name: str, root: Path | None, as_json: bool) -> None:
+    """Take back one token, or every token of an agent; a running server refuses it from the next request on."""
+    from interlock.server.tokens import TokenStore  # noqa: PLC0415
+
+    gone = TokenStore(resolve_root(root)).revoke(name)
+    if as_json:
+        rows = [{"id": row.token_id, "agent": row.agent} for row in gone]
+        print_json({"schema": "interlock.revoked/1", "revoked": rows})
+        return
+    for row in gone:
+        click.echo(f"revoked {row.token_id} of {row.agent}")

@@ -1,0 +1,213 @@
+"""What `interlock init` can install: one row for each, with the file, how to put it in and how to take it out."""
+
+import json
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from interlock.install.errors import EditError
+from interlock.install.jsontext import Entry, add_entry, get_entry, remove_entry
+
+NAME: Final = "interlock"
+"""The name of the server in every client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a client starts the server.
+
+    Args:
+        command: The program.
+        args: Its arguments.
+        reason: Why this program, one sentence.
+    """
+
+    command: str
+    args: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One thing that init puts into a file of the project.
+
+    Args:
+        name: The word for `--client`.
+        title: Its name for people.
+        path: The file, relative to the root.
+        entry: What to put in, for a way to start the server.
+        add: Returns the text with the entry; the same text when it stands there already.
+        remove: Returns the text without it, and an empty one when nothing else is left; None when it is not there.
+            Its third argument is the text as it was before the entry.
+        snippet: The text to paste by hand.
+        command: The client's own command that does the same; empty where it has none.
+        after: What a person does next.
+    """
+
+    name: str
+    title: str
+    path: str
+    entry: Callable[[Launch], Entry]
+    add: Callable[[str, Entry], str]
+    remove: Callable[[str, Entry, str], str | None]
+    snippet: Callable[[Entry], str]
+    command: str
+    after: str
+
+
+def find_launch(search: Callable[[str], str | None] = shutil.which) -> Launch:
+    """Return how a client starts the server: by name when that is found on PATH, else by this interpreter.
+
+    Args:
+        search: Finds a program; for tests.
+    """
+    found = search("interlock")
+    if found is None:
+        reason = "`interlock` is not on PATH, so this interpreter is named. The path holds for this machine alone."
+        # -P: a folder of the project that is named `interlock` must not stand in for the package.
+        return Launch(sys.executable, ("-P", "-m", "interlock", "mcp"), reason)
+    reason = f"`interlock` is on PATH: {found}."
+    if sys.prefix != sys.base_prefix and Path(found).is_relative_to(sys.prefix):
+        reason += " It belongs to a virtual environment: start the client where that is active."
+    return Launch("interlock", ("mcp",), reason)
+
+
+def _plain(launch: Launch) -> Entry:
+    return {"command": launch.command, "args": list(launch.args)}
+
+
+def _rooted(launch: Launch) -> Entry:
+    """Name the root: Cursor does not promise in which folder it starts a server."""
+    return {"command": launch.command, "args": [*launch.args, "--root", "${workspaceFolder}"]}
+
+
+def _starts_it(there: object) -> bool:
+    """Say whether an entry starts this server, though perhaps by another program or with more settings."""
+    if not isinstance(there, dict):
+        return False
+    row = cast("Entry", there)
+    words: list[object] = [row.get("command"), *row["args"]] if isinstance(row.get("args"), list) else []
+    return "mcp" in words and any(isinstance(word, str) and NAME in word for word in words)
+
+
+def _check_there(there: object) -> bool:
+    """Say whether the entry is there; refuse one of that name that starts something else."""
+    if there is None:
+        return False
+    if not _starts_it(there):
+        found = json.dumps(there, ensure_ascii=False, default=str)[:200]
+        message = f"another server stands under the name `{NAME}`."
+        raise EditError("INI102", message, f"`{found}`", f"no entry `{NAME}`, or one that runs `interlock mcp`")
+    return True
+
+
+def _add_json(text: str, entry: Entry) -> str:
+    there = get_entry(text, "mcpServers", NAME) if text.strip(" \t\r\n") else None
+    return text if _check_there(there) else add_entry(text, "mcpServers", NAME, entry)
+
+
+def _remove_json(text: str, entry: Entry, original: str) -> str | None:
+    there = get_entry(text, "mcpServers", NAME)
+    if there is None:
+        return None
+    _check_unchanged(there, entry)
+    kept = bool(original.strip()) and "mcpServers" in json.loads(original)
+    left = remove_entry(text, "mcpServers", NAME, and_table=not kept)
+    return "" if json.loads(left) == {} else left
+
+
+def _check_unchanged(there: object, entry: Entry) -> None:
+    if there != entry:
+        found = json.dumps(there, ensure_ascii=False, default=str)[:200]
+        raise EditError("INI103", f"the entry `{NAME}` was changed by hand.", f"`{found}`", f"`{json.dumps(entry)}`")
+
+
+def _json_snippet(entry: Entry) -> str:
+    return json.dumps({"mcpServers": {NAME: entry}}, ensure_ascii=False)
+
+
+def _toml_table(entry: Entry) -> str:
+    rows = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in entry.items())
+    return f"[mcp_servers.{NAME}]\n{rows}"
+
+
+def _parse_toml(text: str) -> Entry:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise EditError("INI101", f"the file is no TOML: {error}.", "a text that cannot be read", "TOML") from error
+
+
+def _toml_servers(data: Entry) -> Entry:
+    servers: object = data.get("mcp_servers", {})
+    if not isinstance(servers, dict):
+        raise EditError("INI102", "`mcp_servers` is no table.", f"`{servers}`"[:200], "`[mcp_servers.NAME]` tables")
+    return cast("Entry", servers)
+
+
+def _add_toml(text: str, entry: Entry) -> str:
+    """Append a table; nothing before it is touched."""
+    data = _parse_toml(text)
+    servers = _toml_servers(data)
+    if _check_there(servers.get(NAME)):
+        return text
+    newline = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if not text else newline if text.endswith("\n") else newline * 2
+    edited = text + gap + _toml_table(entry).replace("\n", newline)
+    try:
+        same = tomllib.loads(edited) == {**data, "mcp_servers": {**servers, NAME: entry}}
+    except tomllib.TOMLDecodeError:
+        same = False
+    if not same:
+        message = "`mcp_servers` is written in a way that no table can be appended to."
+        raise EditError("INI101", message, "an inline table", "`[mcp_servers.NAME]` tables")
+    return edited
+
+
+def _remove_toml(text: str, entry: Entry, original: str) -> str | None:  # noqa: ARG001 - tables need no outer one
+    data = _parse_toml(text)
+    there = _toml_servers(data).get(NAME)
+    if there is None:
+        return None
+    _check_unchanged(there, entry)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    block = _toml_table(entry).replace("\n", newline)
+    head, found, tail = text.partition(block)
+    left = (head.removesuffix(newline) if head.endswith(newline * 2) else head) + tail
+    servers = {key: value for key, value in _toml_servers(data).items() if key != NAME}
+    expected = {key: value for key, value in data.items() if key != "mcp_servers"}
+    if servers:
+        expected["mcp_servers"] = servers
+    if not found or _parse_toml(left) != expected:
+        message = f"the table `[mcp_servers.{NAME}]` was laid out anew, so it cannot be taken out safely."
+        raise EditError("INI103", message, "another layout", f"`{block.splitlines()[0]}` as it was written")
+    return left if left.strip() else ""
+
+
+INSTALLATIONS: Final = (
+    Installation(
+        "claude", "Claude Code", ".mcp.json", _plain, _add_json, _remove_json, _json_snippet,
+        "claude mcp add interlock -- interlock mcp",
+        "Restart Claude Code here and approve the server once.",
+    ),
+    Installation(
+        "codex", "Codex", ".codex/config.toml", _plain, _add_toml, _remove_toml, _toml_table,
+        "codex mcp add interlock -- interlock mcp",
+        "Codex reads this file in trusted projects alone; start it here and trust the folder.",
+    ),
+    Installation(
+        "gemini", "Gemini CLI", ".gemini/settings.json", _plain, _add_json, _remove_json, _json_snippet,
+        "gemini mcp add interlock interlock mcp",
+        "Restart Gemini CLI here and trust the folder if it asks.",
+    ),
+    Installation(
+        "cursor", "Cursor", ".cursor/mcp.json", _rooted, _add_json, _remove_json, _json_snippet,
+        "",
+        "Open the settings of Cursor, and switch the server on under MCP.",
+    ),
+)  # fmt: skip
+"""Every row of `--client`."""

@@ -1,0 +1,206 @@
+"""One entry of a JSON object, put in or taken out of the text without touching any other byte."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeAlias, cast
+
+from interlock.install.errors import EditError
+
+Entry: TypeAlias = dict[str, Any]
+
+_WHITE: Final = " \t\r\n"
+_DECODER: Final = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """One key of an object: offsets of the key, of the value, and of the end of the value."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+def get_entry(text: str, table: str, name: str) -> Entry | None:
+    """Return `{table: {name: …}}` of a JSON text, or None when it is not there.
+
+    Raises:
+        EditError: The text is no JSON object, or `table` is no object in it.
+    """
+    return _lookup(_parse(text), table, name)
+
+
+def add_entry(text: str, table: str, name: str, entry: Entry) -> str:
+    """Return the text with `{table: {name: entry}}` put in as the last key; the text must not hold it yet.
+
+    Indentation and line ends are those of the text.
+
+    Raises:
+        EditError: As `get_entry`, or the table stands twice.
+    """
+    if not text.strip(_WHITE):
+        return json_text({table: {name: entry}})
+    data = _parse(text)
+    _lookup(data, table, name)
+    top = _members(text, _skip(text, 0))
+    at = next((member for member in top if member.key == table), None)
+    if at is None:
+        edited = _insert(text, _skip(text, 0), top, table, {name: entry})
+    else:
+        edited = _insert(text, at.value, _members(text, at.value), name, entry)
+    expected = {**data, table: {**cast("Entry", data.get(table, {})), name: entry}}
+    return _proved(edited, expected)
+
+
+def remove_entry(text: str, table: str, name: str, *, and_table: bool) -> str:
+    """Return the text without `{table: {name: …}}`.
+
+    Args:
+        text: A text that holds it.
+        table: The key of the table.
+        name: The key in it.
+        and_table: Take the table out too when nothing is left in it.
+
+    Raises:
+        EditError: As `get_entry`.
+    """
+    data = _parse(text)
+    top = _members(text, _skip(text, 0))
+    at = next(member for member in top if member.key == table)
+    rest = {key: value for key, value in cast("Entry", data[table]).items() if key != name}
+    if and_table and not rest:
+        return _proved(_cut(text, _skip(text, 0), top, table), {k: v for k, v in data.items() if k != table})
+    return _proved(_cut(text, at.value, _members(text, at.value), name), {**data, table: rest})
+
+
+def json_text(value: Entry, unit: str = "  ", newline: str = "\n") -> str:
+    """Return a JSON file as this package writes it: short lists on one line, a final line end."""
+    return _render(value, unit, newline, "") + newline
+
+
+def _parse(text: str) -> Entry:
+    try:
+        data = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        line = text.split("\n")[error.lineno - 1].strip() if text else ""
+        comment = text.startswith(("//", "/*", "#"), error.pos)
+        message = "the file holds a comment, and JSON has none." if comment else f"the file is no JSON: {error.msg}."
+        raise EditError("INI101", message, _short(line), "JSON", error.lineno, error.colno) from error
+    except RecursionError as error:
+        raise EditError("INI101", "the file is nested too deeply.", "more levels than are read", "JSON") from error
+    if not isinstance(data, dict):
+        raise EditError("INI101", "the file holds no JSON object.", _short(text.strip()), "an object, `{ … }`", 1, 1)
+    return cast("Entry", data)
+
+
+def _lookup(data: Entry, table: str, name: str) -> Entry | None:
+    rows: object = data.get(table, {})
+    if not isinstance(rows, dict):
+        found = _short(json.dumps(rows))
+        raise EditError("INI102", f"`{table}` is no object.", found, f'`"{table}": {{ … }}`')
+    entry: object = cast("Entry", rows).get(name)
+    if entry is not None and not isinstance(entry, dict):
+        found = _short(json.dumps(entry))
+        raise EditError("INI102", f"`{table}.{name}` is no object.", found, f'`"{name}": {{ … }}`')
+    return cast("Entry | None", entry)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Entry:
+    """Refuse a key that stands twice: which one counts differs between programs."""
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise EditError("INI101", f"the key `{twice}` stands twice in one object.", _short(twice), "each key once")
+    return data
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise EditError("INI101", f"{word} is no JSON number.", word, "a finite number")
+
+
+def _members(text: str, start: int) -> list[_Member]:
+    """List the members of the object that begins at `start`; the text was parsed before."""
+    found: list[_Member] = []
+    at = _skip(text, start + 1)
+    while text[at] != "}":
+        key, end = cast("tuple[str, int]", _DECODER.raw_decode(text, at))
+        value = _skip(text, _skip(text, end) + 1)
+        _, stop = _DECODER.raw_decode(text, value)
+        found.append(_Member(key, at, value, stop))
+        at = _skip(text, stop)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _insert(text: str, start: int, members: list[_Member], key: str, value: Entry) -> str:
+    """Put a member behind the last one of the object at `start`."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    unit = _unit(text)
+    if members:
+        lead = _lead(text, members[-1].start)
+        head, tail = text[: members[-1].end] + ",", text[members[-1].end :]
+        if lead is None:
+            return f"{head} {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}{tail}"
+        return f"{head}{newline}{lead}{json.dumps(key)}: {_render(value, unit, newline, lead)}{tail}"
+    close = _skip(text, start + 1)
+    outer = _line_indent(text, start)
+    lead = outer + unit
+    body = f"{newline}{lead}{json.dumps(key)}: {_render(value, unit, newline, lead)}{newline}{outer}"
+    return text[: start + 1] + body + text[close:]
+
+
+def _cut(text: str, start: int, members: list[_Member], key: str) -> str:
+    """Take a member out of the object at `start`, with its comma."""
+    place = next(index for index, member in enumerate(members) if member.key == key)
+    if place + 1 < len(members):
+        return text[: members[place].start] + text[members[place + 1].start :]
+    if place:
+        return text[: members[place - 1].end] + text[members[place].end :]
+    return text[: start + 1] + text[_skip(text, members[place].end) :]
+
+
+def _proved(edited: str, expected: Entry) -> str:
+    """Return the text when it reads as it should, in the same order."""
+    if json.dumps(_parse(edited)) != json.dumps(expected):
+        raise EditError("INI101", "the file has a layout that cannot be edited safely.", "this layout", "plain JSON")
+    return edited
+
+
+def _render(value: Any, unit: str, newline: str, lead: str) -> str:
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    inner = lead + unit
+    rows = [
+        f"{inner}{json.dumps(key)}: {_render(item, unit, newline, inner)}" for key, item in cast("Entry", value).items()
+    ]
+    return "{" + newline + f",{newline}".join(rows) + newline + lead + "}"
+
+
+def _unit(text: str) -> str:
+    """Return the indentation of the text's first key, two blanks where it has none."""
+    first = _members(text, _skip(text, 0))
+    return (_lead(text, first[0].start) or "  ") if first else "  "
+
+
+def _lead(text: str, at: int) -> str | None:
+    """Return the white space before `at` when it begins its line, else None."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    return before if "\n" in text[:at] and not before.strip(" \t") else None
+
+
+def _line_indent(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _WHITE:
+        at += 1
+    return at
+
+
+def _short(text: str) -> str:
+    return f"`{text[:77]}…`" if len(text) > 78 else f"`{text}`"

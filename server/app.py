@@ -1,0 +1,316 @@
+"""The MCP server: its toolsets put together, every call guarded, every change told."""
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, is_typeddict
+
+from mcp.server import MCPServer
+from mcp.server.context import ServerRequestContext
+from mcp.server.mcpserver.context import Context
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.subscriptions import ResourceUpdated
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    CallToolResult,
+    EmptyResult,
+    GetPromptResult,
+    Icon,
+    InputRequiredResult,
+    Prompt,
+    SubscribeRequestParams,
+    ToolAnnotations,
+    UnsubscribeRequestParams,
+)
+from pydantic import AnyUrl
+
+from interlock import __version__
+from interlock.envelope.labels import closest
+from interlock.server import envelope, prompts, resources, tickets
+from interlock.server.arguments import check_arguments, unknown_tool
+from interlock.server.resources import task_uris
+from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call
+from interlock.server.schemas import answer_schema, trimmed
+from interlock.server.stdio import serve_stdio
+from interlock.server.subscribers import Subscribers
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel.helper_types import ReadResourceContents
+
+    from interlock.graph.background import Drives
+    from interlock.graph.pipeline.tickets import Tickets
+
+ALL: Final = ("tickets", "tasks", "envelope")
+"""Every toolset, in the order of the tool list."""
+
+INSTRUCTIONS: Final = """\
+Interlock decides when a ticket moves; you do the work of one stage at a time.
+1. `interlock_begin_run` gives you a ticket. Keep it in tickets/ticket.json and fill in `payload` alone: its keys are \
+`required_fields`, and `agent_role` says what to do.
+2. Send it with `interlock_submit_ticket`, or the payload alone with `interlock_submit_payload`; replace your copy by \
+the ticket that comes back.
+3. On `retry`, mend what `gate_result.issues` names and send again. On `stop`, report `reason` and \
+`invalidation_report`, and end.
+4. Change no file of the project before the plan has passed. Go on until `continue` is false."""
+
+_LOG: Final = logging.getLogger("interlock.server")
+
+
+class ToolsetError(Exception):
+    """A toolset is named that does not exist.
+
+    Args:
+        message: What is wrong.
+        fix: What to do.
+    """
+
+    code = "MCP301"
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+class InterlockServer(MCPServer[Any]):
+    """The MCP server of one project.
+
+    It differs from the SDK's server in what a client can rely on: calls are checked against the tool's schema before
+    anything runs, a text argument reaches its tool unparsed, every failure is an error result with code, message and
+    fix, and changes are told to clients of either protocol revision.
+
+    Args:
+        root: The project's root.
+        caller: Gives the agent that a request comes from; empty on stdio, where the client is trusted.
+    """
+
+    def __init__(self, root: Path, *, caller: Callable[[], str] = lambda: "") -> None:
+        with _root_logger_untouched():
+            super().__init__("interlock", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+        self.root = root
+        self.caller = caller
+        self._opening = threading.RLock()
+        self._drives: Drives | None = None
+        self._tickets: Tickets | None = None
+        self._subscribers = Subscribers()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+        low = self._lowlevel_server
+        low.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
+        low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
+
+    @property
+    def drives(self) -> "Drives":
+        """What drives the task runs of this process, made on first use."""
+        from interlock.graph.background import Drives  # noqa: PLC0415
+
+        with self._opening:
+            if self._drives is None:
+                self._drives = Drives(self.root, watcher=self._watch)
+            return self._drives
+
+    @property
+    def tickets(self) -> "Tickets":
+        """The ticket runs, imported and opened on first use: that takes a second, and not every client needs them."""
+        with self._opening:
+            if self._tickets is None:
+                from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
+
+                self._tickets = Tickets(self.root, drives=self.drives)
+            return self._tickets
+
+    def _watch(self, run_id: str, step: Mapping[str, Any]) -> None:
+        self.announce_soon(task_uris(self.root, run_id, step))
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    def add_tool(
+        self,
+        fn: Callable[..., Any],
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | None = None,
+        icons: list[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        structured_output: bool | None = None,
+    ) -> None:
+        """Add a tool; one that returns a `TypedDict` or a dictionary answers structured content of that shape."""
+        shape = inspect.signature(fn, eval_str=True).return_annotation
+        plain = _is_object(shape)
+        tool = self._tool_manager.add_tool(
+            fn,
+            name=name,
+            title=title,
+            description=description or inspect.getdoc(fn),
+            annotations=annotations,
+            icons=icons,
+            meta=meta,
+            structured_output=False if plain else structured_output,
+        )
+        tool.parameters = trimmed(tool.parameters)
+        if plain:
+            model = tool.fn_metadata.arg_model
+            tool.fn_metadata = ToolAnswer(arg_model=model, output_schema=answer_schema(shape))
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; whatever goes wrong is an error result whose text is `{"error": {code, message, fix}}`."""
+        self._loop = asyncio.get_running_loop()
+        tool = self._tool_manager.get_tool(name)
+        if tool is None:
+            return refused_call([unknown_tool(name, [each.name for each in self._tool_manager.list_tools()])])
+        problems = check_arguments(tool.parameters, arguments)
+        if problems:
+            return refused_call(problems)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            return error_result(_described(error.__cause__ or error, f"tool {name}"))
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    async def announce(self, uris: Iterable[str]) -> None:
+        """Tell every client that listens to one of these resources that it changed."""
+        for uri in uris:
+            await self._subscriptions.publish(ResourceUpdated(uri=uri))
+            await self._subscribers.tell(uri)
+
+    def announce_soon(self, uris: Iterable[str]) -> None:
+        """Tell of changes from a thread that does not wait for anybody; without a client there is nobody to tell."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._tell_later, tuple(uris))
+
+    def _tell_later(self, uris: tuple[str, ...]) -> None:
+        task = asyncio.ensure_future(self.announce(uris))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _subscribe(self, ctx: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
+        self._subscribers.add(ctx.session, str(params.uri))
+        return EmptyResult()
+
+    async def _unsubscribe(self, ctx: ServerRequestContext[Any], params: UnsubscribeRequestParams) -> EmptyResult:
+        self._subscribers.remove(ctx.session, str(params.uri))
+        return EmptyResult()
+
+    # -- resources and prompts -----------------------------------------------------------------------------------
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
+    ) -> "Iterable[ReadResourceContents] | InputRequiredResult":
+        """Read a resource; an error names what is wrong and what to do, as a tool's does."""
+        try:
+            return await super().read_resource(uri, context)
+        except (MCPError, ResourceNotFoundError):
+            raise
+        except Exception as error:
+            cause = error.__cause__ or error
+            raise _protocol_error(_described(cause, f"resource {uri}")) from error
+
+    async def list_prompts(self) -> list[Prompt]:
+        """Return the prompts: one for each role of the roster as it stands now, and those of the ticket workflow."""
+        with _told("prompts"):
+            return prompts.listing(self.root)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK calls with it
+    ) -> GetPromptResult | InputRequiredResult:
+        """Return one prompt with its arguments filled in."""
+        with _told(f"prompt {name}"):
+            return prompts.render(self.root, name, arguments or {})
+
+    # -- transports ----------------------------------------------------------------------------------------------
+
+    async def run_stdio_async(self, *, leaving: Callable[[], None] = lambda: None) -> None:
+        """Serve one client on standard input and output, every line inspected before it is parsed.
+
+        Args:
+            leaving: Called when the service begins to end.
+        """
+        await serve_stdio(self._lowlevel_server, leaving=leaving)
+
+
+def make_server(
+    root: Path, *, toolsets: Sequence[str] = ALL, caller: Callable[[], str] = lambda: ""
+) -> InterlockServer:
+    """Return the MCP server of a project.
+
+    Args:
+        root: The project's root.
+        toolsets: Which toolsets it offers.
+        caller: Gives the agent that the present request comes from.
+
+    Raises:
+        ToolsetError: A toolset is unknown, or none is named.
+    """
+    wanted = [each.strip() for each in toolsets if each.strip()]
+    for each in wanted:
+        if each not in ALL:
+            near = closest(each, ALL)
+            fix = f"Write `{near}`." if near else f"Name some of {', '.join(ALL)}."
+            raise ToolsetError(f"there is no toolset `{each[:80]}`", fix)
+    if not wanted:
+        raise ToolsetError("no toolset is named", f"Name some of {', '.join(ALL)}.")
+    server = InterlockServer(root.resolve(), caller=caller)
+    if "tickets" in wanted:
+        tickets.register(server)
+    if "tasks" in wanted and find_spec("interlock.server.tasks") is not None:
+        from interlock.server import tasks  # noqa: PLC0415
+
+        tasks.register(server, server.root, server.drives, caller)
+    if "envelope" in wanted:
+        envelope.register(server)
+    resources.register(server)
+    return server
+
+
+def _is_object(shape: Any) -> bool:
+    members = get_args(shape) if get_origin(shape) is not dict and not is_typeddict(shape) else (shape,)
+    return bool(members) and all(is_typeddict(each) or get_origin(each) is dict for each in members)
+
+
+def _described(error: BaseException, what: str) -> dict[str, Any]:
+    """Return what a client is told of an error; a defect goes to the log with its trace."""
+    found = describe(error)
+    if found is None:
+        _LOG.error("%s failed", what, exc_info=error)
+    return found or defect(error)
+
+
+def _protocol_error(error: Mapping[str, Any]) -> MCPError:
+    text = f"{error['code']}: {error['message']}. {error['fix']}"
+    return MCPError(code=INTERNAL_ERROR, message=text, data=dict(error))
+
+
+@contextmanager
+def _told(what: str) -> Generator[None]:
+    """Turn an error into one of the protocol that says what to do."""
+    try:
+        yield
+    except MCPError:
+        raise
+    except Exception as error:
+        raise _protocol_error(_described(error, what)) from error
+
+
+@contextmanager
+def _root_logger_untouched() -> Generator[None]:
+    """Keep the SDK from configuring the logging of the program that embeds the server: it does so if nobody did."""
+    held = logging.NullHandler()
+    logging.root.addHandler(held)
+    try:
+        yield
+    finally:
+        logging.root.removeHandler(held)

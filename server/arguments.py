@@ -1,0 +1,107 @@
+"""The arguments of a call, compared with the tool's own schema before anything runs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from interlock.envelope.labels import closest
+from interlock.server.rules import Problem, cut, problem, shown
+
+
+def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """Return everything that is wrong with the arguments of a call, by the tool's own schema.
+
+    Args:
+        schema: The input schema of the tool, an object schema whose properties are scalars, arrays or objects.
+        arguments: The arguments as they came.
+    """
+    known: Mapping[str, Any] = schema.get("properties", {})
+    required: Sequence[str] = schema.get("required", ())
+    return (
+        *(_unknown(name, known) for name in arguments if name not in known),
+        *(
+            problem("MCP203", f"The argument `{name}` is missing.", place=name, found="nothing",
+                    expected=_wanted(known[name]), fix=f"Add `{name}`.")
+            for name in required
+            if name not in arguments
+        ),
+        *(
+            fault
+            for name, value in arguments.items()
+            if name in known
+            and not (value is None and name not in required)
+            and (fault := _mistyped(name, value, known[name])) is not None
+        ),
+    )  # fmt: skip
+
+
+def unknown_tool(name: str, known: Sequence[str]) -> Problem:
+    """Return the finding for a tool that is not offered."""
+    near = closest(name, known)
+    fix = f"Call `{near}`." if near else f"Call one of {', '.join(known)}."
+    return problem("MCP201", f"There is no tool `{cut(name)}` here.", place="name", found=name, fix=fix)
+
+
+def _unknown(name: str, known: Mapping[str, Any]) -> Problem:
+    near = closest(name, known)
+    fix = f"Write `{near}`." if near else f"Leave it out. The tool takes {', '.join(known) or 'nothing'}."
+    return problem("MCP202", f"The tool has no argument `{cut(name)}`.", place=cut(name), found=name,
+                   expected=", ".join(known) or "no argument", fix=fix)  # fmt: skip
+
+
+def _mistyped(name: str, value: Any, schema: Mapping[str, Any]) -> Problem | None:
+    if _fits(value, schema):
+        return None
+    wanted = _wanted(schema)
+    return problem("MCP204", f"The argument `{name}` is not {wanted}.", place=name, found=shown(value),
+                   expected=wanted, fix=f"Send `{name}` as {wanted}.")  # fmt: skip
+
+
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    if "anyOf" in schema:
+        return any(_fits(value, each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return value in schema["enum"] and not isinstance(value, bool)
+    match schema.get("type"):
+        case "string":
+            return isinstance(value, str)
+        case "integer":
+            return not isinstance(value, bool) and (isinstance(value, int) or _is_whole(value))
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "boolean":
+            return isinstance(value, bool)
+        case "null":
+            return value is None
+        case "array":
+            items = schema.get("items", {})
+            return isinstance(value, list) and all(_fits(each, items) for each in cast("list[Any]", value))
+        case "object":
+            return isinstance(value, dict)
+        case _:
+            return True
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+_NAMES: Final = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "an array",
+    "object": "an object",
+}
+
+
+def _wanted(schema: Mapping[str, Any]) -> str:
+    """Return in words what a schema asks for."""
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_wanted(each) for each in schema["anyOf"] if each.get("type") != "null"))
+    if "enum" in schema:
+        return "one of " + ", ".join(str(each) for each in schema["enum"])
+    if schema.get("type") == "array" and "items" in schema:
+        return f"an array, each item {_wanted(schema['items'])}"
+    return _NAMES.get(str(schema.get("type")), "a value")

@@ -1,0 +1,125 @@
+"""How much one caller may ask for: request rate, requests at once, bytes, and how long it may stay silent."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from interlock.server.guard import MAX_MESSAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the server over HTTP allows; rates and counts are for one token, the last four for the whole server.
+
+    Args:
+        rate: Requests a second in the long run.
+        burst: Requests that may come at once after a pause.
+        patience_seconds: How long a request is held back before it is refused: who waits for its answers is slowed.
+        in_flight: Requests and open streams at the same time.
+        body_bytes: The largest body.
+        body_seconds: How long a body may take to arrive.
+        header_bytes: The largest request line with its headers.
+        session_idle_seconds: After this without a request, a session of the older protocol is closed.
+        sessions: Open sessions of the older protocol.
+        connections: Connections at the same time.
+        stop_seconds: How long calls may go on once the server was told to stop.
+    """
+
+    rate: float = 30.0
+    burst: int = 60
+    patience_seconds: float = 1.0
+    in_flight: int = 64
+    body_bytes: int = MAX_MESSAGE_BYTES
+    body_seconds: float = 30.0
+    header_bytes: int = 32 * 1024
+    session_idle_seconds: float = 30 * 60.0
+    sessions: int = 256
+    connections: int = 512
+    stop_seconds: int = 5
+
+
+@dataclass(slots=True)
+class Bucket:
+    """A token bucket that may be overdrawn: what is owed is the time to wait. Pure; the caller brings the time.
+
+    Args:
+        rate: Refill for each second.
+        size: The most that it holds, and what it starts with.
+        filled_at: When it was last filled, in seconds of the caller's clock.
+    """
+
+    rate: float
+    size: float
+    filled_at: float
+    level: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.level = self.size
+
+    def take(self, now: float, patience_seconds: float) -> tuple[bool, float]:
+        """Take one; gives whether it was taken, and the seconds to wait before going on or before trying again."""
+        self.level = min(self.size, self.level + max(0.0, now - self.filled_at) * self.rate)
+        self.filled_at = now
+        wait = max(0.0, (1.0 - self.level) / self.rate)
+        if wait > patience_seconds:
+            return False, wait - patience_seconds
+        self.level -= 1.0
+        return True, wait
+
+
+class TooMuch(Exception):  # noqa: N818 - reads as what it says at the place that catches it
+    """A caller asked for more than it may; nothing was taken from its share.
+
+    Args:
+        found: What was counted.
+        expected: What is allowed.
+        retry_seconds: When it is worth trying again.
+    """
+
+    def __init__(self, found: str, expected: str, retry_seconds: float) -> None:
+        super().__init__(found)
+        self.found = found
+        self.expected = expected
+        self.retry_seconds = retry_seconds
+
+
+class Meter:
+    """Counts what each caller uses.
+
+    Args:
+        limits: What is allowed.
+        clock: Seconds, rising; `time.monotonic` outside tests.
+    """
+
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._buckets: dict[str, Bucket] = {}
+        self._open: dict[str, int] = {}
+
+    @contextmanager
+    def request(self, key: str) -> Generator[float]:
+        """Hold one place for a request of a caller; gives the seconds by which it is to be held back.
+
+        Raises:
+            TooMuch: The caller has too many requests open, or comes too fast.
+        """
+        limits = self._limits
+        count = self._open.get(key, 0)
+        if count >= limits.in_flight:
+            raise TooMuch(f"{count} requests are open with this token", f"at most {limits.in_flight} at once", 1.0)
+        now = self._clock()
+        bucket = self._buckets.setdefault(key, Bucket(limits.rate, limits.burst, now))
+        taken, wait = bucket.take(now, limits.patience_seconds)
+        if not taken:
+            allowed = f"at most {limits.rate:g} a second, and {limits.burst} at once after a pause"
+            raise TooMuch("too many requests with this token", allowed, wait)
+        self._open[key] = count + 1
+        try:
+            yield wait
+        finally:
+            left = self._open[key] - 1
+            if left:
+                self._open[key] = left
+            else:
+                del self._open[key]

@@ -1,0 +1,186 @@
+"""What comes in is looked at before the SDK parses it: each line of standard input, each body of a request."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from interlock.server.rules import MAX_DEPTH, MAX_MESSAGE_BYTES, Problem, RequestId, cut, is_broken, kind, problem, said
+
+_HEAD_BYTES: Final = 64 * 1024
+_TAIL_BYTES: Final = 1024
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_LAST_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def inspect(raw: bytes) -> Problem | None:
+    """Return what keeps a raw message from being acted on, or None.
+
+    Args:
+        raw: One line of standard input, or the body of one HTTP request. Of one that is longer than
+            `MAX_MESSAGE_BYTES` the middle may be missing: its id is looked for at both ends.
+    """
+    message = read_message(raw)
+    return message if isinstance(message, Problem) else None
+
+
+def read_message(raw: bytes) -> dict[str, Any] | Problem:
+    """Return the JSON-RPC message that some bytes hold, or why they hold none (see `inspect`)."""
+    if len(raw) > MAX_MESSAGE_BYTES:
+        return _of(raw, problem("MCP103", "The message is too long.", found=f"more than {MAX_MESSAGE_BYTES} bytes"))
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{raw[error.start]:02x}"
+        return _of(raw, problem("MCP102", "The message is not UTF-8.", place=f"byte {error.start}", found=found))
+    oddities: list[object] = []
+    try:
+        value = _decoder(oddities).decode(text)
+    except json.JSONDecodeError as error:
+        found = text[error.pos : error.pos + 20] or "the end"
+        fault = problem("MCP101", f"The message is not JSON: {error.msg}.", place=f"character {error.pos}", found=found)
+        return _of(raw, fault)
+    except RecursionError:
+        return _of(raw, problem("MCP106", "The message is nested too deep.", found="hundreds of levels"))
+    except ValueError:
+        return _of(raw, problem("MCP105", "A number is too long to be read.", found="more than 4300 digits"))
+    crowded = text.count("[") + text.count("{") > MAX_DEPTH
+    fault = _walk(value) if oddities or crowded or _SURROGATE.search(raw) else None
+    fault = fault or _not_rpc(value)
+    return value if fault is None else replace(fault, request_id=_id_of(value))
+
+
+class _Twice(dict[str, Any]):
+    """An object with keys that stand in it more than once."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        names = [name for name, _ in pairs]
+        self.name = next(name for name in names if names.count(name) > 1)
+        self.names = {name for name in self if names.count(name) > 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _NotANumber:
+    """What stands where a number should, and is none in JSON."""
+
+    text: str
+
+
+def _decoder(oddities: list[object]) -> json.JSONDecoder:
+    """Return a decoder that keeps what `json` would let pass, and notes that there is some."""
+
+    def note(item: Any) -> Any:
+        oddities.append(item)
+        return item
+
+    def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        read = dict(pairs)
+        return read if len(read) == len(pairs) else note(_Twice(pairs))
+
+    def read_float(text: str) -> Any:
+        number = float(text)
+        return note(_NotANumber(text)) if number in (float("inf"), float("-inf")) else number
+
+    return json.JSONDecoder(
+        object_pairs_hook=read_object,
+        parse_constant=lambda text: note(_NotANumber(text)),
+        parse_float=read_float,
+    )
+
+
+def _walk(value: Any) -> Problem | None:
+    """Return the first thing in a value that no message may hold; without recursion, for it may be deep."""
+    ahead: list[tuple[Any, str, int]] = [(value, "", 1)]
+    while ahead:
+        item, place, depth = ahead.pop()
+        if isinstance(item, str) and is_broken(item):
+            return problem("MCP107", "A text holds half of a surrogate pair.", place=place, found=ascii(item))
+        if isinstance(item, _NotANumber):
+            return problem("MCP105", f"`{cut(item.text)}` is not a JSON number.", place=place, found=item.text)
+        if not isinstance(item, dict | list):
+            continue
+        inner = cast("dict[str, Any] | list[Any]", item)
+        if depth > MAX_DEPTH:
+            found = f"more than {MAX_DEPTH} levels"
+            return problem("MCP106", "The message is nested too deep.", place=cut(place), found=found)
+        if isinstance(item, _Twice):
+            text = f"The key {json.dumps(cut(item.name))} stands twice in one object."
+            return problem("MCP104", text, place=cut(place), found=ascii(item.name))
+        ahead += _members(inner, place, depth + 1)
+    return None
+
+
+def _members(item: "dict[str, Any] | list[Any]", place: str, depth: int) -> list[tuple[Any, str, int]]:
+    if isinstance(item, list):
+        return [(each, f"{place}[{number}]", depth) for number, each in enumerate(item)]
+    rows: list[tuple[Any, str, int]] = []
+    for name, each in item.items():
+        inner = f"{place}.{name}" if place else name
+        rows += [(each, inner, depth), (name, inner, depth)] if is_broken(name) else [(each, inner, depth)]
+    return rows
+
+
+def _not_rpc(value: Any) -> Problem | None:
+    """Return why a value is not one JSON-RPC message."""
+    if not isinstance(value, dict):
+        return problem("MCP108", "The message is not an object.", found=kind(value))
+    return _not_message(cast("dict[str, Any]", value))
+
+
+def _not_message(value: dict[str, Any]) -> Problem | None:
+    if value.get("jsonrpc") != "2.0":
+        return problem("MCP108", "The message is not JSON-RPC 2.0.", place="jsonrpc", found=said(value, "jsonrpc"))
+    if "method" not in value:
+        if "result" in value or "error" in value:
+            return None
+        return problem("MCP108", "The message has no method.", place="method", found="nothing")
+    if not isinstance(value["method"], str):
+        return problem("MCP108", "The method is not a text.", place="method", found=said(value, "method"))
+    if "id" in value and _id_of(value) is None:
+        return problem(
+            "MCP108", "The id is neither a text nor a whole number.", place="id", found=said(value, "id"),
+            expected="a text or a whole number; none for a notification", fix="Number the requests.",
+        )  # fmt: skip
+    if not isinstance(value.get("params", {}), dict):
+        return problem("MCP108", "The parameters are not an object.", place="params", found=said(value, "params"))
+    return None
+
+
+def _id_of(value: Any) -> RequestId | None:
+    """Return the id of a request, or None when there is none that can be answered to."""
+    if not isinstance(value, dict) or (isinstance(value, _Twice) and "id" in value.names):
+        return None
+    match cast("dict[str, Any]", value).get("id"):
+        case bool():
+            return None
+        case int() as number:
+            return number
+        case str() as text if not is_broken(text):
+            return text
+        case _:
+            return None
+
+
+def _of(raw: bytes, fault: Problem) -> Problem:
+    """Return the finding with the request's id, read from a message that cannot be parsed."""
+    tail = _LAST_ID.search(raw[-_TAIL_BYTES:])
+    found = _first_id(raw[:_HEAD_BYTES]) or (tail and tail.group(1))
+    try:
+        value = json.loads(found) if found else None
+    except ValueError:
+        value = None
+    return replace(fault, request_id=_id_of({"id": value}))
+
+
+def _first_id(head: bytes) -> bytes | None:
+    """Return the value of the key `id` of the outermost object, as it stands at the beginning of a message."""
+    depth, before, last = 0, b"", b""
+    for match in _TOKEN.finditer(head):
+        token = match.group()
+        if depth == 1 and before == b'"id"' and last == b":":
+            return token
+        depth += (token in b"{[") - (token in b"}]")
+        before, last = last, token
+    return None

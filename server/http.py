@@ -1,0 +1,184 @@
+"""The MCP server over streamable HTTP: the application behind its door, its socket, and a clean stop."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
+
+from interlock.server.bounds import Limits
+from interlock.server.door import PATH, AddressGate, BodyGate, TokenGate, served_hosts
+from interlock.server.guard import inspect
+from interlock.server.tokens import TokenStore
+
+_CORS_HEADERS: Final = (
+    "authorization", "content-type", "last-event-id",
+    "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id",
+)  # fmt: skip
+
+
+def caller() -> str:
+    """Return the agent whose token the request bears: the only place where identity over HTTP comes from.
+
+    Raises:
+        LookupError: Outside a request that came through the door.
+    """
+    token = get_access_token()
+    if token is None:
+        raise LookupError("no caller: this is no request that came in with a token")
+    return token.client_id
+
+
+@dataclass(frozen=True)
+class HttpApp:
+    """The whole application, and how to end its open streams."""
+
+    app: ASGIApp
+    end_streams: Callable[[], None]
+
+
+def http_app(
+    server: MCPServer[Any],
+    tokens: TokenStore,
+    *,
+    hosts: frozenset[str],
+    origins: Iterable[str] = (),
+    limits: Limits | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    complain: Callable[[str], None] = lambda line: print(line, file=sys.stderr),  # noqa: T201 - the operator's line
+) -> HttpApp:
+    """Put the door in front of an MCP server.
+
+    Args:
+        server: The server; made with `caller=caller` from here.
+        tokens: Who may call.
+        hosts: Every Host header that is accepted, in full.
+        origins: Every Origin that is accepted.
+        limits: What a caller may use.
+        clock: Seconds, rising.
+        complain: Takes a line for the operator.
+    """
+    limits = limits or Limits()
+    allowed = frozenset(origins)
+    # The address was compared in full before; the SDK's own check knows patterns that match prefixes.
+    inner: ASGIApp = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=limits.body_bytes,
+        session_idle_timeout=limits.session_idle_seconds,
+        max_sessions=limits.sessions,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    gate = TokenGate(
+        BodyGate(AuthContextMiddleware(inner), limits, inspect), tokens, limits, clock=clock, complain=complain
+    )
+    app: ASGIApp = gate
+    if allowed:
+        app = CORSMiddleware(
+            app,
+            allow_origins=sorted(allowed),
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=_CORS_HEADERS,
+            expose_headers=("mcp-session-id", "retry-after", "www-authenticate"),
+        )
+    return HttpApp(AddressGate(app, hosts, allowed), gate.end_streams)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 picks a free one.
+
+    Raises:
+        OSError: The name is unknown (`socket.gaierror`), or the address is taken or not of this machine.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # `localhost` often stands for an IPv6 and an IPv4 address; some programs try the latter alone.
+    family, kind, protocol, _, address = min(found, key=lambda row: row[0] != socket.AF_INET)
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(128)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def serve(app: HttpApp, bound: socket.socket, limits: Limits | None = None) -> None:
+    """Serve until SIGINT or SIGTERM; returns when the last call has ended, or some seconds after the signal.
+
+    Args:
+        app: What is served.
+        bound: A listening socket.
+        limits: How many connections at once, how large a head, how long to wait at the end.
+    """
+    limits = limits or Limits()
+    config = uvicorn.Config(
+        app.app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=limits.connections,
+        h11_max_incomplete_event_size=limits.header_bytes,
+        timeout_graceful_shutdown=limits.stop_seconds,
+    )
+    _Server(config, app.end_streams, limits.stop_seconds).run(sockets=[bound])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, but a signal that stops it is a good end and not a death by that signal."""
+
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None], stop_seconds: int) -> None:
+        super().__init__(config)
+        self._end_streams = end_streams
+        self._stop_seconds = stop_seconds
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Take the signals over while the server runs; one that is ignored stays ignored."""
+        loop = asyncio.get_running_loop()
+        heard = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+        for number in heard:
+            loop.add_signal_handler(number, self._stop, number)
+        try:
+            yield
+        finally:
+            for number in heard:
+                loop.remove_signal_handler(number)
+
+    def _stop(self, number: int) -> None:
+        self.handle_exit(number, None)
+        self._end_streams()
+        # A tool that runs in a thread cannot be cancelled. What it has written down is whole, as after a kill.
+        last = threading.Timer(self._stop_seconds + 2, os._exit, (0,))
+        last.daemon = True
+        last.start()
+
+
+def url_of(bound: socket.socket) -> str:
+    """Return the address of the MCP endpoint behind a socket."""
+    address, port = bound.getsockname()[:2]
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}{PATH}"
+
+
+def hosts_of(bound: socket.socket, extra: Iterable[str] = ()) -> frozenset[str]:
+    """Return every Host header that belongs to a socket, and the extra ones."""
+    address, port = bound.getsockname()[:2]
+    return served_hosts(address, port, extra)

@@ -1,0 +1,17 @@
+"""The project that a server stands in, read anew for each request: its configuration, and the tables from it."""
+
+from pathlib import Path
+
+from interlock.envelope.protocol import Protocol
+from interlock.gates.config import Config, load_config
+from interlock.gates.registry import build_protocol
+
+
+def tables(root: Path) -> tuple[Config, Protocol]:
+    """Return the configuration of a project as it stands now, and the protocol tables that follow from it.
+
+    Raises:
+        ConfigError: It is wrong; every fault is listed.
+    """
+    config = load_config(root)
+    return config, build_protocol(config)

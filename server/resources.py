@@ -1,0 +1,175 @@
+"""Resources: what a client may read without calling a tool, and the addresses that change when a run moves."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from anyio import to_thread
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+from mcp_types import (
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    PromptReference,
+    ResourceTemplateReference,
+)
+
+from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUS_MEANING, STATUS_OWNER, STATUSES, TRANSITIONS
+from interlock.graph.errors import UnknownRunError
+from interlock.server.project import tables
+from interlock.server.results import compact
+
+if TYPE_CHECKING:
+    from interlock.server.app import InterlockServer
+
+TICKET_URI: Final = "interlock://runs/{run_id}/ticket"
+EVENTS_URI: Final = "interlock://runs/{run_id}/events"
+TASK_URI: Final = "interlock://tasks/{task_id}"
+PROTOCOL_URI: Final = "interlock://protocol"
+GATES_URI: Final = "interlock://gates"
+
+MAX_EVENTS: Final = 200
+"""The most events that one reading returns; `next_after` says where the next one begins."""
+MAX_COMPLETIONS: Final = 100
+"""The most values that the protocol lets one completion hold."""
+
+_JSON: Final = "application/json"
+
+
+def run_uris(run_id: str) -> tuple[str, ...]:
+    """Return what changes when a ticket run moves."""
+    return TICKET_URI.format(run_id=run_id), EVENTS_URI.format(run_id=run_id)
+
+
+def task_uris(root: Path, run_id: str, step: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what changes when a task run makes a step; nothing for a step that is no transition."""
+    if step.get("kind") != "status":
+        return ()
+    return tuple(TASK_URI.format(task_id=name) for name in dict.fromkeys((_task_of(root, run_id), run_id)))
+
+
+@cache
+def _task_of(root: Path, run_id: str) -> str:
+    from interlock.graph.store import RunStore  # noqa: PLC0415 - the graph is imported when it is used
+
+    return RunStore(root, run_id).load()[0].task_id
+
+
+def register(server: "InterlockServer") -> None:
+    """Add the resources, and the completion of run ids, to a server."""
+
+    @server.resource(TICKET_URI, name="ticket", description="The authoritative ticket of a run.", mime_type=_JSON)
+    async def ticket(run_id: str) -> str:
+        return await _read(lambda: compact(server.tickets.ticket(run_id)))
+
+    @server.resource(
+        EVENTS_URI + "{?after,limit}",
+        name="events",
+        description="What happened in a run, oldest first; `after` is a sequence number, `limit` at most 200.",
+        mime_type=_JSON,
+    )
+    async def events(run_id: str, after: int = 0, limit: int = MAX_EVENTS) -> str:
+        wanted = max(1, min(limit, MAX_EVENTS))
+
+        def read() -> str:
+            rows = server.tickets.events(run_id, after=after, limit=wanted)
+            more = rows[-1].seq if len(rows) == wanted else None
+            return compact({"run_id": run_id, "events": [asdict(row) for row in rows], "next_after": more})
+
+        return await _read(read)
+
+    @server.resource(
+        TASK_URI, name="task", description="Where a task stands, why, and what is missing.", mime_type=_JSON
+    )
+    async def task(task_id: str) -> str:
+        return await _read(lambda: compact(task_object(server.root, task_id)))
+
+    @server.resource(
+        PROTOCOL_URI,
+        name="protocol",
+        description="Statuses, roles, owners and legal moves of this project.",
+        mime_type=_JSON,
+    )
+    def protocol() -> str:
+        return compact(protocol_object(server.root))
+
+    @server.resource(GATES_URI, name="gates", description="The gates of this project.", mime_type=_JSON)
+    def gates() -> str:
+        return compact(gates_object(server.root))
+
+    @server.completion()
+    async def complete(
+        ref: PromptReference | ResourceTemplateReference,
+        argument: CompletionArgument,
+        context: CompletionContext | None,  # noqa: ARG001 - the SDK calls with three
+    ) -> Completion | None:
+        if isinstance(ref, PromptReference) or argument.name not in {"run_id", "task_id"}:
+            return None
+        names = await to_thread.run_sync(_run_names if argument.name == "run_id" else _task_names, server)
+        found = [name for name in names if name.startswith(argument.value)]
+        return Completion(values=found[:MAX_COMPLETIONS], total=len(found), has_more=len(found) > MAX_COMPLETIONS)
+
+
+def task_object(root: Path, task_id: str) -> dict[str, Any]:
+    """Return the newest run of a task as `interlock status --json` and `interlock explain --json` print it.
+
+    Args:
+        root: The project's root.
+        task_id: A task, or one run of it by its id.
+
+    Raises:
+        UnknownRunError: There is no such task here.
+    """
+    from interlock.graph.explain import explain_run, run_summary  # noqa: PLC0415 - LangGraph takes a second to import
+    from interlock.graph.runs import find_run, view_run  # noqa: PLC0415
+
+    run_id = find_run(root, task_id)
+    if run_id is None:
+        raise UnknownRunError(f"there is no run or task `{task_id[:80]}` here", "`interlock status` lists the runs.")
+    view = view_run(run_id, root=root)
+    return {"status": run_summary(view, root), "explanation": explain_run(view, root)}
+
+
+def protocol_object(root: Path) -> dict[str, Any]:
+    """Return the protocol tables with the roster of a project."""
+    _, protocol = tables(root)
+    return {
+        "schema": "interlock.protocol/1",
+        "labels": list(LABELS),
+        "evidence_keys": list(EVIDENCE_KEYS),
+        "statuses": [
+            {"status": status, "meaning": STATUS_MEANING[status], "owner": STATUS_OWNER[status]} for status in STATUSES
+        ],
+        "echo": dict(ECHO),
+        "roles": [asdict(role) for role in protocol.roles.values()],
+        "transitions": [
+            {"from": row.source, "to": row.target, "by": row.by, "after": row.after, "source": row.clause}
+            for row in TRANSITIONS
+        ],
+    }
+
+
+def gates_object(root: Path) -> dict[str, Any]:
+    """Return the gates of a project, the shipped ones and its own."""
+    _, protocol = tables(root)
+    return {"schema": "interlock.gates/1", "gates": [asdict(gate) for gate in protocol.gates.values()]}
+
+
+async def _read(work: Callable[[], str]) -> str:
+    """Read in a thread; a name that nothing has is not found, with what to do."""
+    try:
+        return await to_thread.run_sync(work)
+    except UnknownRunError as error:
+        raise ResourceNotFoundError(f"{error.code}: {error.message}. {error.fix}") from error
+
+
+def _run_names(server: "InterlockServer") -> Iterable[str]:
+    return server.tickets.runs()
+
+
+def _task_names(server: "InterlockServer") -> Iterable[str]:
+    from interlock.graph.store import list_runs  # noqa: PLC0415
+
+    return dict.fromkeys(name for run in list_runs(server.root) for name in (run.rpartition(".")[0], run) if name)

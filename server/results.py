@@ -1,0 +1,82 @@
+"""What a tool answers: structured JSON with the same JSON as text, and errors that say what to do."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
+from mcp_types import CallToolResult, InputRequiredResult, TextContent
+
+from interlock.server.rules import Problem
+
+DEFECT_FIX: Final = (
+    "This is a defect of Interlock, and nothing was acknowledged. Read where the run stands before going on, and "
+    "report this with the lines that the server wrote to stderr."
+)
+
+
+class ToolAnswer(FuncMetadata):
+    """How a tool that answers a dictionary is called: its arguments reach it as they came, a text unparsed."""
+
+    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments unchanged: a ticket that came as text is judged as that text."""
+        return data
+
+    def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
+        """Return the result of a tool as structured content, with the same JSON as text."""
+        return (
+            answer(cast("Mapping[str, Any]", result)) if isinstance(result, Mapping) else super().convert_result(result)
+        )
+
+
+def compact(data: object) -> str:
+    """Return JSON without blanks."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def answer(data: Mapping[str, Any]) -> CallToolResult:
+    """Return the result of a tool: the data as structured content, and the same as text."""
+    return CallToolResult(content=[TextContent(type="text", text=compact(data))], structured_content=dict(data))
+
+
+def refused_call(problems: Sequence[Problem]) -> CallToolResult:
+    """Return the error result for a call that does not fit its tool; `error` is the first problem."""
+    first, *others = (each.to_json() for each in problems)
+    return error_result({**first, "problems": others} if others else first)
+
+
+def error_result(error: Mapping[str, Any]) -> CallToolResult:
+    """Return an error result: its text is `{"error": {code, message, fix, …}}`."""
+    return CallToolResult(content=[TextContent(type="text", text=compact({"error": error}))], is_error=True)
+
+
+def describe(error: BaseException) -> dict[str, Any] | None:
+    """Return code, message and fix of an error that a person can mend, or None for a defect.
+
+    Errors of Interlock say it themselves; those of the system and of the database are put into the same form.
+    """
+    message, fix = getattr(error, "message", None), getattr(error, "fix", None)
+    if isinstance(message, str) and isinstance(fix, str):
+        problems = [_problem_text(each) for each in getattr(error, "problems", ())]
+        data: dict[str, Any] = {"code": str(getattr(error, "code", type(error).__name__)), "message": message}
+        return {**data, "fix": fix, **({"problems": problems} if len(problems) > 1 else {})}
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        fix = "Check that the server may read and write there and that the disk has room; then send the same again."
+        return {"code": "SYSTEM", "message": f"{place}{error.strerror or error}", "fix": fix}
+    if isinstance(error, sqlite3.Error):
+        fix = "Check the disk, then send the same again. If that does not help, restore .interlock from a copy."
+        return {"code": "SYSTEM", "message": f"the checkpoints cannot be used: {error}", "fix": fix}
+    return None
+
+
+def defect(error: BaseException) -> dict[str, Any]:
+    """Return the description of an error that nobody foresaw."""
+    return {"code": "INTERNAL", "message": f"{type(error).__name__}: {str(error)[:400]}", "fix": DEFECT_FIX}
+
+
+def _problem_text(item: object) -> str:
+    if isinstance(item, str):
+        return item
+    return ": ".join(str(part) for name in ("path", "key", "message") if (part := getattr(item, name, "")))

@@ -1,0 +1,163 @@
+"""Where a task run stands, in the shapes that the tools of the toolset `tasks` answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
+
+from interlock.graph.runs import RunView
+from interlock.graph.state import Answered, Event
+from interlock.graph.store import RunStore, journal_path
+from interlock.journal import Journal
+
+Phase: TypeAlias = Literal["running", "waiting", "done"]
+Outcome: TypeAlias = Literal["handover", "progress", "pass", "fail", "blocked", "invalid", "stale"]
+
+
+class Standing(TypedDict):
+    """Where a run stands.
+
+    Shapes: `phase` is `running` while collectors or agents with a runner are at work, `waiting` when the roles in
+    `waiting` must answer, `done` at the end; `next` says what to call.
+    """
+
+    run_id: str
+    task_id: str
+    status: str | None
+    phase: Phase
+    attempt: int
+    waiting: list[str]
+    fail_reasons: list[str]
+    next: str
+
+
+class AskObject(TypedDict):
+    """What one role must do now: `system` is its role prompt, `prompt` the assignment with the envelope's contract."""
+
+    role: str
+    step: str
+    attempt: int
+    turn: int
+    reask: int
+    ask_id: str
+    tree: str
+    evidence: dict[str, list[str]]
+    reports_dir: str
+    system: str
+    prompt: str
+
+
+class Step(Standing):
+    """What `task_next` answers."""
+
+    asks: list[AskObject]
+
+
+class Submitted(Standing):
+    """What `task_submit` answers.
+
+    Shapes: `ok` says whether the answer was accepted, null while it is being judged; `findings` has code, level,
+    field, line and message; `reask` is the text for the agent, with what was found, what is expected, and each fix;
+    `repeated` says that this answer was handed in before and nothing was done now.
+    """
+
+    ok: bool | None
+    outcome: Outcome | None
+    findings: list[dict[str, Any]]
+    reask: str
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of one answer: its outcome, the digest of its text, its findings, and the text for a re-ask."""
+
+    outcome: Outcome
+    sha256: str
+    findings: list[dict[str, Any]]
+    reask: str
+
+
+def standing(view: RunView) -> Standing:
+    """Return where a run stands and what to call next."""
+    waiting = [item.role for item in view.waiting]
+    phase: Phase = "running" if view.phase == "new" else view.phase
+    return Standing(
+        run_id=view.run_id,
+        task_id=view.task.task_id,
+        status=view.status,
+        phase=phase,
+        attempt=int(view.values.get("attempt", 0)),
+        waiting=waiting,
+        fail_reasons=list(view.values.get("fail_reasons", [])),
+        next=_next(phase, view.status, waiting),
+    )
+
+
+def _next(phase: Phase, status: str | None, waiting: list[str]) -> str:
+    match phase:
+        case "running":
+            return "Call task_next again: Interlock collects evidence, or an agent with a runner of its own is at work."
+        case "waiting":
+            roles = " and ".join(waiting)
+            return f"Get the ask of {roles} from task_next, do the work, and hand in the envelope with task_submit."
+        case "done" if status == "APPROVED":
+            return "Nothing: the task is APPROVED."
+        case "done":
+            return "Mend what fail_reasons names, then begin a new run of the task with task_begin."
+
+
+def open_asks(view: RunView) -> dict[str, AskObject]:
+    """Return what each role that a run waits for is asked."""
+    names = tuple(AskObject.__annotations__)
+    return {
+        item.role: cast("AskObject", {name: item.request[name] for name in names}) for item in view.waiting
+    }
+
+
+def judged(view: RunView, root: Path, role: str, ask_id: str | None) -> Judged | None:
+    """Return what came of the answer to an ask, or None when it has none that was judged.
+
+    Args:
+        view: The run.
+        root: The project's root.
+        role: Who was asked.
+        ask_id: The ask; None: the role's last one that was answered.
+    """
+    last: Answered | None = view.values.get("answers", {}).get(role)
+    place = None if last is None else (last["attempt"], last["turn"], last["reask"])
+    if ask_id is not None:
+        place = _place_of(view, role, ask_id)
+    if place is None:
+        return None
+    attempt, turn, reask = place
+    event = _event(view, root, f"{attempt}.{turn}/{role}/answer/{reask}")
+    if event is None or "response_sha256" not in event:
+        return None
+    is_last = last is not None and (last["attempt"], last["turn"], last["reask"]) == place
+    return Judged(
+        outcome=event["outcome"],
+        sha256=event["response_sha256"],
+        findings=[dict(item) for item in event["findings"]],
+        reask=last["findings_text"] if last is not None and is_last else "",
+    )
+
+
+def _place_of(view: RunView, role: str, ask_id: str) -> tuple[int, int, int] | None:
+    """Return attempt, turn and re-ask of an ask id; None for one that no ask of this role has."""
+    prefix = f"{view.run_id}/{view.task.task_id}/{role}/"
+    hand, _, reask = ask_id.removeprefix(prefix).partition("/")
+    attempt, _, turn = hand.partition(".")
+    numbers = (attempt, turn, reask)
+    if not ask_id.startswith(prefix) or not all(each.isascii() and each.isdigit() and len(each) < 6 for each in numbers):
+        return None
+    return int(attempt), int(turn), int(reask)
+
+
+def _event(view: RunView, root: Path, key: str) -> Mapping[str, Any] | None:
+    """Return the data of an event of a run, from its journal or from the lines that wait to be written."""
+    waiting: Mapping[str, Event] = view.values.get("outbox", {})
+    if key in waiting:
+        return waiting[key]["data"]
+    entry = Journal(journal_path(root)).find(view.run_id, key)
+    return None if entry is None else entry.data

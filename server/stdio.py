@@ -1,0 +1,182 @@
+"""Standard input and output as a transport: one process, one client, nothing but protocol on the wire.
+
+The SDK parses each line as it comes, answers nothing to one that it cannot parse, and reads in a thread that no signal
+can stop. Here each line is inspected first and answered if it is refused, and waiting is left to the event loop.
+"""
+
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+import anyio
+from anyio.lowlevel import checkpoint
+from mcp.server.lowlevel.server import Server
+from mcp.server.stdio import stdio_server
+
+from interlock.server.guard import read_message
+from interlock.server.rules import MAX_MESSAGE_BYTES, Problem
+
+_READ_BYTES: Final = 256 * 1024
+_WRITE_BYTES: Final = 4096
+"""A pipe that is ready takes at least so much without blocking (PIPE_BUF)."""
+_TAIL_BYTES: Final = 4096
+
+SETTLE_SECONDS: Final = 5.0
+"""How long requests that came before the end of input have to be answered."""
+
+
+async def serve_stdio(server: Server[Any], *, leaving: Callable[[], None] = lambda: None) -> None:
+    """Serve one client until its side closes, or SIGINT or SIGTERM comes; what is under way is finished first.
+
+    Args:
+        server: The server.
+        leaving: Called when the service begins to end.
+
+    Raises:
+        OSError: Standard input or output cannot be used.
+    """
+    with _wire() as (source, target):
+        async with anyio.create_task_group() as group:
+
+            def end() -> None:
+                leaving()
+                group.cancel_scope.cancel()
+
+            group.start_soon(_call_on_signal, end)
+            sink = _Sink(target, end)
+            # The SDK asks for an `AsyncFile`, and iterates over the one and calls `write` and `flush` of the other.
+            reading, writing = cast("Any", _messages(source, sink, leaving)), cast("Any", sink)
+            async with stdio_server(stdin=reading, stdout=writing) as (incoming, outgoing):
+                await server.run(incoming, outgoing, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+
+@contextmanager
+def _wire() -> Generator[tuple[int, int]]:
+    """Take the descriptors of the protocol: what else reads here meets the end, what else prints goes to stderr.
+
+    Yields:
+        Descriptors to read from and to write to.
+    """
+    source, target = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)
+        yield source, target
+    finally:
+        os.dup2(source, 0)
+        os.dup2(target, 1)
+        for descriptor in (source, target, nothing):
+            os.close(descriptor)
+
+
+async def _call_on_signal(end: Callable[[], None]) -> None:
+    """Call at the first signal; a second one finds the handlers of the system again."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            break
+    end()
+
+
+class _Sink:
+    """Where messages are written, a whole one at a time.
+
+    Args:
+        descriptor: Where to write.
+        gone: Called when the client has closed its side.
+    """
+
+    def __init__(self, descriptor: int, gone: Callable[[], None]) -> None:
+        self._descriptor = descriptor
+        self._gone = gone
+        self._lock = anyio.Lock()
+        self._open = 0
+        self._settled = anyio.Event()
+
+    def expect(self, message: dict[str, Any]) -> None:
+        """Note a request that is to be answered; one that listens is not, it ends with the service."""
+        if "id" in message and message.get("method") not in (None, "subscriptions/listen"):
+            self._open += 1
+
+    async def settle(self) -> None:
+        """Wait until every request has been answered, or for as long as a client may be expected to wait."""
+        with anyio.move_on_after(SETTLE_SECONDS):
+            while self._open > 0:
+                self._settled = anyio.Event()
+                await self._settled.wait()
+
+    async def write(self, text: str) -> None:
+        """Write a text, and return when the system has all of it."""
+        await self._write(text)
+        if text.startswith('{"jsonrpc":"2.0","id":'):
+            self._open -= 1
+            self._settled.set()
+
+    async def _write(self, text: str) -> None:
+        async with self._lock:
+            rest = memoryview(text.encode())
+            try:
+                while rest:
+                    await _ready(anyio.wait_writable, self._descriptor)
+                    rest = rest[os.write(self._descriptor, rest[:_WRITE_BYTES]) :]
+            except (BrokenPipeError, ConnectionResetError):
+                self._gone()
+                await checkpoint()
+
+    async def refuse(self, problem: Problem) -> None:
+        """Answer a message that is not acted on."""
+        await self._write(json.dumps(problem.to_rpc(), separators=(",", ":")) + "\n")
+
+    async def flush(self) -> None:
+        """Do nothing: what is written is with the system."""
+
+
+async def _messages(source: int, sink: _Sink, leaving: Callable[[], None]) -> AsyncIterator[str]:
+    """Yield each line that is a message; answer each that is refused; at the end wait for what is under way."""
+    async for line in _lines(source):
+        if not line.strip():
+            continue
+        message = read_message(line)
+        if isinstance(message, Problem):
+            await sink.refuse(message)
+        else:
+            sink.expect(message)
+            yield line.decode()
+    leaving()
+    await sink.settle()
+
+
+async def _lines(source: int) -> AsyncIterator[bytes]:
+    """Yield each line, and what stands behind the last one; from one that is too long the middle is left out."""
+    line = bytearray()
+    while True:
+        await _ready(anyio.wait_readable, source)
+        chunk = os.read(source, _READ_BYTES)
+        if not chunk:
+            break
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            _extend(line, part)
+            yield bytes(line)
+            line.clear()
+        _extend(line, rest)
+    if line:
+        yield bytes(line)
+
+
+def _extend(line: bytearray, part: bytes) -> None:
+    line += part
+    if len(line) > MAX_MESSAGE_BYTES + 2 * _TAIL_BYTES:
+        del line[MAX_MESSAGE_BYTES + 1 : -_TAIL_BYTES]
+
+
+async def _ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+    try:
+        await wait(descriptor)
+    except PermissionError:
+        # A regular file cannot be waited for, and need not be.
+        await checkpoint()

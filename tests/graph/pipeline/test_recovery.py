@@ -1,0 +1,120 @@
+"""What a killed call leaves is finished by the next one: nothing lost, nothing doubled, nothing half done."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from interlock.graph.errors import RunDamagedError
+from interlock.graph.pipeline.rebuild import differences, rebuild
+from interlock.graph.pipeline.store import journal_run
+from interlock.graph.pipeline.tickets import Tickets
+from interlock.journal import Journal
+from tests.graph.pipeline.walk import do_the_work, filled, ticket_of
+
+
+class CutOffError(Exception):
+    """Stands for the end of the process."""
+
+
+def _cut(*_args: object, **_kwargs: object) -> None:
+    raise CutOffError
+
+
+def _walk(tickets: Tickets, root: Path, steps: int) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    for _ in range(steps):
+        if ticket["state"] == "act_via_tools":
+            do_the_work(root)
+        ticket = ticket_of(tickets.submit(filled(ticket)))
+
+
+PLACES: dict[str, Callable[[Tickets, pytest.MonkeyPatch], None]] = {
+    "before the lines": lambda tickets, patch: patch.setattr(tickets.journal, "extend", _cut),
+    "before the snapshot": lambda tickets, patch: patch.setattr(tickets.snapshots, "append", _cut),
+    "before the copies": lambda _tickets, patch: patch.setattr(
+        "interlock.graph.pipeline.store.TicketStore.write_copies", _cut
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("step", range(7))
+def test_a_call_that_was_cut_off_is_finished_by_the_next(
+    root: Path, place: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tickets = Tickets(root)
+    _walk(tickets, root, step)
+    given = filled(tickets.ticket("run-1"))
+    if given["state"] == "act_via_tools":
+        do_the_work(root)
+    with monkeypatch.context() as patch:
+        PLACES[place](tickets, patch)
+        with pytest.raises(CutOffError):
+            tickets.submit(given)
+    again = Tickets(root)
+    answer = again.submit(given)
+    assert answer["gate_result"]["status"] == "pass"
+    assert ticket_of(answer) == again.ticket("run-1")
+    assert ticket_of(answer)["revision"] == given["revision"] + 1
+    keys = [entry.key for entry in again.journal.entries(journal_run("run-1"))]
+    assert len(set(keys)) == len(keys) == 1 + 3 * (step + 1)
+
+
+@pytest.mark.parametrize("place", ["begin", "snapshot"])
+def test_a_begin_that_was_cut_off_is_finished_by_the_next(
+    root: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tickets = Tickets(root)
+    with monkeypatch.context() as patch:
+        log = tickets.journal if place == "begin" else tickets.snapshots
+        patch.setattr(log, "append", _cut)
+        with pytest.raises(CutOffError):
+            tickets.begin("SHOP-7", "run-1")
+    again = Tickets(root)
+    assert again.ticket("run-1")["state"] == "fetch_ticket"
+    assert ticket_of(again.begin("SHOP-7", "run-1"))["revision"] == 1
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4, 6, 7])
+def test_a_lost_checkpoint_database_is_made_anew_from_the_journal(root: Path, steps: int) -> None:
+    tickets = Tickets(root)
+    _walk(tickets, root, steps)
+    state = tickets.state("run-1")
+    for path in (root / ".interlock").glob("tickets.sqlite*"):
+        path.unlink()
+    assert Tickets(root).state("run-1") == state
+
+
+def test_a_journal_that_lost_the_last_line_is_refused(root: Path) -> None:
+    tickets = Tickets(root)
+    _walk(tickets, root, 2)
+    path = tickets.journal.path
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(RunDamagedError):
+        Tickets(root).submit(filled(tickets.ticket("run-1")))
+
+
+def test_a_listing_that_was_changed_is_refused(root: Path) -> None:
+    tickets = Tickets(root)
+    _walk(tickets, root, 5)
+    for path in (root / ".interlock" / "tickets" / "run-1" / "trees").iterdir():
+        path.write_text(json.dumps({}))
+    with pytest.raises(RunDamagedError):
+        Tickets(root).submit(filled(tickets.ticket("run-1")))
+
+
+def test_an_unreadable_database_is_refused_with_the_way_out(root: Path) -> None:
+    tickets = Tickets(root)
+    _walk(tickets, root, 3)
+    state = tickets.state("run-1")
+    shutil.copy(__file__, root / ".interlock" / "tickets.sqlite")
+    with pytest.raises(RunDamagedError) as refused:
+        Tickets(root).ticket("run-1")
+    assert "Move" in refused.value.fix
+    (root / ".interlock" / "tickets.sqlite").rename(root / "aside")
+    rebuilt = rebuild(Journal(tickets.journal.path).entries())["run-1"]
+    assert list(differences(Tickets(root).state("run-1"), rebuilt)) == []
+    assert Tickets(root).state("run-1") == state

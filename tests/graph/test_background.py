@@ -1,0 +1,305 @@
+"""Drives: a run in a thread of this process, bounded waits, one drive for each run, errors that are not lost."""
+
+import fcntl
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.agents import Ask, RunnerError
+from interlock.graph import AnswerError, GraphError, RunBusyError, RunView, UnknownRunError, start_run
+from interlock.graph.background import Drives
+from interlock.graph.runs import drive, view_run
+from interlock.graph.store import RunStore
+from interlock.graph.task import task_from_mapping
+from tests.graph.conftest import GATES, Project, build, judge_log, reviewing
+
+REPO = Path(__file__).parents[2]
+AGENTS = """
+import threading
+from tests.graph.conftest import build
+
+asked = threading.Semaphore(0)
+go = threading.Event()
+asks = []
+
+def slow(ask):
+    asks.append(ask.ask_id)
+    asked.release()
+    assert go.wait(60)
+    return build()(ask)
+
+def broken(ask):
+    asks.append(ask.ask_id)
+    asked.release()
+    raise RuntimeError("nobody is at home")
+
+def leaving(ask):
+    raise SystemExit(3)
+"""
+
+
+def begin(project: Project, builder: str = "remote") -> str:
+    """Start a run whose roles answer from outside, the builder apart where one is named."""
+    agents = {name: {"runner": "remote"} for name in ("builder", "tester", "reviewer")}
+    agents["builder"] = {"runner": builder}
+    data = {"task_id": "HELLO-001", "task": "Greet", "gates_required": list(GATES), "scope": ["src/**"]}
+    return start_run(project.root, task_from_mapping({**data, "agents": agents}, base=str(project.root)))
+
+
+@pytest.fixture
+def agents(project: Project, request: pytest.FixtureRequest) -> Any:
+    """Put the agents' functions beside the configuration, under a name of this test's own."""
+    import importlib
+
+    name = f"agents_of_{abs(hash(request.node.nodeid))}"
+    (project.root / f"{name}.py").write_text(AGENTS, encoding="utf-8")
+    sys.path.append(str(project.root))
+    yield importlib.import_module(name)
+    sys.path.remove(str(project.root))
+    del sys.modules[name]
+
+
+def ask_of(view: RunView, root: Path) -> Ask:
+    """Rebuild the ask of the one role that a run waits for, as an agent outside would."""
+    (waiting,) = view.waiting
+    names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
+             "reports_dir")  # fmt: skip
+    return Ask(root=str(root), **{name: waiting.request[name] for name in names})
+
+
+def test_a_run_is_walked_from_dispatch_to_approved(project: Project) -> None:
+    drives, run_id = Drives(project.root), begin(project)
+    for role, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
+        view = drives.advance(run_id)
+        assert [item.role for item in view.waiting] == [role]
+        view = drives.advance(run_id, answers={role: answer(ask_of(view, project.root))})
+    assert (view.phase, view.status) == ("done", "APPROVED")
+    assert drives.busy() == ()
+
+
+def test_a_call_that_cannot_wait_returns_running_and_the_next_one_joins(project: Project, agents: Any) -> None:
+    drives, run_id = Drives(project.root), begin(project, f"python:{agents.__name__}:slow")
+    view = drives.advance(run_id, wait_seconds=0)
+    assert (view.phase, view.waiting) == ("running", ())
+    assert agents.asked.acquire(timeout=60)
+    assert drives.busy() == (run_id,)
+    assert RunStore(project.root, run_id).driven()
+    assert drives.advance(run_id, wait_seconds=0).phase == "running"
+    agents.go.set()
+    view = drives.advance(run_id, wait_seconds=60)
+    assert [item.role for item in view.waiting] == ["tester"]
+    assert len(agents.asks) == 1
+    assert not RunStore(project.root, run_id).driven()
+
+
+def test_an_answer_waits_for_the_drive_that_is_under_way_and_is_refused_when_it_cannot(
+    project: Project, agents: Any
+) -> None:
+    drives, run_id = Drives(project.root), begin(project, f"python:{agents.__name__}:slow")
+    drives.advance(run_id, wait_seconds=0)
+    assert agents.asked.acquire(timeout=60)
+    with pytest.raises(RunBusyError):
+        drives.advance(run_id, answers={"tester": "nonsense"}, wait_seconds=0)
+    caught: list[BaseException] = []
+
+    def hand_in() -> None:
+        try:
+            drives.advance(run_id, answers={"reviewer": "nonsense"}, wait_seconds=60)
+        except AnswerError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=hand_in)
+    thread.start()
+    agents.go.set()
+    thread.join(60)
+    assert [type(error) for error in caught] == [AnswerError]
+    assert [item.role for item in drives.advance(run_id).waiting] == ["tester"]
+
+
+def test_an_answer_for_nobody_is_refused_even_by_a_call_that_does_not_wait(project: Project) -> None:
+    drives, run_id = Drives(project.root), begin(project)
+    drives.advance(run_id)
+    with pytest.raises(AnswerError):
+        drives.advance(run_id, answers={"reviewer": "nonsense"}, wait_seconds=0)
+    assert [item.role for item in drives.advance(run_id).waiting] == ["builder"]
+
+
+def test_an_answer_handed_in_without_waiting_is_not_lost(project: Project) -> None:
+    drives, run_id = Drives(project.root), begin(project)
+    text = build()(ask_of(drives.advance(run_id), project.root))
+    drives.advance(run_id, answers={"builder": text}, wait_seconds=0)
+    assert [item.role for item in drives.advance(run_id).waiting] == ["tester"]
+
+
+def test_one_of_many_callers_hands_in_an_answer_and_the_others_are_refused(project: Project) -> None:
+    drives, run_id = Drives(project.root), begin(project)
+    text = build()(ask_of(drives.advance(run_id), project.root))
+    results: list[str] = []
+
+    def hand_in() -> None:
+        try:
+            results.append(drives.advance(run_id, answers={"builder": text}).phase)
+        except AnswerError as error:
+            results.append(error.code)
+
+    threads = [threading.Thread(target=hand_in) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(results) == ["RUN605"] * 7 + ["waiting"]
+    assert len(project.entries("answer")) == 1
+
+
+def test_an_error_is_raised_by_the_call_that_waits(project: Project, agents: Any) -> None:
+    drives, run_id = Drives(project.root), begin(project, f"python:{agents.__name__}:broken")
+    with pytest.raises(RunnerError):
+        drives.advance(run_id)
+    with pytest.raises(RunnerError):
+        drives.advance(run_id)
+    assert len(agents.asks) == 2, "an error that was told does not keep the run from being tried again"
+
+
+def test_an_error_that_nobody_waited_for_is_raised_by_the_next_call(project: Project, agents: Any) -> None:
+    drives, run_id = Drives(project.root), begin(project, f"python:{agents.__name__}:broken")
+    seen = threading.Event()
+
+    def watch(_run: str, step: Mapping[str, Any]) -> None:
+        if step["kind"] == "asking":
+            seen.set()
+
+    drives.watcher = watch
+    assert drives.advance(run_id, wait_seconds=0).phase == "running"
+    assert seen.wait(60)
+    thread = next((item for item in threading.enumerate() if item.name == f"drive {run_id}"), None)
+    if thread is not None:
+        thread.join(60)
+    with pytest.raises(RunnerError):
+        drives.advance(run_id)
+    assert len(agents.asks) == 1
+
+
+def test_an_agent_that_ends_its_process_ends_its_own_drive_alone(project: Project, agents: Any) -> None:
+    with pytest.raises(RunnerError):
+        Drives(project.root).advance(begin(project, f"python:{agents.__name__}:leaving"))
+
+
+def test_an_unknown_run_is_refused(project: Project) -> None:
+    with pytest.raises(UnknownRunError):
+        Drives(project.root).advance("HELLO-001.9")
+
+
+def test_steps_are_reported_with_their_run(project: Project) -> None:
+    steps: list[tuple[str, str]] = []
+    drives = Drives(project.root, watcher=lambda run, step: steps.append((run, str(step["kind"]))))
+    run_id = begin(project)
+    drives.advance(run_id)
+    assert (run_id, "status") in steps
+    assert (run_id, "asking") in steps
+
+
+def test_a_run_that_another_process_drives_is_running_and_takes_no_answer(project: Project) -> None:
+    run_id = begin(project)
+    drives = Drives(project.root)
+    text = build()(ask_of(drives.advance(run_id), project.root))
+    lock = RunStore(project.root, run_id).folder / "lock"
+    script = "import fcntl,sys;f=open(sys.argv[1]);fcntl.flock(f,fcntl.LOCK_EX);print('held',flush=True);input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        view = drives.advance(run_id, wait_seconds=0)
+        assert (view.phase, view.waiting) == ("running", ())
+        with pytest.raises(RunBusyError):
+            drives.advance(run_id, answers={"builder": text}, wait_seconds=0)
+        other.stdin.close()
+    assert [item.role for item in drives.advance(run_id, answers={"builder": text}).waiting] == ["tester"]
+
+
+def test_a_look_at_the_lock_keeps_nobody_from_driving(project: Project) -> None:
+    run_id = begin(project)
+    store = RunStore(project.root, run_id)
+    assert not store.driven()
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            store.driven()
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(300):
+            with store.locked():
+                assert store.driven()
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(60)
+
+
+def test_a_shared_lock_of_a_look_is_not_a_drive(project: Project) -> None:
+    run_id = begin(project)
+    store = RunStore(project.root, run_id)
+    with (store.folder / "lock").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert not store.driven()
+
+
+def test_a_process_that_leaves_its_runs_loses_nothing(project: Project) -> None:
+    (project.root / "mine.py").write_text(
+        "import time\ndef never(ask):\n    print('asked', flush=True)\n    time.sleep(600)\n", encoding="utf-8"
+    )
+    run_id = begin(project, "python:mine:never")
+    script = (
+        "import os, sys, pathlib\n"
+        "from interlock.graph.background import Drives\n"
+        "drives = Drives(pathlib.Path(sys.argv[1]))\n"
+        "print(drives.advance(sys.argv[2], wait_seconds=3).phase, *drives.busy(), flush=True)\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(project.root), run_id],
+        cwd=REPO, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["asked", "running", run_id]
+    assert not RunStore(project.root, run_id).driven()
+    view = drive(run_id, root=project.root, runners={"builder": build()})
+    assert [item.role for item in view.waiting] == ["tester"]
+
+
+def test_a_run_can_be_looked_at_while_it_is_driven(project: Project) -> None:
+    """A look neither fails nor makes the drive fail, whatever the drive writes at that moment."""
+    drives, run_id = Drives(project.root), begin(project)
+    problems: list[BaseException] = []
+    phases: set[str] = set()
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            try:
+                phases.add(view_run(run_id, root=project.root).phase)
+            except (GraphError, sqlite3.Error) as error:
+                problems.append(error)
+                return
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for role, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
+            view = drives.advance(run_id)
+            drives.advance(run_id, answers={role: answer(ask_of(view, project.root))})
+    finally:
+        done.set()
+        thread.join(60)
+    assert problems == []
+    assert {"waiting"} <= phases

@@ -1,0 +1,402 @@
+"""`interlock init` as a person meets it: what it writes, what it leaves alone, and the way back."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.install import INSTALLATIONS, Installation, Launch, apply, pick, plan, plan_undo
+
+PATHS = {row.name: row.path for row in INSTALLATIONS}
+JSON_CLIENTS = [row.name for row in INSTALLATIONS if row.path.endswith(".json")]
+LAUNCH = Launch("interlock", ("mcp",), "for a test")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return the root of a small project."""
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    (root / "interlock.toml").write_text("")
+    return root
+
+
+@pytest.fixture
+def path_with_interlock(tmp_path: Path) -> str:
+    """Return a PATH on which `interlock` is found."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "interlock").write_text("#!/bin/sh\n")
+    (folder / "interlock").chmod(0o755)
+    return f"{folder}:/usr/bin:/bin"
+
+
+def init(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder; `interlock` is not on PATH unless the caller puts it there."""
+    environment = {**os.environ, "PATH": "/usr/bin:/bin", **variables}
+    command = [sys.executable, "-P", "-m", "interlock", "init", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=environment)
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    """Return every file with its bytes, and every folder."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes() if path.is_file() else None for path in root.rglob("*")
+    }
+
+
+def servers(root: Path, client: str) -> dict[str, Any]:
+    """Return the servers that a client's file names, as the client reads them."""
+    text = (root / PATHS[client]).read_text()
+    return json.loads(text)["mcpServers"] if client != "codex" else tomllib.loads(text)["mcp_servers"]
+
+
+def put(root: Path, client: str, text: str) -> Path:
+    """Write a client's file byte for byte."""
+    path = root / PATHS[client]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def other_server(client: str) -> str:
+    """Return a file that a client's user wrote, with a server of another name."""
+    if client == "codex":
+        return '# mine\nmodel = "m"\n\n[mcp_servers.other]\ncommand = "other"\n'
+    return '{\n    "theme": "dark",\n    "mcpServers": {\n        "other": {"command": "other"}\n    }\n}\n'
+
+
+def test_the_default_is_claude_and_the_file_is_the_one_of_the_docs(project: Path, path_with_interlock: str) -> None:
+    done = init(project, PATH=path_with_interlock)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((project / ".mcp.json").read_text()) == {
+        "mcpServers": {"interlock": {"command": "interlock", "args": ["mcp"]}}
+    }
+    assert not any((project / path).exists() for client, path in PATHS.items() if client != "claude")
+    assert "+++ b/.mcp.json" in done.stdout
+    assert path_with_interlock.partition(":")[0] in done.stdout
+
+
+def test_without_interlock_on_path_the_interpreter_is_named_and_a_folder_of_that_name_is_no_trap(
+    project: Path,
+) -> None:
+    (project / "interlock").mkdir()
+    (project / "interlock" / "__init__.py").write_text("raise SystemExit(99)")
+    done = init(project)
+    row = servers(project, "claude")["interlock"]
+    assert row["command"] == sys.executable
+    assert sys.executable in done.stdout
+    ran = subprocess.run(
+        [row["command"], *row["args"][:-1], "--version"], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_every_client_gets_a_server_of_its_own_that_its_format_reads(project: Path, client: str) -> None:
+    assert init(project, "--client", client).returncode == 0
+    row = servers(project, client)["interlock"]
+    assert set(row) == {"command", "args"}
+    assert "mcp" in row["args"]
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_what_stands_in_a_file_stays_byte_for_byte_around_the_entry(project: Path, client: str) -> None:
+    before = other_server(client)
+    path = put(project, client, before)
+    path.chmod(0o600)
+    assert init(project, "--client", client).returncode == 0
+    after = path.read_text()
+    assert list(servers(project, client)) == ["other", "interlock"]
+    kept = [line for line in after.splitlines() if line in before.splitlines()]
+    assert len(kept) >= len(before.splitlines()) - 1
+    assert after.endswith("\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+LAYOUTS = [
+    "{}",
+    "{}\n",
+    "",
+    '{"mcpServers":{}}',
+    '{"mcpServers":{"a":{"command":"x"}},"z":1}',
+    '{\n\t"b": 1,\n\t"mcpServers": {\n\t\t"a": {}\n\t},\n\t"a": 2\n}',
+    '{\r\n  "mcpServers": {\r\n    "a": {}\r\n  }\r\n}\r\n',
+    '{\n  "emoji": "\u00e4 \\u00e4 \U0001f600",\n  "n": 1.0e3\n}\n',
+    '  {"a" : [ ] }  \n\n',
+]
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+def test_any_layout_of_json_keeps_its_keys_order_indentation_and_line_ends(project: Path, text: str) -> None:
+    path = put(project, "claude", text)
+    (change,) = plan(project, pick(["claude"]), LAUNCH)
+    apply(project, [change])
+    after = path.read_bytes().decode()
+    data, old = json.loads(after), json.loads(text or "{}")
+    assert [key for key in data if key in old] == list(old)
+    assert data == {**old, "mcpServers": {**old.get("mcpServers", {}), "interlock": data["mcpServers"]["interlock"]}}
+    assert ("\r\n" in after) == ("\r\n" in text)
+    assert not ("\r\n" in text and "\n" in after.replace("\r\n", ""))
+    # The text grew in one place: what came before it and what came after it is as it was.
+    assert any(after.startswith(text[:at]) and after.endswith(text[at:]) for at in range(len(text) + 1))
+    (back,) = plan_undo(project, pick(["claude"]))
+    assert back.after == text.encode()
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_a_dry_run_shows_the_diff_and_writes_nothing(project: Path, client: str) -> None:
+    put(project, client, other_server(client))
+    before = tree(project)
+    done = init(project, "--client", client, "--dry-run")
+    assert done.returncode == 0
+    assert f"--- a/{PATHS[client]}" in done.stdout
+    assert tree(project) == before
+    shown = [row for row in init(project, "--client", client).stdout.splitlines() if row.startswith(("+", "-"))]
+    assert shown == [row for row in done.stdout.splitlines() if row.startswith(("+", "-"))]
+
+
+def test_a_second_init_says_that_all_is_done_and_changes_nothing(project: Path) -> None:
+    assert init(project, "--client", "all").returncode == 0
+    before = tree(project)
+    done = init(project, "--client", "all")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "all is done"
+    assert tree(project) == before
+
+
+@pytest.mark.parametrize("filled", [False, True], ids=["new files", "files that were there"])
+def test_undo_restores_every_file_byte_for_byte_and_leaves_no_trace(project: Path, *, filled: bool) -> None:
+    if filled:
+        for client in PATHS:
+            put(project, client, other_server(client).replace("\n", "\r\n"))
+    before = tree(project)
+    assert init(project, "--client", "all").returncode == 0
+    assert tree(project) != before
+    assert init(project, "--undo").returncode == 0
+    assert tree(project) == before
+    again = init(project, "--undo")
+    assert (again.returncode, again.stdout) == (0, "nothing to undo\n")
+
+
+def test_undo_of_one_client_leaves_the_others(project: Path) -> None:
+    init(project, "--client", "all")
+    assert init(project, "--undo", "--client", "gemini").returncode == 0
+    assert not (project / ".gemini").exists()
+    assert (project / ".mcp.json").exists()
+    init(project, "--undo")
+    assert set(tree(project)) == {"src", "interlock.toml"}
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_undo_of_a_file_that_was_edited_since_takes_our_entry_alone(project: Path, client: str) -> None:
+    path = put(project, client, other_server(client))
+    init(project, "--client", client)
+    addition = '\n[mcp_servers.later]\ncommand = "later"\n' if client == "codex" else "\n\n"
+    path.write_text(path.read_text().replace("other", "edited") + addition)
+    done = init(project, "--undo")
+    assert done.returncode == 0, done.stderr
+    assert "only the entry is taken out" in done.stdout
+    assert "interlock" not in servers(project, client)
+    assert path.read_text().rstrip("\n") == (other_server(client).replace("other", "edited") + addition).rstrip("\n")
+
+
+def test_undo_leaves_a_folder_that_somebody_else_uses_by_now(project: Path) -> None:
+    init(project, "--client", "cursor")
+    (project / ".cursor" / "rules").write_text("mine")
+    init(project, "--undo")
+    assert [path.name for path in (project / ".cursor").iterdir()] == ["rules"]
+
+
+def test_undo_refuses_an_entry_that_was_changed_by_hand(project: Path) -> None:
+    init(project)
+    path = project / ".mcp.json"
+    path.write_text(path.read_text().replace('"mcp"]', '"mcp", "--toolsets", "tickets"]'))
+    before = tree(project)
+    done = init(project, "--undo", "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["code"] == "INI103"
+    assert tree(project) == before
+
+
+BAD = {
+    "a comment": ('{\n  // mine\n  "a": 1\n}\n', "INI101", ".mcp.json:2:3"),
+    "a comment behind a value": ('{\n  "a": 1 // mine\n}\n', "INI101", ".mcp.json:2:10"),
+    "a trailing comma": ('{"a": 1,}', "INI101", ".mcp.json:1:"),
+    "no JSON": ("servers: []\n", "INI101", ".mcp.json:1:1"),
+    "a list": ("[]\n", "INI101", ".mcp.json:1:1"),
+    "a key twice": ('{"mcpServers": {}, "mcpServers": {}}', "INI101", ".mcp.json"),
+    "NaN": ('{"a": NaN}', "INI101", ".mcp.json"),
+    "servers that are no object": ('{"mcpServers": []}', "INI102", ".mcp.json"),
+    "our entry as a text": ('{"mcpServers": {"interlock": "x"}}', "INI102", ".mcp.json"),
+    "another server of our name": ('{"mcpServers": {"interlock": {"command": "gate"}}}', "INI102", ".mcp.json"),
+    "Latin-1": (b'{\n"a": "\xe4"}', "INI101", ".mcp.json:2:1"),
+    "nested too deeply": ("[" * 100_000, "INI101", ".mcp.json"),
+    "too large": (b'{"a": "' + b"x" * 1_100_000 + b'"}', "INI101", ".mcp.json"),
+    "a byte order mark": (b"\xef\xbb\xbf{}", "INI101", ".mcp.json:1:1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_refused_file_names_place_and_snippet_and_no_file_is_written(project: Path, name: str) -> None:
+    text, code, place = BAD[name]
+    (project / ".mcp.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = tree(project)
+    done = init(project, "--client", "all")
+    assert done.returncode == 2
+    first = done.stderr.splitlines()[0]
+    assert first.startswith(place), done.stderr
+    assert f": error {code}: " in first
+    for label in ("found:", "expected:", "fix:"):
+        assert label in done.stderr
+    snippet = next(line.strip() for line in done.stderr.splitlines() if '"mcpServers": {"interlock"' in line)
+    assert json.loads(snippet)["mcpServers"]["interlock"]["args"][-1] == "mcp"
+    assert tree(project) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'mcp_servers = {other = {command = "x"}}\n',
+        "mcp_servers = 3\n",
+        "[mcp_servers\n",
+        "[mcp_servers.interlock]\na = 1\n",
+    ],
+)
+def test_a_toml_file_that_no_table_can_be_appended_to_is_refused(project: Path, text: str) -> None:
+    put(project, "codex", text)
+    before = tree(project)
+    done = init(project, "--client", "codex", "--client", "claude")
+    assert done.returncode == 2
+    assert "[mcp_servers.interlock]" in done.stderr
+    assert tree(project) == before
+
+
+def test_every_refused_file_is_told_at_once(project: Path) -> None:
+    for client in JSON_CLIENTS:
+        put(project, client, "{")
+    done = init(project, "--client", "all")
+    assert [line.partition(":")[0] for line in done.stderr.splitlines() if ": error " in line] == [
+        PATHS[client] for client in JSON_CLIENTS
+    ]
+
+
+def test_links_are_refused_for_files_and_for_folders(project: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mcp.json").write_text("{}")
+    (project / ".cursor").symlink_to(elsewhere)
+    (project / ".mcp.json").symlink_to(elsewhere / "mcp.json")
+    done = init(project, "--client", "claude", "--client", "cursor")
+    assert done.returncode == 2
+    assert done.stderr.count("INI104") == 2
+    assert (elsewhere / "mcp.json").read_text() == "{}"
+
+
+def test_an_entry_of_ones_own_that_runs_the_server_is_kept(project: Path) -> None:
+    text = '{"mcpServers": {"interlock": {"command": ".venv/bin/interlock", "args": ["mcp"], "env": {"A": "1"}}}}'
+    put(project, "claude", text)
+    done = init(project)
+    assert done.returncode == 0
+    assert (project / ".mcp.json").read_text() == text
+
+
+def test_it_is_run_from_any_folder_below_the_root(project: Path) -> None:
+    assert init(project / "src").returncode == 0
+    assert (project / ".mcp.json").exists()
+    assert init(project / "src", "--undo").returncode == 0
+    assert not (project / ".mcp.json").exists()
+
+
+def test_a_home_folder_is_refused(project: Path) -> None:
+    done = init(project, HOME=str(project))
+    assert done.returncode == 2
+    assert "--root" in done.stderr
+    assert not (project / ".mcp.json").exists()
+
+
+def test_json_lists_each_file_with_its_diff(project: Path) -> None:
+    data = json.loads(init(project, "--client", "all", "--json").stdout)
+    assert data["schema"] == "interlock.init/1"
+    assert data["written"] is True
+    assert [row["path"] for row in data["files"]] == list(PATHS.values())
+    assert all(row["changed"] and row["diff"].startswith("--- /dev/null") for row in data["files"])
+    again = json.loads(init(project, "--client", "all", "--json").stdout)
+    assert (again["written"], [row["changed"] for row in again["files"]]) == (False, [False] * 4)
+
+
+def test_a_failure_half_way_takes_back_what_was_written(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(project, "claude", other_server("claude"))
+    changes = plan(project, pick(["all"]), LAUNCH)
+    before = tree(project)
+    replace = Path.replace
+
+    def full_disk(self: Path, target: Path) -> Path:
+        if target.name == "settings.json":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        apply(project, changes)
+    assert tree(project) == before
+
+
+def test_a_file_that_changes_between_plan_and_write_is_not_overwritten(project: Path) -> None:
+    from interlock.install import InstallError
+
+    path = put(project, "claude", "{}")
+    changes = plan(project, pick(["claude"]), LAUNCH)
+    path.write_text('{"mine": 1}')
+    with pytest.raises(InstallError) as caught:
+        apply(project, changes)
+    assert caught.value.code == "INI103"
+    assert path.read_text() == '{"mine": 1}'
+
+
+def test_an_undo_works_after_a_crash_between_the_record_and_the_files(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, "claude", other_server("claude"))
+    before = tree(project)
+    written: list[str] = []
+
+    class Killed(BaseException):
+        pass
+
+    replace = Path.replace
+
+    def killed(self: Path, target: Path) -> Path:
+        if target.name == "settings.json":
+            raise Killed
+        written.append(target.name)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(Killed):
+        apply(project, plan(project, pick(["all"]), LAUNCH))
+    monkeypatch.undo()
+    assert ".mcp.json" in written
+    assert init(project, "--undo").returncode == 0
+    left = {name: data for name, data in tree(project).items() if not name.startswith(".gemini")}
+    assert left == before
+
+
+def test_a_damaged_record_is_refused_with_a_way_out(project: Path) -> None:
+    init(project)
+    record = project / ".interlock" / "init" / "record.json"
+    record.write_text('{"schema": "other/9"}')
+    done = init(project, "--undo")
+    assert done.returncode == 2
+    assert "INI103" in done.stderr
+    assert (project / ".mcp.json").exists()
+
+
+def test_the_rows_have_different_names_and_files() -> None:
+    rows: tuple[Installation, ...] = INSTALLATIONS
+    assert len({row.name for row in rows}) == len({row.path for row in rows}) == len(rows)

@@ -1,0 +1,307 @@
+"""What a journal promises to those who append several events at once."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.journal import (
+    MAX_LINE_BYTES,
+    Head,
+    Journal,
+    JournalConflict,
+    JournalDamaged,
+    JournalError,
+    JournalRefused,
+    JournalUnwritten,
+    verify,
+)
+
+BATCH: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("call", "tool_call", {"revision": 1}),
+    ("gate", "gate_passed", {"payload": {"title": "é", "items": [1, 2.5, None]}}),
+    ("edge", "transition", {"to": "propose_plan"}),
+)
+
+WRITER = """
+import sys
+from interlock.journal import Journal
+path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+journal = Journal(path)
+sys.stdin.readline()
+for number in range(count):
+    for run in ("shared", name):
+        entries = journal.extend(run, [(f"{name}/{number}/{part}", "step", {"part": part}) for part in range(4)])
+        print(run, *(entry.seq for entry in entries), flush=True)
+"""
+
+KILLED = """
+import os, signal, sys
+from interlock.journal import Journal
+path, room = sys.argv[1], int(sys.argv[2])
+write = os.write
+def killed(fd, data):
+    write(fd, data[:room])
+    os.kill(os.getpid(), signal.SIGKILL)
+journal = Journal(path)
+journal.append("R", "first", "t", {})
+os.write = killed
+journal.extend("R", [(f"part {number}", "step", {"text": "x" * 500}) for number in range(4)])
+"""
+
+LARGE = """
+import itertools, sys
+from interlock.journal import Journal
+path, name = sys.argv[1:]
+journal = Journal(path)
+for number in itertools.count():
+    entries = journal.extend("R", [(f"{name}/{number}/{part}", "step", {"text": "x" * 100_000}) for part in range(8)])
+    print(entries[-1].seq, entries[-1].hash, flush=True)
+"""
+
+
+def _fixed(path: Path) -> Journal:
+    return Journal(path, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def _head(journal: Journal, run: str) -> Head:
+    head = journal.head(run)
+    assert head is not None
+    return head
+
+
+def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_batch_is_the_same_lines_as_one_append_after_the_other(tmp_path: Path) -> None:
+    one, many = _fixed(tmp_path / "one.jsonl"), _fixed(tmp_path / "many.jsonl")
+    one.append("other", "k", "t", {})
+    many.append("other", "k", "t", {})
+    singles = tuple(one.append("R", *event) for event in BATCH)
+    assert many.extend("R", BATCH) == singles
+    assert many.path.read_bytes() == one.path.read_bytes()
+    assert [entry.seq for entry in singles] == [1, 2, 3]
+    assert verify(many.path, {"R": _head(many, "R"), "other": _head(many, "other")}) == []
+
+
+def test_a_batch_costs_one_write_and_one_wait_for_the_disk(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal.append("R", "first", "t", {})
+    calls: Counter[str] = Counter()
+    write, fsync = os.write, os.fsync
+
+    def counted_write(fd: int, data: bytes) -> int:
+        calls["write"] += 1
+        return write(fd, data)
+
+    def counted_fsync(fd: int) -> None:
+        calls["fsync"] += 1
+        fsync(fd)
+
+    monkeypatch.setattr(os, "write", counted_write)
+    monkeypatch.setattr(os, "fsync", counted_fsync)
+    journal.extend("R", BATCH)
+    assert calls == {"write": 1, "fsync": 1}
+
+
+def test_a_repeated_batch_gives_the_first_entries_and_writes_nothing(journal: Journal) -> None:
+    first = journal.extend("R", BATCH)
+    before = journal.path.read_bytes()
+    assert journal.extend("R", BATCH) == first
+    assert Journal(journal.path).extend("R", tuple(reversed(BATCH))) == first[::-1]
+    assert journal.path.read_bytes() == before
+
+
+def test_an_empty_batch_makes_nothing(journal: Journal) -> None:
+    assert journal.extend("R", ()) == ()
+    assert not journal.path.parent.exists()
+
+
+def test_a_key_may_stand_twice_in_a_batch_for_one_event_only(journal: Journal) -> None:
+    one, two, again = journal.extend("R", (BATCH[0], BATCH[1], BATCH[0]))
+    assert (one, one.seq, two.seq) == (again, 1, 2)
+    before = journal.path.read_bytes()
+    with pytest.raises(JournalConflict) as caught:
+        journal.extend("R", (("new", "t", {"n": 1}), ("new", "t", {"n": 2})))
+    assert caught.value.code == "JRN731"
+    assert journal.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"at":"2026'])
+@pytest.mark.parametrize(
+    ("key", "kind", "data", "error", "code"),
+    [
+        ("taken", "t", {"n": 2}, JournalConflict, "JRN731"),
+        ("taken", "other", {"n": 1}, JournalConflict, "JRN731"),
+        ("long", "t", {"text": "x" * MAX_LINE_BYTES}, JournalRefused, "JRN732"),
+        ("nan", "t", {"x": float("nan")}, JournalRefused, "JRN732"),
+        ("line\nbreak", "t", {"n": 1}, JournalRefused, "JRN732"),
+    ],
+    ids=["other data", "other type", "long", "nan", "name"],
+)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_an_event_that_is_refused_anywhere_in_a_batch_leaves_the_file_as_it_was(
+    journal: Journal,
+    key: str,
+    kind: str,
+    data: dict[str, Any],
+    error: type[JournalError],
+    code: str,
+    place: int,
+    torn: bytes,
+) -> None:
+    journal.append("R", "taken", "t", {"n": 1})
+    with journal.path.open("ab") as file:
+        file.write(torn)
+    before = journal.path.read_bytes()
+    with pytest.raises(error) as caught:
+        journal.extend("R", (*BATCH[:place], (key, kind, data), *BATCH[place:]))
+    assert caught.value.code == code
+    assert journal.path.read_bytes() == before
+    assert not journal.path.with_name("events.jsonl.torn").exists()
+    assert [entry.seq for entry in journal.extend("R", BATCH)] == [2, 3, 4]
+
+
+def test_the_limit_of_a_line_is_no_limit_of_a_batch(journal: Journal) -> None:
+    events = [(str(number), "t", {"text": "x" * (MAX_LINE_BYTES - 1000)}) for number in range(8)]
+    assert [entry.seq for entry in journal.extend("R", events)] == list(range(1, 9))
+    assert journal.path.stat().st_size > 7 * MAX_LINE_BYTES
+    assert verify(journal.path, {"R": _head(journal, "R")}) == []
+
+
+def test_wherever_a_batch_was_cut_a_repeat_completes_it(tmp_path: Path) -> None:
+    whole = _fixed(tmp_path / "whole.jsonl")
+    whole.append("R", "before", "t", {})
+    start = whole.path.stat().st_size
+    entries = whole.extend("R", BATCH)
+    expected = whole.path.read_bytes()
+    cut = tmp_path / "cut" / "events.jsonl"
+    cut.parent.mkdir()
+    torn = cut.with_name("events.jsonl.torn")
+    for size in range(start, len(expected) + 1):
+        cut.write_bytes(expected[:size])
+        torn.unlink(missing_ok=True)
+        fragment = expected[:size].rpartition(b"\n")[2]
+        assert [entry.key for entry in Journal(cut).entries("R")] == [
+            "before",
+            *(entry.key for entry in entries[: expected[start:size].count(b"\n")]),
+        ]
+        assert _fixed(cut).extend("R", BATCH) == entries
+        assert cut.read_bytes() == expected
+        assert (torn.read_bytes() if torn.exists() else b"") == (fragment and fragment + b"\n")
+
+
+def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    events = [(f"part {number}", "step", {"text": "x" * 500}) for number in range(4)]
+    sample = Journal(tmp_path / "sample.jsonl")
+    sample.extend("R", events)
+    length = sample.path.stat().st_size // 4
+    for room, whole in ((0, 0), (10, 0), (length - 1, 0), (length, 1), (2 * length + 300, 2), (4 * length - 1, 3)):
+        path.unlink(missing_ok=True)
+        writer = _start(KILLED, path, room)
+        writer.communicate()
+        assert writer.returncode == -signal.SIGKILL
+        assert [entry.key for entry in Journal(path).entries()] == ["first", *(key for key, *_ in events[:whole])]
+        journal = Journal(path)
+        assert [entry.seq for entry in journal.extend("R", events)] == [2, 3, 4, 5]
+        assert verify(path, {"R": _head(journal, "R")}) == []
+
+
+def test_batches_killed_at_random_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    rng = random.Random(3)
+    acknowledged: dict[int, str] = {}
+    for number in range(4):
+        writers = [_start(LARGE, path, f"{number}/{name}") for name in range(2)]
+        for writer in writers:
+            assert writer.stdout is not None
+            lines = [writer.stdout.readline() for _ in range(rng.randrange(1, 8))]
+            writer.send_signal(signal.SIGKILL)
+            lines += writer.stdout.readlines()
+            writer.communicate()
+            acknowledged |= {int(seq): digest for seq, digest in (line.split() for line in lines if line[-1:] == "\n")}
+    journal = Journal(path)
+    after = journal.append("R", "after", "t", {})
+    assert verify(path, {"R": Head(after.seq, after.hash)}) == []
+    entries = list(journal.entries("R"))
+    assert len(acknowledged) >= 8
+    assert acknowledged.items() <= {entry.seq: entry.hash for entry in entries}.items()
+    for _, batch in groupby(entries[:-1], key=lambda entry: entry.key.rpartition("/")[0]):
+        parts = [entry.key.rpartition("/")[2] for entry in batch]
+        assert parts == [str(part) for part in range(len(parts))]
+
+
+def test_eight_processes_batch_at_once_and_no_batch_is_parted(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "events.jsonl"
+    names = [f"P{number}" for number in range(8)]
+    writers = [_start(WRITER, path, name, 10) for name in names]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        output = writer.communicate()[0]
+        assert writer.returncode == 0
+        for row in output.splitlines():
+            first, *rest = map(int, row.split()[1:])
+            assert rest == [first + 1, first + 2, first + 3]
+    journal = Journal(path)
+    assert Counter(entry.run for entry in journal.entries()) == {"shared": 320} | dict.fromkeys(names, 40)
+    assert verify(path, {run: _head(journal, run) for run in journal.runs()}) == []
+    assert not path.with_name("events.jsonl.torn").exists()
+
+
+def test_a_batch_for_which_the_disk_has_no_room_is_taken_back_whole(journal: Journal) -> None:
+    """A real limit of the operating system: the process may not make a file larger than this."""
+    journal.append("R", "1", "t", {})
+    before = journal.path.read_bytes()
+    program = """
+import resource, signal, sys
+from interlock.journal import Journal, JournalUnwritten
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    Journal(sys.argv[1]).extend("R", [(f"part {number}", "t", {"text": "y" * 1000}) for number in range(3)])
+except JournalUnwritten as error:
+    print(error.code)
+"""
+    for room in (0, 500, 2500):
+        writer = _start(program, journal.path, len(before) + room)
+        assert writer.communicate()[0].split() == ["JRN733"]
+        assert journal.path.read_bytes() == before
+
+
+def test_a_batch_that_cannot_be_made_durable_is_taken_back(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal.append("R", "1", "t", {})
+    before = journal.path.read_bytes()
+
+    def broken(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        with pytest.raises(JournalUnwritten):
+            journal.extend("R", BATCH)
+    assert journal.path.read_bytes() == before
+    assert [entry.seq for entry in journal.extend("R", BATCH)] == [2, 3, 4]
+
+
+def test_a_batch_does_not_go_behind_a_line_that_was_edited(journal: Journal) -> None:
+    journal.extend("R", BATCH)
+    journal.path.write_bytes(journal.path.read_bytes().replace(b'"revision":1', b'"revision":7'))
+    before = journal.path.read_bytes()
+    with pytest.raises(JournalDamaged):
+        journal.extend("R", (("new", "t", {}), BATCH[0]))
+    with pytest.raises(JournalDamaged):
+        Journal(journal.path).extend("R", (("new", "t", {}),))
+    assert journal.path.read_bytes() == before

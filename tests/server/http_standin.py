@@ -1,0 +1,52 @@
+"""A server behind the same door whose tools say who calls and never end; a program for the tests."""
+
+import argparse
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from mcp.server import MCPServer
+
+from interlock.server.bounds import Limits
+from interlock.server.http import caller, hosts_of, http_app, listen, serve, url_of
+from interlock.server.tokens import TokenStore
+
+
+def main() -> None:
+    """Serve until a signal comes."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--port", type=int)
+    options.add_argument("--json", action="store_true")
+    options.add_argument("--root", type=Path)
+    options.add_argument("--limits", type=json.loads, default={})
+    given = options.parse_args()
+    server: MCPServer[Any] = MCPServer("standin", log_level="ERROR")
+
+    @server.tool()
+    def whoami() -> str:  # pyright: ignore[reportUnusedFunction]
+        """Say who calls."""
+        return caller()
+
+    @server.tool()
+    async def whoami_async() -> str:  # pyright: ignore[reportUnusedFunction]
+        """Say who calls, on the event loop."""
+        return caller()
+
+    @server.tool()
+    def never_ends() -> str:  # pyright: ignore[reportUnusedFunction]
+        """Hold a thread for good."""
+        print("held", file=sys.stderr, flush=True)
+        threading.Event().wait()
+        return ""
+
+    limits = Limits(**given.limits)
+    bound = listen("127.0.0.1", given.port)
+    app = http_app(server, TokenStore(given.root), hosts=hosts_of(bound), limits=limits)
+    print(json.dumps({"url": url_of(bound)}), flush=True)
+    serve(app, bound, limits)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,399 @@
+"""The server over HTTP as real processes: who gets in, what is refused, how it starts and stops."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import httpx2
+import pytest
+from mcp_types import TextContent
+
+from interlock.server.tokens import TokenStore
+from tests.server.http_process import (
+    ACCEPT,
+    INITIALIZE,
+    Served,
+    bearer,
+    connected,
+    new_project,
+    new_token,
+    post,
+    running,
+)
+
+STANDIN = ("-m", "tests.server.http_standin")
+MODES: tuple[Literal["auto", "legacy"], ...] = ("auto", "legacy")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return new_project(tmp_path_factory.mktemp("http") / "project")
+
+
+@pytest.fixture(scope="module")
+def token(project: Path) -> str:
+    return new_token(project)
+
+
+@pytest.fixture(scope="module")
+def served(project: Path, token: str) -> Generator[Served]:
+    with running(project, "--allow-origin", "https://app.example.org") as server:
+        yield server
+        assert token not in server.stderr
+
+
+def code(answer: httpx2.Response) -> str:
+    """Return the code of a refusal."""
+    return answer.json()["error"]["data"]["code"]
+
+
+def tool_call(name: str, **more: Any) -> dict[str, Any]:
+    """Return the message that calls a tool without arguments."""
+    return {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": {}, **more}}
+
+
+def interlock(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "interlock", "serve", "--root", str(root), *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+
+
+# Start and stop.
+
+
+def test_without_a_token_the_server_does_not_start_and_says_how_to_make_one(tmp_path: Path) -> None:
+    done = interlock(new_project(tmp_path), "--port", "0", "--json")
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["code"]) == (2, "TOK905")
+    assert "interlock token create" in error["fix"]
+
+
+def test_an_unsafe_token_file_keeps_the_server_from_starting(tmp_path: Path) -> None:
+    new_token(new_project(tmp_path))
+    (tmp_path / ".interlock" / "tokens.json").chmod(0o644)
+    done = interlock(tmp_path, "--port", "0", "--json")
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "TOK901")
+
+
+def test_a_port_in_use_ends_with_2_and_the_way_out(project: Path, served: Served) -> None:
+    done = interlock(project, "--port", str(served.port))
+    assert done.returncode == 2
+    assert "--port 0" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--host", "0.0.0.0"),
+        ("--host", "::"),
+        ("--host", "0.0.0.0", "--allow-remote"),
+        ("--host", "no-such-host.invalid"),
+        ("--host", "192.0.2.1"),
+        ("--allow-host", "*"),
+        ("--allow-host", "localhost:*"),
+        ("--allow-host", "HOST.example"),
+        ("--allow-host", "host.example/path"),
+        ("--allow-origin", "*"),
+        ("--allow-origin", "https://*.example.org"),
+        ("--allow-origin", "https://app.example.org/"),
+        ("--allow-origin", "null"),
+        ("--toolsets", "nothing"),
+        ("--toolsets", ""),
+        ("--port", "65536"),
+        ("--port", "-1"),
+    ],
+)
+def test_what_cannot_be_served_safely_ends_with_2(project: Path, token: str, options: tuple[str, ...]) -> None:
+    done = interlock(project, "--port", "0", *options)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_a_remote_address_is_served_under_its_named_host_alone(tmp_path: Path) -> None:
+    root = new_project(tmp_path / "project")
+    token = new_token(root)
+    with running(root, "--host", "0.0.0.0", "--allow-remote", "--allow-host", "box.example") as server:
+        local = server.url.replace("0.0.0.0", "127.0.0.1")
+        with httpx2.Client() as http:
+            named = http.get(local.replace("/mcp", "/health"), headers={"host": "box.example"})
+            unnamed = http.get(local.replace("/mcp", "/health"))
+            inside = http.post(local, json=INITIALIZE, headers={**ACCEPT, **bearer(token), "host": "box.example"})
+        assert [named.status_code, unnamed.status_code, inside.status_code] == [200, 421, 200]
+        assert "plain HTTP" in server.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_server_with_0_though_streams_are_open(tmp_path: Path, number: int) -> None:
+    root = new_project(tmp_path / "project")
+    token = new_token(root)
+    with running(root) as server, httpx2.Client(timeout=20) as http:
+        session = post(server, token).headers["mcp-session-id"]
+        headers = {**ACCEPT, **bearer(token), "mcp-session-id": session}
+        with http.stream("GET", server.url, headers=headers) as stream:
+            assert stream.status_code == 200
+            assert server.stop(number) == 0
+        assert "Traceback" not in server.stderr
+        with socket.create_server(("127.0.0.1", server.port)):
+            pass
+
+
+def test_a_subscription_of_the_newer_protocol_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    root = new_project(tmp_path / "project")
+    token = new_token(root)
+
+    async def listen_and_stop(server: Served) -> int:
+        async with connected(server.url, token) as client, client.listen(tools_list_changed=True):
+            return await anyio.to_thread.run_sync(server.stop)
+
+    with running(root, program=STANDIN) as server:
+        assert anyio.run(listen_and_stop, server) == 0
+
+
+def test_a_call_that_never_ends_does_not_keep_the_server_from_stopping(tmp_path: Path) -> None:
+    root = new_project(tmp_path / "project")
+    token = new_token(root)
+    call = tool_call("never_ends")
+    with running(root, "--limits", '{"stop_seconds": 1}', program=STANDIN) as server:
+        session = post(server, token).headers["mcp-session-id"]
+        headers = {**ACCEPT, **bearer(token), "mcp-session-id": session}
+        with httpx2.Client(timeout=20) as http, http.stream("POST", server.url, json=call, headers=headers):
+            assert server.stop() == 0
+
+
+# Who calls.
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_sdk_client_works_in_both_protocol_revisions(served: Served, token: str, mode: Any) -> None:
+    async def run() -> tuple[set[str], Any]:
+        async with connected(served.url, token, mode) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            return names, await client.call_tool("validate_envelope", {"text": "no envelope"})
+
+    names, result = anyio.run(run)
+    assert {"interlock_begin_run", "validate_envelope"} <= names
+    assert not result.is_error
+    assert result.structured_content["ok"] is False
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tool_knows_its_caller_from_the_token_alone(tmp_path: Path, mode: Any) -> None:
+    root = new_project(tmp_path / "project")
+    tokens = {name: new_token(root, name) for name in ("visual-qa", "code-reviewer")}
+
+    async def ask(url: str, name: str, found: dict[str, set[str]]) -> None:
+        async with connected(url, tokens[name], mode) as client:
+            for tool in ("whoami", "whoami_async") * 5:
+                result = await client.call_tool(tool, {})
+                assert isinstance(result.content[0], TextContent)
+                found.setdefault(name, set()).add(result.content[0].text)
+
+    async def both(url: str) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        async with anyio.create_task_group() as group:
+            for name in tokens:
+                group.start_soon(ask, url, name, found)
+        return found
+
+    with running(root, program=STANDIN) as server:
+        assert anyio.run(both, server.url) == {"visual-qa": {"visual-qa"}, "code-reviewer": {"code-reviewer"}}
+
+
+def test_headers_and_arguments_that_name_another_agent_change_nothing(tmp_path: Path) -> None:
+    root = new_project(tmp_path / "project")
+    token = new_token(root, "claude")
+    call = tool_call("whoami", _meta={"agent": "code-reviewer"})
+    with running(root, program=STANDIN) as server:
+        session = post(server, token).headers["mcp-session-id"]
+        answer = post(server, token, call, mcp_session_id=session, x_agent="code-reviewer", user="code-reviewer")
+        assert '"text":"claude"' in answer.text
+
+
+def test_a_session_belongs_to_the_token_that_opened_it(served: Served, project: Path, token: str) -> None:
+    session = post(served, token).headers["mcp-session-id"]
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    others = [new_token(project, "claude"), new_token(project, "visual-qa")]
+    assert [post(served, other, ping, mcp_session_id=session).status_code for other in others] == [404, 404]
+    with httpx2.Client() as http:
+        ended = http.delete(served.url, headers={**bearer(others[0]), "mcp-session-id": session})
+    assert ended.status_code == 404
+    assert post(served, token, ping, mcp_session_id=session).status_code == 200
+
+
+def test_without_a_token_nothing_is_read_and_nothing_is_told(served: Served) -> None:
+    answer = post(served, None, b"{" * 1000)
+    assert (answer.status_code, code(answer)) == (401, "WEB401")
+    assert answer.headers["www-authenticate"].startswith("Bearer ")
+    assert "claude" not in answer.text
+
+
+def test_a_revoked_token_ends_its_session_and_its_client_sees_why(served: Served, project: Path) -> None:
+    token = new_token(project, "codex")
+
+    async def run() -> str:
+        async with connected(served.url, token, "legacy") as client:
+            await client.list_tools()
+            TokenStore(project).revoke("codex")
+            with pytest.raises(Exception, match="known callers") as caught:
+                await client.call_tool("validate_envelope", {"text": "x"})
+            return str(caught.value)
+
+    assert "interlock token create" in anyio.run(run)
+
+
+# What is refused on the wire.
+
+
+def request(server: Served, token: str, *lines: str, start: str = "POST /mcp HTTP/1.1", body: bytes = b"{}") -> bytes:
+    """Return a request as bytes, with the header lines as they are given."""
+    head = [start, f"Authorization: Bearer {token}", "Content-Type: application/json", "Connection: close", *lines]
+    if not any(line.lower().startswith(("content-length", "transfer-encoding")) for line in lines):
+        head.append(f"Content-Length: {len(body)}")
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["Host: localhost:{port}.evil.example"], 421),
+        (["Host: 127.0.0.1:{port}0"], 421),
+        (["Host: user@127.0.0.1:{port}"], 421),
+        (["Host: LOCALHOST:{port}"], 421),
+        (["Host: rebound.evil.example:{port}"], 421),
+        (["Host: rebound.evil.example"], 421),
+        (["Host: 127.0.0.1:{port}", "Host: evil.example"], 400),
+        (["Host: 127.0.0.1:{port}", "Host: 127.0.0.1:{port}"], 400),
+        ([], 400),
+        (["Host: 127.0.0.1:{port}", "X-Forwarded-Host: evil.example", "Origin: http://evil.example"], 403),
+        (["Host: 127.0.0.1:{port}", "Origin: http://127.0.0.1:{port}"], 403),
+        (["Host: 127.0.0.1:{port}", "Origin: null"], 403),
+        (["Host: evil.example", "X-Forwarded-Host: 127.0.0.1:{port}"], 421),
+    ],
+)
+def test_a_foreign_address_or_origin_does_not_get_in_with_a_good_token(
+    served: Served, token: str, lines: list[str], expected: int
+) -> None:
+    text = [line.format(port=served.port) for line in lines]
+    assert status(served.raw(request(served, token, *text))) == expected
+
+
+def test_a_target_that_names_another_server_is_not_answered(served: Served, token: str) -> None:
+    host = f"Host: 127.0.0.1:{served.port}"
+    text = request(served, token, host, start="POST http://evil.example/mcp HTTP/1.1")
+    assert status(served.raw(text)) == 404
+
+
+def test_the_old_http_without_a_host_is_misdirected(served: Served, token: str) -> None:
+    assert status(served.raw(request(served, token, start="POST /mcp HTTP/1.0"))) == 421
+
+
+def test_a_head_that_is_too_large_is_refused(served: Served, token: str) -> None:
+    host = f"Host: 127.0.0.1:{served.port}"
+    assert status(served.raw(request(served, token, host, "X-Filler: " + "a" * 100_000))) == 400
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_five_mebibytes_are_refused_with_the_limit(served: Served, token: str, chunked: bool) -> None:
+    size = 5 * 1024 * 1024
+    content: Any = (b"a" * 65536 for _ in range(size // 65536)) if chunked else b"a" * size
+    with httpx2.Client(timeout=60) as http:
+        answer = http.post(served.url, content=content, headers={**ACCEPT, **bearer(token)})
+    assert (answer.status_code, code(answer)) == (413, "WEB413")
+    assert str(4 * 1024 * 1024) in answer.text
+    assert post(served, token).status_code == 200
+
+
+BAD_BODIES: dict[str, bytes] = {
+    "empty": b"",
+    "not JSON": b"STATUS: APPROVED",
+    "another shape": b'["initialize"]',
+    "duplicate keys": b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}',
+    "duplicate argument": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
+    b'{"name":"interlock_begin_run","arguments":{"ticket_id":"A","ticket_id":"B"}}}',
+    "5,000 levels": b'{"jsonrpc":"2.0","id":1,"method":"x","params":' + b'{"a":' * 5000 + b"1" + b"}" * 5001,
+    "NaN": b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":NaN}}',
+    "lone surrogate": b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\\udc00"}}',
+    "not UTF-8": b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\xff"}}',
+}
+
+
+@pytest.mark.parametrize("name", list(BAD_BODIES))
+def test_a_body_that_is_not_one_plain_message_is_refused_and_the_server_lives_on(
+    served: Served, token: str, name: str
+) -> None:
+    answer = post(served, token, BAD_BODIES[name])
+    assert answer.status_code == 400
+    assert code(answer).startswith("MCP1")
+    assert post(served, token).status_code == 200
+
+
+def test_a_flood_is_refused_with_the_time_to_wait_and_harms_nobody_else(served: Served, project: Path) -> None:
+    flooder, quiet = new_token(project, "flooder"), new_token(project, "quiet")
+
+    async def flood() -> tuple[list[httpx2.Response], int]:
+        limits = httpx2.Limits(max_connections=200)
+        found: list[httpx2.Response] = []
+        others: list[int] = []
+        async with httpx2.AsyncClient(timeout=60, limits=limits) as http:
+
+            async def once() -> None:
+                found.append(await http.post(served.url, content=b"{}", headers={**ACCEPT, **bearer(flooder)}))
+
+            async with anyio.create_task_group() as group:
+                for _ in range(300):
+                    group.start_soon(once)
+                other = await http.post(served.url, json=INITIALIZE, headers={**ACCEPT, **bearer(quiet)})
+                others.append(other.status_code)
+        return found, others[0]
+
+    found, other = anyio.run(flood)
+    refused = [answer for answer in found if answer.status_code == 429]
+    assert {answer.status_code for answer in found} == {400, 429}
+    assert refused
+    assert {code(answer) for answer in refused} == {"WEB429"}
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+    assert other == 200
+
+
+def test_a_session_that_stays_silent_is_closed(tmp_path: Path) -> None:
+    root = new_project(tmp_path / "project")
+    token = new_token(root)
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    with running(root, "--limits", '{"session_idle_seconds": 0.001}', program=STANDIN) as server:
+        session = post(server, token).headers["mcp-session-id"]
+        # Each request takes longer than the session may be idle before it.
+        statuses = {post(server, token, ping, mcp_session_id=session).status_code for _ in range(20)}
+    assert 404 in statuses
+
+
+# Pages in browsers.
+
+
+def test_a_page_of_an_allowed_origin_may_call_and_any_other_may_not(served: Served, token: str) -> None:
+    asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+    with httpx2.Client() as http:
+        allowed = http.options(served.url, headers={"origin": "https://app.example.org", **asks})
+        foreign = http.options(served.url, headers={"origin": "https://evil.example", **asks})
+    assert allowed.status_code == 200
+    assert allowed.headers["access-control-allow-origin"] == "https://app.example.org"
+    assert (foreign.status_code, "access-control-allow-origin" in foreign.headers) == (403, False)
+    answer = post(served, token, origin="https://app.example.org")
+    assert answer.headers["access-control-allow-origin"] == "https://app.example.org"
+    assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
+
+
+def test_health_needs_no_token_and_tells_nothing(served: Served) -> None:
+    with httpx2.Client() as http:
+        answer = http.get(served.url.replace("/mcp", "/health"))
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+    assert "server" not in answer.headers

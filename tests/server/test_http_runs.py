@@ -1,0 +1,136 @@
+"""Runs over HTTP from end to end: whose they are, several servers on one project, and no token on the disk."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+
+from tests.server.http_process import Served, connected, new_project, new_token, running
+
+PAYLOAD = {
+    "external_source": "local",
+    "external_ticket_id": "DOC-1",
+    "title": "Say what a token is",
+    "description": "The guide does not say what a token is.",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return new_project(tmp_path / "project")
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool and return its structured answer; an error result fails the test."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+def codes(answer: dict[str, Any]) -> list[str]:
+    return [issue["code"] for issue in answer["gate_result"]["issues"]]
+
+
+def test_a_ticket_run_is_continued_by_the_agent_that_began_it_alone(project: Path) -> None:
+    tokens = {name: new_token(project, name) for name in ("claude", "codex")}
+    second = new_token(project, "claude")
+
+    async def run(server: Served) -> None:
+        async with connected(server.url, tokens["claude"]) as own, connected(server.url, tokens["codex"]) as foreign:
+            begun = await call(own, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
+            assert begun["updated_ticket"]["state"] == "fetch_ticket"
+            filled = {**begun["updated_ticket"], "payload": PAYLOAD}
+            revision = begun["updated_ticket"]["revision"]
+
+            for answer in (
+                await call(foreign, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1"),
+                await call(foreign, "interlock_submit_ticket", ticket_json=json.dumps(filled)),
+                await call(foreign, "interlock_next_step", ticket_json=filled),
+                await call(foreign, "interlock_submit_payload", run_id="doc-1", revision=revision, payload=PAYLOAD),
+            ):
+                assert answer["gate_result"]["status"] == "stop"
+                assert codes(answer) == ["TKT112"]
+
+            assert (await call(own, "interlock_run_status", run_id="doc-1"))["revision"] == revision
+        async with connected(server.url, second) as own:
+            passed = await call(own, "interlock_submit_payload", run_id="doc-1", revision=revision, payload=PAYLOAD)
+            assert (passed["gate_result"]["status"], passed["next_state"]) == ("pass", "extract_requirements")
+
+    with running(project) as server:
+        anyio.run(run, server)
+
+
+def test_two_servers_work_on_one_project_and_one_of_two_equal_submissions_counts(project: Path) -> None:
+    token = new_token(project)
+
+    async def run(first: Served, second: Served) -> None:
+        async with connected(first.url, token) as one, connected(second.url, token, "legacy") as two:
+            begun = await call(one, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
+            revision = begun["updated_ticket"]["revision"]
+            answers: list[dict[str, Any]] = []
+
+            async def submit(client: Client, title: str) -> None:
+                payload = {**PAYLOAD, "title": title}
+                answers.append(
+                    await call(client, "interlock_submit_payload", run_id="doc-1", revision=revision, payload=payload)
+                )
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(submit, one, "by the first")
+                group.start_soon(submit, two, "by the second")
+            statuses = sorted(answer["gate_result"]["status"] for answer in answers)
+            assert statuses[0] == "pass"
+            assert statuses[1] != "pass"
+            for client in (one, two):
+                status = await call(client, "interlock_run_status", run_id="doc-1")
+                assert status["state"] == "extract_requirements"
+                assert status["path"].count("fetch_ticket") == 1
+
+    with running(project) as first, running(project) as second:
+        anyio.run(run, first, second)
+
+
+def test_a_run_begun_over_http_is_seen_over_stdio(project: Path) -> None:
+    token = new_token(project)
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-m", "interlock", "mcp", "--root", str(project)], env=dict(os.environ)
+    )
+
+    async def run(server: Served) -> None:
+        async with connected(server.url, token) as remote, Client(stdio_client(parameters)) as local:
+            begun = await call(remote, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
+            revision = begun["updated_ticket"]["revision"]
+            await call(local, "interlock_submit_payload", run_id="doc-1", revision=revision, payload=PAYLOAD)
+            assert (await call(remote, "interlock_run_status", run_id="doc-1"))["state"] == "extract_requirements"
+
+    with running(project) as server:
+        anyio.run(run, server)
+
+
+def test_no_token_is_written_anywhere(project: Path) -> None:
+    tokens = [new_token(project, name) for name in ("claude", "codex")]
+
+    async def run(server: Served) -> None:
+        async with connected(server.url, tokens[0]) as client:
+            begun = await call(client, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
+            revision = begun["updated_ticket"]["revision"]
+            await call(client, "interlock_submit_payload", run_id="doc-1", revision=revision, payload={})
+            await call(client, "interlock_submit_payload", run_id="doc-1", revision=revision + 1, payload=PAYLOAD)
+        async with connected(server.url, tokens[1], "legacy") as client:
+            await client.call_tool("interlock_submit_payload", {"run_id": "doc-1", "revision": 1, "payload": {}})
+            await client.call_tool("no_such_tool", {})
+
+    with running(project) as server:
+        anyio.run(run, server)
+        server.stop()
+        written = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+        written[server.log] = server.log.read_bytes()
+    assert any(path.name == "events.jsonl" for path in written)
+    secrets = [token.rpartition("_")[2].encode() for token in tokens]
+    assert [path for path, data in written.items() if any(secret in data for secret in secrets)] == []
