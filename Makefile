@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ticket test check lint types contracts campaign bench snapshots format lock clean packages browser
+.PHONY: help demo demo-ticket test check lint types contracts campaign bench snapshots format lock clean packages browser clients
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -18,7 +18,7 @@ demo: browser ## run the whole way of one task on a real page (DIR=…, EXAMPLE=
 demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent would (DIR=… for another folder)
 	@$(BIN)/python examples/ticket-run/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-ticket,$(DIR))
 
-test: browser ## run the tests
+test: browser clients ## run the tests
 	@$(BIN)/pytest -q -n $(WORKERS)
 
 check: lint types contracts test ## run lint, types, import contracts and tests
@@ -33,13 +33,13 @@ types: packages ## check the types
 contracts: packages ## check who may import whom
 	@$(BIN)/lint-imports --no-cache
 
-campaign: browser ## run the long tests that `make test` leaves out
+campaign: browser clients ## run the long tests that `make test` leaves out
 	@$(BIN)/pytest -q -n $(WORKERS) -m campaign
 
 bench: packages ## run every measurement
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
-snapshots: browser ## write the snapshots anew; review them like code
+snapshots: browser clients ## write the snapshots anew; review them like code
 	@$(BIN)/pytest -q --snapshot-update
 
 format: packages ## lay the code out and mend what can be mended
@@ -51,10 +51,13 @@ lock: packages ## write requirements.lock from the versions in .venv
 
 clean: ## remove caches and build products; evidence and .venv stay
 	@rm -rf build dist .coverage* .hypothesis .import_linter_cache .pytest_cache .ruff_cache
-	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	@find . -path "./.venv*" -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 packages:
 	$(PREPARE) packages
 
 browser:
 	$(PREPARE) packages browser
+
+clients:
+	$(PREPARE) packages clients

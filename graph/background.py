@@ -99,13 +99,28 @@ class Drives:
         if given:
             drive.taken.wait()
         if not drive.ended.wait(_left(until)):
-            return self._at_work(run_id)
+            return self.look(run_id)
         try:
             return self._outcome(drive)
         except RunBusyError:
             if given:
                 raise
-            return self._at_work(run_id)
+            return self.look(run_id)
+
+    def look(self, run_id: str) -> "RunView":
+        """Return where a run stands without taking it on; `running` while anybody drives it.
+
+        What such a run asks may be answered already, so that nobody is waited for.
+
+        Raises:
+            UnknownRunError, RunDamagedError: See `graph.errors`.
+        """
+        from interlock.graph.runs import view_run  # noqa: PLC0415
+
+        view = view_run(run_id, root=self.root)
+        if view.phase == "done" or (run_id not in self.busy() and not RunStore(self.root, run_id).driven()):
+            return view
+        return replace(view, phase="running", waiting=())
 
     def busy(self) -> tuple[str, ...]:
         """Return the runs that this process drives at this moment."""
@@ -166,15 +181,6 @@ class Drives:
                 raise drive.error
         assert drive.view is not None, "a drive that ended without an error has a view"
         return drive.view
-
-    def _at_work(self, run_id: str) -> "RunView":
-        """Return where a run stands that somebody drives: what it asks may be answered already."""
-        from interlock.graph.runs import view_run  # noqa: PLC0415
-
-        view = view_run(run_id, root=self.root)
-        if view.phase == "done" or (run_id not in self.busy() and not RunStore(self.root, run_id).driven()):
-            return view
-        return replace(view, phase="running", waiting=())
 
 
 def _left(until: float) -> float:

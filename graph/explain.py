@@ -12,7 +12,7 @@ from interlock.gates.manifest import from_json
 from interlock.graph.machine import REWORKABLE, Cause, certified
 from interlock.graph.runs import RunView
 from interlock.graph.state import CollectedEvidence
-from interlock.graph.store import journal_path
+from interlock.graph.store import RunStore, journal_path
 from interlock.journal import Entry, Journal
 
 _MEANING: Mapping[Cause, str] = {
@@ -43,6 +43,7 @@ def run_summary(view: RunView, root: Path) -> dict[str, Any]:
         "phase": view.phase,
         "status": view.status,
         "attempt": attempt,
+        "driven": RunStore(root, view.run_id).driven(),
         "path": [entry.data["to"] for entry in entries if entry.type == "status"],
         "fail_reasons": list(values.get("fail_reasons", [])),
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
@@ -61,6 +62,7 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
     values = view.values
     tree = str(values.get("tree", ""))
     held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree)
+    driven = RunStore(root, view.run_id).driven()
     gates = [_gate_row(view, gate_id, gate_id in held) for gate_id in view.task.gates_required]
     return {
         "schema": "interlock.explanation/1",
@@ -69,11 +71,12 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
         "status": view.status,
         "meaning": STATUS_MEANING[view.status] if view.status else "not started",
         "phase": view.phase,
+        "driven": driven,
         "why": _why(moves, view),
         "fail_reasons": list(values.get("fail_reasons", [])),
         "gates": gates,
         "last_refusal": _refusal(refused[-1]) if refused else None,
-        "next": _next_steps(view, gates),
+        "next": _next_steps(view, gates, driven=driven),
     }
 
 
@@ -135,7 +138,9 @@ def _refusal(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _next_steps(view: RunView, gates: list[dict[str, Any]]) -> list[str]:
+def _next_steps(view: RunView, gates: list[dict[str, Any]], *, driven: bool) -> list[str]:
+    if driven:
+        return ["Wait: a process drives the run at this moment."]
     if view.phase == "waiting":
         return [
             f"Hand in the answer of {item.role}: interlock resume {view.run_id} --answer {item.role}=FILE"

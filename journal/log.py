@@ -170,7 +170,9 @@ class Journal:
             files.write(fd, b"".join(line for _, line in lines), self.path)
             for entry, line in lines:
                 self._adopt(entry, self._offset, line)
-        elif max(self._chain.places[run][event.key] for event in events) >= self._durable:
+        elif all(self._chain.places[run][event.key] < self._durable for event in events):
+            return entries
+        else:
             # Another wrote them, and may have died before they were on the disk.
             files.sync(fd, self.path)
         self._durable = self._offset

@@ -18,13 +18,19 @@ from typing import Final, NoReturn
 ROOT: Final = Path(__file__).resolve().parent.parent
 VENV: Final = ROOT / ".venv"
 PYTHON: Final = VENV / "bin" / "python"
-OWNER: Final = VENV / "interlock-root"
-"""Names the checkout that the environment was made for: scripts in it hold absolute paths."""
-STAMP: Final = VENV / "interlock-stamp"
-"""Holds the digest of what was installed."""
 LOCK: Final = ROOT / "requirements.lock"
+CLIENTS_VENV: Final = ROOT / ".venv-clients"
+"""An environment of its own: what the tests use as a client of yesterday needs older packages than this project."""
+CLIENTS_LOCK: Final = ROOT / "tests" / "clients" / "requirements.lock"
+OWNER: Final = "interlock-root"
+"""The file that names the checkout which an environment was made for: scripts in it hold absolute paths."""
+STAMP: Final = "interlock-stamp"
+"""The file that holds the digest of what was installed."""
 DEBIAN_PACKAGES: Final = ("chromium-headless-shell", "fonts-dejavu-core")
 
+_NET: Final = (
+    "check the network and pip's configuration (`python3 -m pip config list`), then run the same command again"
+)
 _NO_BROWSER: Final = 3
 _FIND_BROWSER: Final = f"""
 import sys
@@ -39,8 +45,8 @@ except CollectorError as error:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Set up what the arguments name: `packages`, `browser`."""
-    steps = {"packages": packages, "browser": browser}
+    """Set up what the arguments name: `packages`, `browser`, `clients`."""
+    steps = {"packages": packages, "browser": browser, "clients": clients}
     if not arguments or any(name not in steps for name in arguments):
         _stop(f"say what to prepare: {', '.join(steps)}", f"run `sh scripts/prepare {' '.join(steps)}`")
     with _alone():
@@ -50,17 +56,44 @@ def main(arguments: Sequence[str]) -> None:
 
 def packages() -> None:
     """Make the virtual environment and install the pinned packages and this checkout, unless that is done."""
-    if not _is_usable():
-        _make_environment()
-    wanted = _digest()
-    if STAMP.is_file() and STAMP.read_text() == wanted:
-        return
-    pip = (str(PYTHON), "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check")
-    count = sum(1 for line in LOCK.read_text().splitlines() if "==" in line)
-    fix = "check the network and pip's configuration (`python3 -m pip config list`), then run the same command again"
-    _run(f"installing {count} packages into .venv", [*pip, "-r", str(LOCK)], fix)
-    _run("installing this checkout into .venv", [*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)], fix)
-    STAMP.write_text(wanted)
+    with _environment(VENV, ROOT / "pyproject.toml", LOCK) as missing:
+        if missing:
+            _install(VENV, LOCK)
+            pip = _pip(VENV)
+            _run(
+                "installing this checkout into .venv",
+                [*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
+                _NET,
+            )
+
+
+def clients() -> None:
+    """Make the second environment, in which the tests run other people's clients, unless that is done."""
+    with _environment(CLIENTS_VENV, CLIENTS_LOCK) as missing:
+        if missing:
+            _install(CLIENTS_VENV, CLIENTS_LOCK)
+
+
+@contextmanager
+def _environment(venv: Path, *sources: Path) -> Generator[bool, None, None]:
+    """Give a usable environment, say whether something must be installed into it, and note when that is done."""
+    if not _is_usable(venv):
+        _make_environment(venv)
+    stamp, wanted = venv / STAMP, _digest(sources)
+    missing = not stamp.is_file() or stamp.read_text() != wanted
+    yield missing
+    if missing:
+        stamp.write_text(wanted)
+
+
+def _install(venv: Path, lock: Path) -> None:
+    count = sum(1 for line in lock.read_text().splitlines() if "==" in line)
+    _run(f"installing {count} packages into {venv.name}", [*_pip(venv), "-r", str(lock)], _NET)
+
+
+def _pip(venv: Path) -> list[str]:
+    python = str(venv / "bin" / "python")
+    return [python, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
 
 
 def browser() -> None:
@@ -82,30 +115,32 @@ def browser() -> None:
         _stop(problem)
 
 
-def _is_usable() -> bool:
-    if not OWNER.is_file() or OWNER.read_text().strip() != str(ROOT) or not PYTHON.exists():
+def _is_usable(venv: Path) -> bool:
+    owner, python = venv / OWNER, venv / "bin" / "python"
+    if not owner.is_file() or owner.read_text().strip() != str(ROOT) or not python.exists():
         return False
-    probe = [str(PYTHON), "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]
+    probe = [str(python), "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]
     return subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
-def _make_environment() -> None:
+def _make_environment(venv: Path) -> None:
+    python = str(venv / "bin" / "python")
     fix = "install pip for this Python (Debian: apt-get install python3-pip python3-venv), then try again"
     version = ".".join(map(str, sys.version_info[:3]))
-    make = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV)]
-    _run(f"making .venv with Python {version}", make, fix)
+    make = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(venv)]
+    _run(f"making {venv.name} with Python {version}", make, fix)
     # Debian's Python has no ensurepip without python3-venv, but its pip can fill another environment.
     ways = (
-        [str(PYTHON), "-m", "ensurepip"],
-        [sys.executable, "-m", "pip", "--quiet", "--python", str(PYTHON), "install", "--no-input", "pip"],
+        [python, "-m", "ensurepip"],
+        [sys.executable, "-m", "pip", "--quiet", "--python", python, "install", "--no-input", "pip"],
     )
     if not any(subprocess.run(way, capture_output=True, check=False).returncode == 0 for way in ways):
-        _stop("pip could not be put into .venv", fix)
-    OWNER.write_text(f"{ROOT}\n")
+        _stop(f"pip could not be put into {venv.name}", fix)
+    (venv / OWNER).write_text(f"{ROOT}\n")
 
 
-def _digest() -> str:
-    parts = ((ROOT / "pyproject.toml").read_bytes(), LOCK.read_bytes(), str(ROOT).encode(), sys.version.encode())
+def _digest(sources: Sequence[Path]) -> str:
+    parts = (*(path.read_bytes() for path in sources), str(ROOT).encode(), sys.version.encode())
     return sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, is_typeddict
 
@@ -95,6 +94,7 @@ class InterlockServer(MCPServer[Any]):
             super().__init__("interlock", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
         self.root = root
         self.caller = caller
+        self._spelled: set[type] = set()
         self._opening = threading.RLock()
         self._drives: Drives | None = None
         self._tickets: Tickets | None = None
@@ -157,7 +157,7 @@ class InterlockServer(MCPServer[Any]):
         tool.parameters = trimmed(tool.parameters)
         if plain:
             model = tool.fn_metadata.arg_model
-            tool.fn_metadata = ToolAnswer(arg_model=model, output_schema=answer_schema(shape))
+            tool.fn_metadata = ToolAnswer(arg_model=model, output_schema=answer_schema(shape, self._spelled))
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -266,7 +266,7 @@ def make_server(
     server = InterlockServer(root.resolve(), caller=caller)
     if "tickets" in wanted:
         tickets.register(server)
-    if "tasks" in wanted and find_spec("interlock.server.tasks") is not None:
+    if "tasks" in wanted:
         from interlock.server import tasks  # noqa: PLC0415
 
         tasks.register(server, server.root, server.drives, caller)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from interlock.server.guard import MAX_MESSAGE_BYTES
+from interlock.server.rules import MAX_MESSAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

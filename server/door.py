@@ -5,7 +5,7 @@ Three small ASGI applications, each around the next. What they refuse never reac
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from mcp.server.auth.provider import AccessToken
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.server.bounds import Limits, Meter, TooMuch
-from interlock.server.guard import Problem
+from interlock.server.rules import Problem
 from interlock.server.tokens import TokenError, TokenRecord, TokenStore
 
 PATH: Final = "/mcp"
@@ -165,7 +165,7 @@ class TokenGate:
         *,
         clock: Callable[[], float],
         complain: Callable[[str], None],
-        sleep: Any = anyio.sleep,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._inner = inner
         self._tokens = tokens

@@ -56,7 +56,7 @@ class Form(TypedDict):
     contract: str
 
 
-_READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_READS: Final = ToolAnnotations(read_only_hint=True)
 
 
 def register(server: "InterlockServer") -> None:

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
-from interlock.graph.runs import RunView
-from interlock.graph.state import Answered, Event
-from interlock.graph.store import RunStore, journal_path
+from interlock.graph.machine import Outcome
+from interlock.graph.store import journal_path
 from interlock.journal import Journal
 
+if TYPE_CHECKING:
+    from interlock.graph.runs import RunView
+    from interlock.graph.state import Answered, Event
+
 Phase: TypeAlias = Literal["running", "waiting", "done"]
-Outcome: TypeAlias = Literal["handover", "progress", "pass", "fail", "blocked", "invalid", "stale"]
 
 
 class Standing(TypedDict):
@@ -78,7 +80,7 @@ class Judged:
     reask: str
 
 
-def standing(view: RunView) -> Standing:
+def standing(view: "RunView") -> Standing:
     """Return where a run stands and what to call next."""
     waiting = [item.role for item in view.waiting]
     phase: Phase = "running" if view.phase == "new" else view.phase
@@ -107,15 +109,13 @@ def _next(phase: Phase, status: str | None, waiting: list[str]) -> str:
             return "Mend what fail_reasons names, then begin a new run of the task with task_begin."
 
 
-def open_asks(view: RunView) -> dict[str, AskObject]:
+def open_asks(view: "RunView") -> dict[str, AskObject]:
     """Return what each role that a run waits for is asked."""
     names = tuple(AskObject.__annotations__)
-    return {
-        item.role: cast("AskObject", {name: item.request[name] for name in names}) for item in view.waiting
-    }
+    return {item.role: cast("AskObject", {name: item.request[name] for name in names}) for item in view.waiting}
 
 
-def judged(view: RunView, root: Path, role: str, ask_id: str | None) -> Judged | None:
+def judged(view: "RunView", root: Path, role: str, ask_id: str | None) -> Judged | None:
     """Return what came of the answer to an ask, or None when it has none that was judged.
 
     Args:
@@ -143,18 +143,20 @@ def judged(view: RunView, root: Path, role: str, ask_id: str | None) -> Judged |
     )
 
 
-def _place_of(view: RunView, role: str, ask_id: str) -> tuple[int, int, int] | None:
+def _place_of(view: "RunView", role: str, ask_id: str) -> tuple[int, int, int] | None:
     """Return attempt, turn and re-ask of an ask id; None for one that no ask of this role has."""
     prefix = f"{view.run_id}/{view.task.task_id}/{role}/"
     hand, _, reask = ask_id.removeprefix(prefix).partition("/")
     attempt, _, turn = hand.partition(".")
     numbers = (attempt, turn, reask)
-    if not ask_id.startswith(prefix) or not all(each.isascii() and each.isdigit() and len(each) < 6 for each in numbers):
+    if not ask_id.startswith(prefix) or not all(
+        each.isascii() and each.isdigit() and len(each) < 6 for each in numbers
+    ):
         return None
     return int(attempt), int(turn), int(reask)
 
 
-def _event(view: RunView, root: Path, key: str) -> Mapping[str, Any] | None:
+def _event(view: "RunView", root: Path, key: str) -> Mapping[str, Any] | None:
     """Return the data of an event of a run, from its journal or from the lines that wait to be written."""
     waiting: Mapping[str, Event] = view.values.get("outbox", {})
     if key in waiting:

@@ -1,27 +1,85 @@
 """The toolset `tasks`: the steps of the status machine, so that an agent host drives a task with its own agents."""
 
-import hashlib
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from mcp.server import MCPServer
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from interlock.envelope import MAX_BYTES
-from interlock.envelope.labels import closest
-from interlock.gates.by_hand import TASK_ID, collect_by_hand
+from interlock.gates.by_hand import TASK_ID
 from interlock.graph.background import Drives
-from interlock.graph.errors import AnswerError, TaskError
-
-if TYPE_CHECKING:
-    from interlock.gates.config import Config
-    from interlock.gates.manifest import Collection
-    from interlock.graph.runs import RunView
-    from interlock.graph.task import Task
+from interlock.server.collected import Collected
+from interlock.server.standing import Standing, Step, Submitted
+from interlock.server.task_calls import MAX_WAIT_SECONDS, TaskCalls
 
 ResultT = TypeVar("ResultT")
+
+MAX_CALLS: Final = 64
+"""How many calls may be under way at once; most of them wait."""
+
+TaskArgument = Annotated[
+    str | dict[str, Any],
+    Field(description="The keys of a task file as an object, or the path of a task file below the root."),
+]
+RunArgument = Annotated[str | None, Field(description="A name of your choice; the same one again begins nothing new.")]
+RoleArgument = Annotated[str | None, Field(description="Only this role's ask; the call waits until it is asked.")]
+WaitArgument = Annotated[float, Field(description=f"At most {MAX_WAIT_SECONDS:.0f}.")]
+EnvelopeArgument = Annotated[str, Field(description="The whole response of the role: an envelope and nothing else.")]
+AskArgument = Annotated[str | None, Field(description="The ask_id that it answers; makes a repetition safe.")]
+KindsArgument = Annotated[
+    list[Literal["screenshots", "console", "a11y"]] | None, Field(description="Which; default: all three.")
+]
+
+_WRITES: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+
+def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callable[[], str]) -> None:
+    """Add the tools to a server.
+
+    Args:
+        server: The server.
+        root: The project's root.
+        drives: What drives the runs of this process.
+        caller: Gives the agent that the present request comes from; empty where the client is trusted.
+    """
+    calls = TaskCalls(root, drives)
+    limiter = CapacityLimiter(MAX_CALLS)
+
+    async def at_work(work: Callable[[str], ResultT]) -> ResultT:
+        """Run one call in a thread. One whose client went away is left there: what it began goes on without it."""
+        who = caller()
+        return await to_thread.run_sync(lambda: work(who), abandon_on_cancel=True, limiter=limiter)
+
+    @server.tool(annotations=_WRITES)
+    async def task_begin(task: TaskArgument, run_id: RunArgument = None) -> Standing:
+        """Begin a run of a task and see who acts first. Roles without a configured runner answer by task_submit."""
+        return await at_work(lambda who: calls.begin(task, run_id, caller=who))
+
+    @server.tool(annotations=_WRITES)
+    async def task_next(run_id: str, role: RoleArgument = None, wait_seconds: WaitArgument = MAX_WAIT_SECONDS) -> Step:
+        """Take a run on and get who acts now: each ask with prompt, role prompt, evidence and ask_id."""
+        return await at_work(lambda who: calls.next(run_id, role, wait_seconds, caller=who))
+
+    @server.tool(annotations=_WRITES)
+    async def task_submit(run_id: str, role: str, envelope: EnvelopeArgument, ask_id: AskArgument = None) -> Submitted:
+        """Hand in a role's answer; returns what came of it, every finding, and what is next."""
+        return await at_work(lambda who: calls.submit(run_id, role, envelope, ask_id, caller=who))
+
+    @server.tool(annotations=_READS)
+    async def task_status(run_id: str) -> dict[str, Any]:
+        """Say why a task is where it is, which gates are missing, whether they can be met, and what to do."""
+        return await at_work(lambda _who: calls.status(run_id))
+
+    @server.tool(annotations=_WRITES)
+    async def collect_evidence(
+        page: Annotated[str | None, Field(description="An HTML file below the root, or a URL.")] = None,
+        task_id: Annotated[str, Field(description="Files it under this task; not one that has runs here.")] = TASK_ID,
+        kinds: KindsArgument = None,
+        run_id: Annotated[str | None, Field(description="In place of a page: what this run collected.")] = None,
+    ) -> Collected:
+        """Look at a page with Interlock's browser, as a rehearsal; with run_id, see what the run collected itself."""
+        return await at_work(lambda _who: calls.collect(page, task_id, kinds, run_id))

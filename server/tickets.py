@@ -20,8 +20,8 @@ AnswerT = TypeVar("AnswerT")
 TicketJson = Annotated[str | dict[str, Any], Field(description="The whole ticket: an object, or its JSON text.")]
 Payload = Annotated[str | dict[str, Any], Field(description="The payload: an object, or its JSON text.")]
 
-_WRITES = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_WRITES = ToolAnnotations(destructive_hint=False, idempotent_hint=True)
+_READS = ToolAnnotations(read_only_hint=True)
 
 
 def register(server: "InterlockServer") -> None:

@@ -1,15 +1,16 @@
 """Acting against the tree and the tasks: what changed lies inside the plan, and success is what was approved."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.stages.case import Case
-from interlock.gates.stages.rules import MAX_NAMED, issue, listed, shown
+from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
 from interlock.gates.stages.stage import Issue
 from interlock.gates.tree import tree_diff
 
-_APPROVED = "APPROVED"
+_APPROVED: Final = "APPROVED"
 
 
 def observed(case: Case) -> Iterator[Issue]:
@@ -34,15 +35,16 @@ def observed(case: Case) -> Iterator[Issue]:
         for path in paths
         if not allowed.covers(path)
     ]
+    scope = listed([shown(entry, 80) for entry in seen.allowed])
     for path, what in outside[:MAX_NAMED]:
         back = "Remove" if what == "added" else "Restore"
         yield issue(
             "STG601",
             "",
             f"The file {shown(path)} was {what}, and the plan does not cover it.",
-            found=f"{shown(path)} {what}",
-            expected=f"changes in {listed(seen.allowed)}" if seen.allowed else "no change",
-            fix=f"{back} {shown(path)}; if it belongs to the work, have `[tickets] scope` widened and begin a new run.",
+            found=f"{copied(path)} {what}",
+            expected=f"changes in {scope}" if seen.allowed else "no change",
+            fix=f"{back} {copied(path)}; if the work needs it, have `[tickets] scope` widened and begin a new run.",
         )
     if len(outside) > MAX_NAMED:
         more = [path for path, _ in outside[MAX_NAMED:]]
@@ -50,7 +52,7 @@ def observed(case: Case) -> Iterator[Issue]:
             "STG601",
             "",
             f"{len(more)} more files changed outside the plan.",
-            found=listed([shown(path) for path in more]),
+            found=listed([shown(path, 80) for path in more]),
             expected="changes that the plan covers",
             fix="Restore or remove these files too.",
         )

@@ -27,7 +27,7 @@ class Case:
         earlier: Field name to value over all passed stages.
         surroundings: The tree and the tasks.
         sources: The files that locators point at.
-        misshapen: The fields of the payload whose shape has a finding.
+        misshapen: The places whose shape has a finding.
     """
 
     payload: Payload

@@ -1,10 +1,11 @@
 """Evidence against the files it cites: snippets stand where they claim to, and items do not contradict each other."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from interlock.gates.stages.case import Case, fit_text, items_at
-from interlock.gates.stages.rules import issue, shown
+from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.snippet import closest_line, find_snippet, first_stranger, snippet_lines
 from interlock.gates.stages.sources import Locator, Source, line_range, locator_issue, parse_locator
 from interlock.gates.stages.stage import Issue
@@ -67,7 +68,7 @@ def _placed(locator: Locator, source: Source, snippet: list[str], at: int, help_
             f"The file {shown(source.path)} has no line {last}.",
             found=f"line {last}",
             expected=f"lines 1 to {size}" if size else "a file with lines",
-            fix=f"Write {shown(right)}." if right else f"Write lines from 1 to {size} that hold the snippet.",
+            fix=f"Write {copied(right)}." if right else f"Write lines from 1 to {size} that hold the snippet.",
         )
     elif right is not None:
         yield issue(
@@ -76,7 +77,7 @@ def _placed(locator: Locator, source: Source, snippet: list[str], at: int, help_
             f"The snippet stands elsewhere in {shown(source.path)}.",
             found=line_range(source.path, locator.start, last),
             expected=right,
-            fix=f"Write {shown(right)}.",
+            fix=f"Write {copied(right)}.",
         )
     if not claimed and somewhere is None:
         yield _stranger(locator, source, snippet, at, help_out)
@@ -94,7 +95,7 @@ def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, hel
     near = closest_line(strange, source, locator.start) if strange is not None and help_out else None
     fix = "Copy the text exactly from the file, without leaving anything out, or cite the file that it is from."
     if near is not None:
-        fix = f"Write it exactly as line {near} does: {shown(source.lines[near - 1].strip(), 400)}."
+        fix = f"Write it exactly as line {near} does: {copied(source.lines[near - 1].strip())}."
     elif strange is None:
         fix = "Copy the lines as they follow each other in the file, with their indentation; leave none out."
     return issue(
@@ -107,22 +108,45 @@ def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, hel
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """One item of several that name the same locator.
+
+    Args:
+        at: Its position.
+        locator: The locator as written.
+        text: Its snippet.
+        in_place: The cited file holds it in the cited lines.
+    """
+
+    at: int
+    locator: str
+    text: str
+    in_place: bool
+
+    def contradicts(self, other: "_Claim") -> bool:
+        """Say whether two texts differ, and the file does not hold both."""
+        one, two = " ".join(self.text.split()), " ".join(other.text.split())
+        return one not in two and two not in one and not (self.in_place and other.in_place)
+
+
 def no_conflict(case: Case) -> Iterator[Issue]:
     """Yield items that claim one locator with different texts."""
-    seen: dict[object, list[tuple[int, Mapping[str, Any]]]] = {}
+    groups: dict[object, list[tuple[int, Mapping[str, Any]]]] = {}
     for at, item in items_at(case.payload, "evidence_items"):
-        text = fit_text(item.get("snippet"))
-        key = _claim(item)
-        if key is None or not text.strip():
-            continue
-        before = seen.setdefault(key, [])
-        other = next((entry for entry in before if _contradict(case, entry[1], item)), None)
-        if other is not None:
-            yield _conflict(other, at, item)
-        before.append((at, item))
+        key = _meaning(item)
+        if key is not None and fit_text(item.get("snippet")).strip():
+            groups.setdefault(key, []).append((at, item))
+    for group in groups.values():
+        if len(group) > 1:
+            claims = [_claim(case, at, item) for at, item in group]
+            for place, claim in enumerate(claims):
+                other = next((before for before in claims[:place] if claim.contradicts(before)), None)
+                if other is not None:
+                    yield _conflict(other, claim)
 
 
-def _claim(item: Mapping[str, Any]) -> object:
+def _meaning(item: Mapping[str, Any]) -> object:
     """Return what a locator means, the same for all its spellings; None where there is none."""
     text = fit_text(item.get("locator")).strip()
     if fit_text(item.get("source_type")).strip().casefold() == REPO and (found := parse_locator(text)) is not None:
@@ -131,30 +155,20 @@ def _claim(item: Mapping[str, Any]) -> object:
     return text or None
 
 
-def _contradict(case: Case, one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
-    """Say whether two items of one locator differ, and the file does not hold both."""
-    first, second = (" ".join(fit_text(item.get("snippet")).split()) for item in (one, two))
-    if first in second or second in first:
-        return False
-    return not (_in_place(case, one) and _in_place(case, two))
+def _claim(case: Case, at: int, item: Mapping[str, Any]) -> _Claim:
+    text, snippet = fit_text(item.get("locator")), fit_text(item.get("snippet"))
+    locator = parse_locator(text) if fit_text(item.get("source_type")) == REPO else None
+    source = None if locator is None else case.sources.read(locator.path, "")
+    in_place = isinstance(source, Source) and locator is not None and stands(locator, source, snippet_lines(snippet))
+    return _Claim(at, text, snippet, in_place)
 
 
-def _in_place(case: Case, item: Mapping[str, Any]) -> bool:
-    """Say whether a repo item's snippet stands in the lines that it claims."""
-    locator = parse_locator(fit_text(item.get("locator")))
-    if fit_text(item.get("source_type")) != REPO or locator is None:
-        return False
-    source = case.sources.read(locator.path, "")
-    return isinstance(source, Source) and stands(locator, source, snippet_lines(fit_text(item.get("snippet"))))
-
-
-def _conflict(other: tuple[int, Mapping[str, Any]], at: int, item: Mapping[str, Any]) -> Issue:
-    locator = shown(fit_text(item.get("locator")))
+def _conflict(other: _Claim, claim: _Claim) -> Issue:
     return issue(
         "STG401",
-        f"evidence_items[{at}].snippet",
-        f"evidence_items[{other[0]}] and evidence_items[{at}] claim {locator} with different texts.",
-        found=f"{shown(fit_text(other[1].get('snippet')))} and {shown(fit_text(item.get('snippet')))}",
+        f"evidence_items[{claim.at}].snippet",
+        f"evidence_items[{other.at}] and evidence_items[{claim.at}] claim {shown(claim.locator)} with different texts.",
+        found=f"{shown(other.text)} and {shown(claim.text)}",
         expected="one text for one locator",
         fix="Find out which of the two is right, then begin a new run; give each passage a locator of its own.",
     )

@@ -39,7 +39,7 @@ def judge_stage(
     if large := _too_large(fields):
         return (large,)
     shape = list(shape_issues(stage.fields, fields))
-    misshapen = frozenset(entry.field.partition(".")[0].partition("[")[0] for entry in shape)
+    misshapen = frozenset(entry.field for entry in shape)
     case = Case(fields, earlier, surroundings, Sources(surroundings.root), misshapen)
     found = [*shape, *(entry for name in stage.checks for entry in CHECKS[name](case))]
     return tuple(sorted(found, key=lambda entry: entry.level != "stop")[:MAX_ISSUES])

@@ -10,6 +10,7 @@ from interlock.gates.stages.stage import Issue
 
 ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
+_REFS: Final = re.compile(r"plan_steps(\[[0-9]+\](\.requirement_refs(\[[0-9]+\])?)?)?")
 _IDENTIFIED: Final = (("evidence_items", "source_id"), ("plan_steps", "step_id"))
 _PREFIXES: Final = (("acceptance_criteria", "ac"), ("constraints", "con"), ("unknowns", "unk"))
 
@@ -104,9 +105,9 @@ def _unknown_ref(code: str, place: str, ref: str, what: str, known: list[str]) -
 def covered(case: Case) -> Iterator[Issue]:
     """Yield the acceptance criteria that no step serves and no unknown names.
 
-    A plan whose shape is wrong is not judged: what its steps refer to cannot be told.
+    While it cannot be told what the steps refer to, nothing is said of what they leave out.
     """
-    if case.misshapen & {"", "plan_steps"} or "plan_steps" not in case.payload:
+    if any(_REFS.fullmatch(place) for place in case.misshapen):
         return
     served = {ref for _, step in items_at(case.payload, "plan_steps") for _, ref in texts_at(step, "requirement_refs")}
     unknowns = [text.strip() for _, text in texts_at(case.earlier, "unknowns")]

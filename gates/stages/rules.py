@@ -98,6 +98,7 @@ RULES: Final[tuple[Rule, ...]] = (
 BY_CODE: Final[dict[str, Rule]] = {rule.code: rule for rule in RULES}
 
 MAX_SHOWN_CHARS: Final = 160
+MAX_COPIED_CHARS: Final = 400
 MAX_NAMED: Final = 20
 """So many names a list in a finding may have."""
 
@@ -117,6 +118,11 @@ def shown(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
     quoted = json.dumps(text[:limit], ensure_ascii=False)
     plain = "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in quoted)
     return f"{plain}…" if len(text) > limit else plain
+
+
+def copied(text: str) -> str:
+    """Show text that is to be copied as it stands, such as a path or a line of code."""
+    return shown(text, MAX_COPIED_CHARS)
 
 
 def listed(names: "list[str] | tuple[str, ...]") -> str:

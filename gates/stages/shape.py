@@ -1,7 +1,7 @@
 """The generic gate: every field is there, nothing else is, and each holds its kind of value."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from difflib import get_close_matches
 from typing import Any, Final, assert_never, cast
 
@@ -59,7 +59,7 @@ def _missing(field: Field, at: str, key: str | None) -> Issue:
 
 def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None, at: str) -> Issue:
     names = [field.name for field in fields]
-    wrapped = not set(names).isdisjoint(cast("dict[str, object]", value) if isinstance(value, dict) else ())
+    wrapped = any(name in keys_of(value) for name in names)
     fix = f"Remove {shown(key, 60)}; the fields here are {listed([f'`{name}`' for name in names])}."
     if meant is not None:
         fix = f"Rename {shown(key, 60)} to `{meant}`."
@@ -199,6 +199,11 @@ def _expected(field: Field) -> str:
 
 def _short(number: float) -> bool:
     return not isinstance(number, int) or number.bit_length() <= _MAX_INT_BITS
+
+
+def keys_of(value: object) -> Set[str]:
+    """Return the keys of an object; none for any other value."""
+    return cast("dict[str, object]", value).keys() if isinstance(value, dict) else frozenset[str]()
 
 
 def describe(value: object) -> str:

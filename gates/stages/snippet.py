@@ -1,15 +1,17 @@
 """Finding a snippet in a file: line ends, trailing blanks and common indentation do not count, all else does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
+from heapq import nlargest
 from typing import Final
 
 from interlock.gates.stages.sources import Source, plain_lines
 
-_MAX_COMPARED: Final = 200_000
+_MAX_COMPARED: Final = 2000
 """So many lines are compared for the indentation of one snippet."""
 
 _MAX_CANDIDATES: Final = 2000
+_MAX_RATED: Final = 10
 _MAX_LINE_CHARS: Final = 200
 _LEAST_LIKENESS: Final = 0.6
 
@@ -78,12 +80,15 @@ def closest_line(text: str, source: Source, around: int) -> int | None:
         source: The file; of a long one, the lines near `around` are compared.
         around: A line number.
     """
-    begin = max(0, min(around - 1, len(source.lines)) - _MAX_CANDIDATES // 2)
+    first = max(0, min(around, len(source.lines)) - _MAX_CANDIDATES // 2)
+    numbers = range(first + 1, min(len(source.lines), first + _MAX_CANDIDATES) + 1)
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(text.strip()[:_MAX_LINE_CHARS])
-    best, most = None, _LEAST_LIKENESS
-    for at, line in enumerate(source.lines[begin : begin + _MAX_CANDIDATES], begin + 1):
-        matcher.set_seq1(line.strip()[:_MAX_LINE_CHARS])
-        if matcher.real_quick_ratio() > most and matcher.quick_ratio() > most and (ratio := matcher.ratio()) > most:
-            best, most = at, ratio
-    return best
+
+    def likeness(number: int, measure: Callable[[], float]) -> tuple[float, int]:
+        matcher.set_seq1(source.lines[number - 1].strip()[:_MAX_LINE_CHARS])
+        return measure(), -abs(number - around)
+
+    near = nlargest(_MAX_RATED, numbers, key=lambda number: likeness(number, matcher.quick_ratio))
+    rated = max(((likeness(number, matcher.ratio), number) for number in near), default=((0.0, 0), 0))
+    return rated[1] if rated[0][0] > _LEAST_LIKENESS else None

@@ -5,12 +5,12 @@ import re
 import stat
 from bisect import bisect_right
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from interlock.gates.stages.rules import issue, shown
+from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.stage import Issue
 
 MAX_FILE_BYTES: Final = 2 * 1024 * 1024
@@ -96,7 +96,7 @@ def locator_issue(text: str, place: str) -> Issue:
         if found["sep"] == ":":
             end = start
         first, last = max(1, min(start, end)), max(1, start, end)
-        fix = f"Write {shown(line_range(found['path'], first, last))}."
+        fix = f"Write {copied(line_range(found['path'], first, last))}."
     return issue(
         "STG302",
         place,
@@ -132,7 +132,7 @@ class Sources:
             except _RefusedError as refusal:
                 self._read[path] = refusal.finding
         found = self._read[path]
-        return found if isinstance(found, Source) or found.field == place else _moved(found, place)
+        return found if isinstance(found, Source) or found.field == place else replace(found, field=place)
 
     def _opened(self, path: str, place: str) -> Source:
         _check_spelling(self.root, path, place)
@@ -214,16 +214,18 @@ def _check_spelling(root: Path, path: str, place: str) -> None:
     if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path):
         inside = os.path.relpath(path, root) if path.startswith("/") else ".."
         if not inside.startswith(".."):
-            fix = f"Write it relative to the root: {shown(inside)}."
+            fix = f"Write it relative to the root: {copied(inside)}."
         raise _outside(path, place, "is absolute", fix)
     if path.startswith("repo:"):
-        raise _outside(path, place, "begins with `repo:`", f"Write {shown(path[5:])} before the lines.")
+        raise _outside(path, place, "begins with `repo:`", f"Write {copied(path[5:])} before the lines.")
     if "\\" in path:
-        raise _outside(path, place, "holds a backslash", f"Write {shown(path.replace(chr(92), '/'))} before the lines.")
+        raise _outside(
+            path, place, "holds a backslash", f"Write {copied(path.replace(chr(92), '/'))} before the lines."
+        )
     if ".." in steps:
         raise _outside(path, place, "has a `..` step", fix)
     if plain != path:
-        better = f"Write {shown(plain)} before the lines." if plain else fix
+        better = f"Write {copied(plain)} before the lines." if plain else fix
         raise _outside(path, place, "has an empty step, a `.` step or a blank at its edge", better)
     folded = [step.casefold() for step in steps]
     if ".git" in folded or folded[0] == ".interlock":
@@ -235,8 +237,8 @@ def _not_opened(at: int, step: str, path: str, place: str, error: OSError | Valu
     try:
         mode = os.stat(step, dir_fd=at, follow_symlinks=False).st_mode
     except (FileNotFoundError, ValueError):
-        near = get_close_matches(step[:255], os.listdir(at)[:_MAX_NAMES], 1, 0.6)
-        fix = f"Write {shown(near[0])} for {shown(step)}." if near else "Cite a file that exists below the root."
+        near = get_close_matches(step[:255], _names(at), 1, 0.6)
+        fix = f"Write {copied(near[0])} for {shown(step)}." if near else "Cite a file that exists below the root."
         return _refused("STG304", path, place, "does not exist", f"no entry {shown(step)}", fix)
     except OSError as reason:
         return _unreadable(path, place, reason)
@@ -248,6 +250,14 @@ def _not_opened(at: int, step: str, path: str, place: str, error: OSError | Valu
         found = f"{shown(step)} is a file, not a folder"
         return _refused("STG304", path, place, "does not exist", found, f"Cite {shown(step)} itself, or another file.")
     return _unreadable(path, place, error)
+
+
+def _names(folder: int) -> list[str]:
+    """List an open folder, as far as it lets us."""
+    try:
+        return [name for name in os.listdir(folder)[:_MAX_NAMES] if name.isprintable()]
+    except OSError:
+        return []
 
 
 def _outside(path: str, place: str, what: str, fix: str) -> _RefusedError:
@@ -271,7 +281,3 @@ _EXPECTED: Final = {
 def _refused(code: str, path: str, place: str, what: str, found: str, fix: str) -> _RefusedError:
     message = f"The file {shown(path)} {what}."
     return _RefusedError(issue(code, place, message, found=found, expected=_EXPECTED[code], fix=fix))
-
-
-def _moved(finding: Issue, place: str) -> Issue:
-    return Issue(finding.code, finding.level, place, finding.message, finding.found, finding.expected, finding.fix)

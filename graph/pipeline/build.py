@@ -217,7 +217,9 @@ def allowed_paths(state: RunState) -> tuple[str, ...]:
     targets = (
         str(target)[5:].strip() for target in known.get("retrieval_targets", ()) if str(target).startswith("repo:")
     )
-    given = (*located, *targets, *state["policy"]["scope"], *_OWN_FILES)
+    delegate = state["policy"]["delegate"]
+    delegated = () if delegate is None else delegate["scope"]
+    given = (*located, *targets, *state["policy"]["scope"], *delegated, *_OWN_FILES)
     return tuple(dict.fromkeys(path for path in given if path))
 
 

@@ -58,7 +58,8 @@ class Rebuilder:
 
     def _after(self, state: RunState, entry: Entry) -> RunState:
         call, gate = self._calls[state["run_id"]], entry.data
-        if (call["revision"], gate["revision"], gate["state"]) != (state["revision"], state["revision"], state["state"]):
+        here = (state["revision"], state["revision"], state["state"])
+        if (call["revision"], gate["revision"], gate["state"]) != here:
             raise ValueError(f"{entry.type} of revision {gate['revision']} in a run at {state['revision']}")
         return apply(state, call["payload"], gate, entry.at)
 

@@ -409,7 +409,7 @@ class Tickets:
             if past is not None:
                 return self._first_answer(run, past)
             revision = given.get("revision", run.state["revision"])
-            return self._judge(run, payload, revision, wrong, NEXT_STEP, caller)
+            return self._judge(run, cast("dict[str, Any]", payload), revision, wrong, NEXT_STEP, caller)
 
         return self._with_run(given, caller, judge)
 

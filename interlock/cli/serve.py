@@ -59,11 +59,14 @@ def serve_command(
     # The SDK configures the root logger unless somebody did.
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
-    from interlock.server.app import ALL, make_server  # noqa: PLC0415
+    from interlock.server.app import make_server  # noqa: PLC0415
     from interlock.server.door import is_loopback  # noqa: PLC0415
     from interlock.server.http import caller, hosts_of, http_app, listen, serve, url_of  # noqa: PLC0415
 
-    server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","), caller=caller)
+    if toolsets is None:
+        server = make_server(folder, caller=caller)
+    else:
+        server = make_server(folder, toolsets=toolsets.split(","), caller=caller)
     try:
         bound = listen(host, port)
     except OSError as error:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -43,13 +43,17 @@ def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
     sys.exit(Exit.REFUSED if damaged else Exit.GOOD)
 
 
+_PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` takes it on", "done": "done"}
+"""What is said of a run that nobody drives and that waits for nobody."""
+
+
 def _list(rows: list[dict[str, Any]], damaged: list[dict[str, str]]) -> None:
     """Print one line for each run; a damaged one does not hide the others."""
     if not rows and not damaged:
         click.echo("no runs here; start one with `interlock run TASK.toml`", err=True)
     for row in rows:
         waits = ", ".join(item["role"] for item in row["waiting"])
-        note = f"waits for {waits}" if waits else row["phase"]
+        note = "driven now" if row["driven"] else f"waits for {waits}" if waits else _PHASE_NOTE[row["phase"]]
         click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}")
     for item in damaged:
         click.echo(f"{item['run_id']:<28} damaged: {item['message']}")

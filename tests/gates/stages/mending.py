@@ -37,9 +37,9 @@ def known(content: Any, path: list[str | int]) -> Any:
 
 def mended(payload: Any, issues: tuple[Issue, ...], content: dict[str, Any]) -> Any:
     """Do what every fix says, entries last to first, so that positions stay right."""
-    if not isinstance(payload, dict):
+    if any(issue.code == "STG101" for issue in issues):
         return copy.deepcopy(content)
-    result: dict[str, Any] = copy.deepcopy(payload)
+    result = copy.deepcopy(payload)
     for issue in sorted(issues, key=lambda entry: steps_key(entry.field), reverse=True):
         mend(result, issue, content)
     return result
@@ -72,11 +72,9 @@ def mend(result: dict[str, Any], issue: Issue, content: dict[str, Any]) -> None:
         inside[last] = []
     elif fix.startswith(("Write it exactly as line", "Write it in quotes")):
         inside[last] = names[-1]
-    elif "before the lines" in fix:
+    elif "before the lines" in fix or fix.startswith("Write it relative"):
         inside[last] = names[0] + ":" + inside[last].rpartition(":")[2]
-    elif fix.startswith("Write it relative"):
-        inside[last] = names[0] + ":" + inside[last].rpartition(":")[2]
-    elif " for " in fix and fix.startswith("Write "):
+    elif re.match(r'Write "[^"]*" for "', fix):
         inside[last] = inside[last].replace(names[1], names[0])
     elif fix.startswith("Add `") and " requirement_refs" in fix:
         result["plan_steps"][0]["requirement_refs"].append(names[0])

@@ -1,6 +1,7 @@
 """Bad payloads: each is refused with its codes, and passes when the fixes have been followed."""
 
 import copy
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,9 +77,7 @@ def cites(locator: str, snippet: str = "def logout(user):", kind: str = "repo") 
     return put("evidence_items[1]", item("ev_2", locator, snippet, kind))
 
 
-DEEP: Any = []
-for _ in range(400):
-    DEEP = [DEEP]
+DEEP: Any = json.loads("[" * 400 + "]" * 400)
 EV, PLAN, REQ, FETCH, FINAL = (
     "gather_evidence",
     "propose_plan",
@@ -256,21 +255,19 @@ def test_findings_of_shape_do_not_hide_those_of_content(tmp_path: Path) -> None:
 
 
 def test_many_faults_make_a_bounded_answer(tmp_path: Path) -> None:
-    bad = {f"field_{n}": "" for n in range(2000)} | {"evidence_items": [{}] * 150}
+    bad: dict[str, Any] = {f"field_{n}": "" for n in range(2000)} | {"evidence_items": [{}] * 150}
     assert len(judged(EV, bad, project(tmp_path))) == 50
 
 
 def test_empty_lists_are_good_where_the_stage_says_so(tmp_path: Path) -> None:
-    payload = GOOD[REQ] | {"constraints": [], "unknowns": []}
+    payload: dict[str, Any] = GOOD[REQ] | {"constraints": [], "unknowns": []}
     assert judged(REQ, payload, project(tmp_path)) == ()
 
 
 def test_what_was_submitted_is_not_changed(tmp_path: Path) -> None:
     around = project(tmp_path)
-    for case in BAD.values():
+    for case in (case for name, case in BAD.items() if name != "not a number"):
         bad = case.edit(copy.deepcopy(GOOD[case.stage]))
-        if bad != bad:  # noqa: PLR0124 - no number equals itself
-            continue
         before, known = copy.deepcopy(bad), earlier()
         judged(case.stage, bad, around, known)
         assert bad == before

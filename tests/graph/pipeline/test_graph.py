@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -63,7 +63,7 @@ def test_every_stage_is_a_node_with_edges_for_pass_retry_and_stop(spec: Pipeline
 
 def test_the_graph_runs_with_a_checkpointer_of_the_callers(tmp_path: Path) -> None:
     root = make_project(tmp_path)
-    graph = pipeline_graph(TICKET, root=root, checkpointer=InMemorySaver())
+    graph: Any = pipeline_graph(TICKET, root=root, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "mine"}}
     graph.invoke({"ticket_id": "SHOP-7"}, config)
     for stage, payload in PAYLOADS.items():
@@ -94,51 +94,51 @@ def test_a_spec_that_could_not_become_a_graph_is_refused(stages: tuple[Stage, ..
 
 # -- generated histories ---------------------------------------------------------------------------------------------
 
-_MOVES = ("pass", "pass", "pass", "missing", "blank", "unknown", "stop", "tamper", "repeat", "stale", "edit")
+_MOVES = ("pass", "missing", "blank", "unknown", "empty", "version", "tamper", "repeat", "stale", "edit")
 
 
-def _play(tickets: Tickets, root: Path, random: Random, spec: PipelineSpec, run_id: str) -> None:
-    """Play a random history, until its end or for thirty moves."""
-    payloads = {TICKET.name: PAYLOADS, POC.name: {**MINIMAL, "intake": {"ticket_id": "SHOP-7", "title": "Greet"}}}.get(
-        spec.name, RELEASE_PAYLOADS
-    )
-    ticket = ticket_of(tickets.begin("SHOP-7", run_id, pipeline=spec.name))
+def _play(tickets: Tickets, root: Path, random: Random, spec: PipelineSpec, run_id: str, straight: int) -> None:
+    """Walk some stages without a fault, then make seven random moves, or fewer when the run ends."""
+    intake = {"ticket_id": "SHOP-7", "title": "Greet"}
+    payloads = {TICKET.name: PAYLOADS, POC.name: {**MINIMAL, "intake": intake}}.get(spec.name, RELEASE_PAYLOADS)
+    ticket: dict[str, Any] = dict(ticket_of(tickets.begin("SHOP-7", run_id, pipeline=spec.name)))
     before = ticket
-    for _ in range(30):
-        state = tickets.state(run_id)
-        if state["done"] or state["state"] == "fail_closed":
+    for number in range(straight + 7):
+        if not ticket["required_fields"]:
             return
         good = payloads[ticket["state"]]
-        match random.choice(_MOVES):
+        move = "pass" if number < straight else random.choice(_MOVES)
+        given = {**ticket, "payload": good}
+        match move:
             case "pass":
                 if spec.stage(ticket["state"]).acts:
                     do_the_work(root)
-                given: dict[str, Any] = {**ticket, "payload": good}
             case "missing":
-                given = {**ticket, "payload": dict(list(good.items())[random.randrange(len(good)) :][1:])}
+                given["payload"] = dict(list(good.items())[random.randrange(len(good)) :][1:])
             case "blank":
-                given = {**ticket, "payload": {**good, random.choice(list(good)): random.choice(["", " ", [], [""], 7])}}
+                bad: Any = random.choice(["", " ", [], [""], 7])
+                given["payload"] = {**good, random.choice(list(good)): bad}
             case "unknown":
-                given = {**ticket, "payload": {**good, f"extra{random.randrange(100)}": "x"}}
-            case "stop":
-                given = {**ticket, "schema_version": "3"} if random.random() < 0.2 else {**ticket, "payload": {}}
+                given["payload"] = {**good, f"extra{random.randrange(100)}": "x"}
+            case "empty":
+                given["payload"] = {}
+            case "version":
+                given["schema_version"] = "3"
             case "tamper":
-                given = {**ticket, "payload": good, "state": "complete"}
+                given["state"] = "complete"
             case "repeat":
-                given = {**before, "payload": before["payload"]}
+                given = before
             case "stale":
-                given = {**ticket, "revision": random.randrange(-1, 9), "payload": good}
+                given["revision"] = random.randrange(-1, 9)
             case _:
                 (root / f"stray{random.randrange(3)}.txt").write_text(str(random.random()))
                 continue
-        answer = tickets.submit(given)
-        before = cast("Any", given)
-        ticket = ticket_of(answer)
-        assert ticket == tickets.ticket(run_id)
+        before = given
+        ticket = dict(ticket_of(tickets.submit(given)))
 
 
 def test_the_state_rebuilt_from_the_journal_equals_the_checkpoint_over_histories_of_every_edge(tmp_path: Path) -> None:
-    """The first histories walk straight, so that every edge of every pipeline is taken."""
+    """Histories begin with walks of every length, so that every edge of every pipeline is taken."""
     specs = {spec.name: spec for spec in (TICKET, POC, RELEASE)}
     edges: set[tuple[str, str, str, str]] = set()
     count = 0
@@ -147,7 +147,7 @@ def test_the_state_rebuilt_from_the_journal_equals_the_checkpoint_over_histories
         tickets = Tickets(root, specs=specs)
         for number in range(27):
             spec = list(specs.values())[number % 3]
-            _play(tickets, root, Random(group * 1000 + number), spec, f"run-{number}")
+            _play(tickets, root, Random(group * 1000 + number), spec, f"run-{number}", straight=number // 3 % 8)
         rebuilt = rebuild(Journal(tickets.journal.path).entries(), specs)
         for run_id in tickets.runs():
             state = tickets.state(run_id)

@@ -1,0 +1,265 @@
+"""What the tools of the toolset `tasks` do: begin, next, submit, status and collect, for a caller that may be known."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from interlock.envelope import MAX_BYTES
+from interlock.envelope.labels import closest
+from interlock.gates.by_hand import collect_by_hand
+from interlock.graph.background import Drives
+from interlock.graph.errors import AnswerError, TaskError
+from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
+from interlock.server.project import tables
+from interlock.server.standing import Judged, Standing, Step, Submitted, judged, open_asks, standing
+
+if TYPE_CHECKING:
+    from interlock.envelope.protocol import EvidenceKey, Protocol
+    from interlock.gates.config import Config
+    from interlock.graph.runs import RunView
+    from interlock.graph.task import Task
+
+MAX_WAIT_SECONDS: Final = 40.0
+"""How long one call waits at most; the clients that wait least give up after 60 seconds."""
+
+_POLL_SECONDS: Final = 0.5
+"""How often a call that waits for its role's turn looks."""
+
+_REMOTE: Final = {"runner": "remote"}
+
+
+class TaskCallError(Exception):
+    """A call that is refused before it reaches a run.
+
+    Args:
+        code: Stable code, `MCP4nn`.
+        message: What is wrong, with what was found and what is expected.
+        fix: What to do, in the imperative.
+    """
+
+    def __init__(self, code: str, message: str, fix: str) -> None:
+        super().__init__(f"{code}: {message} {fix}")
+        self.code = code
+        self.message = message
+        self.fix = fix
+
+
+class TaskCalls:
+    """The calls on the task runs of one root.
+
+    Args:
+        root: The project's root.
+        drives: What drives the runs of this process.
+    """
+
+    def __init__(self, root: Path, drives: Drives) -> None:
+        self.root = root
+        self.drives = drives
+
+    def begin(self, given: str | dict[str, Any], run_id: str | None, *, caller: str = "") -> Standing:
+        """Start a run and take it to its first ask.
+
+        Raises:
+            TaskError, ConfigError, AgentConfigError: The task cannot start.
+            RunBusyError: The run id is taken by another task.
+            TaskCallError: The task names a runner that a task over MCP may not name.
+        """
+        from interlock.graph.runs import start_run, view_run  # noqa: PLC0415 - LangGraph takes a second to import
+        from interlock.graph.store import RunStore  # noqa: PLC0415
+
+        task = self._task(given, trusted=not caller and isinstance(given, str))
+        if run_id is not None and RunStore(self.root, run_id).exists():
+            view = view_run(run_id, root=self.root)
+            if view.task.fingerprint() == task.fingerprint():
+                return standing(self.drives.advance(run_id))
+        run_id = start_run(self.root, task, run_id=run_id)
+        return standing(self.drives.advance(run_id))
+
+    def next(self, run_id: str, role: str | None, wait_seconds: float, *, caller: str = "") -> Step:
+        """Take a run on, and return who acts now; with a role, once that role is asked or the time is over.
+
+        Raises:
+            TaskCallError: The role is not the caller's, not of this run, or the time is no time.
+            UnknownRunError, RunDamagedError, RunnerError: The run cannot be taken on.
+        """
+        if not 0 <= wait_seconds <= MAX_WAIT_SECONDS:
+            raise TaskCallError(
+                "MCP404",
+                f"`wait_seconds` is {wait_seconds}; it is from 0 to {MAX_WAIT_SECONDS:.0f}",
+                "Wait less, and call again.",
+            )
+        role = _own_role(role, caller)
+        until = time.monotonic() + wait_seconds
+        while True:
+            view = self.drives.advance(run_id, wait_seconds=max(0.0, until - time.monotonic()))
+            asks = open_asks(view)
+            if role is not None:
+                _known_role(role, view)
+                asks = {role: asks[role]} if role in asks else {}
+            left = until - time.monotonic()
+            if asks or role is None or view.phase == "done" or left <= 0:
+                return Step(**standing(view), asks=list(asks.values()))
+            time.sleep(min(left, _POLL_SECONDS))
+
+    def submit(self, run_id: str, role: str, text: str, ask_id: str | None, *, caller: str = "") -> Submitted:
+        """Hand in an answer, unless this very answer to this very ask was handed in before.
+
+        Raises:
+            TaskCallError: The role is not the caller's, or not of this run.
+            AnswerError: The run does not wait for this role, or asks something else by now; nothing was done.
+            RunBusyError: The run was driven all the time; nothing was done.
+        """
+        from interlock.graph.runs import view_run  # noqa: PLC0415
+
+        _own_role(role, caller)
+        view = view_run(run_id, root=self.root)
+        _known_role(role, view)
+        before = self._repeated(view, role, text, ask_id)
+        if before is None:
+            asks = {} if ask_id is None else {role: ask_id}
+            try:
+                view = self.drives.advance(run_id, answers={role: text}, asks=asks)
+            except AnswerError:
+                # The same answer may have come in twice at once.
+                before = self._repeated(view_run(run_id, root=self.root), role, text, ask_id)
+                if before is None:
+                    raise
+        if before is not None:
+            return _submitted(self.drives.look(run_id), before, repeated=True)
+        found = judged(view, self.root, role, ask_id)
+        mine = found is not None and found.sha256 == _digest(text)
+        return _submitted(view, found if mine else None, repeated=False)
+
+    def status(self, run_id: str) -> dict[str, Any]:
+        """Return why a run is where it is, and whether anybody drives it at this moment.
+
+        Raises:
+            UnknownRunError, RunDamagedError: It cannot be read.
+        """
+        from interlock.graph.explain import explain_run  # noqa: PLC0415
+
+        view = self.drives.look(run_id)
+        return {**explain_run(view, self.root), **standing(view)}
+
+    def collect(
+        self, page: str | None, task_id: str, kinds: "Sequence[EvidenceKey] | None", run_id: str | None
+    ) -> Collected:
+        """Collect evidence of a page by hand, or return what a run collected in its present attempt.
+
+        Raises:
+            TaskCallError: Neither or both are named, or the evidence would stand in the place of a run's.
+            CollectorError, TreeError: There is no evidence.
+            UnknownRunError, RunDamagedError: The run cannot be read.
+        """
+        if (page is None) == (run_id is None):
+            found = "neither" if page is None else "both"
+            raise TaskCallError(
+                "MCP405", f"`page` and `run_id`: found {found}, expected one of them", "Name a page, or a run."
+            )
+        if run_id is not None:
+            from interlock.graph.runs import view_run  # noqa: PLC0415
+
+            values = view_run(run_id, root=self.root).values
+            return collected(made_by_a_run(values.get("collected", {}), int(values.get("attempt", 0))))
+        from interlock.graph.runs import find_run  # noqa: PLC0415
+
+        if find_run(self.root, task_id) is not None:
+            raise TaskCallError(
+                "MCP406",
+                f"the task `{task_id[:80]}` has runs here, which make their own evidence in the same place",
+                "Leave `task_id` out, or choose one that no run has.",
+            )
+        keys = kinds or ("screenshots", "console", "a11y")
+        made = collect_by_hand(page or "", keys, root=self.root, task_id=task_id, timeout_seconds=MAX_WAIT_SECONDS / 2)
+        return collected(made_by_hand(each) for each in made)
+
+    def _task(self, given: str | dict[str, Any], *, trusted: bool) -> "Task":
+        """Return the task with a remote runner for each role that has no other and that the task needs."""
+        from interlock.graph.task import load_task, task_from_mapping  # noqa: PLC0415
+
+        config, protocol = tables(self.root)
+        if isinstance(given, str):
+            path = (self.root / given).resolve()
+            if not path.is_relative_to(self.root):
+                raise TaskError(
+                    f"the task file `{given[:200]}` is not below {self.root}",
+                    "Name a file below the root, or send the task as an object.",
+                )
+            task = load_task(path)
+        else:
+            task = task_from_mapping(given, base=str(self.root))
+        if not trusted:
+            _refuse_runners(task)
+        agents = {**task.agents, **dict.fromkeys(_remote_roles(task, config, protocol), _REMOTE)}
+        return replace(task, agents=agents)
+
+    def _repeated(self, view: "RunView", role: str, text: str, ask_id: str | None) -> Judged | None:
+        """Return what came of this answer when it was handed in before; only an ask id can tell."""
+        found = None if ask_id is None else judged(view, self.root, role, ask_id)
+        return found if found is not None and found.sha256 == _digest(text) else None
+
+
+def _submitted(view: "RunView", found: Judged | None, *, repeated: bool) -> Submitted:
+    return Submitted(
+        **standing(view),
+        ok=None if found is None else found.outcome not in ("invalid", "stale"),
+        outcome=None if found is None else found.outcome,
+        findings=[] if found is None else found.findings,
+        reask="" if found is None else found.reask,
+        repeated=repeated,
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text[: MAX_BYTES + 1].encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _own_role(role: str | None, caller: str) -> str | None:
+    """Return the role that a call is for: a known caller acts as itself alone."""
+    if caller and role not in (None, caller):
+        raise TaskCallError(
+            "MCP401",
+            f"the token is {caller}'s, and the call is for the role `{str(role)[:80]}`",
+            f"Name the role {caller}, or call with the token of that role.",
+        )
+    return caller or role
+
+
+def _known_role(role: str, view: "RunView") -> None:
+    roles = view.policy.protocol.roles
+    if role not in roles:
+        near = closest(role, list(roles))
+        raise TaskCallError(
+            "MCP402",
+            f"run {view.run_id} has no role `{role[:80]}`; its roles are {', '.join(roles)}",
+            f"Write `{near}`." if near else "Name one of them.",
+        )
+
+
+def _refuse_runners(task: "Task") -> None:
+    """Refuse a task that brings code or scripts of its own: what runs here is the configuration's to say."""
+    for name, settings in task.agents.items():
+        if settings.get("runner", "remote") != "remote" or set(settings) - {"runner"}:
+            raise TaskCallError(
+                "MCP403",
+                f'`agents.{name[:80]}` of the task names more than `runner = "remote"`',
+                "Leave it out: roles without a runner in interlock.toml are remote.",
+            )
+
+
+def _remote_roles(task: "Task", config: "Config", protocol: "Protocol") -> list[str]:
+    """Return the roles that take part by answering from outside.
+
+    Those are the build roles, unless one that hands over has a runner, and the QA and review roles whose gate the task
+    requires. Of a kind that would have nobody, all take part, so that the task is refused for the gates it lacks.
+    """
+    settled = {*config.agents, *task.agents}
+    builds = protocol.of_kind("build")
+    needed = [] if any(role.hands_over and role.name in settled for role in builds) else list(builds)
+    for judges in (protocol.of_kind("qa"), protocol.of_kind("review")):
+        asked = [role for role in judges if role.certifies in task.gates_required]
+        needed += asked or ([] if any(role.name in settled for role in judges) else judges)
+    return [role.name for role in needed if role.name not in settled]

@@ -1,0 +1,105 @@
+"""The agents of the client tests: a small project, and what each role answers. The standard library alone.
+
+A client runs in an environment where Interlock is not installed, so that nothing here may import it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+CONFIG = """
+roster = "replace"
+[roles.orchestrator]
+kind = "orchestrator"
+[roles.builder]
+kind = "build"
+hands_over = true
+[roles.tester]
+kind = "qa"
+certifies = "GATE-TESTS"
+[roles.reviewer]
+kind = "review"
+certifies = "GATE-REVIEW"
+[gates.GATE-TESTS]
+title = "the tests pass"
+certifier = "tester"
+command = ["sh", "check.sh"]
+[gates.GATE-REVIEW]
+title = "a reviewer read the present tree"
+certifier = "reviewer"
+evidence = ["reports"]
+check = "report"
+"""
+
+GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW")
+TASK: dict[str, Any] = {
+    "task_id": "HELLO-001",
+    "task": "Write the greeting",
+    "gates_required": list(GATES),
+    "scope": ["src/**"],
+}
+
+EVIDENCE_KEYS = ("screenshots", "a11y", "console", "reports")
+
+
+def make_project(root: Path, config: str = CONFIG) -> Path:
+    """Make a project whose greeting is to be written: a command gate reads it, no page is looked at."""
+    (root / "src").mkdir(parents=True)
+    (root / "interlock.toml").write_text(config, encoding="utf-8")
+    (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n", encoding="utf-8")
+    return root
+
+
+def envelope(
+    ask: Mapping[str, Any],
+    status: str,
+    *,
+    passed: tuple[str, ...] = (),
+    reports: tuple[str, ...] = (),
+    fail_reason: str = "NONE",
+) -> str:
+    """Return an envelope of the asked role."""
+    listed = {**dict.fromkeys(EVIDENCE_KEYS, "[]"), "reports": f"[{', '.join(reports)}]"}
+    return "\n".join(
+        (
+            f"STATUS: {status}",
+            f"TASK_ID: {ask['ask_id'].split('/')[1]}",
+            "TASK: Write the greeting",
+            f"ASSIGNED_AGENT: {ask['role']}",
+            "REPORTS_TO: orchestrator",
+            "INPUTS_USED: []",
+            "GATES_REQUIRED:",
+            *(f"- {gate}" for gate in GATES),
+            "GATES_PASSED:",
+            *(f"- {gate}" for gate in ("GATE-MSG-STRICT", *passed)),
+            "EVIDENCE:",
+            *(f"  {key}: {value}" for key, value in listed.items()),
+            "FAIL_REASONS: NONE" if fail_reason == "NONE" else f"FAIL_REASONS:\n- {fail_reason}",
+            "OUTPUT:",
+            "as asked",
+            "NEXT_ACTIONS:",
+            "1. orchestrator to go on",
+            "",
+        )
+    )
+
+
+def answer(root: Path, ask: Mapping[str, Any], greeting: str = "hello") -> str:
+    """Do the work of the asked role and return its envelope."""
+    match ask["role"]:
+        case "builder":
+            (root / "src" / "greeting.txt").write_text(f"{greeting}\n", encoding="utf-8")
+            return envelope(ask, "READY_FOR_QA")
+        case "tester":
+            logs = tuple(ask["evidence"]["reports"])
+            log = (root / logs[0]).read_text(encoding="utf-8").replace(" ", "")
+            if '"exit_status":0' in log:
+                return envelope(ask, "QA_IN_PROGRESS", passed=("GATE-TESTS",), reports=logs)
+            return envelope(ask, "BLOCKED", reports=logs, fail_reason="GATE-TESTS: the greeting is not the one wanted")
+        case "reviewer":
+            path = f"{ask['reports_dir']}/review.md"
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(f"# Review\n\nRead tree {ask['tree']}. No objection.\n", encoding="utf-8")
+            return envelope(ask, "READY_FOR_REVIEW", passed=("GATE-REVIEW",), reports=(path,))
+        case role:
+            raise ValueError(f"nobody plays {role}")

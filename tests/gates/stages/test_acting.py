@@ -1,0 +1,117 @@
+"""Acting is held against the plan, the outcome against the tasks, and a plan against the requirements."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.gates.stages import Observed, Surroundings, requirement_ids
+from tests.gates.stages.support import GOOD, codes, earlier, judged
+
+BEFORE = {"src/a.py": "100644 1", "src/b.py": "100644 2", "[x]/!y.py": "100644 3"}
+
+
+def acted(now: dict[str, str], *allowed: str, unchanged: Any = "warn") -> list[str]:
+    around = Surroundings(Path("/nowhere"), Observed(BEFORE, now, allowed, unchanged))
+    return codes(judged("act_via_tools", GOOD["act_via_tools"], around))
+
+
+OBSERVED: dict[str, tuple[dict[str, str], tuple[str, ...], list[str]]] = {
+    "a plain path": ({"src/a.py": "100644 9"}, ("src/a.py",), []),
+    "a pattern": ({"src/a.py": "100644 9", "src/b.py": "100755 2"}, ("src/**",), []),
+    "a new file inside": ({"src/new/c.py": "100644 5"}, ("src/**",), []),
+    "a plain path that looks like a pattern": ({"[x]/!y.py": "100644 9"}, ("[x]/!y.py",), []),
+    "a path that is no pattern": ({"src/a.py": "100644 9"}, ("src/{a.py", "src/a.py"), []),
+    "a changed file outside": ({"src/b.py": "100644 9"}, ("src/a.py",), ["STG601"]),
+    "a new file outside": ({"notes.md": "100644 5"}, ("src/**",), ["STG601"]),
+    "a new mode outside": ({"src/b.py": "100755 2"}, ("src/a.py",), ["STG601"]),
+    "no scope at all": ({"src/b.py": "100644 9"}, (), ["STG601"]),
+    "taken out again": ({"src/b.py": "100644 9"}, ("src/**", "!src/b.py"), ["STG601"]),
+    "only taken out": ({"src/b.py": "100644 9"}, ("!src/a.py",), ["STG601"]),
+    "inside and outside": ({"src/a.py": "1", "src/b.py": "2", "c": "3"}, ("src/a.py",), ["STG601", "STG601"]),
+    "nothing": ({}, ("src/**",), ["STG603"]),
+}
+
+
+@pytest.mark.parametrize(("changes", "allowed", "expected"), OBSERVED.values(), ids=OBSERVED.keys())
+def test_changes_outside_the_plan_are_refused(
+    changes: dict[str, str], allowed: tuple[str, ...], expected: list[str]
+) -> None:
+    assert acted(BEFORE | changes, *allowed) == expected
+
+
+def test_a_removed_file_outside_the_plan_is_refused_until_it_is_restored() -> None:
+    gone = {path: value for path, value in BEFORE.items() if path != "src/b.py"}
+    assert acted(gone | {"src/a.py": "9"}, "src/a.py") == ["STG601"]
+    assert acted(BEFORE | {"src/a.py": "9"}, "src/a.py") == []
+
+
+def test_the_finding_names_the_file_and_both_ways_out() -> None:
+    around = Surroundings(Path("/nowhere"), Observed(BEFORE, BEFORE | {"src/b.py": "9"}, ("src/a.py",)))
+    (issue,) = judged("act_via_tools", GOOD["act_via_tools"], around)
+    assert '"src/b.py"' in issue.found
+    assert "Restore" in issue.fix
+    assert "[tickets] scope" in issue.fix
+
+
+def test_that_nothing_changed_is_as_grave_as_the_project_says() -> None:
+    assert acted(BEFORE, "src/**", unchanged="warn") == ["STG603"]
+    assert acted(BEFORE, "src/**", unchanged="error") == ["STG602"]
+
+
+def test_very_many_files_make_a_bounded_answer() -> None:
+    assert acted(BEFORE | {f"new/{n}": "1" for n in range(5000)}, "src/**") == ["STG601"] * 21
+
+
+def test_a_stage_that_was_delegated_is_not_observed() -> None:
+    assert judged("act_via_tools", GOOD["act_via_tools"], Surroundings(Path("/nowhere"))) == ()
+
+
+OUTCOMES: dict[str, tuple[str, dict[str, str], list[str]]] = {
+    "by hand": ("success", {}, []),
+    "all approved": ("success", {"s1": "APPROVED", "s2": "APPROVED"}, []),
+    "one blocked": ("success", {"s1": "APPROVED", "s2": "BLOCKED"}, ["STG701"]),
+    "honest": ("partial", {"s1": "APPROVED", "s2": "BLOCKED"}, []),
+    "all blocked": ("blocked", {"s1": "BLOCKED"}, []),
+}
+
+
+@pytest.mark.parametrize(("outcome", "outcomes", "expected"), OUTCOMES.values(), ids=OUTCOMES.keys())
+def test_success_means_that_every_delegated_step_was_approved(
+    outcome: str, outcomes: dict[str, str], expected: list[str]
+) -> None:
+    around = replace(Surroundings(Path("/nowhere")), outcomes=outcomes)
+    payload = GOOD["record_and_finalize"] | {"outcome": outcome}
+    assert codes(judged("record_and_finalize", payload, around)) == expected
+
+
+def test_requirements_get_ids_in_their_order() -> None:
+    assert requirement_ids(earlier()) == {
+        "ac_001": "Empty passwords are refused",
+        "ac_002": "Refusals are logged",
+        "ac_003": "Nobody is locked out",
+        "con_001": "No new dependency",
+        "unk_001": "Nobody is locked out",
+    }
+    assert requirement_ids({}) == {}
+
+
+COVERED: dict[str, tuple[list[str], list[str]]] = {
+    "equal to its text": (["  Nobody is locked out "], []),
+    "naming its id": (["How ac_003 is to be tested"], []),
+    "a part of its text": (["Nobody is locked"], ["STG503"]),
+    "an id that begins like it": (["See ac_0031"], ["STG503"]),
+    "nothing": ([], ["STG503"]),
+}
+
+
+@pytest.mark.parametrize(("unknowns", "expected"), COVERED.values(), ids=COVERED.keys())
+def test_a_criterion_is_served_or_marked_as_unknown(unknowns: list[str], expected: list[str]) -> None:
+    known = earlier() | {"unknowns": unknowns}
+    assert codes(judged("propose_plan", GOOD["propose_plan"], Surroundings(Path("/nowhere")), known)) == expected
+
+
+def test_coverage_of_a_plan_that_cannot_be_read_is_not_judged() -> None:
+    payload = {"plan_steps": [{**GOOD["propose_plan"]["plan_steps"][0], "requirement_refs": "ac_001"}]}
+    assert codes(judged("propose_plan", payload, Surroundings(Path("/nowhere")))) == ["STG105"]

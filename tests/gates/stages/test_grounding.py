@@ -1,0 +1,189 @@
+"""Evidence is held against the files that it cites."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.gates.stages.snippet import find_snippet, snippet_lines
+from interlock.gates.stages.sources import MAX_FILE_BYTES, MAX_TOTAL_BYTES, prepare
+from tests.gates.stages.support import codes, item, judged, project
+from tests.gates.support import put
+
+
+def evidence(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"evidence_items": list(items)}
+
+
+def one(tmp_path: Path, locator: str, snippet: str, kind: str = "repo") -> list[str]:
+    return codes(judged("gather_evidence", evidence(item("e", locator, snippet, kind)), project(tmp_path)))
+
+
+STANDING = {
+    "one line": ("src/login.py:12", "def logout(user):"),
+    "a part of a line": ("src/login.py:13", "sessions.of(user)"),
+    "indentation of one line left out": ("src/login.py:9", "return user.verify(password)"),
+    "common indentation left out": ("src/login.py:7-8", "if not password:\n    return False"),
+    "only the first line's left out": (
+        "src/login.py:7-9",
+        "if not password:\n        return False\n    return user.verify",
+    ),
+    "more indentation": ("src/login.py:7-8", "            if not password:\n                return False"),
+    "trailing blanks": ("src/login.py:12", "  def logout(user):   \n\n"),
+    "blank line within": ("src/login.py:3-6", "from app import sessions\n\n  \ndef check(user, password):"),
+    "lines of Windows for lines of Windows": ("src/windows.txt:1-2", "first line\r\n\tindented"),
+    "plain lines for lines of Windows": ("src/windows.txt:1-3", "first line\n\tindented\nlast line"),
+    "tabs": ("src/tabs.mk:2-4", "\tcc -o a a.c\n\n\tstrip a"),
+    "a byte order mark": ("src/bom.txt:1", "first"),
+    "a single line is where it begins": ("src/login.py:12", "def logout(user):\n    for session in sessions.of(user):"),
+    "a wide range": ("src/login.py:1-14", "return False"),
+    "the second place": ("src/twice.py:3", "x = 1"),
+}
+
+
+@pytest.mark.parametrize(("locator", "snippet"), STANDING.values(), ids=STANDING.keys())
+def test_a_snippet_stands_whatever_its_line_ends_and_common_indentation(
+    tmp_path: Path, locator: str, snippet: str
+) -> None:
+    assert one(tmp_path, locator, snippet) == []
+
+
+STRANGE = {
+    "another indentation within": (
+        "src/login.py:12-14",
+        "def logout(user):\n    for session in sessions.of(user):\n    session.clear()",
+    ),
+    "case": ("src/login.py:12", "Def logout(user):"),
+    "blanks within": ("src/login.py:12", "def  logout(user):"),
+    "order": ("src/twice.py:1-2", "y = 2\nx = 1\ny = 2"),
+    "an ellipsis": ("src/login.py:6-9", "def check(user, password):\n    ...\n    return user.verify(password)"),
+}
+
+
+@pytest.mark.parametrize(("locator", "snippet"), STRANGE.values(), ids=STRANGE.keys())
+def test_a_snippet_that_was_changed_does_not_stand(tmp_path: Path, locator: str, snippet: str) -> None:
+    assert one(tmp_path, locator, snippet) == ["STG308"]
+
+
+def test_a_snippet_elsewhere_in_the_file_passes_with_the_right_lines(tmp_path: Path) -> None:
+    payload = evidence(item("e", "src/login.py:1-2", "if not password:\n    return False"))
+    (issue,) = judged("gather_evidence", payload, project(tmp_path))
+    assert (issue.code, issue.level, issue.field) == ("STG309", "warn", "evidence_items[0].locator")
+    assert "src/login.py:7-8" in issue.fix
+
+
+def test_a_line_beyond_the_file_is_mended_by_the_locator_in_the_fix(tmp_path: Path) -> None:
+    (issue,) = judged("gather_evidence", evidence(item("e", "src/twice.py:30", "y = 2")), project(tmp_path))
+    assert (issue.code, issue.level) == ("STG307", "retry")
+    assert "src/twice.py:2" in issue.fix
+
+
+def test_the_closest_line_is_named_also_in_a_long_file(tmp_path: Path) -> None:
+    around = project(tmp_path)
+    put(tmp_path, "long.txt", "".join(f"value_{n} = compute({n})\n" for n in range(30_000)))
+    (issue,) = judged("gather_evidence", evidence(item("e", "long.txt:15001", "valu_15000 = compute(15000)")), around)
+    assert issue.code == "STG308"
+    assert "line 15001 " in issue.fix
+
+
+@pytest.mark.parametrize("kind", ["web", "ticket", "repository", "REPO2"])
+def test_other_kinds_of_sources_are_free_text(tmp_path: Path, kind: str) -> None:
+    assert one(tmp_path, "anywhere", "anything", kind) == []
+
+
+def test_files_are_read_up_to_a_total(tmp_path: Path) -> None:
+    around = project(tmp_path)
+    count = MAX_TOTAL_BYTES // MAX_FILE_BYTES + 2
+    for n in range(count):
+        put(tmp_path, f"part{n}.txt", b"line\n" + b"x" * (MAX_FILE_BYTES - 5))
+    payload = evidence(*(item(f"e{n}", f"part{n}.txt:1", "line") for n in range(count)))
+    assert codes(judged("gather_evidence", payload, around)) == ["STG306", "STG306"]
+
+
+def test_one_file_is_refused_at_each_place_that_cites_it(tmp_path: Path) -> None:
+    payload = evidence(item("a", "gone.py:1", "x"), item("b", "gone.py:2", "y"))
+    issues = judged("gather_evidence", payload, project(tmp_path))
+    assert [(issue.code, issue.field) for issue in issues] == [
+        ("STG304", "evidence_items[0].locator"),
+        ("STG304", "evidence_items[1].locator"),
+    ]
+
+
+def test_an_absolute_path_inside_the_root_is_given_back_relative(tmp_path: Path) -> None:
+    payload = evidence(item("e", f"{tmp_path}/src/login.py:12", "def logout(user):"))
+    (issue,) = judged("gather_evidence", payload, project(tmp_path))
+    assert issue.code == "STG303"
+    assert '"src/login.py"' in issue.fix
+
+
+def test_a_pipe_is_refused_and_does_not_block(tmp_path: Path) -> None:
+    import os
+
+    around = project(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    assert codes(judged("gather_evidence", evidence(item("e", "pipe:1", "x")), around)) == ["STG305"]
+
+
+def test_a_root_that_is_gone_is_a_finding(tmp_path: Path) -> None:
+    from interlock.gates.stages import Surroundings
+
+    around = Surroundings(tmp_path / "gone")
+    assert codes(judged("gather_evidence", evidence(item("e", "a.py:1", "x")), around)) == ["STG305"]
+
+
+def test_a_search_among_many_near_places_is_bounded() -> None:
+    source = prepare("f", "a\n  b\n" * 100_000)
+    assert find_snippet(snippet_lines("a\n" + "b\na\n" * 4000), source) is None
+
+
+CONFLICTS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "one address, two texts": (
+        [item("a", "https://e.org/x", "Refuse.", "web"), item("b", " https://e.org/x ", "Allow.", "web")],
+        ["STG401"],
+    ),
+    "one text holds the other": (
+        [item("a", "page", "Refuse  empty\npasswords.", "web"), item("b", "page", "empty passwords", "web")],
+        [],
+    ),
+    "two addresses": ([item("a", "page#1", "Refuse.", "web"), item("b", "page#2", "Allow.", "web")], []),
+    "both stand in the lines": (
+        [item("a", "src/login.py:6-9", "return False"), item("b", "src/login.py:6-9", "if not password:")],
+        [],
+    ),
+    "one was invented": (
+        [item("a", "src/login.py:8", "return False"), item("b", "src/login.py:8-8", "raise Locked()")],
+        ["STG401", "STG308"],
+    ),
+    "two spellings of one range": (
+        [item("a", "src/login.py:8", "return False"), item("b", "./src/login.py:08", "raise Locked()")],
+        ["STG401", "STG303"],
+    ),
+    "three texts": (
+        [item("a", "p", "one", "web"), item("b", "p", "two", "web"), item("c", "p", "six", "web")],
+        ["STG401", "STG401"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("items", "expected"), CONFLICTS.values(), ids=CONFLICTS.keys())
+def test_two_texts_for_one_locator_stop_the_run(
+    tmp_path: Path, items: list[dict[str, Any]], expected: list[str]
+) -> None:
+    issues = judged("gather_evidence", evidence(*items), project(tmp_path))
+    assert codes(issues) == expected
+    assert all((issue.level == "stop") == (issue.code == "STG401") for issue in issues)
+
+
+def test_a_conflict_shows_both_texts(tmp_path: Path) -> None:
+    payload = evidence(item("a", "page", "Refuse.", "web"), item("b", "page", "Allow.", "web"))
+    (issue,) = judged("gather_evidence", payload, project(tmp_path))
+    assert "Refuse." in issue.found
+    assert "Allow." in issue.found
+
+
+def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
+    around = project(tmp_path / "root")
+    put(tmp_path, "outside/secret.txt", "secret\n")
+    (tmp_path / "root/out").symlink_to(tmp_path / "outside")
+    payload = evidence(item("e", "out/secret.txt:1", "secret"))
+    assert codes(judged("gather_evidence", payload, around)) == ["STG303"]

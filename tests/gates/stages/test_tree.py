@@ -1,0 +1,158 @@
+"""The tree that is observed: what git lists, or every file."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.errors import TreeError
+from interlock.gates.stages import list_tree
+from interlock.gates.tree import TreeDiff, tree_diff, tree_files
+from tests.gates.support import put
+
+
+def git(root: Path, *arguments: str) -> None:
+    settings = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *settings, *arguments], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Make a checkout with one commit."""
+    folder = tmp_path / "checkout"
+    put(folder, ".gitignore", "*.log\nbuild/\n")
+    put(folder, "src/a.py", "a\n")
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Begin")
+    return folder
+
+
+def test_tracked_and_untracked_files_are_listed_and_ignored_ones_are_not(root: Path) -> None:
+    put(root, "new file.txt", "n")
+    put(root, "debug.log", "l")
+    put(root, "build/out", "o")
+    assert list(list_tree(root)) == [".gitignore", "new file.txt", "src/a.py"]
+
+
+def test_own_state_evidence_and_caches_are_left_out(root: Path) -> None:
+    for path in (".interlock/x", "artifacts/x", "src/__pycache__/a.pyc"):
+        put(root, path, "x")
+    git(root, "add", "-f", "artifacts/x")
+    assert list(list_tree(root)) == [".gitignore", "src/a.py"]
+
+
+def test_without_git_every_file_is_listed(tmp_path: Path) -> None:
+    for path in ("deep/a.py", ".env", "build/out", ".interlock/x", "artifacts/x"):
+        put(tmp_path, path, "x")
+    assert list(list_tree(tmp_path)) == [".env", "build/out", "deep/a.py"]
+    assert list_tree(tmp_path) == tree_files(tmp_path, ["**"])
+
+
+def test_values_are_those_of_every_other_tree(root: Path) -> None:
+    put(root, "run.sh", "x")
+    (root / "run.sh").chmod(0o755)
+    (root / "link").symlink_to("src/a.py")
+    (root / "dangling").symlink_to("nowhere")
+    assert list_tree(root) == tree_files(root, ["**"])
+
+
+def test_changes_are_seen_whether_or_not_they_are_staged_or_committed(root: Path) -> None:
+    before = list_tree(root)
+    put(root, "src/a.py", "b\n")
+    put(root, "src/b.py", "b\n")
+    (root / ".gitignore").unlink()
+    changed = TreeDiff(("src/b.py",), (".gitignore",), ("src/a.py",))
+    assert tree_diff(before, list_tree(root)) == changed
+    git(root, "add", "-A")
+    assert tree_diff(before, list_tree(root)) == changed
+    git(root, "commit", "-qm", "Change")
+    assert tree_diff(before, list_tree(root)) == changed
+
+
+def test_a_change_that_git_was_told_to_overlook_is_seen(root: Path) -> None:
+    before = list_tree(root)
+    git(root, "update-index", "--assume-unchanged", "src/a.py")
+    put(root, "src/a.py", "hidden\n")
+    assert tree_diff(before, list_tree(root)).changed == ("src/a.py",)
+
+
+def test_a_folder_of_a_checkout_is_a_root_of_its_own(root: Path) -> None:
+    assert list(list_tree(root / "src")) == ["a.py"]
+
+
+def test_a_root_that_its_checkout_ignores_is_listed_with_every_file(root: Path) -> None:
+    put(root, "build/inner/a.log", "x")
+    assert list(list_tree(root / "build")) == ["inner/a.log"]
+    assert list(list_tree(root / "build/inner")) == ["a.log"]
+
+
+def test_a_repository_inside_is_listed_with_its_files(root: Path, tmp_path: Path) -> None:
+    put(root, "nested/b.py", "b")
+    git(root / "nested", "init", "-q")
+    git(tmp_path, "clone", "-q", str(root), str(tmp_path / "other"))
+    git(root, "submodule", "add", "-q", str(tmp_path / "other"), "sub")
+    listed = list_tree(root)
+    assert {"nested/b.py", "sub/src/a.py", ".gitmodules"} < set(listed)
+    put(root, "sub/src/a.py", "changed\n")
+    assert tree_diff(listed, list_tree(root)).changed == ("sub/src/a.py",)
+
+
+def test_a_link_in_the_place_of_a_folder_is_not_followed(root: Path, tmp_path: Path) -> None:
+    put(tmp_path, "outside/a.py", "a\n")
+    (root / "src/a.py").unlink()
+    (root / "src").rmdir()
+    (root / "src").symlink_to(tmp_path / "outside")
+    assert list(list_tree(root)) == [".gitignore", "src"]
+
+
+def test_no_program_of_the_repository_is_started(root: Path) -> None:
+    put(root, "spy.sh", f"#!/bin/sh\ntouch '{root}/started'\n")
+    (root / "spy.sh").chmod(0o755)
+    git(root, "config", "core.fsmonitor", str(root / "spy.sh"))
+    list_tree(root)
+    assert not (root / "started").exists()
+
+
+def test_the_environment_does_not_lead_git_elsewhere(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = list_tree(root)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
+    assert list_tree(root) == before
+
+
+def test_a_broken_repository_is_an_error_and_no_empty_list(root: Path) -> None:
+    (root / ".git/HEAD").write_text("broken")
+    with pytest.raises(TreeError) as caught:
+        list_tree(root)
+    assert caught.value.code == "TREE105"
+    assert caught.value.fix
+
+
+def test_a_missing_git_is_an_error_in_a_checkout(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(TreeError) as caught:
+        list_tree(root)
+    assert caught.value.code == "TREE105"
+
+
+def test_a_name_that_is_not_utf_8_is_an_error(root: Path) -> None:
+    try:
+        (Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt"))).write_text("x")
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    with pytest.raises(TreeError) as caught:
+        list_tree(root)
+    assert caught.value.code == "TREE103"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_cannot_be_read_is_an_error(root: Path) -> None:
+    (root / "src/a.py").chmod(0)
+    with pytest.raises(TreeError) as caught:
+        list_tree(root)
+    assert caught.value.code == "TREE104"

@@ -1,0 +1,82 @@
+"""The page on the server over HTTP says what the server does."""
+
+import re
+import shlex
+from pathlib import Path
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+
+from interlock.cli.serve import serve_command
+from interlock.cli.token import token_command
+from interlock.server.bounds import Limits
+from tests.server.http_process import new_project, new_token, running
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return (root / "docs" / "http.md").read_text()
+
+
+def test_every_bound_on_the_page_is_the_one_that_holds(page: str) -> None:
+    limits = Limits()
+    for words in (
+        f"| {limits.rate:g} a second, {limits.burst} at once after a pause; up to one second a request is held back",
+        f"at the same time | {limits.in_flight} |",
+        f"| {limits.header_bytes // 1024} KiB |",
+        f"closed after {limits.session_idle_seconds / 60:g} minutes",
+        f"| sessions, connections | {limits.sessions}, {limits.connections} |",
+        f"longer than {limits.body_seconds:g} seconds",
+        f"more than {limits.body_bytes // 1024**2} MiB ({limits.body_bytes} bytes)",
+        f"calls have {limits.stop_seconds} seconds",
+    ):
+        assert words in page
+    assert limits.patience_seconds == 1
+
+
+def test_every_option_and_every_code_stands_on_the_page(page: str, root: Path) -> None:
+    options = {name for option in serve_command.params for name in option.opts}
+    assert options == set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
+    for name in token_command.commands:
+        assert f"`interlock token {name}" in page
+    door = (root / "server" / "door.py").read_text()
+    raised = set(re.findall(r"Refusal\(\s*(\d{3})", door))
+    assert raised == set(re.findall(r"\| WEB(\d{3}) \|", page))
+
+
+def curl(words: list[str]) -> httpx2.Response:
+    """Do what curl does with an address, `-H` and `-d`."""
+    _, address, *options = words
+    given = list(zip(options[::2], options[1::2], strict=True))
+    headers = dict(value.split(": ", 1) for name, value in given if name == "-H")
+    data = [value for name, value in given if name == "-d"]
+    assert {name for name, _ in given} <= {"-H", "-d"}
+    with httpx2.Client(timeout=20) as http:
+        return http.request("POST" if data else "GET", address, headers=headers, content="".join(data) or None)
+
+
+def test_the_curl_commands_of_the_page_work(page: str, tmp_path: Path) -> None:
+    project = new_project(tmp_path / "project")
+    token = new_token(project)
+    commands = [
+        text.replace("\\\n", " ")
+        for block in re.findall(r"^```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        for text in re.split(r"\n\n", block)
+        if text.startswith("curl ")
+    ]
+    assert len(commands) == 2
+    with running(project, "--toolsets", "envelope") as server:
+        for command in commands:
+            here = command.replace("127.0.0.1:8765", f"127.0.0.1:{server.port}").replace("$INTERLOCK_TOKEN", token)
+            answer = curl(shlex.split(here))
+            assert answer.status_code == 200
+            assert answer.text == "ok\n" or '"serverInfo"' in answer.text
+
+
+def test_help_of_both_commands_fits_a_terminal() -> None:
+    for command, words in ((serve_command, "--allow-remote"), (token_command, "revoke")):
+        shown = CliRunner().invoke(command, ["--help"], terminal_width=80)
+        assert shown.exit_code == 0
+        assert words in shown.output
+        assert max(map(len, shown.output.splitlines())) <= 80

@@ -1,0 +1,157 @@
+"""The ticket tools over MCP: a text is judged as it came, refusals are results, and every answer has its shape."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from mcp import Client
+from syrupy.assertion import SnapshotAssertion
+
+from interlock.server import make_server
+
+pytestmark = pytest.mark.anyio
+
+FETCHED = {"external_source": "github", "external_ticket_id": "7", "title": "Sign-up", "description": "A form."}
+
+
+async def called(connected: Client, name: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool and return its structured content, which must fit the schema that the tool lists."""
+    result = await connected.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    schema = next(tool.output_schema for tool in (await connected.list_tools()).tools if tool.name == name)
+    assert schema is not None
+    jsonschema.validate(result.structured_content, schema)
+    return result.structured_content
+
+
+async def begun(connected: Client, run_id: str = "r1") -> dict[str, Any]:
+    """Begin a run and return its ticket."""
+    return (await called(connected, "interlock_begin_run", ticket_id="A-1", run_id=run_id))["updated_ticket"]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Any:
+    """Make a server of an empty project."""
+    return make_server(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["object", "text"])
+async def test_a_ticket_is_taken_as_an_object_and_as_text(server: Any, form: str) -> None:
+    async with Client(server) as connected:
+        ticket = {**await begun(connected), "payload": FETCHED}
+        given = ticket if form == "object" else json.dumps(ticket, indent=2)
+        answer = await called(connected, "interlock_submit_ticket", ticket_json=given)
+    assert answer["gate_result"]["status"] == "pass"
+    assert answer["next_state"] == "extract_requirements"
+    assert answer["continue"] is True
+    assert json.loads(answer["ticket_json"]) == answer["updated_ticket"]
+
+
+@pytest.mark.parametrize("form", ["object", "text"])
+async def test_a_payload_can_be_sent_alone(server: Any, form: str) -> None:
+    async with Client(server) as connected:
+        ticket = await begun(connected)
+        payload = FETCHED if form == "object" else json.dumps(FETCHED)
+        answer = await called(
+            connected, "interlock_submit_payload", run_id="r1", revision=ticket["revision"], payload=payload
+        )
+    assert answer["gate_result"]["status"] == "pass"
+
+
+@pytest.mark.parametrize("name", ["interlock_submit_ticket", "interlock_next_step"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not JSON",
+        "[]",
+        "7",
+        "null",
+        '{"run_id":"r1","run_id":"r2"}',
+        '{"run_id":"r1","payload":{"a":1,"a":2}}',
+        '{"run_id":NaN}',
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        '{"run_id":"r1\\u0000"}',
+        '{"run_id":"\\ud800"}',
+    ],
+    ids=lambda text: repr(text)[:30],
+)
+async def test_a_text_reaches_the_judge_unparsed_and_is_refused_as_a_result(
+    server: Any, name: str, text: str
+) -> None:
+    """A lenient reader on the way would hide the second key, the NaN and the depth."""
+    async with Client(server) as connected:
+        before = await begun(connected)
+        answer = await called(connected, name, ticket_json=text)
+        assert answer["gate_result"]["status"] in {"retry", "stop"}
+        assert answer["gate_result"]["issues"]
+        assert (await begun(connected)) == before
+
+
+async def test_a_payload_with_a_key_twice_is_refused(server: Any) -> None:
+    async with Client(server) as connected:
+        await begun(connected)
+        text = json.dumps(FETCHED)[:-1] + ',"title":"Another"}'
+        answer = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload=text)
+        assert answer["gate_result"]["status"] == "retry"
+        assert (await called(connected, "interlock_run_status", run_id="r1"))["revision"] == 1
+
+
+async def test_refusals_are_results_with_a_gate_result(server: Any) -> None:
+    async with Client(server) as connected:
+        ticket = await begun(connected)
+        tampered = await called(
+            connected, "interlock_submit_ticket", ticket_json={**ticket, "state": "complete", "payload": FETCHED}
+        )
+        unknown = await called(connected, "interlock_submit_payload", run_id="none", revision=1, payload={})
+        status = await called(connected, "interlock_run_status", run_id="none")
+        empty = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload={})
+    assert tampered["updated_ticket"]["state"] == "fetch_ticket"
+    for answer in (tampered, unknown, status, empty):
+        assert answer["gate_result"]["status"] in {"retry", "stop"}
+        assert len(answer["gate_result"]["reasons"]) == len(answer["gate_result"]["fixes"])
+
+
+async def test_the_caller_comes_from_the_connection_and_not_from_the_ticket(tmp_path: Path) -> None:
+    who = ["alice"]
+    async with Client(make_server(tmp_path, caller=lambda: who[0])) as connected:
+        ticket = await begun(connected)
+        who[0] = "mallory"
+        answer = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
+        assert answer["gate_result"]["status"] == "stop"
+        who[0] = "alice"
+        answer = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
+        assert answer["gate_result"]["status"] == "pass"
+
+
+CHANGING = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|(?<=sha256\": \")[0-9a-f:sha]+")
+
+
+def stable(answer: dict[str, Any]) -> str:
+    """Return an answer with what differs from run to run left out."""
+    shown = {**answer, "ticket_json": "…"} if "ticket_json" in answer else answer
+    return CHANGING.sub("…", json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False))
+
+
+async def test_every_answer_has_the_shape_that_was_reviewed(server: Any, snapshot: SnapshotAssertion) -> None:
+    async with Client(server) as connected:
+        ticket = await begun(connected)
+        passed = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
+        retry = await called(connected, "interlock_submit_payload", run_id="r1", revision=2, payload={})
+        stale = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
+        minimal = {"ticket_id": "A-2", "title": "Sign-up", "state": "intake", "run_id": "poc-1"}
+        answers = {
+            "begin_run": {**await called(connected, "interlock_begin_run", ticket_id="A-1", run_id="r1")},
+            "submit pass": passed,
+            "submit retry": retry,
+            "submit again": stale,
+            "next_step minimal": await called(connected, "interlock_next_step", ticket_json=minimal),
+            "run_status": await called(connected, "interlock_run_status", run_id="r1"),
+            "run_status unknown": await called(connected, "interlock_run_status", run_id="none"),
+        }
+    for name, answer in answers.items():
+        assert stable(answer) == snapshot(name=name)
