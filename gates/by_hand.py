@@ -47,17 +47,18 @@ def collect_by_hand(
         TreeError: The files beside the page cannot be listed.
     """
     from interlock.gates.collect import collect  # noqa: PLC0415 - a command's `--help` needs none of it
+    from interlock.gates.collect.site import resolve_target  # noqa: PLC0415
     from interlock.gates.manifest import Binding  # noqa: PLC0415
     from interlock.gates.tree import tree_digest  # noqa: PLC0415
 
-    tree = UNBOUND
-    if "://" not in page:
-        folder = page.rpartition("/")[0]
+    tree, target = UNBOUND, resolve_target(page, root)
+    if target.folder is not None:
+        folder = target.text.rpartition("/")[0]
         tree = tree_digest(root, [f"{folder}/**" if folder else "**"])
     for gate in dict.fromkeys(GATE_OF[key] for key in keys):
         yield collect(
             gate,
-            target=page,
+            target=target.text,
             root=root,
             binding=Binding(RUN_ID, task_id, attempt, tree),
             categories=[key for key in dict.fromkeys(keys) if GATE_OF[key] == gate],

@@ -1,11 +1,16 @@
 """Verifying the journal of a root against the heads that checkpoints keep and those that a person kept."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from interlock.graph.errors import GraphError, RunDamagedError
+from interlock.graph.pipeline.checkpoints import CHECKPOINTS
+from interlock.graph.pipeline.rebuild import Rebuilder, differences
+from interlock.graph.pipeline.state import RunState
+from interlock.graph.pipeline.store import journal_run, snapshots_path
+from interlock.graph.pipeline.tickets import ticket_states
 from interlock.graph.runs import known_heads
 from interlock.graph.store import journal_path
 from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
@@ -72,7 +77,8 @@ class Verification:
     def place(self, problem: Problem | RunProblem) -> str:
         """Return where a problem is: a line of the journal, the journal, or the folder of a run."""
         if isinstance(problem, RunProblem):
-            return f".interlock/runs/{problem.run}"
+            ticket = problem.run.removeprefix(journal_run(""))
+            return f".interlock/{'runs' if ticket == problem.run else 'tickets'}/{ticket}"
         return f"{self.path}:{problem.line}" if problem.line else self.path
 
     def to_json(self) -> dict[str, Any]:
@@ -103,7 +109,7 @@ def parse_head(text: str) -> tuple[str, Head]:
 
 
 def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verification:
-    """Check every line of the journal below a root.
+    """Check every line of the journal below a root, the ticket snapshots, and what the checkpoints make of them.
 
     A finished or interrupted run may go on after the head of its checkpoint, so those heads pin what must be there;
     a head given by hand pins it too. A run that cannot be read back is a problem of its own; all else is checked.
@@ -113,14 +119,57 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     kept = known_heads(
         root, damaged=lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix))
     )
+    runs, lost = ticket_states(root)
+    damaged += [RunProblem(journal_run(run), found=error.message, fix=error.fix) for run, error in lost]
+    kept |= _heads(runs, "head")
     given = dict(heads)
     problems: list[Problem] = verify(path, {**kept, **given}, exact=False)
     if given and kept:
         problems += [item for item in verify(path, kept, exact=False) if item not in problems]
+    if not problems:
+        damaged += _ticket_problems(path, runs)
+    if runs and not damaged:
+        problems += verify(snapshots_path(root), _heads(runs, "snapshots"), exact=False)
     journal = Journal(path)
-    lines = runs = 0
+    lines = count = 0
     try:
-        lines, runs = sum(1 for _ in journal.entries()), len(journal.runs())
+        lines, count = sum(1 for _ in journal.entries()), len(journal.runs())
     except JournalDamaged:
         lines = path.read_bytes().count(b"\n")
-    return Verification(str(path), (*problems, *damaged), lines, runs, len(kept | given))
+    return Verification(str(path), (*problems, *damaged), lines, count, len(kept | given))
+
+
+def _heads(runs: Mapping[str, RunState], name: Literal["head", "snapshots"]) -> dict[str, Head]:
+    """Return the ends of ticket runs that their checkpoints keep."""
+    found = ((run, state.get(name)) for run, state in runs.items())
+    return {journal_run(run): Head(row["seq"], row["hash"]) for run, row in found if row is not None}
+
+
+def _ticket_problems(path: Path, runs: Mapping[str, RunState]) -> Iterator[RunProblem]:
+    """Hold the state that each ticket run's lines give against its checkpoint; a cut-off step may be ahead."""
+    rebuilder = Rebuilder()
+    broken: set[str] = set()
+    for entry in Journal(path).entries():
+        try:
+            rebuilder.take(entry)
+        except ValueError as error:
+            if entry.run not in broken:
+                broken.add(entry.run)
+                yield _unlike(entry.run, str(error))
+    for run, state in runs.items():
+        made = rebuilder.states.get(run)
+        if made is None or journal_run(run) in broken or made["revision"] > state["revision"]:
+            continue
+        keys = sorted(differences(state, made))
+        if keys:
+            yield _unlike(journal_run(run), f"other values of {', '.join(keys)}")
+
+
+def _unlike(run: str, found: str) -> RunProblem:
+    return RunProblem(
+        run,
+        found=found,
+        fix=f"Move .interlock/{CHECKPOINTS} away; it is made anew from the journal. Then see what differs.",
+        message="the checkpoint is not what the journal gives",
+        expected="the state that the run's lines give",
+    )

@@ -1,13 +1,11 @@
-"""The door of the server over HTTP: who may come in, from where, how often, and with how much.
+"""The door of the server over HTTP: who may come in, from where, and how often.
 
-Three small ASGI applications, each around the next. What they refuse never reaches the MCP server.
+Small ASGI applications, each around the next. What they refuse never reaches the MCP server.
 """
 
-import json
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -16,44 +14,14 @@ from mcp.server.auth.provider import AccessToken
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.server.bounds import Limits, Meter, TooMuch
-from interlock.server.rules import Problem
+from interlock.server.refusal import Refusal, header
 from interlock.server.tokens import TokenError, TokenRecord, TokenStore
 
 PATH: Final = "/mcp"
 HEALTH: Final = "/health"
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 
-_JSON_RPC_REFUSED: Final = -32600
-"""JSON-RPC's `Invalid Request`: what a client shows of a refusal that comes before its message is read."""
-
 _CHALLENGE: Final = 'Bearer realm="interlock"'
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An HTTP answer that says no. Its code is `WEB` and the status; the body is a JSON-RPC error without an id."""
-
-    status: int
-    message: str
-    found: str
-    expected: str
-    fix: str
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    async def __call__(self, send: Send) -> None:
-        """Send it."""
-        data = {"code": f"WEB{self.status}", "found": self.found, "expected": self.expected, "fix": self.fix}
-        text = f"{self.message} Found: {self.found}. Expected: {self.expected}. Fix: {self.fix}"
-        error = {"code": _JSON_RPC_REFUSED, "message": text, "data": data}
-        await _send_json(send, self.status, {"jsonrpc": "2.0", "id": None, "error": error}, self.headers)
-
-
-async def _send_json(send: Send, status: int, value: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-    body = json.dumps(value).encode()
-    head = {"content-type": "application/json", "content-length": str(len(body)), **headers}
-    lines = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in head.items()]
-    await send({"type": "http.response.start", "status": status, "headers": lines})
-    await send({"type": "http.response.body", "body": body})
 
 
 def served_hosts(address: str, port: int, extra: Iterable[str] = ()) -> frozenset[str]:
@@ -73,11 +41,6 @@ def served_hosts(address: str, port: int, extra: Iterable[str] = ()) -> frozense
 def is_loopback(address: str) -> bool:
     """Tell whether an address reaches this machine alone."""
     return address in {"::1", "localhost"} or address.startswith("127.")
-
-
-def header(scope: Scope, name: bytes) -> list[str]:
-    """Return every value of a header, in the order sent."""
-    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
 def _shown(values: list[str]) -> str:
@@ -267,79 +230,3 @@ def _unknown_caller(found: str, challenge: str) -> Refusal:
         "Create one where the server runs: `interlock token create AGENT`.",
         {"www-authenticate": challenge},
     )
-
-
-class BodyGate:
-    """Reads the whole body within its bounds, looks at it, and hands it on.
-
-    Args:
-        inner: What comes next.
-        limits: How large a body may be and how long it may take.
-        inspect: Gives what keeps the body of a POST from being read, or None.
-    """
-
-    def __init__(self, inner: ASGIApp, limits: Limits, inspect: Callable[[bytes], Problem | None]) -> None:
-        self._inner = inner
-        self._limits = limits
-        self._inspect = inspect
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            await self._inner(scope, receive, send)
-            return
-        body = await self._read(scope, receive)
-        if body is None:
-            return
-        if isinstance(body, Refusal):
-            await body(send)
-            return
-        problem = self._inspect(body) if scope["method"] == "POST" else None
-        if problem is not None:
-            await _send_json(send, 400, problem.to_rpc(), {})
-            return
-        replayed = False
-
-        async def replay() -> Message:
-            nonlocal replayed
-            if replayed:
-                return await receive()
-            replayed = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        await self._inner(scope, replay, send)
-
-    async def _read(self, scope: Scope, receive: Receive) -> bytes | Refusal | None:
-        """Return the body, why it is refused, or None when the caller is gone."""
-        most = self._limits.body_bytes
-        declared = header(scope, b"content-length")
-        if declared and declared[0].isascii() and declared[0].isdigit() and int(declared[0][:20]) > most:
-            return self._too_large(f"{declared[0][:20]} bytes")
-        body = bytearray()
-        with anyio.move_on_after(self._limits.body_seconds):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    return None
-                body += message.get("body", b"")
-                if len(body) > most:
-                    return self._too_large(f"more than {most} bytes")
-                if not message.get("more_body", False):
-                    return bytes(body)
-        return Refusal(
-            408,
-            "The body did not arrive.",
-            f"{len(body)} bytes after {self._limits.body_seconds:g} s",
-            f"the whole body within {self._limits.body_seconds:g} s",
-            "Send it again in one piece.",
-            {"connection": "close"},
-        )
-
-    def _too_large(self, found: str) -> Refusal:
-        return Refusal(
-            413,
-            "The body is too large.",
-            found,
-            f"at most {self._limits.body_bytes} bytes",
-            "Send less: name files by path instead of sending their text.",
-        )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from interlock.gates.stages.case import Case, fit_text, items_at
 from interlock.gates.stages.rules import copied, issue, shown
-from interlock.gates.stages.snippet import closest_line, find_snippet, first_stranger, snippet_lines
+from interlock.gates.stages.snippet import closest_line, find_snippet, snippet_lines, strangers
 from interlock.gates.stages.sources import Locator, Source, line_range, locator_issue, parse_locator
 from interlock.gates.stages.stage import Issue
 
@@ -62,21 +62,22 @@ def _placed(locator: Locator, source: Source, snippet: list[str], at: int, help_
     if last > size:
         begin = find_snippet(snippet, source) if claimed else somewhere
         right = None if begin is None else line_range(source.path, begin, begin + len(snippet) - 1)
+        lines = f"Write lines from 1 to {size} that hold the snippet." if size else "Cite a file with lines."
         yield issue(
             "STG307",
             f"evidence_items[{at}].locator",
             f"The file {shown(source.path)} has no line {last}.",
             found=f"line {last}",
             expected=f"lines 1 to {size}" if size else "a file with lines",
-            fix=f"Write {copied(right)}." if right else f"Write lines from 1 to {size} that hold the snippet.",
+            fix=f"Write {copied(right)}." if right else lines,
         )
     elif right is not None:
         yield issue(
             "STG309",
             f"evidence_items[{at}].locator",
             f"The snippet stands elsewhere in {shown(source.path)}.",
-            found=line_range(source.path, locator.start, last),
-            expected=right,
+            found=copied(line_range(source.path, locator.start, last)),
+            expected=copied(right),
             fix=f"Write {copied(right)}.",
         )
     if not claimed and somewhere is None:
@@ -91,18 +92,24 @@ def stands(locator: Locator, source: Source, snippet: list[str]) -> bool:
 
 def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Issue:
     """Make the finding of a snippet that the file does not hold, with the line that comes closest."""
-    strange = first_stranger(snippet, source)
-    near = closest_line(strange, source, locator.start) if strange is not None and help_out else None
+    strange = strangers(snippet, source)
+    first = snippet[strange[0]].strip() if strange else None
+    near = closest_line(first, source, locator.start) if first is not None and help_out else None
     fix = "Copy the text exactly from the file, without leaving anything out, or cite the file that it is from."
     if near is not None:
-        fix = f"Write it exactly as line {near} does: {copied(source.lines[near - 1].strip())}."
-    elif strange is None:
+        line = f"line {near}: {copied(source.lines[near - 1].strip())}"
+        fix = f"Write it exactly as {line}."
+        if len(strange) > 1:
+            begin = max(1, near - strange[0])
+            end = min(len(source.lines), begin + len(snippet) - 1)
+            fix = f"Copy lines {begin} to {end} of the file as they stand, such as {line}."
+    elif first is None:
         fix = "Copy the lines as they follow each other in the file, with their indentation; leave none out."
     return issue(
         "STG308",
         f"evidence_items[{at}].snippet",
         f"The snippet does not stand in {shown(source.path)}.",
-        found=shown(strange if strange is not None else "\n".join(snippet)),
+        found=shown("\n".join(snippet) if first is None else first),
         expected=f"text that {shown(source.path)} contains",
         fix=fix,
     )

@@ -67,9 +67,9 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def first_stranger(lines: Sequence[str], source: Source) -> str | None:
-    """Return the first line of a snippet that no line of the file contains; None when each stands somewhere."""
-    return next((line.strip() for line in lines if line.strip() not in source.flat), None)
+def strangers(lines: Sequence[str], source: Source) -> list[int]:
+    """Return the positions of the snippet's lines that no line of the file contains."""
+    return [at for at, line in enumerate(lines) if line.strip() not in source.flat]
 
 
 def closest_line(text: str, source: Source, around: int) -> int | None:

@@ -508,6 +508,19 @@ class Tickets:
             raise UnknownRunError(f"there is no ticket run `{str(run_id)[:80]}` here", "`interlock status` lists them.")
 
 
+def ticket_states(root: Path) -> tuple[dict[str, RunState], list[tuple[str, RunDamagedError]]]:
+    """Return the state of every ticket run below a root by run id, and those that cannot be read back."""
+    states: dict[str, RunState] = {}
+    lost: list[tuple[str, RunDamagedError]] = []
+    tickets = Tickets(root)
+    for run_id in tickets.runs():
+        try:
+            states[run_id] = tickets.state(run_id)
+        except RunDamagedError as error:
+            lost.append((run_id, error))
+    return states, lost
+
+
 def last_key(state: RunState) -> str:
     """Return the journal key of the last line that a state was made from."""
     if not state["history"]:

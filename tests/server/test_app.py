@@ -18,7 +18,8 @@ from tests.server.stdio_process import client
 
 pytestmark = pytest.mark.anyio
 
-MAX_TOOL_LIST_BYTES = 12 * 1024
+MAX_TOOL_LIST_BYTES = 12_800
+"""12.5 KiB: what an agent pays for all twelve tools before it has called one."""
 
 
 def text_of(result: CallToolResult) -> str:

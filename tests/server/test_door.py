@@ -9,8 +9,9 @@ import anyio
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from interlock.server.body import BodyGate
 from interlock.server.bounds import Limits
-from interlock.server.door import AddressGate, BodyGate, TokenGate, is_loopback, served_hosts
+from interlock.server.door import AddressGate, TokenGate, is_loopback, served_hosts
 from interlock.server.guard import inspect
 from interlock.server.tokens import TokenStore
 

@@ -40,7 +40,7 @@ def test_every_option_and_every_code_stands_on_the_page(page: str, root: Path) -
     assert options == set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
     for name in token_command.commands:
         assert f"`interlock token {name}" in page
-    door = (root / "server" / "door.py").read_text()
+    door = "".join((root / "server" / name).read_text() for name in ("door.py", "body.py"))
     raised = set(re.findall(r"Refusal\(\s*(\d{3})", door))
     assert raised == set(re.findall(r"\| WEB(\d{3}) \|", page))
 

@@ -70,7 +70,7 @@ def mend(result: dict[str, Any], issue: Issue, content: dict[str, Any]) -> None:
         inside.pop(names[0], None)
     elif fix.startswith("Write []"):
         inside[last] = []
-    elif fix.startswith(("Write it exactly as line", "Write it in quotes")):
+    elif fix.startswith(("Write it exactly as line ", "Write it in quotes")):
         inside[last] = names[-1]
     elif "before the lines" in fix or fix.startswith("Write it relative"):
         inside[last] = names[0] + ":" + inside[last].rpartition(":")[2]

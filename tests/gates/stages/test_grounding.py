@@ -83,7 +83,25 @@ def test_the_closest_line_is_named_also_in_a_long_file(tmp_path: Path) -> None:
     put(tmp_path, "long.txt", "".join(f"value_{n} = compute({n})\n" for n in range(30_000)))
     (issue,) = judged("gather_evidence", evidence(item("e", "long.txt:15001", "valu_15000 = compute(15000)")), around)
     assert issue.code == "STG308"
-    assert "line 15001 " in issue.fix
+    assert "line 15001: " in issue.fix
+
+
+def test_a_snippet_with_several_slips_is_mended_by_the_lines_in_the_fix(tmp_path: Path) -> None:
+    around = project(tmp_path)
+    snippet = "def chek(user, password):\n    if not password:\n        return Flase\n    return user.verify(pasword)"
+    (issue,) = judged("gather_evidence", evidence(item("e", "src/login.py:6-9", snippet)), around)
+    assert issue.code == "STG308"
+    assert "lines 6 to 9 " in issue.fix
+    right = "\n".join((tmp_path / "src/login.py").read_text().split("\n")[5:9])
+    assert judged("gather_evidence", evidence(item("e", "src/login.py:6-9", right)), around) == ()
+
+
+def test_locators_are_shown_in_bounded_length(tmp_path: Path) -> None:
+    around = project(tmp_path)
+    folders = "/".join(["d" * 200] * 9)
+    put(tmp_path, f"{folders}/\u202ea.txt", "one\ntwo\n")
+    (issue,) = judged("gather_evidence", evidence(item("e", f"{folders}/\u202ea.txt:1", "two")), around)
+    assert issue.code == "STG309"
 
 
 @pytest.mark.parametrize("kind", ["web", "ticket", "repository", "REPO2"])

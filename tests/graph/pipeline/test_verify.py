@@ -1,0 +1,64 @@
+"""What `interlock verify` finds in the records of ticket runs."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from interlock.graph.pipeline.store import snapshots_path
+from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph.store import journal_path
+from interlock.graph.verify import verify_journal
+from tests.graph.pipeline.walk import filled, ticket_of
+
+
+@pytest.fixture
+def walked(root: Path) -> Path:
+    """Return a project with two ticket runs in the middle of their work."""
+    tickets = Tickets(root)
+    for run_id in ("run-1", "run-2"):
+        ticket = ticket_of(tickets.begin("SHOP-7", run_id))
+        ticket = ticket_of(tickets.submit({**ticket, "payload": {}}))
+        for _ in range(3):
+            ticket = ticket_of(tickets.submit(filled(ticket)))
+        tickets.submit(filled(ticket, state="complete"))
+    return root
+
+
+def test_the_records_of_ticket_runs_are_whole(walked: Path) -> None:
+    report = verify_journal(walked)
+    assert (report.verdict, report.problems, report.runs, report.heads) == ("whole", (), 2, 2)
+
+
+def test_a_root_without_tickets_stays_without_their_files(root: Path) -> None:
+    verify_journal(root)
+    assert not (root / ".interlock").exists()
+
+
+HARMS = [(name, harm) for name in ("events", "tickets") for harm in ("dropped", "changed", "swapped")]
+
+
+@pytest.mark.parametrize(("name", "harm"), [*HARMS, ("tickets", "last")])
+def test_a_harmed_line_is_found(walked: Path, name: str, harm: str) -> None:
+    path = journal_path(walked) if name == "events" else snapshots_path(walked)
+    lines = path.read_bytes().splitlines(keepends=True)
+    mine = [at for at, line in enumerate(lines) if json.loads(line)["run"] == "ticket:run-1"]
+    at = mine[-1] if harm == "last" else mine[1]
+    match harm:
+        case "changed":
+            lines[at] = lines[at].replace(b"SHOP-7" if b"SHOP-7" in lines[at] else b"run-1", b"SHOP-8", 1)
+        case "swapped":
+            lines[at], lines[mine[2]] = lines[mine[2]], lines[at]
+        case _:
+            del lines[at]
+    path.write_bytes(b"".join(lines))
+    assert verify_journal(walked).problems
+
+
+def test_a_checkpoint_that_is_not_what_the_journal_gives_is_found(walked: Path) -> None:
+    """The checkpoint of one run is put in the place of another's."""
+    with sqlite3.connect(walked / ".interlock" / "tickets.sqlite") as database:
+        database.execute("DELETE FROM checkpoints WHERE thread_id = 'run-2'")
+        database.execute("UPDATE checkpoints SET thread_id = 'run-2' WHERE thread_id = 'run-1'")
+    assert [problem.code for problem in verify_journal(walked).problems].count("RUN604") == 1

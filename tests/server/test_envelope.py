@@ -1,0 +1,133 @@
+"""The envelope tools say what the `validate-envelope` command says, of the same text and the same files."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from interlock.envelope.protocol import DEFAULT_PROTOCOL
+from interlock.envelope.template import template
+from interlock.server import make_server
+
+pytestmark = pytest.mark.anyio
+
+BLOCKED = """\
+STATUS: BLOCKED
+TASK_ID: HOME-UI-001
+TASK: Build the sign-up form
+ASSIGNED_AGENT: frontend-implementer
+REPORTS_TO: orchestrator
+INPUTS_USED: []
+GATES_REQUIRED:
+- GATE-MSG-STRICT
+- GATE-VISUAL-QA
+GATES_PASSED:
+- GATE-MSG-STRICT
+EVIDENCE:
+  screenshots: []
+  a11y: []
+  console: []
+  reports: []
+FAIL_REASONS:
+- GATE-VISUAL-QA: an input does not exist
+OUTPUT:
+Nothing was changed.
+NEXT_ACTIONS:
+1. orchestrator to supply the input
+"""
+PASSED = (
+    BLOCKED.replace("STATUS: BLOCKED", "STATUS: QA_IN_PROGRESS")
+    .replace("frontend-implementer", "a11y-auditor")
+    .replace("GATES_REQUIRED:\n", "GATES_REQUIRED:\n- GATE-A11Y-BASELINE\n")
+    .replace("GATES_PASSED:\n", "GATES_PASSED:\n- GATE-A11Y-BASELINE\n")
+    .replace("  a11y: []", "  a11y:\n    - artifacts/a11y/none.axe.json")
+    .replace("FAIL_REASONS:\n- GATE-VISUAL-QA: an input does not exist", "FAIL_REASONS: NONE")
+)
+
+
+async def validated(root: Path, text: str, **expected: Any) -> dict[str, Any]:
+    """Return what the tool answers."""
+    async with Client(make_server(root)) as connected:
+        result = await connected.call_tool("validate_envelope", {"text": text, **expected})
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+def by_command(root: Path, text: str, *options: str) -> dict[str, Any]:
+    """Return what the command prints of the same text."""
+    command = [sys.executable, "-m", "interlock.validate_envelope", "--format", "json", *options, "-"]
+    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        command, cwd=root, input=text, capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+    return json.loads(done.stdout)["files"][0]
+
+
+CASES: list[tuple[str, str, dict[str, Any], list[str]]] = [
+    ("good", BLOCKED, {}, []),
+    ("empty", "", {}, []),
+    ("prose", "All done!", {}, []),
+    ("fenced", f"Here it is:\n\n```\n{BLOCKED}```\n", {"extract": True}, ["--extract"]),
+    ("fenced, not extracted", f"```\n{BLOCKED}```\n", {}, []),
+    ("another agent", BLOCKED, {"agent": "visual-qa"}, ["--agent", "visual-qa"]),
+    ("an agent of nowhere", BLOCKED, {"agent": "nobody"}, ["--agent", "nobody"]),
+    ("another task", BLOCKED, {"task_id": "HOME-UI-002"}, ["--task-id", "HOME-UI-002"]),
+    ("other gates", BLOCKED, {"gates": ["GATE-VISUAL-QA"]}, ["--gates", "GATE-VISUAL-QA"]),
+    ("not yours to set", BLOCKED.replace("STATUS: BLOCKED", "STATUS: APPROVED"), {}, []),
+    ("no evidence", PASSED, {"current_status": "QA_IN_PROGRESS"}, ["--current-status", "QA_IN_PROGRESS"]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected", "options"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
+async def test_the_tool_says_what_the_command_says(
+    tmp_path: Path, text: str, expected: dict[str, Any], options: list[str]
+) -> None:
+    answer, printed = await validated(tmp_path, text, **expected), by_command(tmp_path, text, *options)
+    for key in ("ok", "effective_status", "findings", "normalised"):
+        assert answer[key] == printed[key], key
+    assert bool(answer["reask"]) is not answer["ok"]
+
+
+async def test_a_good_response_is_found_good(tmp_path: Path) -> None:
+    answer = await validated(tmp_path, BLOCKED, agent="frontend-implementer", task_id="HOME-UI-001")
+    assert answer["findings"] == []
+    assert (answer["ok"], answer["effective_status"], answer["reask"]) == (True, "BLOCKED", "")
+
+
+async def test_the_evidence_is_read(tmp_path: Path) -> None:
+    answer = await validated(tmp_path, PASSED, current_status="QA_IN_PROGRESS")
+    assert {row["code"] for row in answer["findings"] if row["field"] == "EVIDENCE.a11y"}
+    assert answer["effective_status"] == "BLOCKED"
+    assert answer["verdict"] is None
+
+
+async def test_a_verdict_is_derived(tmp_path: Path) -> None:
+    text = BLOCKED.replace("frontend-implementer", "a11y-auditor").replace(
+        "- GATE-VISUAL-QA: an input does not exist", "- GATE-A11Y-BASELINE: a field has no label"
+    )
+    text = text.replace("GATES_REQUIRED:\n", "GATES_REQUIRED:\n- GATE-A11Y-BASELINE\n")
+    answer = await validated(tmp_path, text, current_status="QA_IN_PROGRESS")
+    assert (answer["ok"], answer["verdict"]) == (True, "FAIL"), answer["findings"]
+
+
+async def test_the_roster_of_the_project_counts(tmp_path: Path) -> None:
+    config = '[roles.ui-engineer]\nkind = "build"\nhands_over = true\nreplaces = "frontend-implementer"\n'
+    (tmp_path / "interlock.toml").write_text(config)
+    text = BLOCKED.replace("frontend-implementer", "ui-engineer")
+    assert (await validated(tmp_path, text))["ok"]
+    assert not (await validated(tmp_path, BLOCKED))["ok"]
+
+
+@pytest.mark.parametrize("role", [name for name in DEFAULT_PROTOCOL.roles])
+async def test_a_template_is_the_commands_with_the_contract_of_the_role(tmp_path: Path, role: str) -> None:
+    async with Client(make_server(tmp_path)) as connected:
+        result = await connected.call_tool("envelope_template", {"role": role, "task_id": "HOME-UI-001"})
+    assert result.structured_content is not None
+    assert result.structured_content["text"] == template(role, task_id="HOME-UI-001")
+    assert f"`{role}`" in result.structured_content["contract"]
+    assert len(json.dumps(result.structured_content)) < 6 * 1024

@@ -1,0 +1,79 @@
+"""A prompt for each role of the roster as it stands, and for the ticket workflow."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from interlock.agents.contract import contract
+from interlock.envelope.protocol import DEFAULT_PROTOCOL
+from interlock.server import make_server
+from interlock.server.prompts import WORK, WORKFLOW
+
+pytestmark = pytest.mark.anyio
+
+ROLES = [role.name for role in DEFAULT_PROTOCOL.roles.values() if role.kind != "orchestrator"]
+
+
+async def text_of(connected: Client, name: str, arguments: dict[str, str] | None = None) -> str:
+    """Return the text of a prompt."""
+    (message,) = (await connected.get_prompt(name, arguments)).messages
+    return message.content.text  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def test_there_is_one_for_each_role_and_for_the_workflow(tmp_path: Path) -> None:
+    async with Client(make_server(tmp_path)) as connected:
+        listed = (await connected.list_prompts()).prompts
+    assert [prompt.name for prompt in listed] == [WORKFLOW, WORK, *ROLES]
+    assert all(prompt.description for prompt in listed)
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_the_prompt_of_a_role_holds_its_contract(tmp_path: Path, role: str) -> None:
+    async with Client(make_server(tmp_path)) as connected:
+        assert contract(role, DEFAULT_PROTOCOL) in await text_of(connected, role)
+
+
+async def test_a_role_of_the_project_has_its_own(tmp_path: Path) -> None:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "docs.md").write_text("---\nname: docs-writer\ndescription: Writes docs.\n---\n\nWrite.\n")
+    config = '[roles.docs-writer]\nkind = "build"\n[agents.docs-writer]\nprompt = "prompts/docs.md"\n'
+    async with Client(make_server(tmp_path)) as connected:
+        (tmp_path / "interlock.toml").write_text(config)
+        listed = {prompt.name: prompt.description for prompt in (await connected.list_prompts()).prompts}
+        assert listed["docs-writer"] == "Writes docs."
+        text = await text_of(connected, "docs-writer")
+    assert text.startswith("Write.")
+    assert "ASSIGNED_AGENT is `docs-writer`" in text
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["interlock_begin_run", "tickets/ticket.json", "required_fields", "payload", "interlock_submit_ticket", "next_role"]
+    + ["retry", "stop", "invalidation_report", "complete", "fail_closed", "continue", "next_stage_fields", "reason"],
+)
+async def test_the_workflow_names_every_part_of_the_loop(tmp_path: Path, word: str) -> None:
+    """Ticket Protocol §Workflow, §Terminal States, §Response Handling."""
+    async with Client(make_server(tmp_path)) as connected:
+        assert word in await text_of(connected, WORKFLOW)
+
+
+async def test_work_this_ticket_is_the_workflow_with_the_ticket(tmp_path: Path) -> None:
+    async with Client(make_server(tmp_path)) as connected:
+        workflow = await text_of(connected, WORKFLOW)
+        text = await text_of(connected, WORK, {"ticket_id": "SHOP-17"})
+    assert text.startswith(workflow)
+    assert "SHOP-17" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("visual-q", {}), ("orchestrator", {}), (WORK, {}), (WORK, {"ticket_id": "A", "x": "y"}), (WORKFLOW, {"x": "y"})],
+)
+async def test_what_does_not_fit_is_refused(tmp_path: Path, name: str, arguments: dict[str, Any]) -> None:
+    async with Client(make_server(tmp_path)) as connected:
+        with pytest.raises(MCPError) as caught:
+            await connected.get_prompt(name, arguments)
+    assert caught.value.error.code == -32602
