@@ -117,10 +117,9 @@ class Drives:
         """
         from interlock.graph.runs import view_run  # noqa: PLC0415
 
+        driven = run_id in self.busy() or RunStore(self.root, run_id).driven()
         view = view_run(run_id, root=self.root)
-        if view.phase == "done" or (run_id not in self.busy() and not RunStore(self.root, run_id).driven()):
-            return view
-        return replace(view, phase="running", waiting=())
+        return replace(view, phase="running", waiting=()) if driven and view.phase != "done" else view
 
     def busy(self) -> tuple[str, ...]:
         """Return the runs that this process drives at this moment."""

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.pipeline.checkpoints import CHECKPOINTS
+from interlock.graph.pipeline.opened import ticket_states
 from interlock.graph.pipeline.rebuild import Rebuilder, differences
 from interlock.graph.pipeline.state import RunState
 from interlock.graph.pipeline.store import journal_run, snapshots_path
-from interlock.graph.pipeline.tickets import ticket_states
 from interlock.graph.runs import known_heads
 from interlock.graph.store import journal_path
 from interlock.journal import Head, Journal, JournalDamaged, Problem, verify

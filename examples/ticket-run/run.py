@@ -38,6 +38,10 @@ UNFINISHED: Final = "TKT142"
 Response = dict[str, Any]
 
 
+class NoAnswerError(Exception):
+    """The server gave an error where the protocol promises an answer."""
+
+
 class Agent:
     """An agent that knows the three tools and keeps its ticket in a file.
 
@@ -82,7 +86,7 @@ class Agent:
         """Call a tool and return its structured answer."""
         result = await self.client.call_tool(tool, arguments)
         if result.structured_content is None:
-            raise SystemExit(f"{tool} gave no structured answer: {result.content}")
+            raise NoAnswerError(f"{tool} gave no answer: {result.content}")
         return cast("Response", result.structured_content)
 
     def save(self, answer: Response) -> None:
@@ -242,11 +246,16 @@ async def main() -> int:
     # -P: the folder holds copies of Interlock's own files, which must not stand in for the package.
     server = StdioServerParameters(command=sys.executable, args=["-P", "-m", "interlock", "mcp"], cwd=root)
     print(f"demo in {root}")
+    state = ""
     async with Client(server) as client:
         agent = Agent(client, root)
-        last = await walk(agent, root)
-    show_end(root, agent.ticket)
-    return 0 if last["next_state"] == "complete" else 1
+        try:
+            state = (await walk(agent, root))["next_state"]
+        except NoAnswerError as error:
+            print(error, file=sys.stderr)
+        else:
+            show_end(root, agent.ticket)
+    return 0 if state == "complete" else 1
 
 
 if __name__ == "__main__":

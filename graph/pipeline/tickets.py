@@ -1,32 +1,23 @@
-"""The ticket runs of one root: begin, submit, look. The one place that invokes a pipeline's graph."""
-
-import os
-
-os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+"""The ticket runs of one root: begin, submit, look. What the tools of the server call."""
 
 import re
 import secrets
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.types import Command
-
 from interlock.gates.stages import Issue
 from interlock.graph.background import Drives
-from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
+from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline import answers, comparing
-from interlock.graph.pipeline.build import PipelineGraph, pipeline_graph
-from interlock.graph.pipeline.checkpoints import open_checkpoints, read_checkpoint
 from interlock.graph.pipeline.contract import SCHEMA_VERSION, MinimalResponse, RunStatus, Ticket, TicketResponse
 from interlock.graph.pipeline.delegation import Delegation
 from interlock.graph.pipeline.machine import digest
+from interlock.graph.pipeline.opened import OpenRun, OpenRuns
 from interlock.graph.pipeline.policy import ticket_policy
 from interlock.graph.pipeline.reading import check_payload, read_object
+from interlock.graph.pipeline.refusals import foreign_run, no_object, takes_none, unknown_run, wrong_ids
 from interlock.graph.pipeline.rules import issue
 from interlock.graph.pipeline.spec import POC, SPECS, TICKET, PipelineSpec
 from interlock.graph.pipeline.state import (
@@ -34,43 +25,15 @@ from interlock.graph.pipeline.state import (
     RunState,
     agent_role,
     delegated,
-    issue_ticket,
     required_fields,
     terminal,
 )
-from interlock.graph.pipeline.store import (
-    RUN_ID_FORM,
-    TicketStore,
-    is_run_id,
-    journal_run,
-    list_ticket_runs,
-    snapshots_path,
-)
-from interlock.graph.store import journal_path
-from interlock.journal import Entry, Journal
+from interlock.graph.pipeline.store import TicketStore, is_run_id, journal_run, list_ticket_runs
+from interlock.journal import Entry
 
 SUBMIT: Final = "interlock_submit_ticket"
 NEXT_STEP: Final = "interlock_next_step"
 PAYLOAD: Final = "interlock_submit_payload"
-
-_MAX_TICKET_ID_CHARS: Final = 200
-
-
-@dataclass(slots=True)
-class _Run:
-    """One run held open by a call: its graph, its state, and the interrupt that it waits at."""
-
-    store: TicketStore
-    spec: PipelineSpec
-    graph: PipelineGraph
-    config: RunnableConfig
-    state: RunState
-    interrupt: str
-
-    @property
-    def ticket(self) -> Ticket:
-        """The authoritative ticket."""
-        return issue_ticket(self.spec, self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +66,10 @@ class Tickets:
         self, root: Path, *, drives: Drives | None = None, specs: Mapping[str, PipelineSpec] | None = None
     ) -> None:
         self.root = root.resolve()
-        self.specs = dict(specs or SPECS)
-        self.journal = Journal(journal_path(self.root))
-        self.snapshots = Journal(snapshots_path(self.root))
+        self.open_runs = OpenRuns(self.root, specs or SPECS)
+        self.journal = self.open_runs.journal
+        self.snapshots = self.open_runs.snapshots
         self.delegation = Delegation(self.root, drives or Drives(self.root))
-        self._guard = threading.Lock()
-        self._saver: SqliteSaver | None = None
-        self._graphs: dict[str, PipelineGraph] = {}
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
@@ -124,10 +84,12 @@ class Tickets:
             caller: Who calls; nobody else may submit to the run.
             pipeline: The name of a spec.
         """
-        wrong = _ids(ticket_id, run_id)
+        wrong = wrong_ids(ticket_id, run_id)
         if wrong is not None:
             return answers.nowhere([wrong], retry=True)
-        name = run_id or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', ticket_id)[:60].strip('-._') or 'run'}.{_token()}"
+        name = (
+            run_id or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', ticket_id)[:60].strip('-._') or 'run'}.{secrets.token_hex(4)}"
+        )
         store = TicketStore(self.root, name)
         with store.locked():
             known = store.exists()
@@ -137,11 +99,11 @@ class Tickets:
                 if problem is not None:
                     return answers.nowhere([problem], retry=True)
                 store.create(RunInput(run_id=name, ticket_id=ticket_id, pipeline=pipeline, owner=caller, policy=policy))
-            run = self._open(store)
+            run = self.open_runs.open(store)
             if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
-                return answers.nowhere([_foreign(name, "another ticket")], retry=False)
+                return answers.nowhere([foreign_run(name, "another ticket")], retry=False)
             if not _may(run.state, caller):
-                return answers.nowhere([_foreign(name, "another caller")], retry=False)
+                return answers.nowhere([foreign_run(name, "another caller")], retry=False)
         said = f"Run {name} exists and is in {run.state['state']}." if known else f"Run {name} has begun."
         return answers.response(run.ticket, answers.gate_result("pass", [], said), said, over=terminal(run.state))
 
@@ -171,7 +133,7 @@ class Tickets:
         if isinstance(given, Issue):
             return answers.nowhere([given], retry=True)
 
-        def judge(run: _Run) -> "TicketResponse | _ByTasks":
+        def judge(run: OpenRun) -> "TicketResponse | _ByTasks":
             return self._judge(run, given, revision, [], PAYLOAD, caller)
 
         return self._with_run({"run_id": run_id}, caller, judge)
@@ -187,15 +149,15 @@ class Tickets:
         if isinstance(given, Issue):
             answer = answers.nowhere([given], retry=True)
             return cast("TicketResponse", {**answer, **answers.minimal(answer)})
-        if not comparing.is_minimal(given) or self._pipeline(given.get("run_id")) not in {None, POC.name}:
+        if not comparing.is_minimal(given) or self.open_runs.pipeline(given.get("run_id")) not in {None, POC.name}:
             return self.submit(given, tool=NEXT_STEP, caller=caller)
         return answers.minimal(self._next_minimal(given, caller))
 
     def status(self, run_id: str) -> RunStatus | TicketResponse:
         """Return where a run stands, without changing anything; for an unknown run, an answer that says so."""
         if not is_run_id(run_id) or not TicketStore(self.root, run_id).exists():
-            return answers.nowhere([_unknown_run(run_id)], retry=False)
-        run = self._look(run_id)
+            return answers.nowhere([unknown_run(run_id)], retry=False)
+        run = self.open_runs.look(run_id)
         state = run.state
         path = [run.spec.stages[0].name, *(row["next_state"] for row in state["history"] if row["gate"] != "retry")]
         here = sum(failure["state"] == state["state"] for failure in state["failures"])
@@ -227,7 +189,7 @@ class Tickets:
         Raises:
             UnknownRunError: There is no such run.
         """
-        return self._look(run_id).ticket
+        return self.open_runs.look(run_id).ticket
 
     def state(self, run_id: str) -> RunState:
         """Return the state of a run as its checkpoint keeps it.
@@ -235,7 +197,7 @@ class Tickets:
         Raises:
             UnknownRunError: There is no such run.
         """
-        return self._look(run_id).state
+        return self.open_runs.look(run_id).state
 
     def events(self, run_id: str, *, after: int = 0, limit: int = 100) -> list[Entry]:
         """Return the journal lines of a run whose number is above `after`, at most `limit` of them.
@@ -243,7 +205,7 @@ class Tickets:
         Raises:
             UnknownRunError: There is no such run.
         """
-        self._known(run_id)
+        self.open_runs.known(run_id)
         lines = (entry for entry in self.journal.entries(journal_run(run_id)) if entry.seq > after)
         return [entry for _, entry in zip(range(limit), lines, strict=False)]
 
@@ -254,19 +216,19 @@ class Tickets:
     # -- one submission ------------------------------------------------------------------------------------------
 
     def _with_run(
-        self, given: Mapping[str, Any], caller: str, judge: "Callable[[_Run], TicketResponse | _ByTasks]"
+        self, given: Mapping[str, Any], caller: str, judge: "Callable[[OpenRun], TicketResponse | _ByTasks]"
     ) -> TicketResponse:
         """Find the run that a submission names, hold it alone, and judge."""
         run_id = given.get("run_id")
         if not is_run_id(run_id) or not TicketStore(self.root, cast("str", run_id)).exists():
             missing = comparing.missing_and_unknown(given) if "run_id" not in given else []
-            return answers.nowhere(missing or [_unknown_run(run_id)], retry=bool(missing))
+            return answers.nowhere(missing or [unknown_run(run_id)], retry=bool(missing))
         store = TicketStore(self.root, cast("str", run_id))
         try:
             with store.locked():
-                run = self._open(store)
+                run = self.open_runs.open(store)
                 if not _may(run.state, caller):
-                    return answers.nowhere([_foreign(store.run_id, "another caller")], retry=False)
+                    return answers.nowhere([foreign_run(store.run_id, "another caller")], retry=False)
                 answer = judge(run)
             return self._by_tasks(run, answer) if isinstance(answer, _ByTasks) else answer
         except RunBusyError as error:
@@ -276,7 +238,7 @@ class Tickets:
             )  # fmt: skip
             return answers.nowhere([wrong], retry=True)
 
-    def _submit_whole(self, run: _Run, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
+    def _submit_whole(self, run: OpenRun, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
         """Judge a whole ticket."""
         version = given.get("schema_version", SCHEMA_VERSION)
         if version != SCHEMA_VERSION and not terminal(run.state):
@@ -284,7 +246,7 @@ class Tickets:
         wrong = comparing.missing_and_unknown(given)
         payload = given.get("payload")
         if "payload" in given and not isinstance(payload, dict):
-            wrong.append(_no_object(payload))
+            wrong.append(no_object(payload))
         revision = given.get("revision")
         past = comparing.history_revision(revision, run.state) is not None
         if not past:
@@ -292,7 +254,7 @@ class Tickets:
         return self._judge(run, cast("dict[str, Any]", payload), revision, wrong, tool, caller)
 
     def _judge(
-        self, run: _Run, payload: dict[str, Any], revision: object, wrong: list[Issue], tool: str, caller: str
+        self, run: OpenRun, payload: dict[str, Any], revision: object, wrong: list[Issue], tool: str, caller: str
     ) -> "TicketResponse | _ByTasks":
         """Judge a payload for a revision, once nothing else is wrong with the submission."""
         past = comparing.history_revision(revision, run.state)
@@ -307,20 +269,20 @@ class Tickets:
             return self._over(run)
         by_tasks = delegated(run.spec, run.state)
         if not wrong and by_tasks and payload:
-            wrong.append(_takes_none(payload))
+            wrong.append(takes_none(payload))
         elif not wrong and (large := check_payload(payload)):
             wrong.append(large)
         if wrong:
             return self._refused(run, wrong, tool, caller, {"revision": cast("Any", revision), "payload": payload})
         return _ByTasks(tool, caller) if by_tasks else self._attempt(run, payload, tool=tool, caller=caller)
 
-    def _attempt(self, run: _Run, payload: dict[str, Any], **answer: Any) -> TicketResponse:
+    def _attempt(self, run: OpenRun, payload: dict[str, Any], **answer: Any) -> TicketResponse:
         """Resume the graph with a payload, and answer with what the gate made of it."""
         revision = run.state["revision"]
-        self._resume(run, {"payload": payload, **answer})
+        self.open_runs.resume(run, {"payload": payload, **answer})
         return self._first_answer(run, revision)
 
-    def _first_answer(self, run: _Run, revision: int) -> TicketResponse:
+    def _first_answer(self, run: OpenRun, revision: int) -> TicketResponse:
         """Return the answer to the attempt at a revision, as the records keep it."""
         name = journal_run(run.store.run_id)
         gate = self.journal.find(name, f"{revision}/gate")
@@ -332,16 +294,16 @@ class Tickets:
             )
         return answers.attempt_answer(cast("Ticket", dict(snapshot.data)), gate.data)
 
-    def _repeated(self, run: _Run, revision: int, payload: Mapping[str, Any]) -> TicketResponse | None:
+    def _repeated(self, run: OpenRun, revision: int, payload: Mapping[str, Any]) -> TicketResponse | None:
         """Return the first answer to a submission that came before, or None when it is another one."""
         entry = next(row for row in run.state["history"] if row["revision"] == revision)
         by_tasks = not payload and run.state["policy"]["delegate"] is not None and self._acts(run, entry["state"])
         return self._first_answer(run, revision) if by_tasks or digest(payload) == entry["payload_sha256"] else None
 
-    def _acts(self, run: _Run, state: str) -> bool:
+    def _acts(self, run: OpenRun, state: str) -> bool:
         return any(stage.acts and stage.name == state for stage in run.spec.stages)
 
-    def _over(self, run: _Run) -> TicketResponse:
+    def _over(self, run: OpenRun) -> TicketResponse:
         """Answer a submission to a run that is at its end."""
         state = run.state["state"]
         report = run.state["invalidation_report"]
@@ -354,7 +316,7 @@ class Tickets:
         return answers.response(run.ticket, answers.gate_result("stop", found), wrong.message, over=True)
 
     def _refused(
-        self, run: _Run, wrong: list[Issue], tool: str, caller: str, submitted: Mapping[str, Any]
+        self, run: OpenRun, wrong: list[Issue], tool: str, caller: str, submitted: Mapping[str, Any]
     ) -> TicketResponse:
         """Refuse a submission before any gate: the run stays where it is, and the attempt is in the journal once."""
         found = answers.records(wrong)
@@ -370,7 +332,7 @@ class Tickets:
         self.journal.append(journal_run(run.store.run_id), key, "tamper_refused", data)
         return answers.response(run.ticket, answers.gate_result("retry", found), wrong[0].message, over=False)
 
-    def _by_tasks(self, run: _Run, asked: _ByTasks) -> TicketResponse:
+    def _by_tasks(self, run: OpenRun, asked: _ByTasks) -> TicketResponse:
         """Take the delegated tasks on, and once they are at their end submit what came of them."""
         revision = run.state["revision"]
         progress = self.delegation.advance(run.state)
@@ -379,7 +341,7 @@ class Tickets:
             reason = found[0]["message"]
             return answers.response(run.ticket, answers.gate_result("retry", found), reason, over=False)
         with run.store.locked():
-            run = self._open(run.store)
+            run = self.open_runs.open(run.store)
             if run.state["revision"] != revision:
                 return self._first_answer(run, revision)
             return self._attempt(
@@ -390,20 +352,20 @@ class Tickets:
     def _next_minimal(self, given: dict[str, Any], caller: str) -> TicketResponse:
         """Judge a minimal ticket; the first one of a run begins it."""
         run_id, first = given.get("run_id"), POC.stages[0].name
-        if is_run_id(run_id) and self._pipeline(run_id) is None and given.get("state") == first:
+        if is_run_id(run_id) and self.open_runs.pipeline(run_id) is None and given.get("state") == first:
             begun = self.begin(cast("str", given.get("ticket_id")), run_id, caller=caller, pipeline=POC.name)
             if begun["gate_result"]["status"] != "pass":
                 return begun
 
-        def judge(run: _Run) -> TicketResponse | _ByTasks:
+        def judge(run: OpenRun) -> TicketResponse | _ByTasks:
             wrong = comparing.minimal_changed(given, run.state, first)
             payload: Any = given.get("payload") or {}
             if not isinstance(payload, dict):
-                wrong.append(_no_object(payload))
+                wrong.append(no_object(payload))
                 payload = {}
             if given.get("state") == first:
                 if payload:
-                    wrong.append(_takes_none(cast("dict[str, Any]", payload)))
+                    wrong.append(takes_none(cast("dict[str, Any]", payload)))
                 payload = {name: given[name] for name in comparing.INTAKE if given.get(name) is not None}
             past = self._passed(run, given.get("state"), cast("dict[str, Any]", payload))
             if past is not None:
@@ -413,173 +375,18 @@ class Tickets:
 
         return self._with_run(given, caller, judge)
 
-    def _passed(self, run: _Run, state: object, payload: Mapping[str, Any]) -> int | None:
+    def _passed(self, run: OpenRun, state: object, payload: Mapping[str, Any]) -> int | None:
         """Return the revision at which a stage that is over passed with this payload, or None."""
         rows = (row for row in run.state["history"] if row["state"] == state != run.state["state"])
         return next((row["revision"] for row in rows if digest(payload) == row["payload_sha256"]), None)
 
-    # -- the graph -----------------------------------------------------------------------------------------------
 
-    def _graph(self, spec: PipelineSpec) -> PipelineGraph:
-        with self._guard:
-            if self._saver is None:
-                self._saver = open_checkpoints(self.root)
-            if spec.name not in self._graphs:
-                self._graphs[spec.name] = pipeline_graph(
-                    spec, root=self.root, checkpointer=self._saver, journal=self.journal, snapshots=self.snapshots
-                )
-            return self._graphs[spec.name]
-
-    def _open(self, store: TicketStore) -> _Run:
-        """Read a run, and finish what a killed call left half done; the caller holds the run's lock."""
-        begin = store.load()
-        spec = self._spec(begin, store)
-        graph = self._graph(spec)
-        config: RunnableConfig = {"configurable": {"thread_id": store.run_id}}
-        while True:
-            snapshot = read_checkpoint(store, graph, config)
-            if snapshot.created_at is None:
-                graph.invoke(begin, config, durability="exit", version="v2")  # pyright: ignore[reportUnknownMemberType]
-                continue
-            run = _Run(store, spec, graph, config, cast("RunState", snapshot.values), "")
-            if not snapshot.tasks:
-                self._check_head(run)
-                return run
-            waiting = [item.id for task in snapshot.tasks for item in task.interrupts]
-            if not waiting:
-                graph.invoke(None, config, durability="exit", version="v2")  # pyright: ignore[reportUnknownMemberType]
-                continue
-            run.interrupt = waiting[0]
-            self._check_head(run)
-            cut_off = self.journal.find(journal_run(store.run_id), f"{run.state['revision']}/tool_call")
-            if cut_off is None:
-                return run
-            self._resume(run, dict(cut_off.data))
-
-    def _look(self, run_id: str) -> _Run:
-        """Read a run without its lock, as its last checkpoint keeps it."""
-        self._known(run_id)
-        store = TicketStore(self.root, run_id)
-        begin = store.load()
-        spec = self._spec(begin, store)
-        graph = self._graph(spec)
-        config: RunnableConfig = {"configurable": {"thread_id": run_id}}
-        snapshot = read_checkpoint(store, graph, config)
-        if "revision" not in snapshot.values:
-            with store.locked():
-                return self._open(store)
-        return _Run(store, spec, graph, config, cast("RunState", snapshot.values), "")
-
-    def _resume(self, run: _Run, answer: Mapping[str, Any]) -> None:
-        """Hand a payload to the stage that waits for it."""
-        run.graph.invoke(  # pyright: ignore[reportUnknownMemberType]
-            Command(resume={run.interrupt: dict(answer)}), run.config, durability="exit", version="v2"
-        )
-
-    def _check_head(self, run: _Run) -> None:
-        """Refuse to go on when the journal no longer holds what the checkpoint says was written last."""
-        head = run.state.get("head")
-        entry = self.journal.find(journal_run(run.store.run_id), last_key(run.state))
-        if head is None or entry is None or (entry.seq, entry.hash) != (head["seq"], head["hash"]):
-            raise RunDamagedError(
-                f"the journal no longer holds line {head and head['seq']} of ticket run {run.store.run_id} as it was "
-                "written",
-                "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and submit again.",
-            )
-
-    def _spec(self, begin: RunInput, store: TicketStore) -> PipelineSpec:
-        name = begin.get("pipeline", "")
-        if name not in self.specs:
-            raise RunDamagedError(
-                f"ticket run {store.run_id} has the pipeline `{name[:80]}`, which is not known here",
-                f"Known are {', '.join(self.specs)}; use the program that began the run.",
-            )
-        return self.specs[name]
-
-    def _pipeline(self, run_id: object) -> str | None:
-        """Return the name of a run's pipeline, or None when there is no such run."""
-        if not is_run_id(run_id):
-            return None
-        store = TicketStore(self.root, cast("str", run_id))
-        return store.load().get("pipeline") if store.exists() else None
-
-    def _known(self, run_id: str) -> None:
-        if not is_run_id(run_id) or not TicketStore(self.root, run_id).exists():
-            raise UnknownRunError(f"there is no ticket run `{str(run_id)[:80]}` here", "`interlock status` lists them.")
-
-
-def ticket_states(root: Path) -> tuple[dict[str, RunState], list[tuple[str, RunDamagedError]]]:
-    """Return the state of every ticket run below a root by run id, and those that cannot be read back."""
-    states: dict[str, RunState] = {}
-    lost: list[tuple[str, RunDamagedError]] = []
-    tickets = Tickets(root)
-    for run_id in tickets.runs():
-        try:
-            states[run_id] = tickets.state(run_id)
-        except RunDamagedError as error:
-            lost.append((run_id, error))
-    return states, lost
-
-
-def last_key(state: RunState) -> str:
-    """Return the journal key of the last line that a state was made from."""
-    if not state["history"]:
-        return "run_started"
-    last = state["history"][-1]
-    return f"{last['revision']}/{ {'pass': 'transition', 'retry': 'gate', 'stop': 'fail_closed'}[last['gate']] }"
+def _new_id(ticket_id: str) -> str:
+    """Return an id for a run of a ticket that no other run has."""
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", ticket_id)[:60].strip("-._")
+    return f"{readable or 'run'}.{secrets.token_hex(4)}"
 
 
 def _may(state: RunState, caller: str) -> bool:
     """Say whether a caller may submit to a run: one with a name only to its own; the user of the machine to all."""
     return not caller or caller == state["owner"]
-
-
-def _token() -> str:
-    return secrets.token_hex(4)
-
-
-def _ids(ticket_id: object, run_id: object) -> Issue | None:
-    """Return what is wrong with the names of a run that is to begin."""
-    if not isinstance(ticket_id, str) or not 0 < len(ticket_id.strip()) == len(ticket_id) <= _MAX_TICKET_ID_CHARS:
-        expected = f"1 to {_MAX_TICKET_ID_CHARS} characters without blanks around them"
-    elif not ticket_id.isprintable():
-        expected = "printable characters"
-    elif run_id is not None and not is_run_id(run_id):
-        return issue(
-            "TKT106", "run_id", "The run id cannot be used.", found=run_id, expected=RUN_ID_FORM,
-            fix="Choose such an id, or leave `run_id` out.",
-        )  # fmt: skip
-    else:
-        return None
-    return issue(
-        "TKT106", "ticket_id", "The ticket id cannot be used.", found=ticket_id, expected=expected,
-        fix="Give the ticket's id as its tracker writes it.",
-    )  # fmt: skip
-
-
-def _unknown_run(run_id: object) -> Issue:
-    return issue(
-        "TKT111", "run_id", "There is no such ticket run here.", found=run_id, expected="a run that was begun here",
-        fix="Begin one with interlock_begin_run(ticket_id), and use the ticket that it returns.",
-    )  # fmt: skip
-
-
-def _foreign(run_id: str, whose: str) -> Issue:
-    return issue(
-        "TKT112", "run_id", f"Run {run_id} belongs to {whose}.", found=run_id, expected="a run of your own",
-        fix="Begin a run of your own with interlock_begin_run(ticket_id).",
-    )  # fmt: skip
-
-
-def _no_object(payload: object) -> Issue:
-    return issue(
-        "TKT106", "payload", "The payload is no JSON object.", found=payload, expected="an object",
-        fix="Write the fields of the stage into `payload` as an object.",
-    )  # fmt: skip
-
-
-def _takes_none(payload: Mapping[str, Any]) -> Issue:
-    return issue(
-        "TKT141", "payload", "This stage takes no payload.", found=", ".join(payload), expected="{}",
-        fix="Submit with an empty payload.",
-    )  # fmt: skip

@@ -12,6 +12,7 @@ from interlock.install import (
     Change,
     Installation,
     InstallError,
+    Launch,
     Problem,
     apply,
     apply_undo,
@@ -81,11 +82,12 @@ def _data(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool)
 def _show(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool) -> None:
     """Print each file with its diff, then what to do next."""
     for change in changes:
-        click.echo(f"{change.path}: {change.note}")
+        click.echo(f"{change.path} ({change.installation.title}): {change.note}")
         click.echo(change.diff(), nl=False)
     todo = [change for change in changes if not change.is_done]
+    launch = find_launch()
     if todo and not undo:
-        click.echo(find_launch().reason)
+        click.echo(launch.reason)
     if dry_run and todo:
         click.echo("nothing was written (--dry-run)")
     elif undo:
@@ -93,12 +95,12 @@ def _show(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool)
     elif not todo:
         click.echo("all is done")
     else:
-        _show_next(home, [change.installation for change in todo])
+        _show_next(home, [change.installation for change in todo], launch)
 
 
-def _show_next(home: Path, written: list[Installation]) -> None:
+def _show_next(home: Path, written: list[Installation], launch: Launch) -> None:
     for row in written:
-        click.echo(f"next: {row.after}")
+        click.echo(f"next, in {row.title}: {row.after.format(launch=launch)}")
     click.echo("then say to the agent: Work ticket DEMO-1 with Interlock.")
     click.echo(f"undo: interlock init --undo{root_words(home)}")
 

@@ -13,7 +13,9 @@ import click
 from interlock.cli.context import resolve_root, root_option
 
 LEAVE_SECONDS: Final = 8.0
-"""How long the process may take to end; the requests that came last have most of it."""
+"""How long the service may take to end; the requests that came last have most of it."""
+STRAY_SECONDS: Final = 0.5
+"""How long threads that nobody waits for any more may take after that."""
 
 
 @click.command("mcp")
@@ -31,11 +33,12 @@ def mcp_command(toolsets: str | None, root: Path | None) -> None:
     from interlock.server.app import ALL, make_server  # noqa: PLC0415
 
     server = make_server(resolve_root(root), toolsets=ALL if toolsets is None else toolsets.split(","))
-    anyio.run(partial(server.run_stdio_async, leaving=_leave))
+    anyio.run(partial(server.run_stdio_async, leaving=partial(_leave, LEAVE_SECONDS)))
+    _leave(STRAY_SECONDS)
 
 
-def _leave() -> None:
+def _leave(seconds: float) -> None:
     """End the process soon: a thread that waits for an agent cannot be stopped, and what is written down is whole."""
-    last = threading.Timer(LEAVE_SECONDS, os._exit, (0,))
+    last = threading.Timer(seconds, os._exit, (0,))
     last.daemon = True
     last.start()

@@ -1,6 +1,7 @@
 """What `interlock init` can install: one row for each, with the file, how to put it in and how to take it out."""
 
 import json
+import shlex
 import shutil
 import sys
 import tomllib
@@ -30,6 +31,10 @@ class Launch:
     args: tuple[str, ...]
     reason: str
 
+    def __str__(self) -> str:
+        """Return the command line."""
+        return shlex.join((self.command, *self.args))
+
 
 @dataclass(frozen=True, slots=True)
 class Installation:
@@ -44,8 +49,7 @@ class Installation:
         remove: Returns the text without it, and an empty one when nothing else is left; None when it is not there.
             Its third argument is the text as it was before the entry.
         snippet: The text to paste by hand.
-        command: The client's own command that does the same; empty where it has none.
-        after: What a person does next.
+        after: What a person does next in the client; `{launch}` stands for the command line of the server.
     """
 
     name: str
@@ -55,7 +59,6 @@ class Installation:
     add: Callable[[str, Entry], str]
     remove: Callable[[str, Entry, str], str | None]
     snippet: Callable[[Entry], str]
-    command: str
     after: str
 
 
@@ -191,23 +194,19 @@ def _remove_toml(text: str, entry: Entry, original: str) -> str | None:  # noqa:
 INSTALLATIONS: Final = (
     Installation(
         "claude", "Claude Code", ".mcp.json", _plain, _add_json, _remove_json, _json_snippet,
-        "claude mcp add interlock -- interlock mcp",
-        "Restart Claude Code here and approve the server once.",
+        "restart it here and approve the server once.",
     ),
     Installation(
         "codex", "Codex", ".codex/config.toml", _plain, _add_toml, _remove_toml, _toml_table,
-        "codex mcp add interlock -- interlock mcp",
-        "Codex reads this file in trusted projects alone; start it here and trust the folder.",
+        "start it here and trust the folder, or it ignores this file. Or run: codex mcp add interlock -- {launch}",
     ),
     Installation(
         "gemini", "Gemini CLI", ".gemini/settings.json", _plain, _add_json, _remove_json, _json_snippet,
-        "gemini mcp add interlock interlock mcp",
-        "Restart Gemini CLI here and trust the folder if it asks.",
+        "restart it here and trust the folder: in others it starts no server.",
     ),
     Installation(
         "cursor", "Cursor", ".cursor/mcp.json", _rooted, _add_json, _remove_json, _json_snippet,
-        "",
-        "Open the settings of Cursor, and switch the server on under MCP.",
+        "open its settings and switch the server on under MCP.",
     ),
 )  # fmt: skip
 """Every row of `--client`."""

@@ -15,7 +15,7 @@ from interlock.journal import Journal
 from tests.graph.pipeline.walk import SOURCE, do_the_work, filled, make_project
 from tests.server.stdio_process import Wire, call, server
 
-MAX_SECONDS = 0.15
+MAX_SECONDS = 0.3
 """A kill comes at a random moment of so long after the first submission; one submission takes some milliseconds."""
 
 
@@ -85,7 +85,7 @@ def _campaign(root: Path, kills: int, seed: int) -> None:
     acknowledged: dict[str, dict[str, Any]] = {}
     for number in range(kills):
         with server(root) as wire:
-            _answer(wire, "interlock_run_status", {"run_id": "run"})
+            _answer(wire, "interlock_begin_run", {"ticket_id": "WARM-UP"})
             killer = threading.Timer(chance.uniform(0, MAX_SECONDS), wire.process.kill)
             killer.start()
             unfinished = [run for run, ticket in acknowledged.items() if ticket["required_fields"]]

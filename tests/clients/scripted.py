@@ -39,6 +39,53 @@ TASK: dict[str, Any] = {
     "scope": ["src/**"],
 }
 
+README = "# Greetings\n\nThe greeting is still to be written.\n"
+PAYLOADS: dict[str, dict[str, Any]] = {
+    "fetch_ticket": {
+        "external_source": "jira",
+        "external_ticket_id": "SHOP-7",
+        "title": "Say what the greeting is",
+        "description": "The readme does not say which greeting is written.",
+    },
+    "extract_requirements": {
+        "acceptance_criteria": ["The readme names the greeting."],
+        "constraints": ["No other file changes."],
+        "unknowns": [],
+    },
+    "scope_context": {"retrieval_targets": ["repo:README.md"], "retrieval_justification": "It is the page to change."},
+    "gather_evidence": {
+        "evidence_items": [
+            {
+                "source_id": "ev_1",
+                "source_type": "repo",
+                "locator": "README.md:3",
+                "snippet": "The greeting is still to be written.",
+            }
+        ]
+    },
+    "propose_plan": {
+        "plan_steps": [
+            {
+                "step_id": "step_1",
+                "intent": "Name the greeting",
+                "requirement_refs": ["ac_001", "con_001"],
+                "evidence_refs": ["ev_1"],
+            }
+        ]
+    },
+    "act_via_tools": {
+        "actions_taken": ["rewrote line 3 of README.md"],
+        "outputs": ["README.md"],
+        "checkpoints": ["README.md names the greeting"],
+    },
+    "record_and_finalize": {
+        "artifacts": ["README.md"],
+        "final_summary": "The readme names the greeting.",
+        "outcome": "success",
+    },
+}
+"""What passes each stage of a ticket in this project."""
+
 EVIDENCE_KEYS = ("screenshots", "a11y", "console", "reports")
 
 
@@ -46,6 +93,7 @@ def make_project(root: Path, config: str = CONFIG) -> Path:
     """Make a project whose greeting is to be written: a command gate reads it, no page is looked at."""
     (root / "src").mkdir(parents=True)
     (root / "interlock.toml").write_text(config, encoding="utf-8")
+    (root / "README.md").write_text(README, encoding="utf-8")
     (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n", encoding="utf-8")
     return root
 
@@ -82,6 +130,11 @@ def envelope(
             "",
         )
     )
+
+
+def rewrite(root: Path) -> None:
+    """Do the work of the ticket."""
+    (root / "README.md").write_text(README.replace("still to be written", "hello"), encoding="utf-8")
 
 
 def answer(root: Path, ask: Mapping[str, Any], greeting: str = "hello") -> str:

@@ -11,7 +11,7 @@ from mcp import Client
 from mcp_types import TextContent
 
 from interlock.graph.verify import verify_journal
-from tests.clients.scripted import TASK, answer, envelope, make_project
+from tests.clients.scripted import CONFIG, TASK, answer, envelope, make_project
 from tests.server.http_process import connected, new_token, running
 from tests.server.stdio_process import client as over_stdio
 
@@ -66,6 +66,7 @@ def test_a_task_is_walked_over_stdio_with_a_refusal_and_a_rework(
             assert (done["ok"], done["outcome"]) == (False, "invalid")
             await refused(client, "task_submit", "RUN605", run_id=RUN, role="tester", envelope="x")
             path: list[str] = []
+            done: dict[str, Any] = {}
             for greeting in ("hallo", "hallo", "hello", "hello", "hello"):
                 ask = await next_ask(client)
                 done = await hand_in(client, ask, answer(project, ask, greeting))
@@ -106,6 +107,7 @@ def test_a_team_walks_a_task_over_http_and_each_agent_speaks_for_itself(project:
     async def walk(url: str) -> None:
         async with team(url, tokens) as clients:
             await call(clients["builder"], "task_begin", task=TASK)
+            done: dict[str, Any] = {}
             for role in ROLES:
                 ask = await next_ask(clients[role])
                 text = answer(project, ask)
@@ -175,8 +177,6 @@ def test_two_sessions_of_one_user_hand_the_same_answer_in_and_it_counts_once(
 
 def test_a_server_whose_agent_is_at_work_ends_when_its_client_leaves(tmp_path: Path) -> None:
     """A function that never returns keeps nobody waiting, and its run goes on later."""
-    from tests.clients.scripted import CONFIG
-
     root = make_project(tmp_path / "project", CONFIG + '[agents.builder]\nrunner = "python:mine:never"\n')
     (root / "mine.py").write_text("import time\ndef never(ask):\n    time.sleep(600)\n", encoding="utf-8")
 

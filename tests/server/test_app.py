@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 from mcp import Client
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, TextContent, TextResourceContents
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.graph.errors import RunDamagedError
@@ -177,8 +177,9 @@ async def test_both_revisions_of_the_protocol_are_answered_over_stdio(tmp_path: 
         assert begun.structured_content is not None
         ticket = begun.structured_content["updated_ticket"]
         assert ticket["state"] == "fetch_ticket"
-        read = await connected.read_resource("interlock://runs/r1/ticket")
-        assert json.loads(read.contents[0].text) == ticket  # pyright: ignore[reportAttributeAccessIssue]
+        (content,) = (await connected.read_resource("interlock://runs/r1/ticket")).contents
+        assert isinstance(content, TextResourceContents)
+        assert json.loads(content.text) == ticket
         assert (await connected.get_prompt("ticket_workflow")).messages
         assert error_of(await connected.call_tool("interlock_begin_run", {"tiket_id": "A-1"}))["code"] == "MCP202"
 

@@ -19,7 +19,7 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["run_id", "revision", "payload"],
 }
-GOOD = {"run_id": "r", "revision": 1, "payload": {}}
+GOOD: dict[str, Any] = {"run_id": "r", "revision": 1, "payload": {}}
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ async def test_the_roster_of_the_project_counts(tmp_path: Path) -> None:
     assert not (await validated(tmp_path, BLOCKED))["ok"]
 
 
-@pytest.mark.parametrize("role", [name for name in DEFAULT_PROTOCOL.roles])
+@pytest.mark.parametrize("role", list(DEFAULT_PROTOCOL.roles))
 async def test_a_template_is_the_commands_with_the_contract_of_the_role(tmp_path: Path, role: str) -> None:
     async with Client(make_server(tmp_path)) as connected:
         result = await connected.call_tool("envelope_template", {"role": role, "task_id": "HOME-UI-001"})

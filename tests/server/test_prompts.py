@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import TextContent
 
 from interlock.agents.contract import contract
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
@@ -20,7 +21,8 @@ ROLES = [role.name for role in DEFAULT_PROTOCOL.roles.values() if role.kind != "
 async def text_of(connected: Client, name: str, arguments: dict[str, str] | None = None) -> str:
     """Return the text of a prompt."""
     (message,) = (await connected.get_prompt(name, arguments)).messages
-    return message.content.text  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(message.content, TextContent)
+    return message.content.text
 
 
 async def test_there_is_one_for_each_role_and_for_the_workflow(tmp_path: Path) -> None:
@@ -51,8 +53,22 @@ async def test_a_role_of_the_project_has_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["interlock_begin_run", "tickets/ticket.json", "required_fields", "payload", "interlock_submit_ticket", "next_role"]
-    + ["retry", "stop", "invalidation_report", "complete", "fail_closed", "continue", "next_stage_fields", "reason"],
+    [
+        "interlock_begin_run",
+        "tickets/ticket.json",
+        "required_fields",
+        "payload",
+        "interlock_submit_ticket",
+        "next_role",
+        "retry",
+        "stop",
+        "invalidation_report",
+        "complete",
+        "fail_closed",
+        "continue",
+        "next_stage_fields",
+        "reason",
+    ],
 )
 async def test_the_workflow_names_every_part_of_the_loop(tmp_path: Path, word: str) -> None:
     """Ticket Protocol §Workflow, §Terminal States, §Response Handling."""

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
-from mcp_types import ResourceTemplateReference
+from mcp_types import ResourceTemplateReference, TextResourceContents
 
 from interlock.envelope.protocol import STATUSES, TRANSITIONS
 from interlock.graph.runs import drive, start_run
@@ -27,8 +27,9 @@ FETCHED = {"external_source": "github", "external_ticket_id": "7", "title": "Sig
 async def read(connected: Client, uri: str) -> Any:
     """Read a resource as JSON."""
     (content,) = (await connected.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
     assert content.mime_type == "application/json"
-    return json.loads(content.text)  # pyright: ignore[reportAttributeAccessIssue]
+    return json.loads(content.text)
 
 
 async def test_the_ticket_of_a_run_is_the_authoritative_one(tmp_path: Path) -> None:
@@ -163,12 +164,13 @@ def test_a_client_of_an_older_revision_is_told_what_it_subscribed_to(tmp_path: P
         begin = call("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r0"}, 1)
         wire.send(begin)
         assert until(wire, 1) == [], "it did not subscribe to anything"
-        assert wire.ask({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": uri}})["id"] == 2
+        subscribe = {"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": uri}}
+        assert wire.ask(subscribe)["id"] == 2
         wire.send(call("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"}, 3))
         assert until(wire, 3) == [uri]
         wire.send(call("interlock_submit_payload", {"run_id": "r1", "revision": 1, "payload": FETCHED}, 4))
         assert until(wire, 4) == [uri]
-        assert wire.ask({"jsonrpc": "2.0", "id": 5, "method": "resources/unsubscribe", "params": {"uri": uri}})["id"] == 5
+        assert wire.ask({**subscribe, "id": 5, "method": "resources/unsubscribe"})["id"] == 5
         wire.send(call("interlock_submit_payload", {"run_id": "r1", "revision": 2, "payload": {}}, 6))
         assert until(wire, 6) == []
 

@@ -65,9 +65,9 @@ def test_a_choice_of_shapes_is_an_object_with_the_keys_of_all() -> None:
 
 
 def test_a_large_shape_is_spelled_out_once_in_a_list() -> None:
-    large = TypedDict("large", {f"key_{number}": str for number in range(9)})  # type: ignore[misc]  # noqa: UP013
+    large = TypedDict("large", {f"key_{number}": str for number in range(9)})  # type: ignore[misc]
     first, second = (
-        TypedDict(name, {"part": large})  # type: ignore[misc,operator]  # noqa: UP013
+        TypedDict(name, {"part": large})  # type: ignore[misc,operator]
         for name in ("first", "second")
     )
     spelled: set[type] = set()
@@ -77,7 +77,7 @@ def test_a_large_shape_is_spelled_out_once_in_a_list() -> None:
 
 def test_a_type_without_a_json_form_is_refused() -> None:
     with pytest.raises(TypeError):
-        answer_schema(TypedDict("bad", {"raw": bytes}))  # type: ignore[misc]  # noqa: UP013
+        answer_schema(TypedDict("bad", {"raw": bytes}))  # type: ignore[misc]
 
 
 def test_trimming_keeps_an_argument_that_is_called_title() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.stdio_process import COMMAND, INITIALIZE, INITIALIZED, call, server
+from tests.server.stdio_process import COMMAND, INITIALIZE, INITIALIZED, Wire, call, server
 from tests.server.test_guard import REFUSED
 
 PING = {"jsonrpc": "2.0", "id": "alive", "method": "ping"}
@@ -160,3 +160,58 @@ def test_an_unknown_toolset_is_refused_with_the_nearest_one(tmp_path: Path) -> N
     assert done.stdout == ""
     assert "MCP301" in done.stderr
     assert "`tickets`" in done.stderr
+
+
+WAITING = """
+import anyio, threading
+from pathlib import Path
+from interlock.cli import mcp
+from interlock.server import app
+
+def make(root, **options):
+    server = app.InterlockServer(root)
+
+    @server.tool()
+    async def wait() -> dict[str, str]:
+        await anyio.to_thread.run_sync(threading.Event().wait, abandon_on_cancel=True)
+        return {}
+
+    return server
+
+app.make_server = make
+mcp.mcp_command()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_call_that_waits_for_an_agent_does_not_keep_the_process(tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    try:
+        wire = Wire(process)
+        wire.ask(INITIALIZE)
+        wire.send(INITIALIZED)
+        wire.send(call("wait", {}))
+        assert wire.ask(PING)["id"] == "alive"
+        process.send_signal(number)
+        assert process.wait(7) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_first_answer_does_not_wait_for_the_graph(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, sys; from pathlib import Path; from interlock.server import make_server\n"
+        "server = make_server(Path.cwd()); assert len(asyncio.run(server.list_tools())) > 5\n"
+        "assert asyncio.run(server.list_prompts())\n"
+        "print(sorted(name for name in sys.modules if name.split('.')[0] in ('langgraph', 'langchain_core')))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=environment,
+        check=False,
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")

@@ -80,9 +80,7 @@ async def test_a_payload_can_be_sent_alone(server: Any, form: str) -> None:
     ],
     ids=lambda text: repr(text)[:30],
 )
-async def test_a_text_reaches_the_judge_unparsed_and_is_refused_as_a_result(
-    server: Any, name: str, text: str
-) -> None:
+async def test_a_text_reaches_the_judge_unparsed_and_is_refused_as_a_result(server: Any, name: str, text: str) -> None:
     """A lenient reader on the way would hide the second key, the NaN and the depth."""
     async with Client(server) as connected:
         before = await begun(connected)

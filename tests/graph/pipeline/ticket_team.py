@@ -33,9 +33,7 @@ def reviewer(ask: Ask) -> str:
     return _answer(ask, "READY_FOR_REVIEW", "GATE-REVIEW", (f"{ask.reports_dir}/review.md",))
 
 
-def _answer(
-    ask: Ask, status: str, gate: str = "", reports: tuple[str, ...] = (), reasons: tuple[str, ...] = ()
-) -> str:
+def _answer(ask: Ask, status: str, gate: str = "", reports: tuple[str, ...] = (), reasons: tuple[str, ...] = ()) -> str:
     task = next(line for line in ask.prompt.splitlines() if line.startswith("- Task: ")).removeprefix("- Task: ")
     return render(
         Envelope(

@@ -1,0 +1,173 @@
+"""Ticket runs held open: their graphs, their checkpoints, and finishing what a killed call left half done."""
+
+import os
+
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+
+from interlock.graph.errors import RunDamagedError, UnknownRunError
+from interlock.graph.pipeline.build import PipelineGraph, pipeline_graph
+from interlock.graph.pipeline.checkpoints import open_checkpoints, read_checkpoint
+from interlock.graph.pipeline.contract import Ticket
+from interlock.graph.pipeline.spec import SPECS, PipelineSpec
+from interlock.graph.pipeline.state import RunInput, RunState, issue_ticket
+from interlock.graph.pipeline.store import TicketStore, is_run_id, journal_run, list_ticket_runs, snapshots_path
+from interlock.graph.store import journal_path
+from interlock.journal import Journal
+
+
+@dataclass(slots=True)
+class OpenRun:
+    """One run held open by a call: its graph, its state, and the interrupt that it waits at."""
+
+    store: TicketStore
+    spec: PipelineSpec
+    graph: PipelineGraph
+    config: RunnableConfig
+    state: RunState
+    interrupt: str
+
+    @property
+    def ticket(self) -> Ticket:
+        """The authoritative ticket."""
+        return issue_ticket(self.spec, self.state)
+
+
+class OpenRuns:
+    """The ticket runs of one root as graphs with checkpoints; the one place that invokes such a graph.
+
+    Args:
+        root: The project's root.
+        specs: The pipelines that runs may have, by name.
+    """
+
+    def __init__(self, root: Path, specs: Mapping[str, PipelineSpec] = SPECS) -> None:
+        self.root = root.resolve()
+        self.specs = dict(specs)
+        self.journal = Journal(journal_path(self.root))
+        self.snapshots = Journal(snapshots_path(self.root))
+        self._guard = threading.Lock()
+        self._saver: SqliteSaver | None = None
+        self._graphs: dict[str, PipelineGraph] = {}
+
+    def _graph(self, spec: PipelineSpec) -> PipelineGraph:
+        with self._guard:
+            if self._saver is None:
+                self._saver = open_checkpoints(self.root)
+            if spec.name not in self._graphs:
+                self._graphs[spec.name] = pipeline_graph(
+                    spec, root=self.root, checkpointer=self._saver, journal=self.journal, snapshots=self.snapshots
+                )
+            return self._graphs[spec.name]
+
+    def open(self, store: TicketStore) -> OpenRun:
+        """Read a run, and finish what a killed call left half done; the caller holds the run's lock."""
+        begin = store.load()
+        spec = self._spec(begin, store)
+        graph = self._graph(spec)
+        config: RunnableConfig = {"configurable": {"thread_id": store.run_id}}
+        while True:
+            snapshot = read_checkpoint(store, graph, config)
+            if snapshot.created_at is None:
+                graph.invoke(begin, config, durability="exit", version="v2")  # pyright: ignore[reportUnknownMemberType]
+                continue
+            run = OpenRun(store, spec, graph, config, cast("RunState", snapshot.values), "")
+            if not snapshot.tasks:
+                self._check_head(run)
+                return run
+            waiting = [item.id for task in snapshot.tasks for item in task.interrupts]
+            if not waiting:
+                graph.invoke(None, config, durability="exit", version="v2")  # pyright: ignore[reportUnknownMemberType]
+                continue
+            run.interrupt = waiting[0]
+            self._check_head(run)
+            cut_off = self.journal.find(journal_run(store.run_id), f"{run.state['revision']}/tool_call")
+            if cut_off is None:
+                return run
+            self.resume(run, dict(cut_off.data))
+
+    def look(self, run_id: str) -> OpenRun:
+        """Read a run without its lock, as its last checkpoint keeps it."""
+        self.known(run_id)
+        store = TicketStore(self.root, run_id)
+        begin = store.load()
+        spec = self._spec(begin, store)
+        graph = self._graph(spec)
+        config: RunnableConfig = {"configurable": {"thread_id": run_id}}
+        snapshot = read_checkpoint(store, graph, config)
+        if "revision" not in snapshot.values:
+            with store.locked():
+                return self.open(store)
+        return OpenRun(store, spec, graph, config, cast("RunState", snapshot.values), "")
+
+    def resume(self, run: OpenRun, answer: Mapping[str, Any]) -> None:
+        """Hand a payload to the stage that waits for it."""
+        run.graph.invoke(  # pyright: ignore[reportUnknownMemberType]
+            Command(resume={run.interrupt: dict(answer)}), run.config, durability="exit", version="v2"
+        )
+
+    def _check_head(self, run: OpenRun) -> None:
+        """Refuse to go on when the journal no longer holds what the checkpoint says was written last."""
+        head = run.state.get("head")
+        entry = self.journal.find(journal_run(run.store.run_id), last_key(run.state))
+        if head is None or entry is None or (entry.seq, entry.hash) != (head["seq"], head["hash"]):
+            raise RunDamagedError(
+                f"the journal no longer holds line {head and head['seq']} of ticket run {run.store.run_id} as it was "
+                "written",
+                "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and submit again.",
+            )
+
+    def _spec(self, begin: RunInput, store: TicketStore) -> PipelineSpec:
+        name = begin.get("pipeline", "")
+        if name not in self.specs:
+            raise RunDamagedError(
+                f"ticket run {store.run_id} has the pipeline `{name[:80]}`, which is not known here",
+                f"Known are {', '.join(self.specs)}; use the program that began the run.",
+            )
+        return self.specs[name]
+
+    def pipeline(self, run_id: object) -> str | None:
+        """Return the name of a run's pipeline, or None when there is no such run."""
+        if not is_run_id(run_id):
+            return None
+        store = TicketStore(self.root, cast("str", run_id))
+        return store.load().get("pipeline") if store.exists() else None
+
+    def known(self, run_id: str) -> None:
+        """Make sure that a run exists.
+
+        Raises:
+            UnknownRunError: There is no such run.
+        """
+        if not is_run_id(run_id) or not TicketStore(self.root, run_id).exists():
+            raise UnknownRunError(f"there is no ticket run `{str(run_id)[:80]}` here", "`interlock status` lists them.")
+
+
+def ticket_states(root: Path) -> tuple[dict[str, RunState], list[tuple[str, RunDamagedError]]]:
+    """Return the state of every ticket run below a root by run id, and those that cannot be read back."""
+    states: dict[str, RunState] = {}
+    lost: list[tuple[str, RunDamagedError]] = []
+    runs = OpenRuns(root)
+    for run_id in list_ticket_runs(root):
+        try:
+            states[run_id] = runs.look(run_id).state
+        except RunDamagedError as error:
+            lost.append((run_id, error))
+    return states, lost
+
+
+def last_key(state: RunState) -> str:
+    """Return the journal key of the last line that a state was made from."""
+    if not state["history"]:
+        return "run_started"
+    last = state["history"][-1]
+    return f"{last['revision']}/{ {'pass': 'transition', 'retry': 'gate', 'stop': 'fail_closed'}[last['gate']] }"

@@ -1,0 +1,61 @@
+"""The findings about the names in a call: of a ticket, of a run, of whose it is."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from interlock.gates.stages import Issue
+from interlock.graph.pipeline.rules import issue
+from interlock.graph.pipeline.store import RUN_ID_FORM, is_run_id
+
+MAX_TICKET_ID_CHARS: Final = 200
+
+
+def wrong_ids(ticket_id: object, run_id: object) -> Issue | None:
+    """Return what is wrong with the names of a run that is to begin."""
+    if not isinstance(ticket_id, str) or not 0 < len(ticket_id.strip()) == len(ticket_id) <= MAX_TICKET_ID_CHARS:
+        expected = f"1 to {MAX_TICKET_ID_CHARS} characters without blanks around them"
+    elif not ticket_id.isprintable():
+        expected = "printable characters"
+    elif run_id is not None and not is_run_id(run_id):
+        return issue(
+            "TKT106", "run_id", "The run id cannot be used.", found=run_id, expected=RUN_ID_FORM,
+            fix="Choose such an id, or leave `run_id` out.",
+        )  # fmt: skip
+    else:
+        return None
+    return issue(
+        "TKT106", "ticket_id", "The ticket id cannot be used.", found=ticket_id, expected=expected,
+        fix="Give the ticket's id as its tracker writes it.",
+    )  # fmt: skip
+
+
+def unknown_run(run_id: object) -> Issue:
+    """Return the finding about a run that does not exist."""
+    return issue(
+        "TKT111", "run_id", "There is no such ticket run here.", found=run_id, expected="a run that was begun here",
+        fix="Begin one with interlock_begin_run(ticket_id), and use the ticket that it returns.",
+    )  # fmt: skip
+
+
+def foreign_run(run_id: str, whose: str) -> Issue:
+    """Return the finding about a run of another ticket or caller."""
+    return issue(
+        "TKT112", "run_id", f"Run {run_id} belongs to {whose}.", found=run_id, expected="a run of your own",
+        fix="Begin a run of your own with interlock_begin_run(ticket_id).",
+    )  # fmt: skip
+
+
+def no_object(payload: object) -> Issue:
+    """Return the finding about a payload that is no object."""
+    return issue(
+        "TKT106", "payload", "The payload is no JSON object.", found=payload, expected="an object",
+        fix="Write the fields of the stage into `payload` as an object.",
+    )  # fmt: skip
+
+
+def takes_none(payload: Mapping[str, Any]) -> Issue:
+    """Return the finding about a payload where none is taken."""
+    return issue(
+        "TKT141", "payload", "This stage takes no payload.", found=", ".join(payload), expected="{}",
+        fix="Submit with an empty payload.",
+    )  # fmt: skip

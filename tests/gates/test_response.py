@@ -1,0 +1,45 @@
+"""A response is judged with the evidence files that it cites, or without them."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.envelope import DEFAULT_PROTOCOL, MAX_BYTES
+from interlock.envelope.render import render
+from interlock.envelope.template import example, template
+from interlock.gates.response import Expected, distinct_gates, judge_response
+
+PASSED = render(example("a11y-auditor", task_id="HOME-UI-001"))
+WAITING = Expected(current_status="QA_IN_PROGRESS")
+
+
+@pytest.mark.parametrize("evidence", [True, False])
+def test_a_file_that_is_not_there_is_found_when_evidence_is_read(tmp_path: Path, *, evidence: bool) -> None:
+    report = judge_response(
+        PASSED, root=str(tmp_path), protocol=DEFAULT_PROTOCOL, inputs="warn", expected=WAITING, max_bytes=MAX_BYTES,
+        evidence=evidence,
+    )  # fmt: skip
+    assert report.ok is not evidence
+    assert report.verdict == (None if evidence else "PASS")
+
+
+def test_an_input_is_looked_for_below_the_root(tmp_path: Path) -> None:
+    text = template("frontend-implementer", task_id="HOME-UI-001", inputs=["brief.md"], outcome="blocked")
+
+    def codes() -> set[str]:
+        report = judge_response(
+            text, root=str(tmp_path), protocol=DEFAULT_PROTOCOL, inputs="must-exist", expected=Expected(),
+            max_bytes=MAX_BYTES,
+        )  # fmt: skip
+        return {finding.code for finding in report.findings if finding.field == "INPUTS_USED"}
+
+    missing = codes()
+    (tmp_path / "brief.md").write_text("")
+    assert missing
+    assert not codes()
+
+
+def test_gates_are_named_once_and_without_blanks() -> None:
+    assert distinct_gates([" GATE-A", "GATE-B ", "GATE-A", " "]) == ("GATE-A", "GATE-B")
+    assert distinct_gates([]) == ()
+    assert distinct_gates(None) is None
