@@ -16,8 +16,8 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
     """
     known: Mapping[str, Any] = schema.get("properties", {})
     required: Sequence[str] = schema.get("required", ())
-    return (
-        *(_unknown(name, known) for name in arguments if name not in known),
+    problems = chain(
+        (_unknown(name, known) for name in arguments if name not in known),
         *(
             problem("MCP203", f"The argument `{name}` is missing.", place=name, found="nothing",
                     expected=_wanted(known[name]), fix=f"Add `{name}`.")

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -9,7 +11,7 @@ from interlock.server.rules import MAX_DEPTH, MAX_MESSAGE_BYTES, Problem, Reques
 
 _HEAD_BYTES: Final = 64 * 1024
 _TAIL_BYTES: Final = 1024
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _LAST_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -56,9 +58,7 @@ class _Twice(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        names = [name for name, _ in pairs]
-        self.name = next(name for name in names if names.count(name) > 1)
-        self.names = {name for name in self if names.count(name) > 1}
+        self.names = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,35 +91,47 @@ def _decoder(oddities: list[object]) -> json.JSONDecoder:
 
 
 def _walk(value: Any) -> Problem | None:
-    """Return the first thing in a value that no message may hold; without recursion, for it may be deep."""
-    ahead: list[tuple[Any, str, int]] = [(value, "", 1)]
+    """Return the first thing in a value that no message may hold; it may be deep or large, so one path is kept."""
+    path: list[str | int] = []
+    ahead: list[Iterator[tuple[str | int, Any]]] = [iter([("", value)])]
     while ahead:
-        item, place, depth = ahead.pop()
-        if isinstance(item, str) and is_broken(item):
-            return problem("MCP107", "A text holds half of a surrogate pair.", place=place, found=ascii(item))
-        if isinstance(item, _NotANumber):
-            return problem("MCP105", f"`{cut(item.text)}` is not a JSON number.", place=place, found=item.text)
-        if not isinstance(item, dict | list):
+        step = next(ahead[-1], None)
+        if step is None:
+            ahead.pop()
+            del path[-1:]
             continue
-        inner = cast("dict[str, Any] | list[Any]", item)
-        if depth > MAX_DEPTH:
-            found = f"more than {MAX_DEPTH} levels"
-            return problem("MCP106", "The message is nested too deep.", place=cut(place), found=found)
-        if isinstance(item, _Twice):
-            text = f"The key {json.dumps(cut(item.name))} stands twice in one object."
-            return problem("MCP104", text, place=cut(place), found=ascii(item.name))
-        ahead += _members(inner, place, depth + 1)
+        name, item = step
+        fault = _fault(name, item, len(ahead))
+        if fault is not None:
+            return replace(fault, place=_place([*path, name]))
+        if isinstance(item, dict | list):
+            path.append(name)
+            ahead.append(_members(cast("dict[str, Any] | list[Any]", item)))
     return None
 
 
-def _members(item: "dict[str, Any] | list[Any]", place: str, depth: int) -> list[tuple[Any, str, int]]:
-    if isinstance(item, list):
-        return [(each, f"{place}[{number}]", depth) for number, each in enumerate(item)]
-    rows: list[tuple[Any, str, int]] = []
-    for name, each in item.items():
-        inner = f"{place}.{name}" if place else name
-        rows += [(each, inner, depth), (name, inner, depth)] if is_broken(name) else [(each, inner, depth)]
-    return rows
+def _fault(name: str | int, item: Any, depth: int) -> Problem | None:
+    """Return what is wrong with one member, by its name, its value, and its level from 1."""
+    for text in (name, item):
+        if isinstance(text, str) and is_broken(text):
+            return problem("MCP107", "A text holds half of a surrogate pair.", found=ascii(text))
+    if isinstance(item, _NotANumber):
+        return problem("MCP105", f"`{cut(item.text)}` is not a JSON number.", found=item.text)
+    if isinstance(item, dict | list) and depth > MAX_DEPTH:
+        return problem("MCP106", "The message is nested too deep.", found=f"more than {MAX_DEPTH} levels")
+    if isinstance(item, _Twice):
+        text = f"The key {json.dumps(cut(item.names[0]))} stands twice in one object."
+        return problem("MCP104", text, found=item.names[0])
+    return None
+
+
+def _members(item: dict[str, Any] | list[Any]) -> Iterator[tuple[str | int, Any]]:
+    return iter(enumerate(item)) if isinstance(item, list) else iter(item.items())
+
+
+def _place(path: Sequence[str | int]) -> str:
+    """Return a path as it is shown, such as `params.arguments.rows[3]`."""
+    return cut("".join(f"[{part}]" if isinstance(part, int) else f".{cut(part)}" for part in path).lstrip("."))
 
 
 def _not_rpc(value: Any) -> Problem | None:

@@ -93,8 +93,11 @@ class TaskCalls:
             )
         role = _own_role(role, caller)
         until = time.monotonic() + wait_seconds
-        view = self.drives.advance(run_id, wait_seconds=wait_seconds)
         while True:
+            # Looking takes no lock, so that a call which only waits is in nobody's way.
+            view = self.drives.look(run_id)
+            if view.phase in ("new", "running"):
+                view = self.drives.advance(run_id, wait_seconds=max(0.0, until - time.monotonic()))
             asks = open_asks(view)
             if role is not None:
                 _known_role(role, view)
@@ -103,10 +106,6 @@ class TaskCalls:
             if asks or role is None or view.phase == "done" or left <= 0:
                 return Step(**standing(view), asks=list(asks.values()))
             time.sleep(min(left, _POLL_SECONDS))
-            # Looking takes no lock, so that it is in nobody's way.
-            view = self.drives.look(run_id)
-            if view.phase in ("new", "running"):
-                view = self.drives.advance(run_id, wait_seconds=max(0.0, until - time.monotonic()))
 
     def submit(self, run_id: str, role: str, text: str, ask_id: str | None, *, caller: str = "") -> Submitted:
         """Hand in an answer, unless this very answer to this very ask was handed in before.

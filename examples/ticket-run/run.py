@@ -213,7 +213,7 @@ def prepare(folder: Path) -> None:
         if not (folder / MARK).exists():
             raise SystemExit(f"{folder} is not empty and was not made by a demo\n  fix: choose another with --dir")
         shutil.rmtree(folder)
-    shutil.copytree(HERE / "project", folder, dirs_exist_ok=True)
+    shutil.copytree(HERE / "project", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / MARK).write_text("This folder is emptied by the next demo.\n", encoding="utf-8")
     for name in COPIED:
         (folder / "interlock" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -106,7 +106,15 @@ class Delegation:
         from interlock.graph.runs import start_run  # noqa: PLC0415 - as above
 
         run_id = task_run(state, number)
-        if not RunStore(self.root, run_id).exists():
+        store = TicketStore(self.root, state["run_id"])
+        known = RunStore(self.root, run_id).exists()
+        if known and not store.claimed(number):
+            raise RunBusyError(
+                f"the task run {run_id} was started by somebody else",
+                "Begin a new run of the ticket; `interlock status` shows that task run.",
+            )
+        if not known:
+            store.claim(number)
             scope = tuple(delegate["scope"]) or tuple(path for path in allowed_paths(state))
             task = self._task(delegate, state["ticket_id"], number, str(step["intent"]), scope)
             start_run(self.root, task, run_id=run_id)

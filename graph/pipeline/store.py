@@ -109,6 +109,14 @@ class TicketStore:
             raise self._damaged(f"trees/{name}.json", "it was changed")
         return json.loads(data)
 
+    def claim(self, step: int) -> None:
+        """Write down that this run starts the task of a step, before it does."""
+        write_atomically(self.folder / "steps" / str(step), b"")
+
+    def claimed(self, step: int) -> bool:
+        """Say whether this run started the task of a step, and not somebody under the same name."""
+        return (self.folder / "steps" / str(step)).exists()
+
     @contextmanager
     def locked(self, seconds: float = LOCK_SECONDS) -> Generator[None]:
         """Hold the run alone; a killed holder's lock is free again at once.

@@ -20,6 +20,13 @@ from interlock.install.jsontext import Entry
 MAX_BYTES: Final = 1024 * 1024
 """A larger configuration file is refused."""
 
+_FIXES: Final = {
+    "INI101": "Mend the file and run init again, or add this by hand:",
+    "INI102": "Rename or remove what stands there and run init again, or put this in its place:",
+    "INI104": "Put a file of this project there and run init again, or add this by hand where it belongs:",
+}
+"""What to do about a file that init cannot write to; the text to paste follows."""
+
 _SCHEMA: Final = "interlock.init/1"
 
 
@@ -82,8 +89,7 @@ def plan(root: Path, wanted: Sequence[Installation], launch: Launch) -> tuple[Ch
             before, text = _read(root, row.path)
             after = row.add(text, entry).encode()
         except EditError as error:
-            by_hand = f"Mend the file and run init again, or add this by hand:\n{row.snippet(entry)}"
-            problems.append(_problem(row.path, error, by_hand))
+            problems.append(_problem(row.path, error, f"{_FIXES[error.code]}\n{row.snippet(entry)}"))
         else:
             done = before == after
             note = "there already" if done else "made" if before is None else "entry added"

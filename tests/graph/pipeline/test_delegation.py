@@ -8,7 +8,8 @@ import pytest
 from interlock.graph.pipeline.contract import Ticket
 from interlock.graph.pipeline.store import journal_run
 from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.runs import drive, view_run
+from interlock.graph.runs import drive, start_run, view_run
+from interlock.graph.task import task_from_mapping
 from tests.graph.conftest import CONFIG
 from tests.graph.pipeline import ticket_team
 from tests.graph.pipeline.walk import PAYLOADS, codes, filled, make_project, ticket_of
@@ -124,6 +125,22 @@ def _envelopes(request: object, root: Path) -> list[str]:
 
     ask = Ask("run-1.s1", "SHOP-7-S1", "builder", 1, 0, "build", "- Task: Add the mark", str(root), "", {}, "", "")
     return [ticket_team.builder(ask)]
+
+
+def test_a_task_run_that_somebody_else_began_under_the_steps_name_is_not_taken_over(tmp_path: Path) -> None:
+    """The name is known beforehand, and its gates could be weaker."""
+    root = _root(tmp_path)
+    tickets = Tickets(root)
+    ticket = _to_acting(tickets)
+    weak = {"task_id": "SHOP-7-S1", "task": "Nothing", "gates_required": ["GATE-MSG-STRICT"], "scope": ["src/**"]}
+    agents = {name: {"runner": f"python:ticket_team:{name}"} for name in ("builder", "tester", "reviewer")}
+    gates = ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
+    task = task_from_mapping({**weak, "gates_required": gates, "agents": agents}, base=str(root))
+    start_run(root, task, run_id="run-1.s1")
+    answer = tickets.submit({**ticket, "payload": {}})
+    assert codes(answer) == ["TKT142"]
+    assert ticket_of(answer) == ticket
+    assert view_run("run-1.s1", root=root).phase == "new"
 
 
 def test_a_run_does_not_begin_when_its_plan_could_not_be_delegated(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Minimal tickets (Governance Design): begun by their first step, answered in short, and as strictly held."""
 
+import json
 from pathlib import Path
 from typing import Any, cast
 
