@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from interlock.agents.ask import RunnerError
-from interlock.graph.errors import RunBusyError
+from interlock.graph.errors import AnswerError, RunBusyError
 from interlock.graph.store import RunStore
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ WAIT_SECONDS: Final = 40.0
 
 _POLL_SECONDS: Final = 0.1
 """How often a run that another process drives is tried again."""
+
+_OF_THE_CALLER: Final = (AnswerError, RunBusyError)
+"""What only the call that handed an answer in is told: the others of the same drive did nothing wrong."""
 
 Watcher: TypeAlias = Callable[[str, Mapping[str, Any]], None]
 """Called with a run id and a step as `graph.runs.drive` reports it, in the thread of the drive."""
@@ -102,7 +105,7 @@ class Drives:
             return self.look(run_id)
         try:
             return self._outcome(drive)
-        except RunBusyError:
+        except _OF_THE_CALLER:
             if given:
                 raise
             return self.look(run_id)
@@ -134,7 +137,7 @@ class Drives:
                 return drive, False
             if drive is not None and drive.error is not None and not drive.told:
                 drive.told = True
-                if not isinstance(drive.error, RunBusyError):
+                if not isinstance(drive.error, _OF_THE_CALLER):
                     raise drive.error
             self._drives[new.run_id] = new
             threading.Thread(target=self._run, args=(new,), name=f"drive {new.run_id}", daemon=True).start()

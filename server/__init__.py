@@ -7,14 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from interlock.server.app import TOOLSETS, InterlockServer, make_server
+    from interlock.server.app import ALL, InterlockServer, make_server
     from interlock.server.guard import inspect
     from interlock.server.rules import Problem
 
-__all__ = ["TOOLSETS", "InterlockServer", "Problem", "inspect", "make_server"]
+__all__ = ["ALL", "InterlockServer", "Problem", "inspect", "make_server"]
 
 _HOME: Final = {
-    **dict.fromkeys(("TOOLSETS", "InterlockServer", "make_server"), "app"),
+    **dict.fromkeys(("ALL", "InterlockServer", "make_server"), "app"),
     "Problem": "rules",
     "inspect": "guard",
 }

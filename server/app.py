@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, is_typeddict
 from mcp.server import MCPServer
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.context import Context
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.server.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -27,12 +27,12 @@ from mcp_types import (
     ToolAnnotations,
     UnsubscribeRequestParams,
 )
-from pydantic import AnyUrl
+from pydantic import AnyUrl, ValidationError
 
 from interlock import __version__
 from interlock.envelope.labels import closest
 from interlock.server import envelope, prompts, resources, tickets
-from interlock.server.arguments import check_arguments, unknown_tool
+from interlock.server.arguments import check_arguments, refined, unknown_tool
 from interlock.server.resources import task_uris
 from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call
 from interlock.server.schemas import answer_schema, trimmed
@@ -173,6 +173,8 @@ class InterlockServer(MCPServer[Any]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
+            if isinstance(error.__cause__, ValidationError) and not isinstance(error, UnexpectedToolError):
+                return refused_call(refined(error.__cause__))
             return error_result(_described(error.__cause__ or error, f"tool {name}"))
 
     # -- changes -------------------------------------------------------------------------------------------------

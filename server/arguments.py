@@ -1,14 +1,20 @@
 """The arguments of a call, compared with the tool's own schema before anything runs."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Final, cast
+
+from pydantic import ValidationError
 
 from interlock.envelope.labels import closest
 from interlock.server.rules import Problem, cut, problem, shown
 
+MAX_PROBLEMS: Final = 20
+"""How many problems of one call are told."""
+
 
 def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return everything that is wrong with the arguments of a call, by the tool's own schema.
+    """Return what is wrong with the arguments of a call, by the tool's own schema: everything, up to `MAX_PROBLEMS`.
 
     Args:
         schema: The input schema of the tool, an object schema whose properties are scalars, arrays or objects.
@@ -16,21 +22,25 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
     """
     known: Mapping[str, Any] = schema.get("properties", {})
     required: Sequence[str] = schema.get("required", ())
-    problems = chain(
+    given = [name for name in arguments if name in known and not (arguments[name] is None and name not in required)]
+    found = chain(
         (_unknown(name, known) for name in arguments if name not in known),
-        *(
-            problem("MCP203", f"The argument `{name}` is missing.", place=name, found="nothing",
-                    expected=_wanted(known[name]), fix=f"Add `{name}`.")
-            for name in required
-            if name not in arguments
-        ),
-        *(
-            fault
-            for name, value in arguments.items()
-            if name in known
-            and not (value is None and name not in required)
-            and (fault := _mistyped(name, value, known[name])) is not None
-        ),
+        (_missing(name, known[name]) for name in required if name not in arguments),
+        (fault for name in given if (fault := _mistyped(name, arguments[name], known[name])) is not None),
+    )
+    return tuple(islice(found, MAX_PROBLEMS))
+
+
+def refined(error: ValidationError) -> tuple[Problem, ...]:
+    """Return the findings for arguments that have their types and break a tool's own limits."""
+    return tuple(
+        problem(
+            "MCP204", f"An argument is out of its limits: {cut(row['msg'])}.",
+            place=cut(".".join(map(str, row["loc"]))),
+            found=shown(row["input"]) if isinstance(row["input"], str | int | float) else "a value",
+            expected=row["msg"], fix="Send a value within the limits of the tool's schema.",
+        )
+        for row in error.errors()[:MAX_PROBLEMS]
     )  # fmt: skip
 
 
@@ -46,6 +56,18 @@ def _unknown(name: str, known: Mapping[str, Any]) -> Problem:
     fix = f"Write `{near}`." if near else f"Leave it out. The tool takes {', '.join(known) or 'nothing'}."
     return problem("MCP202", f"The tool has no argument `{cut(name)}`.", place=cut(name), found=name,
                    expected=", ".join(known) or "no argument", fix=fix)  # fmt: skip
+
+
+def _missing(name: str, schema: Mapping[str, Any]) -> Problem:
+    wanted = _wanted(schema)
+    return problem(
+        "MCP203",
+        f"The argument `{name}` is missing.",
+        place=name,
+        found="nothing",
+        expected=wanted,
+        fix=f"Add `{name}`.",
+    )
 
 
 def _mistyped(name: str, value: Any, schema: Mapping[str, Any]) -> Problem | None:

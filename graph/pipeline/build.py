@@ -12,20 +12,28 @@ from langgraph.types import interrupt
 
 from interlock.gates.stages import Issue, Observed, Stage, Surroundings, judge_stage, list_tree
 from interlock.gates.tree import tree_diff
-from interlock.graph.pipeline.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus
+from interlock.graph.pipeline.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
 from interlock.graph.pipeline.machine import GATE_EVENTS, apply, attempt, begun
 from interlock.graph.pipeline.policy import ticket_policy
 from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import BEGIN, COMPLETE, PipelineSpec
-from interlock.graph.pipeline.state import RunInput, RunState, agent_role, earlier, issue_ticket, required_fields
+from interlock.graph.pipeline.state import (
+    RunInput,
+    RunState,
+    agent_role,
+    earlier,
+    issue_ticket,
+    required_fields,
+    terminal,
+)
 from interlock.graph.pipeline.store import TicketStore, journal_run, snapshots_path
 from interlock.graph.state import HeadRecord
 from interlock.graph.store import journal_path
-from interlock.journal import Entry, Head, Journal
+from interlock.journal import Entry, Head, Journal, JournalConflict
 
 PipelineGraph: TypeAlias = CompiledStateGraph[RunState, None, RunInput, RunState]
 
-_OWN_FILES: Final = ("tickets/ticket.json",)
+OWN_FILES: Final = ("tickets/ticket.json",)
 """Where the Ticket Protocol has an agent keep its ticket: writing it is no edit."""
 
 _MAX_NAMED: Final = 10
@@ -112,7 +120,7 @@ class _Nodes:
                 "tree": store.keep_tree(list_tree(self.root)) if self.spec.acts else "",
             }
             found = self.journal.append(journal_run(run_id), "run_started", "run_started", data)
-        return self._kept(begun(found.data, self.spec, found.at), found, None)
+        return self._kept(begun(found.data, self.spec, found.at), found)
 
     def stage(self, stage: Stage) -> Callable[[RunState], RunState]:
         """Return the node of a stage: wait for a payload, judge it, write down what came of it."""
@@ -131,10 +139,11 @@ class _Nodes:
             run, revision = journal_run(state["run_id"]), state["revision"]
             gate = self.journal.find(run, f"{revision}/gate")
             if gate is None:
-                gate = self._judge(stage, state, answer, payload)
+                gate, last = self._judge(stage, state, answer, payload)
+            else:
+                last = self._followed(run, revision, gate)
             after = apply(state, payload, gate.data, gate.at)
-            passed = payload if gate.data["status"] == "pass" else None
-            return self._kept(after, self._followed(run, revision, gate), passed, stage.name)
+            return self._kept(after, last, stage.name, payload if gate.data["status"] == "pass" else None)
 
         return node
 
@@ -142,8 +151,10 @@ class _Nodes:
         """End the run; everything is written down already."""
         return {}
 
-    def _judge(self, stage: Stage, state: RunState, answer: Mapping[str, Any], payload: dict[str, Any]) -> Entry:
-        """Judge a payload and write the lines of the attempt."""
+    def _judge(
+        self, stage: Stage, state: RunState, answer: Mapping[str, Any], payload: dict[str, Any]
+    ) -> tuple[Entry, Entry]:
+        """Judge a payload, write the lines of the attempt, and return that of the gate and the last one."""
         store = TicketStore(self.root, state["run_id"])
         outcomes: dict[str, str] = answer.get("outcomes", {})
         version = answer.get("schema_version", SCHEMA_VERSION)
@@ -177,7 +188,7 @@ class _Nodes:
             *([(f"{revision}/{moved[0]}", *moved)] if moved else []),
         ]
         entries = self.journal.extend(journal_run(state["run_id"]), events)
-        return entries[1]
+        return entries[1], entries[-1]
 
     def _followed(self, run: str, revision: int, gate: Entry) -> Entry:
         """Return the last line of an attempt, written now if a crash cut it off."""
@@ -191,19 +202,30 @@ class _Nodes:
         unchanged = "error" if state["policy"]["unchanged"] == "error" else "warn"
         return Observed(before, list_tree(self.root), allowed_paths(state), unchanged)
 
-    def _kept(self, state: RunState, last: Entry, payload: Mapping[str, Any] | None, stage: str = "") -> RunState:
+    def _kept(
+        self, state: RunState, last: Entry, stage: str = "", payload: Mapping[str, Any] | None = None
+    ) -> RunState:
         """Write the snapshot and the copies of a new state, and pin the ends of both logs in it."""
-        run = journal_run(state["run_id"])
         ticket = issue_ticket(self.spec, state)
-        # A ticket that stands was issued; another version of the program may word it otherwise.
-        key = str(state["revision"])
-        snapshot = self.snapshots.find(run, key) or self.snapshots.append(
-            run, key, "ticket", cast("dict[str, Any]", ticket)
-        )
-        TicketStore(self.root, state["run_id"]).write_copies(ticket, stage, payload)
+        snapshot = self._snapshot(journal_run(state["run_id"]), str(state["revision"]), ticket)
+        store = TicketStore(self.root, state["run_id"])
+        if payload is not None:
+            store.write_copy(stage, payload)
+        if terminal(state):
+            store.write_copy("ticket", ticket)
         state["head"] = HeadRecord(seq=last.seq, hash=last.hash)
         state["snapshots"] = HeadRecord(seq=snapshot.seq, hash=snapshot.hash)
         return state
+
+    def _snapshot(self, run: str, revision: str, ticket: Ticket) -> Entry:
+        """Keep a ticket; one that stands was issued, though another version of the program may word it otherwise."""
+        try:
+            return self.snapshots.append(run, revision, "ticket", cast("dict[str, Any]", ticket))
+        except JournalConflict:
+            standing = self.snapshots.find(run, revision)
+            if standing is None:
+                raise
+            return standing
 
 
 def allowed_paths(state: RunState) -> tuple[str, ...]:
@@ -219,7 +241,7 @@ def allowed_paths(state: RunState) -> tuple[str, ...]:
     )
     delegate = state["policy"]["delegate"]
     delegated = () if delegate is None else delegate["scope"]
-    given = (*located, *targets, *state["policy"]["scope"], *delegated, *_OWN_FILES)
+    given = (*located, *targets, *state["policy"]["scope"], *delegated, *OWN_FILES)
     return tuple(dict.fromkeys(path for path in given if path))
 
 
@@ -247,7 +269,7 @@ def _version_issue(version: object) -> Issue:
 def _early(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Issue, ...]:
     """Report files that changed before the plan passed."""
     diff = tree_diff(before, now)
-    paths = [path for path in (*diff.changed, *diff.added, *diff.removed) if path not in _OWN_FILES]
+    paths = [path for path in (*diff.changed, *diff.added, *diff.removed) if path not in OWN_FILES]
     if not paths:
         return ()
     more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""

@@ -12,7 +12,7 @@ from interlock.gates.stages import Issue
 from interlock.gates.tree import tree_diff
 from interlock.graph.background import Drives
 from interlock.graph.errors import GraphError, RunBusyError, TaskError
-from interlock.graph.pipeline.build import allowed_paths
+from interlock.graph.pipeline.build import OWN_FILES, allowed_paths
 from interlock.graph.pipeline.rules import issue
 from interlock.graph.pipeline.state import Delegate, RunState, TicketPolicy, earlier
 from interlock.graph.pipeline.store import TicketStore
@@ -178,9 +178,10 @@ class Delegation:
 
         diff = tree_diff(before, list_tree(self.root))
         lines = [
-            *(f"changed {path}" for path in diff.changed),
-            *(f"added {path}" for path in diff.added),
-            *(f"removed {path}" for path in diff.removed),
+            f"{what} {path}"
+            for what, paths in (("changed", diff.changed), ("added", diff.added), ("removed", diff.removed))
+            for path in paths
+            if path not in OWN_FILES
         ]
         more = len(lines) - _MAX_LISTED
         return [*lines[:_MAX_LISTED], f"and {more} more"] if more > 0 else lines

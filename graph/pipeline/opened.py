@@ -110,10 +110,11 @@ class OpenRuns:
         return OpenRun(store, spec, graph, config, cast("RunState", snapshot.values), "")
 
     def resume(self, run: OpenRun, answer: Mapping[str, Any]) -> None:
-        """Hand a payload to the stage that waits for it."""
-        run.graph.invoke(  # pyright: ignore[reportUnknownMemberType]
+        """Hand a payload to the stage that waits for it; afterwards the run has the state that this led to."""
+        output = run.graph.invoke(  # pyright: ignore[reportUnknownMemberType]
             Command(resume={run.interrupt: dict(answer)}), run.config, durability="exit", version="v2"
         )
+        run.state = output.value
 
     def _check_head(self, run: OpenRun) -> None:
         """Refuse to go on when the journal no longer holds what the checkpoint says was written last."""

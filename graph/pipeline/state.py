@@ -57,9 +57,9 @@ class RunInput(TypedDict, total=False):
 class RunState(TypedDict):
     """Everything that a run knows between two submissions.
 
-    Shapes: `trees` maps `begin` and the acting stage to the digests of their listings; `outcomes` maps step ids to the
-    statuses of delegated tasks; `head` and `snapshots` are the ends of the run's journal lines and of its ticket
-    snapshots.
+    Shapes: `gate` is the data of the last gate event, empty before the first; `trees` maps `begin` and the acting stage
+    to the digests of their listings; `outcomes` maps step ids to the statuses of delegated tasks; `head` and
+    `snapshots` are the ends of the run's journal lines and of its ticket snapshots.
     """
 
     run_id: str
@@ -75,6 +75,7 @@ class RunState(TypedDict):
     invalidation_report: InvalidationReport | None
     history: list[HistoryEntry]
     failures: list[Failure]
+    gate: dict[str, Any]
     trees: dict[str, str]
     outcomes: dict[str, str]
     created_at: str

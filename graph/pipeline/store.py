@@ -33,7 +33,7 @@ def snapshots_path(root: Path) -> Path:
 
 
 def copies_dir(root: Path, run_id: str) -> Path:
-    """Return the folder of a run's ticket and payloads for people."""
+    """Return the folder of a run's payloads and of its last ticket, for people."""
     return root / "artifacts" / "interlock" / "tickets" / run_id
 
 
@@ -141,13 +141,13 @@ class TicketStore:
                     pause = min(pause * 2, 0.05)
             yield
 
-    def write_copies(self, ticket: Mapping[str, Any], stage: str, payload: Mapping[str, Any] | None) -> None:
-        """Write the ticket, and the payload of a stage that passed, for people; the journal is the record."""
-        folder = copies_dir(self.root, self.run_id)
-        folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / "ticket.json", ticket)
-        if payload is not None:
-            _replace(folder / f"{stage}.json", payload)
+    def write_copy(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write a passed payload or the last ticket as a file for people; the journal is the record."""
+        path = copies_dir(self.root, self.run_id) / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        part.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        part.replace(path)
 
     def _damaged(self, name: str, why: str) -> RunDamagedError:
         return RunDamagedError(
@@ -162,9 +162,3 @@ def list_ticket_runs(root: Path) -> list[str]:
     if not folder.is_dir():
         return []
     return sorted(path.name for path in folder.iterdir() if is_run_id(path.name) and (path / "run.json").exists())
-
-
-def _replace(path: Path, value: object) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)

@@ -97,7 +97,7 @@ class Tickets:
                 policy = ticket_policy(self.root)
                 problem = self.delegation.trial(policy, ticket_id)
                 if problem is not None:
-                    return answers.nowhere([problem], retry=True)
+                    return answers.nowhere([problem], retry=False)
                 store.create(RunInput(run_id=name, ticket_id=ticket_id, pipeline=pipeline, owner=caller, policy=policy))
             run = self.open_runs.open(store)
             if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
@@ -278,9 +278,8 @@ class Tickets:
 
     def _attempt(self, run: OpenRun, payload: dict[str, Any], **answer: Any) -> TicketResponse:
         """Resume the graph with a payload, and answer with what the gate made of it."""
-        revision = run.state["revision"]
         self.open_runs.resume(run, {"payload": payload, **answer})
-        return self._first_answer(run, revision)
+        return answers.attempt_answer(run.ticket, run.state["gate"])
 
     def _first_answer(self, run: OpenRun, revision: int) -> TicketResponse:
         """Return the answer to the attempt at a revision, as the records keep it."""
@@ -338,8 +337,9 @@ class Tickets:
         progress = self.delegation.advance(run.state)
         if progress.issues:
             found = answers.records(progress.issues)
-            reason = found[0]["message"]
-            return answers.response(run.ticket, answers.gate_result("retry", found), reason, over=False)
+            stops = found[0]["level"] == "stop"
+            gate = answers.gate_result("stop" if stops else "retry", found)
+            return answers.response(run.ticket, gate, found[0]["message"], over=stops)
         with run.store.locked():
             run = self.open_runs.open(run.store)
             if run.state["revision"] != revision:

@@ -1,13 +1,10 @@
 """Writes what init installs, all of it or nothing, and takes it back byte for byte."""
 
 import difflib
-import fcntl
 import json
-import os
 import shutil
-import stat
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,10 +12,8 @@ from typing import Any, Final, TypedDict, cast
 
 from interlock.install.clients import INSTALLATIONS, Installation, Launch
 from interlock.install.errors import EditError, InstallError, Problem
+from interlock.install.files import alone, read, replace, write
 from interlock.install.jsontext import Entry
-
-MAX_BYTES: Final = 1024 * 1024
-"""A larger configuration file is refused."""
 
 _FIXES: Final = {
     "INI101": "Mend the file and run init again, or add this by hand:",
@@ -86,7 +81,7 @@ def plan(root: Path, wanted: Sequence[Installation], launch: Launch) -> tuple[Ch
     for row in wanted:
         entry = row.entry(launch)
         try:
-            before, text = _read(root, row.path)
+            before, text = read(root, row.path)
             after = row.add(text, entry).encode()
         except EditError as error:
             problems.append(_problem(row.path, error, f"{_FIXES[error.code]}\n{row.snippet(entry)}"))
@@ -111,7 +106,7 @@ def apply(root: Path, changes: Sequence[Change]) -> None:
     todo = [change for change in changes if not change.is_done]
     if not todo:
         return
-    with _alone(root):
+    with alone(root):
         _check_unchanged(root, todo)
         rows = _recorded(root)
         _remember(root, todo)
@@ -154,7 +149,7 @@ def apply_undo(root: Path, changes: Sequence[Change]) -> None:
         InstallError: A file changed since it was planned.
         OSError: The file system refuses.
     """
-    with _alone(root):
+    with alone(root):
         _check_unchanged(root, changes)
         _write_all(root, [change for change in changes if not change.is_done])
         names = {change.installation.name for change in changes}
@@ -163,7 +158,7 @@ def apply_undo(root: Path, changes: Sequence[Change]) -> None:
 
 def _reversal(root: Path, installation: Installation, row: _Row) -> Change:
     """Plan the way back of one file: its original bytes, or the present ones without the entry."""
-    now, text = _read(root, row["path"])
+    now, text = read(root, row["path"])
     original = (_home(root) / row["original"]).read_bytes() if row["original"] else None
     if now is not None and _digest(now) == row["after"]:
         note = "removed" if original is None else "restored byte for byte"
@@ -190,7 +185,7 @@ def _remember(root: Path, changes: Sequence[Change]) -> None:
         name = change.installation.name
         original = "" if change.before is None else f"{name}.original"
         if change.before is not None:
-            _replace(home / original, change.before, 0o600)
+            replace(home / original, change.before, 0o600)
         parents = [path for path in Path(change.path).parents if path != Path()]
         new = [path.as_posix() for path in reversed(parents) if not (root / path).exists()]
         known = rows[name]["folders"] if name in rows else []
@@ -248,7 +243,7 @@ def _store(root: Path, rows: list[_Row], *, made_state: bool = False) -> None:
     made_state = made_state or bool(_record(root).get("made_state"))
     if rows:
         text = json.dumps({"schema": _SCHEMA, "made_state": made_state, "rows": rows}, indent=1)
-        _replace(home / "record.json", text.encode() + b"\n", 0o600)
+        replace(home / "record.json", text.encode() + b"\n", 0o600)
         kept = {"record.json", *(row["original"] for row in rows)}
         for path in home.iterdir():
             if path.name not in kept:
@@ -267,7 +262,7 @@ def _home(root: Path) -> Path:
 def _check_unchanged(root: Path, changes: Sequence[Change]) -> None:
     """Refuse to write over what somebody else wrote in the meantime."""
     for change in changes:
-        now, _ = _read(root, change.path)
+        now, _ = read(root, change.path)
         if now != change.before:
             fix = "Run the command again."
             found, expected = "other bytes", "the bytes that were read a moment ago"
@@ -280,76 +275,12 @@ def _write_all(root: Path, changes: Sequence[Change]) -> None:
     try:
         for change in changes:
             done.append(change)
-            _write(root / change.path, change.after)
+            write(root / change.path, change.after)
     except OSError:
         for change in reversed(done):
             with suppress(OSError):
-                _write(root / change.path, change.before)
+                write(root / change.path, change.before)
         raise
-
-
-def _write(path: Path, data: bytes | None) -> None:
-    if data is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
-    _replace(path, data, mode)
-
-
-def _replace(path: Path, data: bytes, mode: int) -> None:
-    """Write a whole file or nothing; it is never readable for more people than before."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.unlink(missing_ok=True)
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            os.fchmod(file.fileno(), mode)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-
-
-def _read(root: Path, name: str) -> tuple[bytes | None, str]:
-    """Return the bytes and the text of a file, None and nothing when it is not there.
-
-    Raises:
-        EditError: It is no plain file, too large, or not UTF-8.
-    """
-    for part in (*reversed(Path(name).parents), Path(name)):
-        if part != Path() and (root / part).is_symlink():
-            target = (root / part).readlink()
-            raise EditError("INI104", f"`{part}` is a symbolic link.", f"a link to `{target}`", "a file of its own")
-    path = root / name
-    if path.parent.exists() and not path.parent.is_dir():
-        raise EditError("INI104", f"`{Path(name).parent}` is no folder.", "a file", "a folder")
-    if not path.exists():
-        return None, ""
-    if not path.is_file():
-        raise EditError("INI104", "it is no plain file.", "a folder or a device", "a file")
-    data = path.read_bytes()
-    if len(data) > MAX_BYTES:
-        raise EditError("INI101", "the file is too large.", f"{len(data)} bytes", f"at most {MAX_BYTES}")
-    try:
-        return data, data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        found = f"`\\x{data[error.start]:02x}`"
-        raise EditError("INI101", "the file is not UTF-8.", found, "UTF-8", line, 1) from error
-
-
-@contextmanager
-def _alone(root: Path) -> Generator[None]:
-    """Let one init at a time write below a root; the lock is on the folder itself and leaves nothing behind."""
-    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _problem(path: str, error: EditError, fix: str) -> Problem:

@@ -224,6 +224,29 @@ def test_a_run_that_another_process_drives_is_running_and_takes_no_answer(projec
     assert [item.role for item in drives.advance(run_id, answers={"builder": text}).waiting] == ["tester"]
 
 
+def test_a_call_that_joins_is_not_blamed_for_anothers_answer(project: Project) -> None:
+    run_id, drives = begin(project), Drives(project.root)
+    drives.advance(run_id)
+    ends: dict[str, object] = {}
+
+    def call(name: str, answers: dict[str, str]) -> None:
+        try:
+            ends[name] = drives.advance(run_id, answers=answers, wait_seconds=60).phase
+        except AnswerError as error:
+            ends[name] = error.code
+
+    wrong = threading.Thread(target=call, args=("wrong", {"reviewer": "nonsense"}))
+    joins = threading.Thread(target=call, args=("joins", {}))
+    with RunStore(project.root, run_id).locked():
+        wrong.start()
+        while drives.busy() == ():
+            threading.Event().wait(0.01)
+        joins.start()
+    wrong.join(60)
+    joins.join(60)
+    assert ends == {"wrong": "RUN605", "joins": "waiting"}
+
+
 def test_a_look_at_the_lock_keeps_nobody_from_driving(project: Project) -> None:
     run_id = begin(project)
     store = RunStore(project.root, run_id)

@@ -3,12 +3,13 @@
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jsonschema
 import pytest
 from mcp import Client
 from mcp_types import CallToolResult, TextContent, TextResourceContents
+from pydantic import Field
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.graph.errors import RunDamagedError
@@ -113,6 +114,19 @@ async def test_a_call_that_does_not_fit_is_an_error_result_with_code_and_fix(
     assert error["message"]
     assert error["fix"]
     assert not (tmp_path / ".interlock").exists(), "nothing was begun"
+
+
+async def test_a_limit_that_only_the_tool_knows_is_told_the_same_way(tmp_path: Path) -> None:
+    server = make_server(tmp_path, toolsets=["envelope"])
+
+    @server.tool()
+    def limited(count: Annotated[int, Field(le=3)]) -> dict[str, int]:
+        return {"count": count}
+
+    async with Client(server) as connected:
+        error = error_of(await connected.call_tool("limited", {"count": 4}))
+        assert (error["code"], error["place"], error["found"]) == ("MCP204", "count", "4")
+        assert (await connected.call_tool("limited", {"count": 3})).structured_content == {"count": 3}
 
 
 ERRORS = [

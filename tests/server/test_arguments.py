@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.server.arguments import check_arguments, unknown_tool
+from interlock.server.arguments import MAX_PROBLEMS, check_arguments, unknown_tool
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -79,3 +79,9 @@ def test_an_unknown_tool_gets_the_nearest_one() -> None:
     known = ["interlock_begin_run", "interlock_submit_ticket"]
     assert unknown_tool("interlock_beginrun", known).fix == "Call `interlock_begin_run`."
     assert "interlock_submit_ticket" in unknown_tool("bash", known).fix
+
+
+@pytest.mark.timeout(20)
+def test_a_flood_of_unknown_arguments_gets_a_short_answer() -> None:
+    found = check_arguments(SCHEMA, {f"revision{number}": 1 for number in range(200_000)})
+    assert len(found) == MAX_PROBLEMS

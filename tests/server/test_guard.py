@@ -139,3 +139,22 @@ def test_a_damaged_message_never_passes_as_another_one(data: st.DataObject) -> N
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     if inspect(bytes(raw)) is None:
         assert json.loads(bytes(raw))["jsonrpc"] == "2.0"
+
+
+HARD = {
+    "quotes without end": b'{"a":' + b'"\\"' * 300_000,
+    "quotes without end, escaped": b'{"a":"' + b'\\"' * 300_000,
+    "many keys, one twice": message("{" + ",".join(f'"k{n}":1' for n in range(100_000)) + ',"k7":1}'),
+    "a long key above many items": message('{"' + "k" * 1_000_000 + '":[' + "[]," * 500_000 + "NaN]}"),
+    "many numbers": message("[" + "1," * 1_000_000 + "1]"),
+    "a long number": message('{"a":' + "9" * 1_000_000 + "}"),
+    "a long fraction": message('{"a":0.' + "9" * 1_000_000 + "}"),
+}
+
+
+@pytest.mark.parametrize("raw", HARD.values(), ids=HARD)
+@pytest.mark.timeout(20)
+def test_no_message_takes_longer_than_its_length_asks(raw: bytes) -> None:
+    """A search that starts over at each quote, or a path that is copied for each item, would not end in time."""
+    problem = inspect(raw)
+    assert problem is None or len(json.dumps(problem.to_rpc())) < 2000

@@ -35,7 +35,7 @@ PLACES: dict[str, Callable[[Tickets, pytest.MonkeyPatch], None]] = {
     "before the lines": lambda tickets, patch: patch.setattr(tickets.journal, "extend", _cut),
     "before the snapshot": lambda tickets, patch: patch.setattr(tickets.snapshots, "append", _cut),
     "before the copies": lambda _tickets, patch: patch.setattr(
-        "interlock.graph.pipeline.store.TicketStore.write_copies", _cut
+        "interlock.graph.pipeline.store.TicketStore.write_copy", _cut
     ),
 }
 
