@@ -253,7 +253,7 @@ def store(root: str, names: Sequence[str]) -> None:
 def prepare(folder: Path, runs: int) -> tuple[Path, float]:
     """Make a project with stored runs; return it, and the seconds that this took.
 
-    The runs are made in memory where there is such a folder, and copied to the disk: waiting for it is not measured here.
+    The runs are made in memory where there is such a folder, and copied to the disk: its waiting is not measured here.
     """
     workers = os.cpu_count() or 1
     names = [f"stored-{number:05}" for number in range(runs)]

@@ -48,7 +48,7 @@ def response(ticket: Ticket, gate: GateResult, reason: str, *, over: bool) -> Ti
     """
     return {
         "updated_ticket": ticket,
-        "ticket_json": json.dumps(ticket, ensure_ascii=False, separators=(",", ":")),
+        "ticket_json": json.dumps(ticket, ensure_ascii=False, separators=(",", ":"), sort_keys=True),
         "continue": not over,
         "reason": reason,
         "next_role": ticket["agent_role"],

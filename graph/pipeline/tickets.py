@@ -87,9 +87,7 @@ class Tickets:
         wrong = wrong_ids(ticket_id, run_id)
         if wrong is not None:
             return answers.nowhere([wrong], retry=True)
-        name = (
-            run_id or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', ticket_id)[:60].strip('-._') or 'run'}.{secrets.token_hex(4)}"
-        )
+        name = run_id or _new_id(ticket_id)
         store = TicketStore(self.root, name)
         with store.locked():
             known = store.exists()

@@ -74,9 +74,9 @@ def test_no_file_that_an_agent_can_write_moves_a_run(tickets: Tickets, root: Pat
     """Ticket Protocol §Non-Negotiable Constraints: No state transition without Interlock response."""
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     forged = {**ticket, "state": "complete", "required_fields": []}
-    (root / "tickets").mkdir()
-    for path in (root / "tickets" / "ticket.json", copies_dir(root, "run-1") / "ticket.json"):
-        path.write_text(json.dumps(forged))
+    for folder in (root / "tickets", copies_dir(root, "run-1")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "ticket.json").write_text(json.dumps(forged))
     for again in (tickets, Tickets(root)):
         assert again.ticket("run-1") == ticket
         assert ticket_of(again.begin("SHOP-7", "run-1")) == ticket

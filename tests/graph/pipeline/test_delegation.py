@@ -148,7 +148,7 @@ def test_a_run_does_not_begin_when_its_plan_could_not_be_delegated(tmp_path: Pat
     text = (root / "interlock.toml").read_text()
     (root / "interlock.toml").write_text(text.replace('"GATE-TESTS", "GATE-REVIEW"]\nscope', '"GATE-NONE"]\nscope'))
     answer = Tickets(root).begin("SHOP-7", "run-1")
-    assert codes(answer) == ["TKT143"]
+    assert (codes(answer), answer["gate_result"]["status"], answer["continue"]) == (["TKT143"], "stop", False)
     assert Tickets(root).runs() == []
 
 

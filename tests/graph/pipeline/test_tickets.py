@@ -391,7 +391,12 @@ def test_each_passed_payload_is_a_file_for_people(tickets: Tickets, root: Path) 
     walk_to(tickets, root, "propose_plan")
     folder = copies_dir(root, "run-1")
     assert json.loads((folder / "gather_evidence.json").read_text()) == PAYLOADS["gather_evidence"]
-    assert json.loads((folder / "ticket.json").read_text())["state"] == "propose_plan"
+    assert not (folder / "ticket.json").exists()
+
+
+def test_the_last_ticket_is_a_file_for_people(tickets: Tickets, root: Path) -> None:
+    walk_to(tickets, root, "complete")
+    assert json.loads((copies_dir(root, "run-1") / "ticket.json").read_text()) == tickets.ticket("run-1")
 
 
 def test_a_plan_is_told_the_ids_that_it_may_use(tickets: Tickets, root: Path) -> None:
