@@ -24,7 +24,6 @@ from typing import Any, Final, cast
 
 from mcp import Client, StdioServerParameters
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 _MEMORY: Final = Path("/dev/shm")  # a folder whose files cost no waiting for a disk
 FILES: Final = 60
 LINES: Final = 50

@@ -426,6 +426,9 @@ def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) 
                     "field": item.field,
                     "line": item.line,
                     "message": item.message[:500],
+                    "found": item.found[:200],
+                    "expected": item.expected[:300],
+                    "fix": item.fix[:500],
                 }
                 for item in report.findings[:50]
             ],

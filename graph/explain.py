@@ -172,7 +172,7 @@ def explanation_text(data: dict[str, Any]) -> str:
         lines.append(
             f"last refused answer: {refusal['role']}, attempt {refusal['attempt']}, ask {refusal['reask'] + 1}"
         )
-        lines += [
-            f"  {item['code']} line {item['line']} {item['field']}: {item['message']}" for item in refusal["findings"]
-        ]
+        for item in refusal["findings"]:
+            lines.append(f"  {item['code']} line {item['line']} {item['field']}: {item['message']}")
+            lines += [f"    fix: {item['fix']}"] if item.get("fix") else []
     return "\n".join([*lines, "next:", *(f"  - {item}" for item in data["next"])])

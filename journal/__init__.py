@@ -2,10 +2,10 @@
 
 One event is one line of canonical JSON: `run, seq, key, type, at, data, prev, hash`. `hash` covers the rest of the
 line, `prev` is the hash of the run's line before, so no line can be changed, dropped, repeated or moved within its
-run without a trace; a `Head` kept elsewhere also pins the end. Lines go in under the file's own lock, each with one
-write, and are on the disk when `append` returns. A fragment that a killed writer left was never acknowledged: the
-next append moves it to `<journal>.torn` and goes on. The journal does not know what an event means, and keeps
-whatever it is given: leaving secrets out is the caller's part.
+run without a trace; a `Head` kept elsewhere also pins the end. Lines go in under the file's own lock, those of one
+call with one write, and are on the disk when `append` or `extend` returns. A fragment that a killed writer left was
+never acknowledged: the next append moves it to `<journal>.torn` and goes on. The journal does not know what an event
+means, and keeps whatever it is given: leaving secrets out is the caller's part.
 """
 
 from interlock.journal.errors import (

@@ -35,6 +35,9 @@ MAX_EVENTS: Final = 200
 MAX_COMPLETIONS: Final = 100
 """The most values that the protocol lets one completion hold."""
 
+HANDS_OVER: Final = "frontend-implementer"
+"""How the protocol tables name the role that hands over; a project may have given it another name."""
+
 _JSON: Final = "application/json"
 
 
@@ -129,23 +132,37 @@ def task_object(root: Path, task_id: str) -> dict[str, Any]:
     if run_id is None:
         raise UnknownRunError(f"there is no run or task `{task_id[:80]}` here", "`interlock status` lists the runs.")
     view = view_run(run_id, root=root)
-    return {"status": run_summary(view, root), "explanation": explain_run(view, root)}
+    # What a role is asked is that role's to read, with task_next.
+    status = {**run_summary(view, root), "waiting": [item.role for item in view.waiting]}
+    return {"status": status, "explanation": explain_run(view, root)}
 
 
 def protocol_object(root: Path) -> dict[str, Any]:
     """Return the protocol tables with the roster of a project."""
     _, protocol = tables(root)
+    hands_over = next((role.name for role in protocol.of_kind("build") if role.hands_over), HANDS_OVER)
     return {
         "schema": "interlock.protocol/1",
         "labels": list(LABELS),
         "evidence_keys": list(EVIDENCE_KEYS),
         "statuses": [
-            {"status": status, "meaning": STATUS_MEANING[status], "owner": STATUS_OWNER[status]} for status in STATUSES
+            {
+                "status": status,
+                "meaning": STATUS_MEANING[status],
+                "owner": hands_over if STATUS_OWNER[status] == HANDS_OVER else STATUS_OWNER[status],
+            }
+            for status in STATUSES
         ],
         "echo": dict(ECHO),
         "roles": [asdict(role) for role in protocol.roles.values()],
         "transitions": [
-            {"from": row.source, "to": row.target, "by": row.by, "after": row.after, "source": row.clause}
+            {
+                "from": row.source,
+                "to": row.target,
+                "by": hands_over if row.by == HANDS_OVER else row.by,
+                "after": row.after,
+                "source": row.clause,
+            }
             for row in TRANSITIONS
         ],
     }

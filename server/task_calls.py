@@ -71,6 +71,7 @@ class TaskCalls:
         from interlock.graph.store import RunStore  # noqa: PLC0415
 
         task = self._task(given, trusted=not caller and isinstance(given, str))
+        _own_page(task.page, caller)
         if run_id is not None and RunStore(self.root, run_id).exists():
             view = view_run(run_id, root=self.root)
             if view.task.fingerprint() == task.fingerprint():
@@ -148,7 +149,13 @@ class TaskCalls:
         return {**explain_run(view, self.root), **standing(view)}
 
     def collect(
-        self, page: str | None, task_id: str, kinds: "Sequence[EvidenceKey] | None", run_id: str | None
+        self,
+        page: str | None,
+        task_id: str,
+        kinds: "Sequence[EvidenceKey] | None",
+        run_id: str | None,
+        *,
+        caller: str = "",
     ) -> Collected:
         """Collect evidence of a page by hand, or return what a run collected in its present attempt.
 
@@ -167,6 +174,7 @@ class TaskCalls:
 
             values = view_run(run_id, root=self.root).values
             return collected(made_by_a_run(values.get("collected", {}), int(values.get("attempt", 0))))
+        _own_page(page, caller)
         from interlock.graph.runs import find_run  # noqa: PLC0415
 
         if find_run(self.root, task_id) is not None:
@@ -239,6 +247,16 @@ def _known_role(role: str, view: "RunView") -> None:
             "MCP402",
             f"run {view.run_id} has no role `{role[:80]}`; its roles are {', '.join(roles)}",
             f"Write `{near}`." if near else "Name one of them.",
+        )
+
+
+def _own_page(page: str | None, caller: str) -> None:
+    """Refuse a page elsewhere to a caller with a token: the browser would fetch it from inside this network."""
+    if caller and page is not None and "://" in page:
+        raise TaskCallError(
+            "MCP407",
+            f"the page `{page[:200]}` is a URL; a caller with a token may name files below the root",
+            "Name an HTML file below the root, or have the task begun on the machine itself.",
         )
 
 

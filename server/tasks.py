@@ -82,4 +82,4 @@ def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callabl
         run_id: Annotated[str | None, Field(description="In place of a page: what this run collected.")] = None,
     ) -> Collected:
         """Look at a page with Interlock's browser, as a rehearsal; with run_id, see what the run collected itself."""
-        return await at_work(lambda _who: calls.collect(page, task_id, kinds, run_id))
+        return await at_work(lambda who: calls.collect(page, task_id, kinds, run_id, caller=who))

@@ -8,7 +8,7 @@ from interlock.gates.stages.checks import CHECKS
 from interlock.gates.stages.rules import issue, listed
 from interlock.gates.stages.shape import describe, shape_issues
 from interlock.gates.stages.sources import Sources
-from interlock.gates.stages.stage import Issue, Stage, Surroundings
+from interlock.gates.stages.stage import Issue, IssueLevel, Stage, Surroundings
 from interlock.journal.line import canonical
 
 MAX_PAYLOAD_BYTES: Final = 32 * 1024
@@ -16,6 +16,8 @@ MAX_PAYLOAD_BYTES: Final = 32 * 1024
 
 MAX_ISSUES: Final = 50
 """So many findings are returned; what is left shows at the next attempt."""
+
+_WEIGHT: Final[Mapping[IssueLevel, int]] = {"stop": 0, "retry": 1, "warn": 2}
 
 
 def judge_stage(
@@ -30,8 +32,8 @@ def judge_stage(
         surroundings: The root, and what was observed.
 
     Returns:
-        The findings: those that stop the run first, then by place in the stage. None of another level than `warn`
-        means that it holds. Nothing is raised for what a payload holds.
+        The findings: those that stop the run first, then those to mend, then warnings, each by place in the stage.
+        None of another level than `warn` means that it holds. Nothing is raised for what a payload holds.
     """
     if not isinstance(payload, Mapping):
         return (_no_object(stage, payload),)
@@ -42,7 +44,8 @@ def judge_stage(
     misshapen = frozenset(entry.field for entry in shape)
     case = Case(fields, earlier, surroundings, Sources(surroundings.root), misshapen)
     found = [*shape, *(entry for name in stage.checks for entry in CHECKS[name](case))]
-    return tuple(sorted(found, key=lambda entry: entry.level != "stop")[:MAX_ISSUES])
+    # What is cut off must never be what decides.
+    return tuple(sorted(found, key=lambda entry: _WEIGHT[entry.level])[:MAX_ISSUES])
 
 
 def _no_object(stage: Stage, payload: object) -> Issue:

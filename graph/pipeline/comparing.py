@@ -18,6 +18,9 @@ MINIMAL: Final = frozenset(
 INTAKE: Final = ("ticket_id", "title", "description")
 """The fields of a minimal ticket that its first stage reads."""
 
+_MAX_UNKNOWN: Final = 20
+"""So many unknown fields get a finding each."""
+
 _AS_RETURNED: Final = "Take the ticket that comes back with this answer, fill in its `payload` alone, and submit it."
 
 
@@ -32,7 +35,7 @@ def missing_and_unknown(given: Mapping[str, Any]) -> list[Issue]:
         for name in names
         if name not in given
     ]  # fmt: skip
-    return [*found, *(_unknown(name, names) for name in given if name not in Ticket.__annotations__)]
+    return [*found, *_unknown(given, names)]
 
 
 def changed(given: Mapping[str, Any], issued: Ticket) -> list[Issue]:
@@ -57,7 +60,7 @@ def minimal_changed(given: Mapping[str, Any], state: RunState, first: str) -> li
         **{name: value for name, value in earlier(state).items() if name in INTAKE},
         "state": state["state"],
     }
-    found = [_unknown(name, sorted(MINIMAL)) for name in given if name not in MINIMAL]
+    found = _unknown(given, sorted(MINIMAL))
     for name, value in issued.items():
         if name not in given:
             fix = f"Add `{name}` as it was when the run began."
@@ -68,8 +71,6 @@ def minimal_changed(given: Mapping[str, Any], state: RunState, first: str) -> li
     late = given.get("description") is not None and "description" not in issued
     if late and state["state"] != first:
         found.append(_changed("description", given["description"], None))
-    if "revision" in given and canonical(given["revision"]) != canonical(state["revision"]):
-        found.append(stale(given["revision"], state))
     return found
 
 
@@ -108,8 +109,22 @@ def _changed(name: str, found: object, expected: object) -> Issue:
     )
 
 
-def _unknown(name: str, known: list[str]) -> Issue:
-    near = get_close_matches(name, known, 1)
+def _unknown(given: Mapping[str, Any], known: list[str]) -> list[Issue]:
+    """Return a finding for each field that is none of a ticket, as far as they are worth reading."""
+    names = [name for name in given if name not in known]
+    found = [_stranger(name, known) for name in names[:_MAX_UNKNOWN]]
+    if more := len(names) - _MAX_UNKNOWN if len(names) > _MAX_UNKNOWN else 0:
+        found.append(
+            issue(
+                "TKT105", "", f"{more} more fields are none of a ticket.", found=", ".join(names[_MAX_UNKNOWN:][:20]),
+                expected="the fields as issued", fix="Remove these fields too.",
+            )  # fmt: skip
+        )
+    return found
+
+
+def _stranger(name: str, known: list[str]) -> Issue:
+    near = get_close_matches(name[:100], known, 1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
     return issue(
         "TKT105",

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -18,11 +18,15 @@ from interlock.graph.errors import RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.build import PipelineGraph, pipeline_graph
 from interlock.graph.pipeline.checkpoints import open_checkpoints, read_checkpoint
 from interlock.graph.pipeline.contract import Ticket
-from interlock.graph.pipeline.spec import SPECS, PipelineSpec
+from interlock.graph.pipeline.spec import BEGIN, SPECS, PipelineSpec
 from interlock.graph.pipeline.state import RunInput, RunState, issue_ticket
 from interlock.graph.pipeline.store import TicketStore, is_run_id, journal_run, list_ticket_runs, snapshots_path
 from interlock.graph.store import journal_path
 from interlock.journal import Journal
+
+
+_RESUME: Final = "__resume__"
+"""The channel in which LangGraph keeps the answer to an interrupt."""
 
 
 @dataclass(slots=True)
@@ -91,9 +95,12 @@ class OpenRuns:
             run.interrupt = waiting[0]
             self._check_head(run)
             cut_off = self.journal.find(journal_run(store.run_id), f"{run.state['revision']}/tool_call")
-            if cut_off is None:
+            if cut_off is not None:
+                self.resume(run, dict(cut_off.data))
+            elif self._handed_in(run):
+                self._forget(run)
+            else:
                 return run
-            self.resume(run, dict(cut_off.data))
 
     def look(self, run_id: str) -> OpenRun:
         """Read a run without its lock, as its last checkpoint keeps it."""
@@ -115,6 +122,21 @@ class OpenRuns:
             Command(resume={run.interrupt: dict(answer)}), run.config, durability="exit", version="v2"
         )
         run.state = output.value
+
+    def _handed_in(self, run: OpenRun) -> bool:
+        """Say whether the checkpoint keeps an answer to the interrupt that is open now."""
+        kept = self._saver.get_tuple(run.config) if self._saver is not None else None
+        return kept is not None and any(channel == _RESUME for _, channel, _ in kept.pending_writes or ())
+
+    def _forget(self, run: OpenRun) -> None:
+        """Wait at the present stage anew, without what a failed call handed in.
+
+        LangGraph keeps the answer to an interrupt before the node runs, and would hand that one to the node again in
+        place of the next. Of a call that wrote no line, nothing was judged, and nothing is to be kept.
+        """
+        history = run.state["history"]
+        before = history[-1]["state"] if history else BEGIN
+        run.graph.update_state(run.config, {}, as_node=before)  # pyright: ignore[reportUnknownMemberType]
 
     def _check_head(self, run: OpenRun) -> None:
         """Refuse to go on when the journal no longer holds what the checkpoint says was written last."""

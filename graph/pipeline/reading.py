@@ -1,6 +1,7 @@
 """Reading what was submitted: strict JSON, bounded, without duplicate keys, NaN, NUL or half characters."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -17,6 +18,10 @@ MAX_PAYLOAD_DEPTH: Final = 32
 _AGAIN: Final = (
     "Submit the ticket as the server returned it last, with `payload` filled in, as an object or as its JSON."
 )
+
+
+_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""NUL as JSON writes it; behind an escaped backslash the same letters are text that quotes code."""
 
 
 class _RefusedError(Exception):
@@ -72,7 +77,7 @@ def _whole(value: dict[str, Any], name: str) -> dict[str, Any] | Issue:
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > MAX_TEXT_BYTES:
         return _large(name, f"{len(text)} characters")
-    half = next((char for char in text if "\ud800" <= char <= "\udfff"), "NUL" if "\\u0000" in text else "")
+    half = next((char for char in text if "\ud800" <= char <= "\udfff"), "NUL" if _NUL.search(text) else "")
     if half:
         what = "NUL" if half == "NUL" else f"half a character, {ascii(half)[1:-1]}"
         expected = "text of whole characters without NUL"
@@ -90,7 +95,7 @@ def check_payload(payload: Mapping[str, Any]) -> Issue | None:
         "TKT103",
         "payload",
         "The payload is too large.",
-        found=flaw or f"{size} bytes as JSON",
+        found=f"more than {MAX_PAYLOAD_DEPTH} levels" if flaw else f"{size} bytes as JSON",
         expected=f"at most {MAX_PAYLOAD_BYTES} bytes and {MAX_PAYLOAD_DEPTH} levels",
         fix="Shorten the texts; quote the lines that matter and point at the rest.",
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from interlock.gates.stages import Issue
+from interlock.graph.errors import RunBusyError
 from interlock.graph.pipeline.rules import issue
 from interlock.graph.pipeline.store import RUN_ID_FORM, is_run_id
 
@@ -42,6 +43,14 @@ def foreign_run(run_id: str, whose: str) -> Issue:
     return issue(
         "TKT112", "run_id", f"Run {run_id} belongs to {whose}.", found=run_id, expected="a run of your own",
         fix="Begin a run of your own with interlock_begin_run(ticket_id).",
+    )  # fmt: skip
+
+
+def busy_run(error: RunBusyError) -> Issue:
+    """Return the finding about a run that another call holds."""
+    return issue(
+        "TKT114", "run_id", error.message, found="a call that has no answer yet", expected="one call at a time",
+        fix=error.fix,
     )  # fmt: skip
 
 

@@ -69,6 +69,10 @@ class TicketStore:
         state_dir(self.root)
         write_atomically(self.folder / "run.json", json.dumps(begin, indent=1).encode() + b"\n")
 
+    def discard(self) -> None:
+        """Forget a run that never began; the caller holds its lock."""
+        (self.folder / "run.json").unlink()
+
     def load(self) -> RunInput:
         """Return what the run began with.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from interlock.gates.errors import GateError
 from interlock.gates.stages import Issue
 from interlock.graph.background import Drives
 from interlock.graph.errors import RunBusyError, RunDamagedError
@@ -17,8 +18,8 @@ from interlock.graph.pipeline.machine import digest
 from interlock.graph.pipeline.opened import OpenRun, OpenRuns
 from interlock.graph.pipeline.policy import ticket_policy
 from interlock.graph.pipeline.reading import check_payload, read_object
-from interlock.graph.pipeline.refusals import foreign_run, no_object, takes_none, unknown_run, wrong_ids
-from interlock.graph.pipeline.rules import issue
+from interlock.graph.pipeline.refusals import busy_run, foreign_run, no_object, takes_none, unknown_run, wrong_ids
+from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import POC, SPECS, TICKET, PipelineSpec
 from interlock.graph.pipeline.state import (
     RunInput,
@@ -29,7 +30,7 @@ from interlock.graph.pipeline.state import (
     terminal,
 )
 from interlock.graph.pipeline.store import TicketStore, is_run_id, journal_run, list_ticket_runs
-from interlock.journal import Entry
+from interlock.journal import Entry, JournalError
 
 SUBMIT: Final = "interlock_submit_ticket"
 NEXT_STEP: Final = "interlock_next_step"
@@ -83,25 +84,33 @@ class Tickets:
             run_id: The id of the run; default: one is made.
             caller: Who calls; nobody else may submit to the run.
             pipeline: The name of a spec.
+
+        Raises:
+            KeyError: There is no such spec.
         """
+        spec = self.open_runs.specs[pipeline]
         wrong = wrong_ids(ticket_id, run_id)
         if wrong is not None:
             return answers.nowhere([wrong], retry=True)
         name = run_id or _new_id(ticket_id)
         store = TicketStore(self.root, name)
-        with store.locked():
-            known = store.exists()
-            if not known:
-                policy = ticket_policy(self.root)
-                problem = self.delegation.trial(policy, ticket_id)
-                if problem is not None:
-                    return answers.nowhere([problem], retry=False)
-                store.create(RunInput(run_id=name, ticket_id=ticket_id, pipeline=pipeline, owner=caller, policy=policy))
-            run = self.open_runs.open(store)
-            if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
-                return answers.nowhere([foreign_run(name, "another ticket")], retry=False)
-            if not _may(run.state, caller):
-                return answers.nowhere([foreign_run(name, "another caller")], retry=False)
+        given = RunInput(run_id=name, ticket_id=ticket_id, pipeline=spec.name, owner=caller)
+        # Before the lock, which leaves a folder behind: what cannot begin leaves nothing.
+        if not store.exists():
+            given["policy"] = ticket_policy(self.root)
+            problem = self.delegation.trial(given["policy"], ticket_id) if spec.acts else None
+            if problem is not None:
+                return answers.nowhere([problem], retry=False)
+        try:
+            with store.locked():
+                known = store.exists()
+                run = self.open_runs.open(store) if known else self._begun(store, given)
+        except RunBusyError as error:
+            return answers.nowhere([busy_run(error)], retry=True)
+        if not _may(run.state, caller):
+            return answers.nowhere([foreign_run(name, "another caller")], retry=False)
+        if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
+            return answers.nowhere([foreign_run(name, "another ticket")], retry=False)
         said = f"Run {name} exists and is in {run.state['state']}." if known else f"Run {name} has begun."
         return answers.response(run.ticket, answers.gate_result("pass", [], said), said, over=terminal(run.state))
 
@@ -211,6 +220,16 @@ class Tickets:
         """Return the ids of all runs, by name."""
         return list_ticket_runs(self.root)
 
+    def _begun(self, store: TicketStore, given: RunInput) -> OpenRun:
+        """Begin a run; one that cannot be opened at all is not kept."""
+        store.create(given)
+        try:
+            return self.open_runs.open(store)
+        except (GateError, JournalError, OSError):
+            if self.journal.find(journal_run(store.run_id), "run_started") is None:
+                store.discard()
+            raise
+
     # -- one submission ------------------------------------------------------------------------------------------
 
     def _with_run(
@@ -230,17 +249,13 @@ class Tickets:
                 answer = judge(run)
             return self._by_tasks(run, answer) if isinstance(answer, _ByTasks) else answer
         except RunBusyError as error:
-            wrong = issue(
-                "TKT114", "run_id", error.message, found="a call that has no answer yet", expected="one call at a time",
-                fix=error.fix,
-            )  # fmt: skip
-            return answers.nowhere([wrong], retry=True)
+            return answers.nowhere([busy_run(error)], retry=True)
 
     def _submit_whole(self, run: OpenRun, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
         """Judge a whole ticket."""
         version = given.get("schema_version", SCHEMA_VERSION)
         if version != SCHEMA_VERSION and not terminal(run.state):
-            return self._attempt(run, {}, tool=tool, caller=caller, schema_version=version)
+            return self._attempt(run, {}, tool=tool, caller=caller, schema_version=shown(version))
         wrong = comparing.missing_and_unknown(given)
         payload = given.get("payload")
         if "payload" in given and not isinstance(payload, dict):
@@ -375,7 +390,8 @@ class Tickets:
 
     def _passed(self, run: OpenRun, state: object, payload: Mapping[str, Any]) -> int | None:
         """Return the revision at which a stage that is over passed with this payload, or None."""
-        rows = (row for row in run.state["history"] if row["state"] == state != run.state["state"])
+        left = state != run.state["state"] or run.state["done"]
+        rows = (row for row in run.state["history"] if left and row["state"] == state)
         return next((row["revision"] for row in rows if digest(payload) == row["payload_sha256"]), None)
 
 

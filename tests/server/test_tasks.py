@@ -484,3 +484,18 @@ async def test_every_response_has_the_shape_that_was_reviewed(host: Host, snapsh
         row |= {"sha256": "…", "size_bytes": 0}
     shown = {"begin": begun, "next": step, "refused": refused, "handed": handed, "evidence": evidence, "status": status}
     assert json.dumps(shown, indent=1) == snapshot
+
+
+async def test_a_caller_with_a_token_sends_the_browser_nowhere_else(host: Host, caller: Caller) -> None:
+    caller.name = "builder"
+    url = "http://127.0.0.1:1/admin"
+    assert (await host.refused("collect_evidence", page=url))["code"] == "MCP407"
+    assert (await host.refused("task_begin", task={**TASK, "page": url}))["code"] == "MCP407"
+
+
+async def test_the_resource_of_a_task_says_who_is_asked_and_not_what(host: Host) -> None:
+    await host.call("task_begin", task=TASK)
+    result = await host.client.read_resource("interlock://tasks/HELLO-001")
+    text = getattr(result.contents[0], "text", "")
+    assert json.loads(text)["status"]["waiting"] == ["builder"]
+    assert "ASSIGNED_AGENT" not in text
