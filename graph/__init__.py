@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         UnknownRunError,
     )
     from interlock.graph.machine import route
+    from interlock.graph.pipeline.build import pipeline_graph
     from interlock.graph.policy import Policy, make_policy
     from interlock.graph.runs import RunView, drive, start_run, view_run
     from interlock.graph.task import Task, load_task, task_from_mapping
@@ -35,6 +36,7 @@ __all__ = [
     "drive",
     "load_task",
     "make_policy",
+    "pipeline_graph",
     "route",
     "start_run",
     "status_mermaid",
@@ -53,6 +55,7 @@ _HOME: Final = {
     "route": "machine",
     **dict.fromkeys(("Policy", "make_policy"), "policy"),
     **dict.fromkeys(("Task", "load_task", "task_from_mapping"), "task"),
+    "pipeline_graph": "pipeline.build",
     "task_graph": "build",
 }
 

@@ -83,6 +83,86 @@ PROMISES: Final[dict[str, tuple[str, ...]]] = {
         "test_a_run_killed_at_every_point_resumes_to_the_same_journal",
     ),
     "every harm to a journal is found": ("test_each_of_a_thousand_random_harms_is_found",),
+    # Tickets over MCP.
+    "a ticket need not be escaped into a string": (
+        "test_a_ticket_is_taken_as_an_object_and_as_text",
+        "test_a_payload_can_be_sent_alone",
+    ),
+    "edits before the plan are reported, and what is outside it is refused": (
+        "test_edits_before_the_plan_are_reported",
+        "test_an_edit_outside_the_plan_is_refused_until_it_is_taken_back",
+    ),
+    "a closed door says in one line how to open it": (
+        "test_an_unknown_run_is_refused_with_a_gate_result",
+        "test_without_a_token_the_server_does_not_start_and_says_how_to_make_one",
+        "test_an_unknown_toolset_is_refused_with_the_nearest_one",
+        "test_a_second_init_says_that_all_is_done_and_changes_nothing",
+    ),
+    "a gate can be satisfied, says how, and gives up on a loop": (
+        "test_a_bad_payload_is_refused_and_its_fixes_suffice",
+        "test_status_says_why_and_what_is_missing",
+        "test_a_run_does_not_begin_when_its_plan_could_not_be_delegated",
+        "test_the_third_identical_failure_fails_closed",
+    ),
+    "the tools are few and their list is small, and a part of them can be had": (
+        "test_all_tools_with_their_schemas_are_small",
+        "test_toolsets_pick_the_tools",
+    ),
+    "every finding about a ticket comes at once": (
+        "test_every_tampered_field_has_its_finding_at_once",
+        "test_a_partial_ticket_is_refused_with_each_field_that_is_missing",
+        "test_findings_of_shape_do_not_hide_those_of_content",
+    ),
+    "an agent is told the shape that the gate checks": (
+        "test_judge_and_schema_agree_on_the_shape",
+        "test_a_plan_is_told_the_ids_that_it_may_use",
+    ),
+    "no ticket that cannot be read passes": (
+        "test_bad_input_gets_a_clear_answer_and_changes_nothing",
+        "test_a_text_reaches_the_judge_unparsed_and_is_refused_as_a_result",
+    ),
+    "answers stay bounded, whatever is sent": (
+        "test_many_faults_make_a_bounded_answer",
+        "test_a_payload_that_is_too_large_is_refused_before_the_gate",
+    ),
+    "honest evidence passes whatever its line ends, and a wrong line is a warning": (
+        "test_a_snippet_stands_whatever_its_line_ends_and_common_indentation",
+        "test_a_snippet_elsewhere_in_the_file_passes_with_the_right_lines",
+    ),
+    "a quotation that no file holds is refused": ("test_a_snippet_that_was_changed_does_not_stand",),
+    "spent retries of a ticket are a named reason": (
+        "test_the_retries_of_a_stage_are_bounded",
+        "test_the_retries_of_a_run_are_bounded",
+    ),
+    "a stage has one edge for each outcome, and no other": (
+        "test_every_stage_is_a_node_with_edges_for_pass_retry_and_stop",
+    ),
+    "a submission that a crash cut off counts once": (
+        "test_a_call_that_was_cut_off_is_finished_by_the_next",
+        "test_a_server_killed_a_few_times_loses_and_doubles_nothing",
+        "test_a_server_killed_fifty_times_loses_and_doubles_nothing",
+    ),
+    "the same submission twice counts once, also from two servers": (
+        "test_a_repeated_submission_returns_the_first_result_and_changes_nothing",
+        "test_two_servers_work_on_one_project_and_one_of_two_equal_submissions_counts",
+    ),
+    "a ticket is no success when its work failed or never happened": (
+        "test_success_means_that_every_delegated_step_was_approved",
+        "test_a_blocked_step_ends_the_plan_and_forbids_to_call_it_a_success",
+        "test_that_nothing_changed_is_as_grave_as_the_project_says",
+    ),
+    "every harm to the records of a ticket is found": (
+        "test_a_harmed_line_is_found",
+        "test_a_checkpoint_that_is_not_what_the_journal_gives_is_found",
+    ),
+    "an agent with a token continues its own runs alone": (
+        "test_a_run_of_one_caller_is_closed_to_another",
+        "test_a_ticket_run_is_continued_by_the_agent_that_began_it_alone",
+    ),
+    "clients of yesterday's SDK are served": (
+        "test_an_agent_works_a_ticket_from_its_first_state_to_complete",
+        "test_both_revisions_of_the_protocol_are_answered_over_stdio",
+    ),
     # Interfaces.
     "every readable file has its entry in JSON, bad ones included": (
         "test_json_is_the_promised_object",

@@ -1,6 +1,8 @@
-"""Every promise has its tests, and every clause of the protocol has its rules."""
+"""Every promise has its tests, every clause of the protocol its rules, every sentence of the sources its row."""
 
 import ast
+import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,18 +10,24 @@ import pytest
 from interlock.envelope import RULES
 from interlock.envelope.protocol import TRANSITIONS
 from interlock.gates.rules import RULES as EVIDENCE_RULES
+from interlock.gates.stages.rules import RULES as STAGE_RULES
+from interlock.gates.stages.rules import Rule as StageRule
+from interlock.graph.pipeline.rules import RULES as TICKET_RULES
+from interlock.graph.pipeline.rules import Rule as TicketRule
+from tests.clauses.page import PAGE, SOURCES, render, rows
 from tests.requirements import CLAUSES, PROMISES
 
 TESTS = Path(__file__).parent
 
 
+@cache
 def test_names() -> dict[str, Path]:
-    """Return every test function of the suite."""
+    """Return every test function of the suite and the file it is in."""
     return {
         node.name: path
         for path in TESTS.rglob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     }
 
 
@@ -37,3 +45,34 @@ def test_every_promise_is_held_by_tests_that_exist(promise: str) -> None:
 def test_every_clause_of_the_protocol_is_enforced_by_a_row(clause: str) -> None:
     sources = [rule.source for rule in (*RULES, *EVIDENCE_RULES)] + [row.clause for row in TRANSITIONS]
     assert any(clause in source for source in sources)
+
+
+HEADINGS = [(source, heading) for source, headings in SOURCES.items() for heading in headings]
+
+
+@pytest.mark.parametrize(("source", "heading"), HEADINGS)
+def test_every_sentence_of_the_sources_is_held_by_tests_that_exist_or_is_said_not_to_be_built(
+    source: str, heading: str
+) -> None:
+    names = test_names()
+    for row in SOURCES[source][heading]:
+        assert [name for name in row.tests if name not in names] == []
+        assert len(set(row.tests)) == len(row.tests)
+        assert bool(row.tests) != row.settled.startswith("Not built."), row.text
+
+
+def test_no_sentence_stands_twice_under_its_heading() -> None:
+    every = [(source, heading, row.text) for source, heading, row in rows()]
+    assert len(set(every)) == len(every)
+
+
+@pytest.mark.parametrize("rule", [*STAGE_RULES, *TICKET_RULES.values()], ids=lambda rule: rule.code)
+def test_every_rule_of_tickets_names_a_heading_of_its_source(rule: StageRule | TicketRule) -> None:
+    source, _, clause = rule.source.partition(" §")
+    heading = re.sub(r"^\d+\. ", "", clause.partition(":")[0])
+    assert rule.source.startswith("ours: ") or heading in SOURCES[source]
+
+
+def test_the_page_of_the_sources_is_what_the_tables_give() -> None:
+    """To renew it: `python -m tests.clauses.page`."""
+    assert PAGE.read_text(encoding="utf-8") == render()

@@ -12,6 +12,7 @@ from langgraph.types import interrupt
 
 from interlock.gates.stages import Issue, Observed, Stage, Surroundings, judge_stage, list_tree
 from interlock.gates.tree import tree_diff
+from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
 from interlock.graph.pipeline.machine import GATE_EVENTS, apply, attempt, begun
 from interlock.graph.pipeline.policy import ticket_policy
@@ -25,6 +26,7 @@ from interlock.graph.pipeline.state import (
     issue_ticket,
     required_fields,
     terminal,
+    tree_before,
 )
 from interlock.graph.pipeline.store import TicketStore, journal_run, snapshots_path
 from interlock.graph.state import HeadRecord
@@ -120,6 +122,11 @@ class _Nodes:
                 "tree": store.keep_tree(list_tree(self.root)) if self.spec.acts else "",
             }
             found = self.journal.append(journal_run(run_id), "run_started", "run_started", data)
+        elif found.data["pipeline"] != self.spec.name:
+            raise RunDamagedError(
+                f"the journal holds ticket run {run_id} with the pipeline {found.data['pipeline']}, not {self.spec.name}",
+                "Begin a run of another id.",
+            )
         return self._kept(begun(found.data, self.spec, found.at), found)
 
     def stage(self, stage: Stage) -> Callable[[RunState], RunState]:
@@ -168,7 +175,9 @@ class _Nodes:
         if following is not None and following.acts and all(item.level == "warn" for item in issues):
             now = list_tree(self.root)
             tree = store.keep_tree(now)
-            issues = (*issues, *_early(store.tree(state["trees"]["begin"]), now))
+            # After an acting stage, files have changed for good reason.
+            if state["trees"].keys() == {"begin"}:
+                issues = (*issues, *_early(store.tree(state["trees"]["begin"]), now))
         gate = attempt(self.spec, state, payload, issues, tree=tree, outcomes=outcomes)
         revision = state["revision"]
         call = {
@@ -198,7 +207,7 @@ class _Nodes:
     def _observed(self, stage: Stage, state: RunState, store: TicketStore) -> Observed | None:
         if not stage.acts:
             return None
-        before = store.tree(state["trees"][stage.name])
+        before = store.tree(tree_before(state))
         unchanged = "error" if state["policy"]["unchanged"] == "error" else "warn"
         return Observed(before, list_tree(self.root), allowed_paths(state), unchanged)
 
@@ -232,9 +241,9 @@ def allowed_paths(state: RunState) -> tuple[str, ...]:
     """Return the paths and patterns that the plan of a run covers."""
     known = earlier(state)
     located = (
-        str(item["locator"]).rpartition(":")[0]
+        str(item.get("locator", "")).rpartition(":")[0]
         for item in known.get("evidence_items", ())
-        if item["source_type"] == "repo"
+        if item.get("source_type") == "repo"
     )
     targets = (
         str(target)[5:].strip() for target in known.get("retrieval_targets", ()) if str(target).startswith("repo:")

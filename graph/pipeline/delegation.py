@@ -14,7 +14,7 @@ from interlock.graph.background import Drives
 from interlock.graph.errors import GraphError, RunBusyError, TaskError
 from interlock.graph.pipeline.build import OWN_FILES, allowed_paths
 from interlock.graph.pipeline.rules import issue
-from interlock.graph.pipeline.state import Delegate, RunState, TicketPolicy, earlier
+from interlock.graph.pipeline.state import Delegate, RunState, TicketPolicy, earlier, tree_before
 from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task
@@ -109,8 +109,8 @@ class Delegation:
         store = TicketStore(self.root, state["run_id"])
         known = RunStore(self.root, run_id).exists()
         if known and not store.claimed(number):
-            raise RunBusyError(
-                f"the task run {run_id} was started by somebody else",
+            raise GraphError(
+                f"the task run {run_id} was not started by this ticket run",
                 "Begin a new run of the ticket; `interlock status` shows that task run.",
             )
         if not known:
@@ -141,7 +141,7 @@ class Delegation:
 
     def _report(self, state: RunState, done: "Sequence[tuple[str, RunView | None]]") -> Progress:
         """Fill in the payload of the acting stage from how the tasks ended."""
-        before = TicketStore(self.root, state["run_id"]).tree(state["trees"][state["state"]])
+        before = TicketStore(self.root, state["run_id"]).tree(tree_before(state))
         actions: list[str] = []
         checks: list[str] = []
         outcomes: dict[str, str] = {}

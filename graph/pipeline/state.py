@@ -14,7 +14,7 @@ from interlock.graph.pipeline.contract import (
 from interlock.graph.pipeline.spec import PipelineSpec
 from interlock.graph.state import HeadRecord
 
-_MAX_IDS_CHARS = 2000
+_MAX_IDS = 60
 
 
 class Delegate(TypedDict):
@@ -94,9 +94,15 @@ def earlier(state: RunState) -> dict[str, Any]:
     return {name: value for entry in state["history"] for name, value in entry.get("payload", {}).items()}
 
 
+def tree_before(state: RunState) -> str:
+    """Return the digest of the files as they were when the present stage began to act."""
+    return state["trees"].get(state["state"], state["trees"]["begin"])
+
+
 def delegated(spec: PipelineSpec, state: RunState) -> bool:
-    """Say whether the present stage is carried out by tasks."""
-    return not terminal(state) and spec.stage(state["state"]).acts and state["policy"]["delegate"] is not None
+    """Say whether the present stage is carried out by tasks: it acts, on a plan that an earlier stage passed."""
+    acts = state["policy"]["delegate"] is not None and not terminal(state) and spec.stage(state["state"]).acts
+    return acts and "plan_steps" in earlier(state)
 
 
 def issue_ticket(spec: PipelineSpec, state: RunState) -> Ticket:
@@ -142,6 +148,12 @@ def agent_role(spec: PipelineSpec, state: RunState) -> str:
     if "known_refs" not in stage.checks:
         return stage.role
     known = earlier(state)
-    evidence = ", ".join(str(item["source_id"]) for item in known.get("evidence_items", ()))
-    requirements = ", ".join(requirement_ids(known))
-    return f"{stage.role} Requirement ids: {requirements[:_MAX_IDS_CHARS]}. Evidence ids: {evidence[:_MAX_IDS_CHARS]}."
+    evidence = _listed([str(item.get("source_id", "")) for item in known.get("evidence_items", ())])
+    requirements = _listed(list(requirement_ids(known)))
+    return f"{stage.role} Requirement ids: {requirements}. Evidence ids: {evidence}."
+
+
+def _listed(ids: list[str]) -> str:
+    """List whole ids, so many as are worth reading."""
+    more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
+    return (", ".join(ids[:_MAX_IDS]) + more) or "none"

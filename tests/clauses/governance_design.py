@@ -1,4 +1,4 @@
-"""Every sentence of the Governance Design, from its beginning to the artifact storage; the rest is in its own module."""
+"""Every sentence of the Governance Design up to the artifact storage; `governance_flow` has the rest."""
 
 from typing import Final
 
@@ -227,7 +227,7 @@ COMPONENTS: Final[Source] = {
         clause(
             "Storage format: JSONL (one JSON object per line)",
             RECORDS,
-            settled="Each line carries the hash of the one before.",
+            settled="Each line carries the hash of the line before it in its run.",
         ),
         clause(
             "`tickets.jsonl`: All ticket snapshots (append-only)",

@@ -71,8 +71,8 @@ _FLOW: Final[Source] = {
             "Agent → Agent: Update ticket.state = next_state",
             FLOW,
             NO_CHOICE,
-            settled="In a minimal ticket the agent writes the state that it was told, and it is only compared. In a "
-            "ticket of the Ticket Protocol it never writes it. Where the two sources differ, the server owns the state.",
+            settled="In a minimal ticket the agent writes the state that it was told, and it is only compared; in a "
+            "ticket of the Ticket Protocol it never writes it. The sources differ here; the server owns the state.",
         ),
         clause("Agent → Agent: Follow agent_role instructions", FLOW),
         clause("Agent → Server: `interlock_next_step(updated_ticket_json)`", FLOW),
@@ -95,7 +95,7 @@ _FLOW: Final[Source] = {
             'acceptance criteria, constraints, and unknowns from the ticket", "gate_result": {"status": "pass", '
             '"reasons": [...]}}`',
             FLOW,
-            settled="`agent_role` goes on after that sentence; `reason` and `fixes` are always there.",
+            settled="`agent_role` says this and goes on; `reason` and `fixes` are always there.",
         ),
         clause(
             'Agent updates ticket: Sets `state = "extract_requirements"`',
@@ -118,7 +118,7 @@ _PRINCIPLES: Final[Source] = {
             "Agent decides: How to interpret the ticket",
             "test_a_good_payload_has_no_finding",
             "test_empty_lists_are_good_where_the_stage_says_so",
-            settled="Gates judge form, sources and coverage, never the wording.",
+            settled="Gates judge form, sources and coverage, never what a requirement says.",
         ),
         clause("What to look at next", "test_other_kinds_of_sources_are_free_text"),
         clause(

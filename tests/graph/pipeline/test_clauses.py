@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.graph.pipeline.contract import MinimalResponse
+from interlock.graph.pipeline.contract import MinimalResponse, RunStatus
 from interlock.graph.pipeline.store import copies_dir, journal_run, snapshots_path
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.store import journal_path
@@ -246,6 +246,9 @@ def test_a_minimal_step_that_fails_its_gate_says_retry_or_stop_with_reason_and_f
         assert answer["fixes"] == answer["gate_result"]["fixes"] != []
         assert len(answer["gate_result"]["reasons"]) == len(answer["fixes"])
         assert answer["next_state"] == ("fail_closed" if wanted == "stop" else "extract_requirements")
+        report = cast("RunStatus", tickets.status("run-123"))["invalidation_report"]
+        assert report is not None
+        assert report["fixable"] == (wanted == "retry")
 
 
 def test_a_minimal_run_keeps_its_tickets_and_its_events(tickets: Tickets) -> None:

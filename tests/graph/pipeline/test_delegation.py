@@ -138,7 +138,8 @@ def test_a_task_run_that_somebody_else_began_under_the_steps_name_is_not_taken_o
     task = task_from_mapping({**weak, "gates_required": gates, "agents": agents}, base=str(root))
     start_run(root, task, run_id="run-1.s1")
     answer = tickets.submit({**ticket, "payload": {}})
-    assert codes(answer) == ["TKT142"]
+    assert codes(answer) == ["TKT143"]
+    assert "another process" not in answer["reason"]
     assert ticket_of(answer) == ticket
     assert view_run("run-1.s1", root=root).phase == "new"
 
