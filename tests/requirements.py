@@ -96,7 +96,6 @@ PROMISES: Final[dict[str, tuple[str, ...]]] = {
         "test_an_unknown_run_is_refused_with_a_gate_result",
         "test_without_a_token_the_server_does_not_start_and_says_how_to_make_one",
         "test_an_unknown_toolset_is_refused_with_the_nearest_one",
-        "test_a_second_init_says_that_all_is_done_and_changes_nothing",
     ),
     "a gate can be satisfied, says how, and gives up on a loop": (
         "test_a_bad_payload_is_refused_and_its_fixes_suffice",

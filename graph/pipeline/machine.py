@@ -23,6 +23,9 @@ from interlock.journal.line import canonical
 MAX_ISSUES: Final = 50
 """So many findings one answer names; what is left shows at the next attempt."""
 
+MAX_ERRORS: Final = 20
+"""So many of them the ticket repeats under `validation`; the ticket must fit into one line of the snapshots."""
+
 GATE_EVENTS: Final[Mapping[GateStatus, str]] = {"pass": "gate_passed", "retry": "gate_retry", "stop": "gate_stop"}
 
 _VALIDATION: Final[Mapping[GateStatus, ValidationStatus]] = {
@@ -170,7 +173,7 @@ def apply(state: RunState, payload: Mapping[str, Any], gate: Mapping[str, Any], 
         "done": gate["done"],
         # What tasks filled in is not the agent's to submit again.
         "payload": {} if status == "pass" or gate["outcomes"] else dict(payload),
-        "validation": Validation(status=_VALIDATION[status], errors=[item["message"] for item in failed]),
+        "validation": Validation(status=_VALIDATION[status], errors=[item["message"] for item in failed[:MAX_ERRORS]]),
         "invalidation_report": None if status == "pass" else _report(state["state"], gate, failed),
         "history": [*state["history"], entry],
         "failures": failures,

@@ -5,15 +5,21 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from interlock.gates.stages import MAX_PAYLOAD_BYTES, Issue
+from interlock.gates.stages import MAX_PAYLOAD_BYTES, Issue, requirement_ids
 from interlock.graph.pipeline.rules import issue, shown
-from interlock.journal.line import MAX_DEPTH, canonical, not_json
+from interlock.journal.line import MAX_DEPTH, MAX_LINE_BYTES, canonical, not_json
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
 """How long a submitted ticket may be; the server never issues one of more than a quarter of it."""
 
 MAX_PAYLOAD_DEPTH: Final = 32
 """How deep a payload may be nested; it stands inside the ticket, and the ticket inside a journal line."""
+
+FINDINGS_BYTES: Final = 80 * 1024
+"""What a ticket keeps free for the findings about its last submission, and for the history of retries to come."""
+
+LATER_BYTES: Final = 8 * 1024
+"""What each later stage may count on for its payload."""
 
 _AGAIN: Final = (
     "Submit the ticket as the server returned it last, with `payload` filled in, as an object or as its JSON."
@@ -85,18 +91,37 @@ def _whole(value: dict[str, Any], name: str) -> dict[str, Any] | Issue:
     return value
 
 
-def check_payload(payload: Mapping[str, Any]) -> Issue | None:
-    """Refuse a payload that could not be kept whole in the ticket and the journal."""
+def payload_room(ticket: Mapping[str, Any], later: int) -> int:
+    """Return how many bytes of JSON the next payload may add to a ticket that must fit into one line of the snapshots.
+
+    Args:
+        ticket: The ticket as issued.
+        later: How many stages come after the present one; each keeps room of its own.
+    """
+    kept = len(canonical({**ticket, "payload": {}, "validation": {}, "invalidation_report": {}}))
+    free = max(MAX_LINE_BYTES - FINDINGS_BYTES - kept, 0)
+    return free - later * min(LATER_BYTES, free // (later + 1))
+
+
+def check_payload(payload: Mapping[str, Any], room: int) -> Issue | None:
+    """Refuse a payload that could not be kept whole in the ticket and the journal.
+
+    Args:
+        payload: What was submitted.
+        room: What `payload_room` leaves for it.
+    """
+    # The texts of requirements stand in the ticket once more, under the ids that they get.
+    most = min(MAX_PAYLOAD_BYTES, room - len(canonical(requirement_ids(payload))))
     size = len(canonical(payload))
     flaw = not_json(payload, MAX_DEPTH - MAX_PAYLOAD_DEPTH)
-    if size <= MAX_PAYLOAD_BYTES and not flaw:
+    if size <= most and not flaw:
         return None
     return issue(
         "TKT103",
         "payload",
         "The payload is too large.",
         found=f"more than {MAX_PAYLOAD_DEPTH} levels" if flaw else f"{size} bytes as JSON",
-        expected=f"at most {MAX_PAYLOAD_BYTES} bytes and {MAX_PAYLOAD_DEPTH} levels",
+        expected=f"at most {max(most, 0)} bytes and {MAX_PAYLOAD_DEPTH} levels",
         fix="Shorten the texts; quote the lines that matter and point at the rest.",
     )
 

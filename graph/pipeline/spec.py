@@ -45,6 +45,10 @@ class PipelineSpec:
         at = [stage.name for stage in self.stages].index(name) + 1
         return self.stages[at] if at < len(self.stages) else None
 
+    def left(self, name: str) -> int:
+        """Return how many stages come after one."""
+        return len(self.stages) - 1 - [stage.name for stage in self.stages].index(name)
+
     @property
     def acts(self) -> bool:
         """Whether a stage of it changes files."""

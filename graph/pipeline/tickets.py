@@ -17,7 +17,7 @@ from interlock.graph.pipeline.delegation import Delegation
 from interlock.graph.pipeline.machine import digest
 from interlock.graph.pipeline.opened import OpenRun, OpenRuns
 from interlock.graph.pipeline.policy import ticket_policy
-from interlock.graph.pipeline.reading import check_payload, read_object
+from interlock.graph.pipeline.reading import check_payload, payload_room, read_object
 from interlock.graph.pipeline.refusals import busy_run, foreign_run, no_object, takes_none, unknown_run, wrong_ids
 from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import POC, SPECS, TICKET, PipelineSpec
@@ -283,7 +283,7 @@ class Tickets:
         by_tasks = delegated(run.spec, run.state)
         if not wrong and by_tasks and payload:
             wrong.append(takes_none(payload))
-        elif not wrong and (large := check_payload(payload)):
+        elif not wrong and (large := check_payload(payload, payload_room(run.ticket, run.spec.left(run.ticket["state"])))):
             wrong.append(large)
         if wrong:
             return self._refused(run, wrong, tool, caller, {"revision": cast("Any", revision), "payload": payload})

@@ -4,6 +4,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
 
 from interlock.graph.task import task_from_mapping
 
@@ -39,6 +42,13 @@ def test_the_task_in_the_readme_is_a_task() -> None:
 
     (text,) = [text for text in blocks("toml") if text.startswith("task_id")]
     assert task_from_mapping(tomllib.loads(text)).task_id == "HOME-UI-001"
+
+
+def test_the_pipeline_in_the_readme_compiles() -> None:
+    (text,) = [text for text in blocks("python") if "PipelineSpec" in text]
+    names: dict[str, Any] = {"InMemorySaver": InMemorySaver}
+    exec(text, names)
+    assert set(names["graph"].get_graph().nodes) >= {"collect", "announce", "complete", "fail_closed"}
 
 
 def test_every_local_link_of_the_readme_leads_somewhere() -> None:

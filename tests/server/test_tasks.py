@@ -495,7 +495,6 @@ async def test_a_caller_with_a_token_sends_the_browser_nowhere_else(host: Host, 
 
 async def test_the_resource_of_a_task_says_who_is_asked_and_not_what(host: Host) -> None:
     await host.call("task_begin", task=TASK)
-    result = await host.client.read_resource("interlock://tasks/HELLO-001")
-    text = getattr(result.contents[0], "text", "")
+    text = getattr((await host.client.read_resource("interlock://tasks/HELLO-001")).contents[0], "text", "")
     assert json.loads(text)["status"]["waiting"] == ["builder"]
     assert "ASSIGNED_AGENT" not in text
