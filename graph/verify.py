@@ -1,5 +1,6 @@
 """Verifying the journal of a root against the heads that checkpoints keep and those that a person kept."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -51,10 +52,13 @@ class Verification:
 
     Args:
         path: The journal.
-        problems: Everything wrong with it, in the order of the file; then each run that cannot be read back.
+        problems: Everything wrong with it, in the order of the file; then with the ticket snapshots; then each run that
+            cannot be read back.
         lines: How many lines it has.
         runs: How many runs it holds.
         heads: How many heads it was held against.
+        snapshots: The file of the ticket snapshots.
+        of_snapshots: Those of the problems that stand there and not in the journal.
     """
 
     path: str
@@ -62,6 +66,8 @@ class Verification:
     lines: int
     runs: int
     heads: int
+    snapshots: str = ""
+    of_snapshots: tuple[Problem, ...] = ()
 
     @property
     def verdict(self) -> Literal["whole", "unproven", "damaged"]:
@@ -75,15 +81,18 @@ class Verification:
         return problem.fix
 
     def place(self, problem: Problem | RunProblem) -> str:
-        """Return where a problem is: a line of the journal, the journal, or the folder of a run."""
+        """Return where a problem is: a line of the journal or the snapshots, one of both, or the folder of a run."""
         if isinstance(problem, RunProblem):
             ticket = problem.run.removeprefix(journal_run(""))
             return f".interlock/{'runs' if ticket == problem.run else 'tickets'}/{ticket}"
-        return f"{self.path}:{problem.line}" if problem.line else self.path
+        path = self.snapshots if any(problem is item for item in self.of_snapshots) else self.path
+        return f"{path}:{problem.line}" if problem.line else path
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
-        problems = [asdict(problem) | {"fix": self.fix(problem)} for problem in self.problems]
+        problems = [
+            asdict(problem) | {"fix": self.fix(problem), "place": self.place(problem)} for problem in self.problems
+        ]
         return {
             "schema": "interlock.verification/1",
             "path": self.path,
@@ -103,7 +112,7 @@ def parse_head(text: str) -> tuple[str, Head]:
     """
     rest, _, digest = text.rpartition(":")
     run, _, number = rest.rpartition(":")
-    if not run or not number.isdecimal() or len(digest) != 64:
+    if not run or not re.fullmatch(r"[0-9]{1,18}", number) or not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise HeadError(f"`{text[:120]}` is not a head", "Give RUN:SEQ:HASH as the end of the run printed it.")
     return run, Head(int(number), digest)
 
@@ -128,15 +137,16 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
         problems += [item for item in verify(path, kept, exact=False) if item not in problems]
     if not problems:
         damaged += _ticket_problems(path, runs)
-    if runs and not damaged:
-        problems += verify(snapshots_path(root), _heads(runs, "snapshots"), exact=False)
+    whole = {run: state for run, state in runs.items() if all(item.run != journal_run(run) for item in damaged)}
+    of_snapshots = verify(snapshots_path(root), _heads(whole, "snapshots"), exact=False) if runs else []
     journal = Journal(path)
     lines = count = 0
     try:
         lines, count = sum(1 for _ in journal.entries()), len(journal.runs())
     except JournalDamaged:
         lines = path.read_bytes().count(b"\n")
-    return Verification(str(path), (*problems, *damaged), lines, count, len(kept | given))
+    found = (*problems, *of_snapshots, *damaged)
+    return Verification(str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots))
 
 
 def _heads(runs: Mapping[str, RunState], name: Literal["head", "snapshots"]) -> dict[str, Head]:

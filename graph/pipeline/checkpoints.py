@@ -44,6 +44,11 @@ def open_checkpoints(root: Path) -> SqliteSaver:
     return saver
 
 
+def has_ticket_checkpoints(root: Path) -> bool:
+    """Say whether a root has the database, without making it."""
+    return (root / ".interlock" / CHECKPOINTS).exists()
+
+
 def read_checkpoint(store: TicketStore, graph: PipelineGraph, config: RunnableConfig) -> StateSnapshot:
     """Return the state of a run as last checkpointed.
 

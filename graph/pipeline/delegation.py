@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -93,9 +94,11 @@ class Delegation:
         from interlock.graph.runs import view_run  # noqa: PLC0415 - runs builds graphs, which few calls need
 
         lines: list[str] = []
+        store = TicketStore(self.root, state["run_id"])
         for number, step in enumerate(earlier(state)["plan_steps"], 1):
-            if RunStore(self.root, task_run(state, number)).exists():
-                view = view_run(task_run(state, number), root=self.root)
+            run_id = store.claimed(number)
+            if run_id is not None and RunStore(self.root, run_id).exists():
+                view = view_run(run_id, root=self.root)
                 roles = ", ".join(item.role for item in view.waiting)
                 where = f"waits for {roles}" if roles else f"is {view.status or 'not started'}"
                 lines.append(f"{step['step_id']}: task run {view.run_id} {where}")
@@ -105,20 +108,26 @@ class Delegation:
         """Start the task of one step unless it was, and take it on."""
         from interlock.graph.runs import start_run  # noqa: PLC0415 - as above
 
-        run_id = task_run(state, number)
         store = TicketStore(self.root, state["run_id"])
-        known = RunStore(self.root, run_id).exists()
-        if known and not store.claimed(number):
-            raise GraphError(
-                f"the task run {run_id} was not started by this ticket run",
-                "Begin a new run of the ticket; `interlock status` shows that task run.",
-            )
-        if not known:
-            store.claim(number)
-            scope = tuple(delegate["scope"]) or tuple(path for path in allowed_paths(state))
-            task = self._task(delegate, state["ticket_id"], number, str(step["intent"]), scope)
+        scope = tuple(delegate["scope"]) or allowed_paths(state)
+        task = self._task(delegate, state["ticket_id"], number, str(step["intent"]), scope)
+        run_id = store.claimed(number)
+        if run_id is None or self._is_another(run_id, task):
+            run_id = self._free(state, number)
+            store.claim(number, run_id)
+        if not RunStore(self.root, run_id).exists():
             start_run(self.root, task, run_id=run_id)
         return self.drives.advance(run_id, wait_seconds=delegate["wait_seconds"])
+
+    def _is_another(self, run_id: str, task: Task) -> bool:
+        """Say whether somebody else's task stands under the id of a run."""
+        store = RunStore(self.root, run_id)
+        return store.exists() and store.load()[0].fingerprint() != task.fingerprint()
+
+    def _free(self, state: RunState, number: int) -> str:
+        """Return an id for the task run of a step that nobody took: the first of them can be guessed."""
+        names = (f"{state['run_id']}.s{number}" + (f"-{again}" if again else "") for again in count())
+        return next(name for name in names if not RunStore(self.root, name).exists())
 
     def _task(self, delegate: Delegate, ticket_id: str, number: int, intent: str, scope: Sequence[str]) -> Task:
         line = " ".join(intent.split())
@@ -185,11 +194,6 @@ class Delegation:
         ]
         more = len(lines) - _MAX_LISTED
         return [*lines[:_MAX_LISTED], f"and {more} more"] if more > 0 else lines
-
-
-def task_run(state: RunState, number: int) -> str:
-    """Return the id of the task run of a plan's step, counted from 1; the same in every process."""
-    return f"{state['run_id']}.s{number}"
 
 
 def _delegate(state: RunState) -> Delegate:

@@ -16,7 +16,7 @@ from langgraph.types import Command
 
 from interlock.graph.errors import RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.build import PipelineGraph, pipeline_graph
-from interlock.graph.pipeline.checkpoints import open_checkpoints, read_checkpoint
+from interlock.graph.pipeline.checkpoints import has_ticket_checkpoints, open_checkpoints, read_checkpoint
 from interlock.graph.pipeline.contract import Ticket
 from interlock.graph.pipeline.spec import BEGIN, SPECS, PipelineSpec
 from interlock.graph.pipeline.state import RunInput, RunState, issue_ticket
@@ -103,17 +103,26 @@ class OpenRuns:
                 return run
 
     def look(self, run_id: str) -> OpenRun:
-        """Read a run without its lock, as its last checkpoint keeps it."""
+        """Read a run without its lock, as its last checkpoint keeps it; one without a checkpoint gets it first."""
+        run = self.peek(run_id)
+        if run is not None:
+            return run
+        store = TicketStore(self.root, run_id)
+        with store.locked():
+            return self.open(store)
+
+    def peek(self, run_id: str) -> OpenRun | None:
+        """Read a run and change nothing; None when no checkpoint keeps it."""
         self.known(run_id)
         store = TicketStore(self.root, run_id)
-        begin = store.load()
-        spec = self._spec(begin, store)
+        spec = self._spec(store.load(), store)
+        if not has_ticket_checkpoints(self.root):
+            return None
         graph = self._graph(spec)
         config: RunnableConfig = {"configurable": {"thread_id": run_id}}
         snapshot = read_checkpoint(store, graph, config)
         if "revision" not in snapshot.values:
-            with store.locked():
-                return self.open(store)
+            return None
         return OpenRun(store, spec, graph, config, cast("RunState", snapshot.values), "")
 
     def resume(self, run: OpenRun, answer: Mapping[str, Any]) -> None:
@@ -176,15 +185,20 @@ class OpenRuns:
 
 
 def ticket_states(root: Path) -> tuple[dict[str, RunState], list[tuple[str, RunDamagedError]]]:
-    """Return the state of every ticket run below a root by run id, and those that cannot be read back."""
+    """Return the states of the ticket runs below a root by run id, and those that cannot be read back.
+
+    Nothing is changed and no lock is taken; a run that no checkpoint keeps has no state yet.
+    """
     states: dict[str, RunState] = {}
     lost: list[tuple[str, RunDamagedError]] = []
     runs = OpenRuns(root)
     for run_id in list_ticket_runs(root):
         try:
-            states[run_id] = runs.look(run_id).state
+            run = runs.peek(run_id)
         except RunDamagedError as error:
             lost.append((run_id, error))
+        else:
+            states |= {} if run is None else {run_id: run.state}
     return states, lost
 
 

@@ -17,13 +17,14 @@ class Rebuilder:
     """Folds journal lines to the states of their ticket runs; lines of other runs are passed over.
 
     Args:
-        specs: The pipelines that runs may have, by name.
+        specs: The pipelines that runs may have, by name; a run of another one is passed over too.
     """
 
     def __init__(self, specs: Mapping[str, PipelineSpec] = SPECS) -> None:
         self.specs = specs
         self.states: dict[str, RunState] = {}
         self._calls: dict[str, Mapping[str, Any]] = {}
+        self._foreign: set[str] = set()
 
     def take(self, entry: Entry) -> None:
         """Take one line, in the order of the journal.
@@ -40,6 +41,10 @@ class Rebuilder:
             raise ValueError(f"{entry.type}: {type(error).__name__}: {error}"[:200]) from error
 
     def _take(self, run_id: str, entry: Entry) -> None:
+        if entry.type == "run_started" and entry.data["pipeline"] not in self.specs:
+            self._foreign.add(run_id)
+        if run_id in self._foreign:
+            return
         if entry.type == "run_started":
             state = begun(entry.data, self.specs[entry.data["pipeline"]], entry.at)
         elif entry.type == "tool_call":

@@ -113,13 +113,16 @@ class TicketStore:
             raise self._damaged(f"trees/{name}.json", "it was changed")
         return json.loads(data)
 
-    def claim(self, step: int) -> None:
-        """Write down that this run starts the task of a step, before it does."""
-        write_atomically(self.folder / "steps" / str(step), b"")
+    def claim(self, step: int, task_run: str) -> None:
+        """Write down which task run is that of a step, before it is started."""
+        write_atomically(self.folder / "steps" / str(step), task_run.encode())
 
-    def claimed(self, step: int) -> bool:
-        """Say whether this run started the task of a step, and not somebody under the same name."""
-        return (self.folder / "steps" / str(step)).exists()
+    def claimed(self, step: int) -> str | None:
+        """Return the task run of a step, or None before it was chosen."""
+        try:
+            return (self.folder / "steps" / str(step)).read_text()
+        except FileNotFoundError:
+            return None
 
     @contextmanager
     def locked(self, seconds: float = LOCK_SECONDS) -> Generator[None]:

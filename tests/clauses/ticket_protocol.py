@@ -129,6 +129,7 @@ TICKET_PROTOCOL: Final[Source] = {
             "`complete`: run finished successfully.",
             "test_a_ticket_walks_every_stage_in_order_to_complete",
             "test_a_run_that_is_over_takes_nothing_more",
+            settled="Every stage has passed. How the work ended is its `outcome`: success, partial or blocked.",
         ),
         clause(
             "`fail_closed`: blocking failure; stop and surface `invalidation_report`.",

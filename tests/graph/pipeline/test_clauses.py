@@ -251,6 +251,18 @@ def test_a_minimal_step_that_fails_its_gate_says_retry_or_stop_with_reason_and_f
         assert report["fixable"] == (wanted == "retry")
 
 
+def test_every_minimal_step_can_be_sent_again_the_last_one_too(tickets: Tickets, root: Path) -> None:
+    answer = step(tickets)
+    for state, payload in MINIMAL.items():
+        if state == "act":
+            do_the_work(root)
+        answer = step(tickets, state=state, payload=payload)
+        before = [entry.key for entry in tickets.events("run-123")]
+        assert step(tickets, state=state, payload=payload) == answer
+        assert [entry.key for entry in tickets.events("run-123")] == before
+    assert (answer["status"], answer["next_state"]) == ("pass", "finalize")
+
+
 def test_a_minimal_run_keeps_its_tickets_and_its_events(tickets: Tickets) -> None:
     """Governance Design §Complete Flow: save_ticket, save_event for call, gate and transition."""
     step(tickets)
