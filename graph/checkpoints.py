@@ -19,7 +19,7 @@ SAFE_WAL: Final = (3, 51, 3)
 
 CHECKPOINTS: Final = "checkpoints.sqlite"
 
-_DAMAGE: Final = frozenset({1, 11, 14, 26})
+DAMAGE: Final = frozenset({1, 11, 14, 26})
 """SQLite's ERROR (no such column), CORRUPT, CANTOPEN and NOTADB; a full or slow disk says nothing about the file."""
 
 
@@ -37,16 +37,16 @@ def checkpointer(store: RunStore, *, looks: bool = False) -> Generator[SqliteSav
     path = store.folder / CHECKPOINTS
     try:
         if not looks and not path.exists():
-            _make(path)
+            make_database(path)
         with closing(sqlite3.connect(path, timeout=15, check_same_thread=False)) as connection:
             saver = SqliteSaver(connection)
             # Setting up changes the journal mode: that fails while anybody looks, and looking must not do it.
-            saver.is_setup = looks or _is_set_up(connection)
+            saver.is_setup = looks or is_set_up(connection)
             _set_up(saver)
             connection.execute("PRAGMA synchronous=FULL")
             yield saver
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in DAMAGE:
             raise
         raise store.damaged(CHECKPOINTS, str(error)) from error
 
@@ -60,10 +60,10 @@ def has_checkpoints(store: RunStore) -> bool:
     if not (store.folder / CHECKPOINTS).exists():
         return False
     with checkpointer(store, looks=True) as saver:
-        return _is_set_up(saver.conn)
+        return is_set_up(saver.conn)
 
 
-def _make(path: Path) -> None:
+def make_database(path: Path) -> None:
     """Make an empty database that stands under its name only when it is whole."""
     part = path.with_name(f".{path.name}.part")
     for leftover in path.parent.glob(f"{part.name}*"):
@@ -80,7 +80,8 @@ def _set_up(saver: SqliteSaver) -> None:
             saver.conn.execute("PRAGMA journal_mode=DELETE")
 
 
-def _is_set_up(connection: sqlite3.Connection) -> bool:
+def is_set_up(connection: sqlite3.Connection) -> bool:
+    """Say whether a database has the tables of checkpoints."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE name IN ('checkpoints', 'writes')")
     return len(rows.fetchall()) == 2
 

@@ -1,6 +1,8 @@
-"""Pictures of the status machine, made from the transition rows."""
+"""Pictures of the status machine and of the ticket pipelines, made from their rows."""
 
 from interlock.envelope.protocol import STATUS_MEANING, STATUSES, TRANSITIONS, Transition
+from interlock.graph.pipeline.contract import FAIL_CLOSED
+from interlock.graph.pipeline.spec import PipelineSpec
 
 
 def status_mermaid() -> str:
@@ -12,6 +14,19 @@ def status_mermaid() -> str:
         source = "[*]" if row.source is None else row.source
         lines.append(f"    {source} --> {row.target}: {_who(row)}")
     lines.append("    APPROVED --> [*]")
+    return "\n".join(lines) + "\n"
+
+
+def pipeline_mermaid(spec: PipelineSpec) -> str:
+    """Return a ticket pipeline as Mermaid text; every stage can be tried again and can stop the run."""
+    names = [stage.name for stage in spec.stages]
+    # Where the last stage and the end share a name, as in the Governance Design, the end is the end of the diagram.
+    last = [spec.end_state] if spec.end_state not in names else []
+    lines = ["stateDiagram-v2", f"    [*] --> {names[0]}"]
+    for name, following in zip(names, [*names[1:], *(last or ["[*]"])], strict=True):
+        lines += [f"    {name} --> {following}: pass", f"    {name} --> {name}: retry"]
+        lines.append(f"    {name} --> {FAIL_CLOSED}: stop")
+    lines += [f"    {name} --> [*]" for name in (*last, FAIL_CLOSED)]
     return "\n".join(lines) + "\n"
 
 

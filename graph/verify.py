@@ -146,7 +146,9 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     except JournalDamaged:
         lines = path.read_bytes().count(b"\n")
     found = (*problems, *of_snapshots, *damaged)
-    return Verification(str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots))
+    return Verification(
+        str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots)
+    )
 
 
 def _heads(runs: Mapping[str, RunState], name: Literal["head", "snapshots"]) -> dict[str, Head]:

@@ -124,7 +124,7 @@ class _Nodes:
             found = self.journal.append(journal_run(run_id), "run_started", "run_started", data)
         elif found.data["pipeline"] != self.spec.name:
             raise RunDamagedError(
-                f"the journal holds ticket run {run_id} with the pipeline {found.data['pipeline']}, not {self.spec.name}",
+                f"the journal holds ticket run {run_id} as one of {found.data['pipeline']}, not {self.spec.name}",
                 "Begin a run of another id.",
             )
         return self._kept(begun(found.data, self.spec, found.at), found)
@@ -176,7 +176,7 @@ class _Nodes:
             now = list_tree(self.root)
             tree = store.keep_tree(now)
             # After an acting stage, files have changed for good reason.
-            if state["trees"].keys() == {"begin"}:
+            if not any(self.spec.stage(row["state"]).acts for row in (*state["history"], state)):
                 issues = (*issues, *_early(store.tree(state["trees"]["begin"]), now))
         gate = attempt(self.spec, state, payload, issues, tree=tree, outcomes=outcomes)
         revision = state["revision"]

@@ -2,6 +2,8 @@
 
 import fcntl
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import StateSnapshot
 
-from interlock.graph.checkpoints import SAFE_WAL
+from interlock.graph.checkpoints import DAMAGE, is_set_up, make_database
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.build import PipelineGraph
 from interlock.graph.pipeline.store import TicketStore
@@ -21,27 +23,76 @@ _BUSY_SECONDS: Final = 15
 _FIX: Final = f"Move .interlock/{CHECKPOINTS} away and submit again: runs are rebuilt from the journal."
 
 
-def open_checkpoints(root: Path) -> SqliteSaver:
-    """Open the database, shared by threads and processes; whoever writes to a run holds the run's lock.
+class TicketSaver(SqliteSaver):
+    """A checkpointer that writes what one submission leads to in one transaction.
 
-    SQLite before 3.51.3 can damage a database with several WAL writers, so the rollback journal is used there.
+    Args:
+        connection: The database.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self._batches = 0
+
+    @contextmanager
+    def batch(self) -> Generator[None]:
+        """Hold back every commit until the end; of several threads, the first to end commits for all.
+
+        Raises:
+            sqlite3.Error: The checkpoint could not be written; the journal has what happened all the same.
+        """
+        with self.lock:
+            self._batches += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._batches -= 1
+                self._commit()
+
+    def _commit(self) -> None:
+        try:
+            self.conn.commit()
+        except sqlite3.Error:
+            self.conn.rollback()
+            raise
+
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Generator[sqlite3.Cursor]:
+        """Give a cursor; what it wrote is committed at its end, or at that of the batch."""
+        with super().cursor(transaction and not self._batches) as cursor:
+            yield cursor
+
+
+def open_checkpoints(root: Path) -> TicketSaver:
+    """Open the database, shared by threads and processes; whoever writes to a run holds the run's lock.
 
     Raises:
         RunDamagedError: It is not a database, or cannot be opened.
+        sqlite3.Error: The disk is full, or the database is held by another process for too long.
     """
     path = state_dir(root) / CHECKPOINTS
     try:
         with path.with_suffix(".lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
-            saver = SqliteSaver(connection)
-            saver.setup()
-            if sqlite3.sqlite_version_info < SAFE_WAL:
-                connection.execute("PRAGMA journal_mode=DELETE")
-            connection.execute("PRAGMA synchronous=FULL")
+            if not path.exists():
+                make_database(path)
+        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
+        saver = TicketSaver(connection)
+        # Setting up changes the journal mode, which fails while another process writes.
+        saver.is_setup = is_set_up(connection)
+        connection.execute("PRAGMA synchronous=FULL")
     except sqlite3.DatabaseError as error:
-        raise RunDamagedError(f".interlock/{CHECKPOINTS} cannot be used: {error}", _FIX) from error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in DAMAGE:
+            raise
+        raise _damaged(str(error)) from error
+    if not saver.is_setup:
+        raise _damaged("it has not the tables of checkpoints")
     return saver
+
+
+def _damaged(why: str) -> RunDamagedError:
+    return RunDamagedError(f".interlock/{CHECKPOINTS} cannot be used: {why}", _FIX)
 
 
 def has_ticket_checkpoints(root: Path) -> bool:
@@ -59,6 +110,8 @@ def read_checkpoint(store: TicketStore, graph: PipelineGraph, config: RunnableCo
         snapshot = graph.get_state(config)
         whole = snapshot.created_at is None or snapshot.values["run_id"] == store.run_id
     except (sqlite3.DatabaseError, ValueError, TypeError, LookupError, AttributeError, EOFError) as error:
+        if isinstance(error, sqlite3.DatabaseError) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in DAMAGE:
+            raise
         why = f"{type(error).__name__}: {error}"[:200]
         raise RunDamagedError(f"the checkpoint of ticket run {store.run_id} cannot be read: {why}", _FIX) from error
     if not whole:

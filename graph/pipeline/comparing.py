@@ -113,12 +113,12 @@ def _unknown(given: Mapping[str, Any], known: list[str]) -> list[Issue]:
     """Return a finding for each field that is none of a ticket, as far as they are worth reading."""
     names = [name for name in given if name not in known]
     found = [_stranger(name, known) for name in names[:_MAX_UNKNOWN]]
-    if more := len(names) - _MAX_UNKNOWN if len(names) > _MAX_UNKNOWN else 0:
+    more = names[_MAX_UNKNOWN:]
+    if more:
+        message = f"{len(more)} more fields are none of a ticket."
+        fix = "Remove these fields too."
         found.append(
-            issue(
-                "TKT105", "", f"{more} more fields are none of a ticket.", found=", ".join(names[_MAX_UNKNOWN:][:20]),
-                expected="the fields as issued", fix="Remove these fields too.",
-            )  # fmt: skip
+            issue("TKT105", "", message, found=", ".join(more[:_MAX_UNKNOWN]), expected="the fields as issued", fix=fix)
         )
     return found
 

@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from interlock.graph.errors import RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.build import PipelineGraph, pipeline_graph
-from interlock.graph.pipeline.checkpoints import has_ticket_checkpoints, open_checkpoints, read_checkpoint
+from interlock.graph.pipeline.checkpoints import TicketSaver, has_ticket_checkpoints, open_checkpoints, read_checkpoint
 from interlock.graph.pipeline.contract import Ticket
 from interlock.graph.pipeline.spec import BEGIN, SPECS, PipelineSpec
 from interlock.graph.pipeline.state import RunInput, RunState, issue_ticket
 from interlock.graph.pipeline.store import TicketStore, is_run_id, journal_run, list_ticket_runs, snapshots_path
 from interlock.graph.store import journal_path
 from interlock.journal import Journal
-
 
 _RESUME: Final = "__resume__"
 """The channel in which LangGraph keeps the answer to an interrupt."""
@@ -60,7 +58,7 @@ class OpenRuns:
         self.journal = Journal(journal_path(self.root))
         self.snapshots = Journal(snapshots_path(self.root))
         self._guard = threading.Lock()
-        self._saver: SqliteSaver | None = None
+        self._saver: TicketSaver | None = None
         self._graphs: dict[str, PipelineGraph] = {}
 
     def _graph(self, spec: PipelineSpec) -> PipelineGraph:
@@ -82,7 +80,7 @@ class OpenRuns:
         while True:
             snapshot = read_checkpoint(store, graph, config)
             if snapshot.created_at is None:
-                graph.invoke(begin, config, durability="exit", version="v2")  # pyright: ignore[reportUnknownMemberType]
+                self._invoke(graph, config, begin)
                 continue
             run = OpenRun(store, spec, graph, config, cast("RunState", snapshot.values), "")
             if not snapshot.tasks:
@@ -90,7 +88,7 @@ class OpenRuns:
                 return run
             waiting = [item.id for task in snapshot.tasks for item in task.interrupts]
             if not waiting:
-                graph.invoke(None, config, durability="exit", version="v2")  # pyright: ignore[reportUnknownMemberType]
+                self._invoke(graph, config, None)
                 continue
             run.interrupt = waiting[0]
             self._check_head(run)
@@ -127,10 +125,18 @@ class OpenRuns:
 
     def resume(self, run: OpenRun, answer: Mapping[str, Any]) -> None:
         """Hand a payload to the stage that waits for it; afterwards the run has the state that this led to."""
-        output = run.graph.invoke(  # pyright: ignore[reportUnknownMemberType]
-            Command(resume={run.interrupt: dict(answer)}), run.config, durability="exit", version="v2"
-        )
-        run.state = output.value
+        run.state = self._invoke(run.graph, run.config, Command(resume={run.interrupt: dict(answer)}))
+
+    def _invoke(
+        self, graph: PipelineGraph, config: RunnableConfig, given: "RunInput | Command[Any] | None"
+    ) -> RunState:
+        """Run a graph up to where it waits or ends; its checkpoint is written once, after the lines of the journal."""
+        assert self._saver is not None, "a graph is compiled with a checkpointer"
+        with self._saver.batch():
+            output = graph.invoke(  # pyright: ignore[reportUnknownMemberType]
+                given, config, durability="exit", version="v2"
+            )
+        return output.value
 
     def _handed_in(self, run: OpenRun) -> bool:
         """Say whether the checkpoint keeps an answer to the interrupt that is open now."""

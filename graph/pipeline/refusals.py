@@ -30,11 +30,12 @@ def wrong_ids(ticket_id: object, run_id: object) -> Issue | None:
     )  # fmt: skip
 
 
-def unknown_run(run_id: object) -> Issue:
-    """Return the finding about a run that does not exist."""
+def unknown_run(run_id: object, first: str = "") -> Issue:
+    """Return the finding about a run that does not exist; `first` is the state in which a minimal ticket begins one."""
+    begin = "Begin one with interlock_begin_run(ticket_id), and use the ticket that it returns."
     return issue(
         "TKT111", "run_id", "There is no such ticket run here.", found=run_id, expected="a run that was begun here",
-        fix="Begin one with interlock_begin_run(ticket_id), and use the ticket that it returns.",
+        fix=f'Send the ticket with "state": "{first}" first: that begins the run.' if first else begin,
     )  # fmt: skip
 
 

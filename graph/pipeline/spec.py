@@ -67,7 +67,7 @@ _SOURCE: Final = "where the ticket comes from, such as jira or github"
 _REQUIREMENTS: Final = Stage(
     name="extract_requirements",
     role=(
-        "Extract acceptance criteria, constraints and unknowns from the ticket. One plain sentence each. The criteria "
+        "Extract acceptance criteria, constraints, and unknowns from the ticket. One plain sentence each. The criteria "
         "get the ids ac_001, ac_002, … in the order that you give; every one must be covered by the plan later, or "
         "stand among the unknowns."
     ),

@@ -64,6 +64,10 @@ class TicketStore:
         """Say whether this run was begun."""
         return (self.folder / "run.json").exists()
 
+    def made_ns(self) -> int:
+        """Return when this run was begun, in nanoseconds since the epoch."""
+        return (self.folder / "run.json").stat().st_mtime_ns
+
     def create(self, begin: RunInput) -> None:
         """Keep what the run begins with; from then on it exists."""
         state_dir(self.root)

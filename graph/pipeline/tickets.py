@@ -110,7 +110,7 @@ class Tickets:
         if not _may(run.state, caller):
             return answers.nowhere([foreign_run(name, "another caller")], retry=False)
         if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
-            return answers.nowhere([foreign_run(name, "another ticket")], retry=False)
+            return answers.nowhere([foreign_run(name, "another ticket, or to another pipeline")], retry=False)
         said = f"Run {name} exists and is in {run.state['state']}." if known else f"Run {name} has begun."
         return answers.response(run.ticket, answers.gate_result("pass", [], said), said, over=terminal(run.state))
 
@@ -164,12 +164,15 @@ class Tickets:
         """Return where a run stands, without changing anything; for an unknown run, an answer that says so."""
         if not is_run_id(run_id) or not TicketStore(self.root, run_id).exists():
             return answers.nowhere([unknown_run(run_id)], retry=False)
-        run = self.open_runs.look(run_id)
+        return self.standing(self.open_runs.look(run_id))
+
+    def standing(self, run: OpenRun) -> RunStatus:
+        """Return where a run that was read stands."""
         state = run.state
         path = [run.spec.stages[0].name, *(row["next_state"] for row in state["history"] if row["gate"] != "retry")]
         here = sum(failure["state"] == state["state"] for failure in state["failures"])
         return RunStatus(
-            run_id=run_id,
+            run_id=state["run_id"],
             ticket_id=state["ticket_id"],
             pipeline=run.spec.name,
             state=state["state"],
@@ -283,7 +286,9 @@ class Tickets:
         by_tasks = delegated(run.spec, run.state)
         if not wrong and by_tasks and payload:
             wrong.append(takes_none(payload))
-        elif not wrong and (large := check_payload(payload, payload_room(run.ticket, run.spec.left(run.ticket["state"])))):
+        elif not wrong and (
+            large := check_payload(payload, payload_room(run.ticket, run.spec.left(run.ticket["state"])))
+        ):
             wrong.append(large)
         if wrong:
             return self._refused(run, wrong, tool, caller, {"revision": cast("Any", revision), "payload": payload})
@@ -369,6 +374,9 @@ class Tickets:
             begun = self.begin(cast("str", given.get("ticket_id")), run_id, caller=caller, pipeline=POC.name)
             if begun["gate_result"]["status"] != "pass":
                 return begun
+
+        if self.open_runs.pipeline(run_id) is None and is_run_id(run_id):
+            return answers.nowhere([unknown_run(run_id, first)], retry=False)
 
         def judge(run: OpenRun) -> TicketResponse | _ByTasks:
             wrong = comparing.minimal_changed(given, run.state, first)

@@ -14,14 +14,24 @@ from interlock.cli.context import Exit, json_option, print_json, resolve_root, r
 @root_option
 @json_option
 def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
-    """List the runs of this project, or show RUN (a run id or a task id)."""
+    """List the runs of this project, or show RUN (the id of a run, a task or a ticket)."""
     from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
     from interlock.graph.errors import RunDamagedError  # noqa: PLC0415
     from interlock.graph.explain import run_summary  # noqa: PLC0415
+    from interlock.graph.pipeline.explain import summary_text, ticket_summaries, ticket_summary  # noqa: PLC0415
+    from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
     from interlock.graph.runs import view_run  # noqa: PLC0415
     from interlock.graph.store import list_runs  # noqa: PLC0415
 
     folder = resolve_root(root)
+    ticket_run = _ticket_run(folder, run)
+    if ticket_run is not None:
+        ticket = ticket_summary(Tickets(folder), ticket_run)
+        if as_json:
+            print_json(ticket)
+        else:
+            click.echo(summary_text(ticket))
+        return
     if run is not None:
         summary = run_summary(view_run(known_run(folder, run), root=folder), folder)
         if as_json:
@@ -36,10 +46,12 @@ def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
             rows.append(run_summary(view_run(run_id, root=folder), folder))
         except RunDamagedError as error:
             damaged.append({"run_id": run_id, "message": error.message, "fix": error.fix})
+    tickets, lost = ticket_summaries(folder)
+    damaged += [{"run_id": f"ticket:{name}", "message": error.message, "fix": error.fix} for name, error in lost]
     if as_json:
-        print_json({"schema": "interlock.runs/1", "runs": rows, "damaged": damaged})
+        print_json({"schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged})
     else:
-        _list(rows, damaged)
+        _list(rows, tickets, damaged)
     sys.exit(Exit.REFUSED if damaged else Exit.GOOD)
 
 
@@ -47,14 +59,26 @@ _PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resu
 """What is said of a run that nobody drives and that waits for nobody."""
 
 
-def _list(rows: list[dict[str, Any]], damaged: list[dict[str, str]]) -> None:
+def _ticket_run(folder: Path, name: str | None) -> str | None:
+    """Return the ticket run that a name means; a task run of that name goes before it."""
+    from interlock.graph.pipeline.explain import find_ticket_run  # noqa: PLC0415
+    from interlock.graph.runs import find_run  # noqa: PLC0415
+
+    return None if name is None or find_run(folder, name) is not None else find_ticket_run(folder, name)
+
+
+def _list(rows: list[dict[str, Any]], tickets: list[dict[str, Any]], damaged: list[dict[str, str]]) -> None:
     """Print one line for each run; a damaged one does not hide the others."""
-    if not rows and not damaged:
-        click.echo("no runs here; start one with `interlock run TASK.toml`", err=True)
+    if not rows and not tickets and not damaged:
+        click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
     for row in rows:
         waits = ", ".join(item["role"] for item in row["waiting"])
         note = "driven now" if row["driven"] else f"waits for {waits}" if waits else _PHASE_NOTE[row["phase"]]
         click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}")
+    for row in tickets:
+        note = f"waits for {'; '.join(row['waits_for'])}" if row["waits_for"] else "done"
+        where = f"{row['state'] or '-':<21} revision {row['revision']}"
+        click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {where}  {note}")
     for item in damaged:
         click.echo(f"{item['run_id']:<28} damaged: {item['message']}")
         click.echo(f"  fix: {item['fix']}")
@@ -65,12 +89,22 @@ def _list(rows: list[dict[str, Any]], damaged: list[dict[str, str]]) -> None:
 @root_option
 @json_option
 def explain_command(run: str, root: Path | None, as_json: bool) -> None:
-    """Say why RUN (a run id or a task id) is where it is, what is missing, and what to do."""
+    """Say why RUN (the id of a run, a task or a ticket) is where it is, what is missing, and what to do."""
     from interlock.cli.run import known_run  # noqa: PLC0415
     from interlock.graph.explain import explain_run, explanation_text  # noqa: PLC0415
+    from interlock.graph.pipeline import explain as pipeline  # noqa: PLC0415
+    from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
     from interlock.graph.runs import view_run  # noqa: PLC0415
 
     folder = resolve_root(root)
+    ticket_run = _ticket_run(folder, run)
+    if ticket_run is not None:
+        ticket = pipeline.explain_ticket(Tickets(folder), ticket_run)
+        if as_json:
+            print_json(ticket)
+        else:
+            click.echo(pipeline.explanation_text(ticket))
+        return
     explanation = explain_run(view_run(known_run(folder, run), root=folder), folder)
     if as_json:
         print_json(explanation)
@@ -114,14 +148,20 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
 @click.option("--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Print the compiled graph of this task, with its roles.")  # fmt: skip
 @click.option("--table", is_flag=True, help="Print the transition table as Markdown.")
+@click.option("--pipeline", type=click.Choice(("ticket", "poc")), help="Print this ticket pipeline.")
 @root_option
-def graph_command(mermaid: bool, task_file: Path | None, table: bool, root: Path | None) -> None:
-    """Print the status machine as a diagram or a table, made from the rows that the code uses."""
-    from interlock.graph.diagram import status_mermaid, transition_table  # noqa: PLC0415
+def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: str | None, root: Path | None) -> None:
+    """Print the status machine or a ticket pipeline as a diagram, made from the rows that the code uses."""
+    from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table  # noqa: PLC0415
+    from interlock.graph.pipeline.spec import SPECS  # noqa: PLC0415
 
     if mermaid and table:
         raise click.UsageError("choose one of --mermaid and --table")
-    if table:
+    if pipeline is not None and (table or task_file is not None):
+        raise click.UsageError("choose one of --pipeline, --task and --table")
+    if pipeline is not None:
+        click.echo(pipeline_mermaid(SPECS[pipeline]), nl=False)
+    elif table:
         click.echo(transition_table(), nl=False)
     elif task_file is None:
         click.echo(status_mermaid(), nl=False)

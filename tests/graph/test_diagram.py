@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.graph.build import task_graph
-from interlock.graph.diagram import status_mermaid, transition_table
+from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
+from interlock.graph.pipeline.spec import SPECS, PipelineSpec
 from tests.graph.conftest import Project
 
 REPO = Path(__file__).parents[2]
@@ -26,3 +28,8 @@ def test_the_compiled_graph_is_drawn_as_reviewed(project: Project, snapshot: Sna
 
 def test_the_readme_shows_the_machine_as_the_rows_draw_it() -> None:
     assert status_mermaid().strip() in (REPO / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.name)
+def test_a_ticket_pipeline_is_drawn_as_reviewed(spec: PipelineSpec, snapshot: SnapshotAssertion) -> None:
+    assert pipeline_mermaid(spec) == snapshot

@@ -205,3 +205,21 @@ def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(tmp_path: Path)
     (tmp_path / "root/out").symlink_to(tmp_path / "outside")
     payload = evidence(item("e", "out/secret.txt:1", "secret"))
     assert codes(judged("gather_evidence", payload, around)) == ["STG303"]
+
+
+def test_many_warnings_do_not_hide_a_snippet_that_stands_nowhere(tmp_path: Path) -> None:
+    """Findings are cut at a number; what is cut off must not be what decides."""
+    around = project(tmp_path)
+    put(tmp_path, "app.py", "".join(f"line {number}\n" for number in range(1, 101)))
+    items = [
+        {
+            "source_id": f"ev_{number}",
+            "source_type": "repo",
+            "locator": f"app.py:{number}",
+            "snippet": f"line {number + 1}",
+        }
+        for number in range(1, 61)
+    ]
+    items.append({"source_id": "made_up", "source_type": "repo", "locator": "app.py:90", "snippet": "an invention"})
+    found = judged("gather_evidence", evidence(*items), around)
+    assert [entry.code for entry in found if entry.level != "warn"] == ["STG308"]

@@ -85,3 +85,27 @@ def test_the_minimal_pipeline_has_the_seven_states(tickets: Tickets) -> None:
 def test_unreadable_input_to_next_step_has_both_shapes(tickets: Tickets) -> None:
     answer = tickets.next_step("no json")
     assert set(answer) == set(TicketResponse.__annotations__) | set(MinimalResponse.__annotations__)
+
+
+def test_the_last_minimal_step_can_be_repeated_too(tickets: Tickets, root: Path) -> None:
+    """The state after it has the same name, and an agent that lost the answer must not be told to stop."""
+    tickets.next_step(MINIMAL_TICKET)
+    ticket: dict[str, Any] = {}
+    answer: object = None
+    for state, payload in MINIMAL.items():
+        if state == "act":
+            do_the_work(root)
+        ticket = {**MINIMAL_TICKET, "state": state, "payload": payload}
+        answer = tickets.next_step(ticket)
+    assert cast("MinimalResponse", answer)["status"] == "pass"
+    assert tickets.next_step(ticket) == answer
+
+
+def test_a_minimal_ticket_with_an_old_revision_is_refused_once_and_its_repeat_answered(tickets: Tickets) -> None:
+    tickets.next_step(MINIMAL_TICKET)
+    nothing: dict[str, Any] = {}
+    ticket: dict[str, Any] = {**MINIMAL_TICKET, "state": "extract_requirements", "revision": 2, "payload": nothing}
+    first = tickets.next_step(ticket)
+    assert tickets.next_step(ticket) == first
+    assert codes(tickets.next_step({**ticket, "payload": {"constraints": []}})) == ["TKT121"]
+    assert tickets.state("run-123")["revision"] == 3

@@ -1,12 +1,14 @@
 """What a killed call leaves is finished by the next one: nothing lost, nothing doubled, nothing half done."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from interlock.gates.errors import TreeError
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.rebuild import differences, rebuild
 from interlock.graph.pipeline.store import journal_run
@@ -118,3 +120,43 @@ def test_an_unreadable_database_is_refused_with_the_way_out(root: Path) -> None:
     rebuilt = rebuild(Journal(tickets.journal.path).entries())["run-1"]
     assert list(differences(Tickets(root).state("run-1"), rebuilt)) == []
     assert Tickets(root).state("run-1") == state
+
+
+@pytest.mark.parametrize("again", ["same process", "another process"])
+def test_what_a_failed_call_handed_in_is_not_judged_in_place_of_the_next(
+    root: Path, again: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LangGraph keeps the answer to an interrupt even when the node fails, and would hand it out once more."""
+    tickets = Tickets(root)
+    _walk(tickets, root, 1)
+    given = filled(tickets.ticket("run-1"))
+    with monkeypatch.context() as patch:
+        patch.setattr(tickets.journal, "extend", _cut)
+        with pytest.raises(CutOffError):
+            tickets.submit(given)
+    other = {**given, "payload": {**given["payload"], "constraints": ["Another one."]}}
+    later = tickets if again == "same process" else Tickets(root)
+    ticket = ticket_of(later.submit(other))
+    assert ticket["history"][-1].get("payload") == other["payload"]
+    assert (ticket["state"], ticket["revision"]) == ("scope_context", 3)
+    ticket = ticket_of(later.submit(filled(ticket)))
+    assert ticket["state"] == "gather_evidence"
+
+
+def test_a_run_that_cannot_be_opened_is_not_begun(root: Path) -> None:
+    tickets = Tickets(root)
+    bad = os.fsencode(root) + b"/\xff.txt"
+    Path(os.fsdecode(bad)).write_text("a name that is not UTF-8")
+    with pytest.raises(TreeError):
+        tickets.begin("SHOP-7", "run-1")
+    assert tickets.runs() == []
+    Path(os.fsdecode(bad)).unlink()
+    assert ticket_of(tickets.begin("SHOP-7", "run-1"))["revision"] == 1
+
+
+def test_a_run_of_the_journal_does_not_go_on_under_another_pipeline(root: Path) -> None:
+    tickets = Tickets(root)
+    _walk(tickets, root, 1)
+    shutil.rmtree(root / ".interlock")
+    with pytest.raises(RunDamagedError):
+        Tickets(root).begin("SHOP-7", "run-1", pipeline="poc")

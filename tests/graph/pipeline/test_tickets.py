@@ -1,15 +1,18 @@
 """A ticket run: begun, worked on, refused and finished, through the one object that the server uses."""
 
 import json
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from interlock.graph.errors import RunBusyError
 from interlock.graph.pipeline.contract import Ticket, TicketResponse
-from interlock.graph.pipeline.store import copies_dir, journal_run
+from interlock.graph.pipeline.store import TicketStore, copies_dir, journal_run
 from interlock.graph.pipeline.tickets import Tickets
+from interlock.journal import MAX_LINE_BYTES
 from tests.graph.pipeline.walk import PAYLOADS, STATES, codes, do_the_work, filled, ticket_of
 
 
@@ -457,3 +460,102 @@ def test_the_agents_own_ticket_file_is_no_edit(tickets: Tickets, root: Path) -> 
     (root / "tickets").mkdir()
     (root / "tickets" / "ticket.json").write_text(json.dumps(ticket))
     assert tickets.submit(filled(ticket))["gate_result"]["status"] == "pass"
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_ticket_with_thousands_of_unknown_fields_gets_a_bounded_answer(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    answer = tickets.submit({**filled(ticket), **{f"field_{number}": 1 for number in range(5000)}})
+    assert codes(answer) == ["TKT105"] * 21
+    assert "4980" in answer["gate_result"]["reasons"][-1]
+    assert len(json.dumps(answer)) < 20_000
+
+
+def test_a_schema_version_of_any_length_fails_closed(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    assert codes(tickets.submit(filled(ticket, schema_version="x" * 400_000))) == ["TKT123"]
+
+
+def test_a_text_that_quotes_the_escape_of_nul_holds_no_nul(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    payload = {**PAYLOADS["fetch_ticket"], "description": r"It writes \\u0000 and \u0000 into the file."}
+    assert tickets.submit(json.dumps({**ticket, "payload": payload}))["next_state"] == "extract_requirements"
+
+
+def test_large_payloads_and_many_retries_never_make_a_run_that_cannot_go_on(root: Path) -> None:
+    """A ticket with its whole history is one line of the snapshots, and each stage keeps room for its payload."""
+    tickets = Tickets(root)
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    while ticket["state"] != "complete":
+        if ticket["state"] == "act_via_tools":
+            do_the_work(root)
+        size = 32_000
+        while True:
+            assert size > 4_000, f"{ticket['state']} has no room left"
+            bad = tickets.submit({**ticket, "payload": {**_large(ticket["state"], size), "extra": {}}})
+            good = (
+                bad
+                if codes(bad) == ["TKT103"]
+                else tickets.submit({**ticket_of(bad), "payload": _large(ticket["state"], size)})
+            )
+            if codes(good) != ["TKT103"]:
+                break
+            ticket, size = ticket_of(good), size - 500
+        assert good["gate_result"]["status"] == "pass", good["gate_result"]
+        ticket = ticket_of(good)
+    assert len(json.dumps(ticket)) < MAX_LINE_BYTES
+
+
+def _large(state: str, size: int) -> dict[str, Any]:
+    """Return a payload that passes a stage and has about so many bytes."""
+    payload = deepcopy(PAYLOADS[state])
+    third = "x" * (size // 3 - 300)
+    match state:
+        case "fetch_ticket":
+            payload |= {"title": third, "description": third, "external_source": third}
+        case "extract_requirements":
+            payload["acceptance_criteria"] = [
+                "The greeting ends with `!`.",
+                "The name is kept.",
+                *["x" * 500] * (size // 520),
+            ]
+            payload["unknowns"] = ["x" * 500]
+        case "scope_context":
+            payload |= {"retrieval_targets": ["repo:app.py", third, third], "retrieval_justification": third}
+        case "gather_evidence":
+            more = {"source_type": "web", "snippet": third}
+            payload["evidence_items"] += [{**more, "source_id": f"x{at}", "locator": f"x{at}"} for at in range(3)]
+        case "propose_plan":
+            step = {**payload["plan_steps"][0], "intent": third}
+            payload["plan_steps"] += [{**step, "step_id": f"x{at}"} for at in range(3)]
+        case "act_via_tools":
+            payload["outputs"] = [third, third, third]
+        case _:
+            payload["artifacts"] = [third, third, third]
+    return payload
+
+
+def test_a_begin_while_another_call_holds_the_run_is_answered(
+    tickets: Tickets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tickets.begin("SHOP-7", "run-1")
+    monkeypatch.setattr(TicketStore, "locked", _busy)
+    answer = tickets.begin("SHOP-7", "run-1")
+    assert (codes(answer), answer["gate_result"]["status"], answer["continue"]) == (["TKT114"], "retry", True)
+
+
+def _busy(_store: TicketStore) -> None:
+    raise RunBusyError("held", "Wait.")
+
+
+def test_a_plan_is_told_whole_ids_however_many_there_are(tickets: Tickets, root: Path) -> None:
+    ticket = walk_to(tickets, root, "extract_requirements")
+    many = {"acceptance_criteria": [f"It holds {at}." for at in range(100)], "constraints": [], "unknowns": []}
+    ticket = ticket_of(tickets.submit({**ticket, "payload": many}))
+    for _ in range(2):
+        ticket = ticket_of(tickets.submit(filled(ticket)))
+    named = re.findall(r"ac_[0-9]*", ticket["agent_role"].partition("Requirement ids")[2])
+    assert named == [f"ac_{at:03d}" for at in range(1, 61)]
+    assert "and 40 more" in ticket["agent_role"]

@@ -3,13 +3,19 @@
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
+from interlock.gates.stages import Field, Stage
+from interlock.graph.pipeline import PipelineSpec, pipeline_graph
 from interlock.graph.pipeline.store import snapshots_path
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.store import journal_path
-from interlock.graph.verify import verify_journal
+from interlock.graph.verify import HeadError, parse_head, verify_journal
+from interlock.journal import Head
 from tests.graph.pipeline.walk import filled, ticket_of
 
 
@@ -62,3 +68,44 @@ def test_a_checkpoint_that_is_not_what_the_journal_gives_is_found(walked: Path) 
         database.execute("DELETE FROM checkpoints WHERE thread_id = 'run-2'")
         database.execute("UPDATE checkpoints SET thread_id = 'run-2' WHERE thread_id = 'run-1'")
     assert [problem.code for problem in verify_journal(walked).problems].count("RUN604") == 1
+
+
+def test_a_problem_of_the_snapshots_is_placed_there_and_shown_beside_a_damaged_run(walked: Path) -> None:
+    path = snapshots_path(walked)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    (walked / ".interlock" / "tickets" / "run-1" / "run.json").write_text("no JSON")
+    report = verify_journal(walked)
+    places = [report.place(problem) for problem in report.problems]
+    assert places == [str(path), ".interlock/tickets/run-1"]
+    assert [row["place"] for row in report.to_json()["problems"]] == places
+
+
+def test_looking_changes_nothing_and_a_damaged_journal_is_named_without_checkpoints(walked: Path) -> None:
+    for path in (walked / ".interlock").glob("tickets.sqlite*"):
+        path.unlink()
+    path = journal_path(walked)
+    path.write_bytes(path.read_bytes().replace(b"SHOP-7", b"SHOP-8", 1))
+    assert verify_journal(walked).verdict == "damaged"
+    assert not list((walked / ".interlock").glob("tickets.sqlite*"))
+
+
+def test_a_run_of_a_pipeline_of_the_users_own_is_no_problem(root: Path) -> None:
+    spec = PipelineSpec("own", (Stage("one", "Do it.", (Field("done"),)),))
+    graph: Any = pipeline_graph(spec, root=root, checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "mine"}}
+    graph.invoke({"ticket_id": "X"}, config)
+    waiting = graph.get_state(config).tasks[0].interrupts[0].id
+    graph.invoke(Command(resume={waiting: {"payload": {"done": "yes"}}}), config)
+    assert verify_journal(root).problems == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["ticket:run-1:5", "ticket:run-1:x:" + "0" * 64, "ticket:run-1:5:" + "g" * 64, ":5:" + "0" * 64]
+)
+def test_a_head_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(HeadError):
+        parse_head(text)
+
+
+def test_the_head_of_a_ticket_run_is_read() -> None:
+    assert parse_head(f"ticket:run-1:5:{'a' * 64}") == ("ticket:run-1", Head(5, "a" * 64))

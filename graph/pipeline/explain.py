@@ -1,0 +1,175 @@
+"""Where ticket runs stand and why, for people and programs: what the reading commands print."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from interlock.graph.errors import RunDamagedError
+from interlock.graph.pipeline.contract import FAIL_CLOSED, RunStatus
+from interlock.graph.pipeline.store import TicketStore, copies_dir, journal_run, list_ticket_runs
+from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph.store import journal_path
+from interlock.journal import Entry
+
+
+def find_ticket_run(root: Path, name: str) -> str | None:
+    """Return the ticket run of that id, with or without `ticket:` before it, or the newest run of that ticket."""
+    runs = list_ticket_runs(root)
+    run_id = name.removeprefix(journal_run(""))
+    if run_id in runs:
+        return run_id
+    stores = [TicketStore(root, run) for run in runs]
+    own = [store for store in stores if _ticket_id(store) == name]
+    return max(own, key=lambda store: (store.made_ns(), store.run_id)).run_id if own else None
+
+
+def _ticket_id(store: TicketStore) -> str | None:
+    """Return the ticket of a run; None where the run cannot be read, which the commands that name it report."""
+    try:
+        return store.load().get("ticket_id")
+    except RunDamagedError:
+        return None
+
+
+def ticket_summaries(root: Path) -> tuple[list[dict[str, Any]], list[tuple[str, RunDamagedError]]]:
+    """Return the summary of every ticket run below a root, and the runs that cannot be read back."""
+    rows: list[dict[str, Any]] = []
+    damaged: list[tuple[str, RunDamagedError]] = []
+    tickets = Tickets(root)
+    for run_id in tickets.runs():
+        try:
+            rows.append(ticket_summary(tickets, run_id))
+        except RunDamagedError as error:
+            damaged.append((run_id, error))
+    return rows, damaged
+
+
+def ticket_summary(tickets: Tickets, run_id: str) -> dict[str, Any]:
+    """Return where a ticket run stands and where its records are, as JSON values; nothing is changed.
+
+    Raises:
+        UnknownRunError: There is no such run.
+        RunDamagedError: It cannot be read back.
+    """
+    run = tickets.open_runs.peek(run_id)
+    copies = copies_dir(tickets.root, run_id)
+    places = {
+        "journal": str(journal_path(tickets.root).relative_to(tickets.root)),
+        "copies": str(copies.relative_to(tickets.root)) if copies.is_dir() else None,
+    }
+    if run is None:
+        ticket_id = TicketStore(tickets.root, run_id).load().get("ticket_id")
+        row = {"run_id": run_id, "ticket_id": ticket_id, "state": None, "revision": 0, "terminal": False}
+        return {"schema": "interlock.ticket-run/1", **row, "waits_for": ["the next call"], **places, "head": None}
+    status = tickets.standing(run)
+    return {
+        "schema": "interlock.ticket-run/1",
+        **status,
+        "waits_for": _waits_for(status),
+        **places,
+        "head": dict(run.state["head"]) if "head" in run.state else None,
+    }
+
+
+def _waits_for(status: RunStatus) -> list[str]:
+    if status["terminal"]:
+        return []
+    asked = ", ".join(status["required_fields"])
+    return status["waiting"] or ([f"a payload with {asked}"] if asked else ["a submission that takes its tasks on"])
+
+
+def explain_ticket(tickets: Tickets, run_id: str) -> dict[str, Any]:
+    """Return why a ticket run is where it is, as JSON values with the schema `interlock.ticket-explanation/1`.
+
+    Raises:
+        UnknownRunError: There is no such run.
+        RunDamagedError: It cannot be read back.
+    """
+    summary = ticket_summary(tickets, run_id)
+    entries = list(tickets.journal.entries(journal_run(run_id)))
+    gates = [entry for entry in entries if entry.type.startswith("gate_")]
+    refused = [entry for entry in entries if entry.type == "tamper_refused"]
+    refused = [entry for entry in refused if entry.data["revision"] == summary["revision"]]
+    return {
+        **summary,
+        "schema": "interlock.ticket-explanation/1",
+        "why": _why(summary, gates),
+        "attempts": [_attempt(entry) for entry in gates],
+        "findings": list(gates[-1].data["issues"]) if gates else [],
+        "refused": list(refused[-1].data["issues"]) if refused else [],
+        "next": _next(summary),
+    }
+
+
+def _why(summary: Mapping[str, Any], gates: list[Entry]) -> str:
+    if summary["state"] is None:
+        return "The run was cut off while it began."
+    if not gates:
+        return "Nothing was submitted yet."
+    last = gates[-1].data
+    match last["status"]:
+        case "pass":
+            return f"{last['state']} passed at revision {last['revision']}."
+        case "retry":
+            return f"{last['state']} was refused at revision {last['revision']} and can be mended."
+        case _:
+            why = f": {last['why']}" if last["why"] else ""
+            return f"{last['state']} failed closed at revision {last['revision']} ({last['reason_code']}){why}."
+
+
+def _attempt(entry: Entry) -> dict[str, Any]:
+    kept = ("revision", "state", "status", "next_state")
+    codes = [item["code"] for item in entry.data["issues"]]
+    return {**{name: entry.data[name] for name in kept}, "at": entry.at, "issues": codes}
+
+
+def _next(summary: Mapping[str, Any]) -> list[str]:
+    if summary["state"] == FAIL_CLOSED:
+        return [summary["invalidation_report"]["required_next_action"]]
+    if summary["terminal"]:
+        return ["Nothing: the run is complete."]
+    if summary["state"] is None:
+        return [f"Call interlock_begin_run again with ticket_id {summary['ticket_id']} and run_id {summary['run_id']}."]
+    return [str(summary["agent_role"]), *(f"It waits for {item}." for item in summary["waits_for"])]
+
+
+def summary_text(summary: Mapping[str, Any]) -> str:
+    """Return a summary for a person."""
+    head = summary["head"]
+    rows = [
+        ("run", summary["run_id"]),
+        ("ticket", summary["ticket_id"]),
+        ("path", " → ".join(summary.get("path", ())) or "(not begun)"),
+        ("state", summary["state"] or "(not begun)"),
+        ("revision", str(summary["revision"])),
+        *(("waits for", item) for item in summary["waits_for"]),
+        *(("reason", item) for item in summary.get("validation", {}).get("errors", ())),
+        ("journal", summary["journal"]),
+        *([("copies", summary["copies"])] if summary["copies"] else []),
+        *([("head", f"{journal_run(summary['run_id'])}:{head['seq']}:{head['hash']}")] if head else []),
+    ]
+    return "\n".join(f"{name:<12}{text}" for name, text in rows)
+
+
+def explanation_text(data: Mapping[str, Any]) -> str:
+    """Return an explanation for a person."""
+    state = data["state"] or "not begun"
+    lines = [
+        f"{data['run_id']}: {state} (ticket {data['ticket_id']}, revision {data['revision']})",
+        f"why: {data['why']}",
+        *_finding_lines(data["findings"]),
+        *(["refused since, and not counted:"] if data["refused"] else []),
+        *_finding_lines(data["refused"]),
+        *(["attempts:"] if data["attempts"] else []),
+    ]
+    for row in data["attempts"]:
+        codes = ", ".join(dict.fromkeys(row["issues"]))
+        lines.append(f"  {row['revision']:>3}  {row['state']:<22} {row['status']:<6} {codes}".rstrip())
+    return "\n".join([*lines, "next:", *(f"  - {item}" for item in data["next"])])
+
+
+def _finding_lines(findings: list[dict[str, Any]]) -> Iterator[str]:
+    for item in findings:
+        where = f" {item['field']}" if item["field"] else ""
+        yield f"  {item['code']} ({item['level']}){where}: {item['message']}"
+        yield f"    fix: {item['fix']}"

@@ -1,0 +1,95 @@
+"""What a person sees of ticket runs at the command line: where they stand, why, and whether their records are whole."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.graph.pipeline.spec import SPECS
+from interlock.graph.pipeline.store import TicketStore
+from interlock.graph.pipeline.tickets import Tickets
+from tests.graph.pipeline.walk import filled, make_project, ticket_of
+from tests.interlock.test_cli import data, interlock
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project with a ticket run that was refused twice, and one that failed closed."""
+    root = make_project(tmp_path / "project")
+    tickets = Tickets(root)
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    ticket = ticket_of(tickets.submit(filled(ticket)))
+    tickets.submit({**ticket, "payload": {"constraints": []}})
+    tickets.submit(filled(tickets.ticket("run-1"), state="complete"))
+    tickets.submit(filled(ticket_of(tickets.begin("SHOP-8", "run-2")), schema_version="9"))
+    return root
+
+
+def test_status_lists_ticket_runs_and_what_they_wait_for(project: Path) -> None:
+    first, second = interlock(project, "status").stdout.splitlines()
+    assert first.split()[:6] == ["run-1", "ticket", "SHOP-7", "extract_requirements", "revision", "3"]
+    assert first.endswith("waits for a payload with acceptance_criteria, constraints, unknowns")
+    assert (second.split()[3], second.split()[-1]) == ("fail_closed", "done")
+    listed = data(interlock(project, "status", "--json"))
+    assert listed["runs"] == listed["damaged"] == []
+    rows = [(row["run_id"], row["ticket_id"], row["state"], row["revision"]) for row in listed["tickets"]]
+    assert rows == [("run-1", "SHOP-7", "extract_requirements", 3), ("run-2", "SHOP-8", "fail_closed", 2)]
+
+
+@pytest.mark.parametrize("name", ["run-1", "SHOP-7", "ticket:run-1"])
+def test_status_shows_one_ticket_run_by_its_id_or_its_ticket(project: Path, name: str) -> None:
+    shown = data(interlock(project, "status", name, "--json"))
+    assert (shown["schema"], shown["run_id"], shown["path"][-1]) == (
+        "interlock.ticket-run/1", "run-1", "extract_requirements",
+    )  # fmt: skip
+
+
+def test_the_head_that_status_prints_is_one_that_verify_takes(project: Path) -> None:
+    lines = dict(line.split(maxsplit=1) for line in interlock(project, "status", "run-1").stdout.splitlines())
+    assert interlock(project, "verify", "--head", lines["head"]).returncode == 0
+    run, _, digest = lines["head"].rpartition(":")
+    changed = f"{run}:{'0' * len(digest)}"
+    refused = interlock(project, "verify", "--head", changed, "--json")
+    assert refused.returncode == 1
+    assert [problem["run"] for problem in data(refused)["problems"]] == ["ticket:run-1"]
+
+
+def test_explain_tells_the_findings_and_what_was_refused_since(project: Path) -> None:
+    told = data(interlock(project, "explain", "SHOP-7", "--json"))
+    assert [item["code"] for item in told["findings"]] == ["STG103", "STG103"]
+    assert [item["code"] for item in told["refused"]] == ["TKT122"]
+    assert [row["status"] for row in told["attempts"]] == ["pass", "retry"]
+    text = interlock(project, "explain", "run-1").stdout
+    assert all(item["fix"] in text for item in (*told["findings"], *told["refused"]))
+    closed = data(interlock(project, "explain", "run-2", "--json"))
+    assert "schema_version_mismatch" in closed["why"]
+    assert closed["next"] == [closed["invalidation_report"]["required_next_action"]]
+
+
+def test_a_ticket_run_that_was_cut_off_while_it_began_is_listed_and_stays_as_it_is(project: Path) -> None:
+    store = TicketStore(project, "run-3")
+    store.create({"run_id": "run-3", "ticket_id": "SHOP-9", "pipeline": "ticket", "owner": ""})
+    assert data(interlock(project, "status", "--json"))["tickets"][-1]["state"] is None
+    assert "interlock_begin_run" in interlock(project, "explain", "SHOP-9").stdout
+    assert interlock(project, "verify").returncode == 0
+    assert sorted(path.name for path in store.folder.iterdir()) == ["run.json"]
+
+
+def test_a_damaged_ticket_run_does_not_hide_the_others(project: Path) -> None:
+    (project / ".interlock/tickets/run-1/run.json").write_text("no JSON")
+    done = interlock(project, "status", "--json")
+    assert done.returncode == 1
+    assert [row["run_id"] for row in data(done)["tickets"]] == ["run-2"]
+    assert [row["run_id"] for row in data(done)["damaged"]] == ["ticket:run-1"]
+
+
+def test_a_name_that_is_no_run_is_refused(project: Path) -> None:
+    done = interlock(project, "explain", "SHOP-99", "--json")
+    assert (done.returncode, data(done)["error"]["code"]) == (2, "RUN602")
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_graph_prints_a_pipeline(tmp_path: Path, name: str) -> None:
+    drawn = interlock(tmp_path, "graph", "--pipeline", name)
+    assert drawn.returncode == 0
+    assert all(f"{stage.name} --> fail_closed: stop" in drawn.stdout for stage in SPECS[name].stages)
+    assert interlock(tmp_path, "graph", "--pipeline", name, "--table").returncode == 2
