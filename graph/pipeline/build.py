@@ -39,6 +39,7 @@ OWN_FILES: Final = ("tickets/ticket.json",)
 """Where the Ticket Protocol has an agent keep its ticket: writing it is no edit."""
 
 _MAX_NAMED: Final = 10
+_MAX_PATH_CHARS: Final = 100
 
 
 def pipeline_graph(
@@ -282,7 +283,7 @@ def _early(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Issue, ..
     if not paths:
         return ()
     more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    named = ", ".join(paths[:_MAX_NAMED]) + more
+    named = ", ".join(shown(path)[:_MAX_PATH_CHARS] for path in paths[:_MAX_NAMED]) + more
     return (
         issue(
             "TKT131",

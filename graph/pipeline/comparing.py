@@ -7,7 +7,8 @@ from typing import Any, Final, cast
 from interlock.gates.stages import Issue
 from interlock.graph.pipeline.contract import Ticket
 from interlock.graph.pipeline.rules import issue, shown
-from interlock.graph.pipeline.state import RunState, earlier
+from interlock.graph.pipeline.spec import PipelineSpec
+from interlock.graph.pipeline.state import RunState, earlier, terminal
 from interlock.journal.line import canonical
 
 MINIMAL: Final = frozenset(
@@ -72,6 +73,15 @@ def minimal_changed(given: Mapping[str, Any], state: RunState, first: str) -> li
     if late and state["state"] != first:
         found.append(_changed("description", given["description"], None))
     return found
+
+
+def other_ticket(payload: Mapping[str, Any], state: RunState, spec: PipelineSpec) -> list[Issue]:
+    """Return a finding when a stage that records the ticket's id is given another one than the run's."""
+    asks = not terminal(state) and any(field.name == "ticket_id" for field in spec.stage(state["state"]).fields)
+    given = payload.get("ticket_id")
+    return (
+        [_changed("ticket_id", given, state["ticket_id"])] if asks and given not in (None, state["ticket_id"]) else []
+    )
 
 
 def stale(revision: object, state: RunState) -> Issue:

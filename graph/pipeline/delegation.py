@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from interlock.agents.ask import AgentsError
 from interlock.gates.errors import GateError
 from interlock.gates.stages import Issue
-from interlock.gates.tree import tree_diff
+from interlock.gates.tree import tree_diff, tree_digest
 from interlock.graph.background import Drives
 from interlock.graph.errors import GraphError, RunBusyError, TaskError
 from interlock.graph.pipeline.build import OWN_FILES, allowed_paths
@@ -57,13 +57,18 @@ class Delegation:
         self.drives = drives
 
     def trial(self, policy: TicketPolicy, ticket_id: str) -> Issue | None:
-        """Return why a plan could not be delegated under a policy, before a run begins; None when it could."""
+        """Say why a plan could not be delegated, before a run begins; when it could, freeze what its gates mean.
+
+        Args:
+            policy: The policy of the run, which gets the fingerprints.
+            ticket_id: The ticket.
+        """
         delegate = policy["delegate"]
         if delegate is None:
             return None
         scope = tuple(delegate["scope"]) or ("**",)
         try:
-            self._check(self._task(delegate, ticket_id, 1, "A trial.", scope))
+            delegate["fingerprints"] = self._checked(self._task(delegate, ticket_id, 1, "A trial.", scope))
         except (TaskError, GateError, AgentsError) as error:
             return _cannot("the tasks of a plan cannot start", error)
         return None
@@ -87,7 +92,22 @@ class Delegation:
                 return Progress((_wait(step["step_id"], view),))
             blocked = view.status != "APPROVED"
             done.append((step["step_id"], view))
-        return self._report(state, done)
+        changed = self._changed_since(done)
+        return Progress((changed,)) if changed is not None else self._report(state, done)
+
+    def _changed_since(self, done: "Sequence[tuple[str, RunView | None]]") -> Issue | None:
+        """Return a finding when the files of the last approved task are no longer those that were approved."""
+        approved = [(step_id, view) for step_id, view in done if view is not None and view.status == "APPROVED"]
+        if not approved or len(approved) < len(done):
+            return None
+        step_id, view = approved[-1]
+        if tree_digest(self.root, view.task.scope) == view.values["tree"]:
+            return None
+        return issue(
+            "TKT144", "payload", f"Files in the scope of step {step_id} changed after its task was approved.",
+            found=f"another tree than run {view.run_id} approved", expected=f"the tree {view.values['tree']}",
+            fix="Take these edits back, and submit again; or begin a new run.",
+        )  # fmt: skip
 
     def waiting(self, state: RunState) -> list[str]:
         """Say what the tasks of a run wait for, one line each; empty before the first one starts."""
@@ -116,6 +136,7 @@ class Delegation:
             run_id = self._free(state, number)
             store.claim(number, run_id)
         if not RunStore(self.root, run_id).exists():
+            self._check_policy(delegate, task)
             start_run(self.root, task, run_id=run_id)
         return self.drives.advance(run_id, wait_seconds=delegate["wait_seconds"])
 
@@ -140,13 +161,30 @@ class Delegation:
             base=str(self.root),
         )
 
-    def _check(self, task: Task) -> None:
+    def _checked(self, task: Task) -> dict[str, str]:
+        """Check a task, and return the fingerprints of what it would be judged by."""
         from interlock.gates.config import load_config  # noqa: PLC0415
         from interlock.graph.admission import check_task  # noqa: PLC0415
         from interlock.graph.policy import make_policy  # noqa: PLC0415
 
         policy = make_policy(task, load_config(self.root), self.root)
         check_task(task, policy.protocol, self.root)
+        return {name: value for name, value in policy.fingerprints.items() if name not in ("config", "grammar")}
+
+    def _check_policy(self, delegate: Delegate, task: Task) -> None:
+        """Refuse to start a task by other gates, roles or scripts than those that the run began with.
+
+        Raises:
+            TaskError: They differ.
+        """
+        present = self._checked(task)
+        frozen = delegate.get("fingerprints", {})
+        differing = sorted(name for name, value in frozen.items() if present.get(name) != value)
+        if differing:
+            raise TaskError(
+                f"since the run began, these were changed: {', '.join(differing)}",
+                "Restore interlock.toml and the scripts of the gates, or begin a new run.",
+            )
 
     def _report(self, state: RunState, done: "Sequence[tuple[str, RunView | None]]") -> Progress:
         """Fill in the payload of the acting stage from how the tasks ended."""

@@ -41,6 +41,7 @@ _ROWS: Final = (
     Rule("TKT131", "warn", "files changed before the plan passed", "Governance Design §Freedom vs Control"),
     Rule("TKT141", "retry", "acting is delegated and takes no payload", _PROTOCOL + "Workflow"),
     Rule("TKT142", "retry", "the delegated tasks are not at their end", _PROTOCOL + "Workflow"),
+    Rule("TKT144", "retry", "files changed after their task was approved", _PROTOCOL + "Workflow"),
     Rule("TKT143", "stop", "a delegated task cannot start or go on", _PROTOCOL + "Workflow"),
 )
 

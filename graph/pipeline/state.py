@@ -18,12 +18,16 @@ _MAX_IDS = 60
 
 
 class Delegate(TypedDict):
-    """How the plan is carried out by tasks: their gates, scope, agents, and how long one call waits for them."""
+    """How the plan is carried out by tasks: their gates, scope, agents, and how long one call waits for them.
+
+    `fingerprints` are those of gates, roster and scripts as they stood when the run began.
+    """
 
     gates: list[str]
     scope: list[str]
     agents: dict[str, dict[str, Any]]
     wait_seconds: float
+    fingerprints: NotRequired[dict[str, str]]
 
 
 class TicketPolicy(TypedDict):

@@ -12,7 +12,7 @@ from interlock.gates.stages import Issue
 from interlock.graph.background import Drives
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline import answers, comparing
-from interlock.graph.pipeline.contract import SCHEMA_VERSION, MinimalResponse, RunStatus, Ticket, TicketResponse
+from interlock.graph.pipeline.contract import HistoryEntry, MinimalResponse, RunStatus, Ticket, TicketResponse
 from interlock.graph.pipeline.delegation import Delegation
 from interlock.graph.pipeline.machine import digest
 from interlock.graph.pipeline.opened import OpenRun, OpenRuns
@@ -35,6 +35,9 @@ from interlock.journal import Entry, JournalError
 SUBMIT: Final = "interlock_submit_ticket"
 NEXT_STEP: Final = "interlock_next_step"
 PAYLOAD: Final = "interlock_submit_payload"
+
+MAX_REFUSALS: Final = 20
+"""So many refused attempts at one revision are written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +259,6 @@ class Tickets:
 
     def _submit_whole(self, run: OpenRun, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
         """Judge a whole ticket."""
-        version = given.get("schema_version", SCHEMA_VERSION)
-        if version != SCHEMA_VERSION and not terminal(run.state):
-            return self._attempt(run, {}, tool=tool, caller=caller, schema_version=shown(version))
         wrong = comparing.missing_and_unknown(given)
         payload = given.get("payload")
         if "payload" in given and not isinstance(payload, dict):
@@ -267,6 +267,9 @@ class Tickets:
         past = comparing.history_revision(revision, run.state) is not None
         if not past:
             wrong += comparing.changed(given, run.ticket)
+        # Another version ends a run, so nothing less than its whole present ticket may say so.
+        if [item.field for item in wrong] == ["schema_version"] and "schema_version" in given:
+            return self._over(run) if terminal(run.state) else self._other_version(run, given, tool, caller)
         return self._judge(run, cast("dict[str, Any]", payload), revision, wrong, tool, caller)
 
     def _judge(
@@ -279,8 +282,9 @@ class Tickets:
             if repeated is not None:
                 return repeated
             wrong.append(comparing.stale(revision, run.state))
-        elif not wrong and (isinstance(revision, bool) or revision != run.state["revision"]):
+        elif not wrong and (type(revision) is not int or revision != run.state["revision"]):
             wrong.append(comparing.stale(revision, run.state))
+        wrong += comparing.other_ticket(payload, run.state, run.spec) if not wrong else []
         if terminal(run.state):
             return self._over(run)
         by_tasks = delegated(run.spec, run.state)
@@ -293,6 +297,10 @@ class Tickets:
         if wrong:
             return self._refused(run, wrong, tool, caller, {"revision": cast("Any", revision), "payload": payload})
         return _ByTasks(tool, caller) if by_tasks else self._attempt(run, payload, tool=tool, caller=caller)
+
+    def _other_version(self, run: OpenRun, given: Mapping[str, Any], tool: str, caller: str) -> TicketResponse:
+        """End a run whose ticket came back in another version."""
+        return self._attempt(run, {}, tool=tool, caller=caller, schema_version=shown(given["schema_version"]))
 
     def _attempt(self, run: OpenRun, payload: dict[str, Any], **answer: Any) -> TicketResponse:
         """Resume the graph with a payload, and answer with what the gate made of it."""
@@ -314,11 +322,12 @@ class Tickets:
     def _repeated(self, run: OpenRun, revision: int, payload: Mapping[str, Any]) -> TicketResponse | None:
         """Return the first answer to a submission that came before, or None when it is another one."""
         entry = next(row for row in run.state["history"] if row["revision"] == revision)
-        by_tasks = not payload and run.state["policy"]["delegate"] is not None and self._acts(run, entry["state"])
-        return self._first_answer(run, revision) if by_tasks or digest(payload) == entry["payload_sha256"] else None
+        return self._first_answer(run, revision) if self._is_same(run, entry, payload) else None
 
-    def _acts(self, run: OpenRun, state: str) -> bool:
-        return any(stage.acts and stage.name == state for stage in run.spec.stages)
+    def _is_same(self, run: OpenRun, entry: HistoryEntry, payload: Mapping[str, Any]) -> bool:
+        """Say whether a payload is the one of an attempt; where tasks acted, the empty one was submitted."""
+        by_tasks = run.state["policy"]["delegate"] is not None and run.spec.stage(entry["state"]).acts
+        return (by_tasks and not payload) or digest(payload) == entry["payload_sha256"]
 
     def _over(self, run: OpenRun) -> TicketResponse:
         """Answer a submission to a run that is at its end."""
@@ -335,7 +344,10 @@ class Tickets:
     def _refused(
         self, run: OpenRun, wrong: list[Issue], tool: str, caller: str, submitted: Mapping[str, Any]
     ) -> TicketResponse:
-        """Refuse a submission before any gate: the run stays where it is, and the attempt is in the journal once."""
+        """Refuse a submission before any gate: the run stays where it is, and the attempt is in the journal once.
+
+        Of one revision, so many different attempts are written down that nobody can fill the disk with them.
+        """
         found = answers.records(wrong)
         data: dict[str, Any] = {
             "tool": tool,
@@ -345,8 +357,14 @@ class Tickets:
             "submitted_sha256": digest(submitted),
             "issues": cast("list[Any]", found),
         }
-        key = f"{run.state['revision']}/refused/{digest(data)[:32]}"
-        self.journal.append(journal_run(run.store.run_id), key, "tamper_refused", data)
+        name = journal_run(run.store.run_id)
+        for number in range(1, MAX_REFUSALS + 1):
+            key = f"{run.state['revision']}/refused/{number}"
+            standing = self.journal.find(name, key)
+            if standing is None:
+                self.journal.append(name, key, "tamper_refused", data)
+            if standing is None or standing.data == data:
+                break
         return answers.response(run.ticket, answers.gate_result("retry", found), wrong[0].message, over=False)
 
     def _by_tasks(self, run: OpenRun, asked: _ByTasks) -> TicketResponse:
@@ -399,8 +417,8 @@ class Tickets:
     def _passed(self, run: OpenRun, state: object, payload: Mapping[str, Any]) -> int | None:
         """Return the revision at which a stage that is over passed with this payload, or None."""
         left = state != run.state["state"] or run.state["done"]
-        rows = (row for row in run.state["history"] if left and row["state"] == state)
-        return next((row["revision"] for row in rows if digest(payload) == row["payload_sha256"]), None)
+        rows = (row for row in run.state["history"] if left and row["state"] == state and row["gate"] == "pass")
+        return next((row["revision"] for row in rows if self._is_same(run, row, payload)), None)
 
 
 def _new_id(ticket_id: str) -> str:
