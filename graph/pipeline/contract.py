@@ -24,7 +24,11 @@ class IssueRecord(TypedDict):
 
 
 class GateResult(TypedDict):
-    """What came of one submission: `reasons` and `fixes` go together by position, `issues` adds the place."""
+    """What came of one submission.
+
+    Shapes: `reasons` and `fixes` go together by position, but the first reason of a pass says what passed and has no
+    fix; `issues` adds the place.
+    """
 
     status: GateStatus
     reasons: list[str]

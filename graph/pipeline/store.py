@@ -3,17 +3,21 @@
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import re
+import threading
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.state import RunInput
 from interlock.graph.store import state_dir, write_atomically
+
+_LOG: Final = logging.getLogger("interlock.tickets")
 
 LOCK_SECONDS: Final = 10.0
 """How long a call waits for another one on the same run."""
@@ -153,18 +157,39 @@ class TicketStore:
             yield
 
     def write_copy(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write a passed payload or the last ticket as a file for people; the journal is the record."""
+        """Write a passed payload or the last ticket as a file for people, and follow no link on the way.
+
+        The journal is the record: where the copy cannot be written, the log says so and the run goes on.
+        """
         path = copies_dir(self.root, self.run_id) / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        part.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(path)
+        try:
+            _write(self.root, path.relative_to(self.root), json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            _LOG.warning("the copy %s cannot be written: %s", path, error.strerror)
 
     def _damaged(self, name: str, why: str) -> RunDamagedError:
         return RunDamagedError(
             f".interlock/tickets/{self.run_id}/{name} cannot be read back: {why}",
             f"Restore .interlock/tickets/{self.run_id} from a copy, or begin a new run.",
         )
+
+
+def _write(root: Path, path: Path, text: str) -> None:
+    """Write a whole file below a root, step by step from real folder to real folder."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    with ExitStack() as stack:
+        at = os.open(root, flags)
+        stack.callback(os.close, at)
+        for folder in path.parts[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(folder, dir_fd=at)
+            at = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=at)
+            stack.callback(os.close, at)
+        part = f".{path.name}.{os.getpid()}.{threading.get_ident()}.part"
+        opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=at)
+        with os.fdopen(opened, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(part, path.name, src_dir_fd=at, dst_dir_fd=at)
 
 
 def list_ticket_runs(root: Path) -> list[str]:

@@ -160,3 +160,20 @@ def test_a_run_of_the_journal_does_not_go_on_under_another_pipeline(root: Path) 
     shutil.rmtree(root / ".interlock")
     with pytest.raises(RunDamagedError):
         Tickets(root).begin("SHOP-7", "run-1", pipeline="poc")
+
+
+@pytest.mark.parametrize("planted", ["a link", "a file"])
+def test_what_is_planted_in_the_place_of_the_copies_is_not_followed_and_stops_nothing(
+    root: Path, planted: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tickets = Tickets(root)
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    place = root / "artifacts" / "interlock" / "tickets"
+    (root / "src").mkdir()
+    if planted == "a link":
+        place.symlink_to(root / "src")
+    else:
+        place.write_text("")
+    assert tickets.submit(filled(ticket))["gate_result"]["status"] == "pass"
+    assert list((root / "src").iterdir()) == []
+    assert "cannot be written" in caplog.text

@@ -486,8 +486,11 @@ def test_a_text_that_quotes_the_escape_of_nul_holds_no_nul(tickets: Tickets) -> 
 
 def test_large_payloads_and_many_retries_never_make_a_run_that_cannot_go_on(root: Path) -> None:
     """A ticket with its whole history is one line of the snapshots, and each stage keeps room for its payload."""
+    (root / "interlock.toml").write_text("[tickets]\nmax_retries = 100\nmax_retries_run = 100\n")
     tickets = Tickets(root)
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    for number in range(30):
+        ticket = ticket_of(tickets.submit({**ticket, "payload": {f"x{number}_{at}": 1 for at in range(20)}}))
     while ticket["state"] != "complete":
         if ticket["state"] == "act_via_tools":
             do_the_work(root)
