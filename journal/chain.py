@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from interlock.journal.errors import Problem
-from interlock.journal.line import START, Entry, Flaw, Head, decode
+from interlock.journal.line import START, Entry, Flaw, Head, Link, decode
 
 
 @dataclass(slots=True)
@@ -57,7 +57,12 @@ class Chain:
             )
         return entry, problems
 
-    def adopt(self, entry: Entry | None, offset: int) -> None:
+    def fits(self, line: Link) -> bool:
+        """Tell whether `check` would have nothing against the place of the line; its form is another matter."""
+        head = self.heads.get(line.run, START)
+        return (line.seq, line.prev) == (head.seq + 1, head.hash) and line.key not in self.places.get(line.run, ())
+
+    def adopt(self, entry: Entry | Link | None, offset: int) -> None:
         """Go on from this line, which began at byte `offset`; None counts a line that is no entry."""
         self.lines += 1
         if entry is not None:

@@ -2,11 +2,12 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from interlock.journal.errors import Code
 
@@ -32,6 +33,22 @@ _TYPES: Final[dict[str, type]] = {
     "seq": int,
     "type": str,
 }
+
+_NAME: Final = rb"[ !#-\[\]-~]*+"
+"""A string whose canonical form is the string itself: printable ASCII without quotes and backslashes."""
+
+_PLAIN: Final = re.compile(
+    rb'\{"at":"%(name)b","data":\{.*\}(?P<member>,"hash":"(?P<hash>%(digest)b)"),"key":"(?P<key>%(name)b)"'
+    rb',"prev":"(?P<prev>%(digest)b)","run":"(?P<run>%(name)b)","seq":(?P<seq>[1-9][0-9]{0,17}+),"type":"%(name)b"\}\n'
+    % {b"name": _NAME, b"digest": rb"[0-9a-f]{64}"},
+    re.DOTALL,
+)
+"""A line as nearly all are: no string around `data` needs an escape.
+
+Between `"data":{` and `},"hash":` anything may stand. The quote of `,"hash"` follows a comma, so it can only open or
+close a string; in valid JSON it opens one, and what is matched from there to the end are whole members at one depth,
+the last of the object that ends the line. So text within `data` that looks like an end is never taken for it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +99,16 @@ class Entry:
     type: str
     at: str
     data: Mapping[str, Any]
+    prev: str
+    hash: str
+
+
+class Link(NamedTuple):
+    """What ties a line to the line before; the fields are those of an `Entry`."""
+
+    run: str
+    seq: int
+    key: str
     prev: str
     hash: str
 
@@ -184,6 +211,26 @@ def decode(raw: bytes) -> Entry | Flaw:
     if right != fields["hash"]:
         return Flaw("JRN703", "the hash does not belong to the line", fields["hash"], right, fields["run"])
     return Entry(**fields)
+
+
+def skim(raw: bytes) -> Link | None:
+    """Read what ties a line to the line before, and check its hash, without reading its data.
+
+    Everything around `data` is held to its canonical form, and the hash to the bytes as they stand. Of a line that
+    `decode` accepts too, both give the same. What `decode` alone sees is a line that was hashed anew after `data` was
+    written in another form, or with more fields behind it: `JRN701` and `JRN702`.
+
+    Returns:
+        None when the line is wrong, or only unusual, as with an escape in a name: `decode` can tell.
+    """
+    if len(raw) > MAX_LINE_BYTES:
+        return None
+    found = _PLAIN.fullmatch(raw)
+    if found is None:
+        return None
+    digest, key, prev, run, seq = (text.decode("ascii") for text in found.group("hash", "key", "prev", "run", "seq"))
+    start, stop = found.span("member")
+    return Link(run, int(seq), key, prev, digest) if _digest(raw[:start], raw[stop:-1]) == digest else None
 
 
 def _around_hash(fields: Mapping[str, Any], data: bytes) -> tuple[bytes, bytes]:

@@ -19,10 +19,12 @@ from interlock.journal.line import (
     Event,
     Flaw,
     Head,
+    Link,
     canonical,
     decode,
     make,
     not_json,
+    skim,
 )
 
 
@@ -251,10 +253,12 @@ class Journal:
         if size == self._offset:
             return
         for offset, raw in files.read_lines(fd, self._offset, size):
-            entry = self._next(self._chain, raw)
-            if entry is None:
+            line = skim(raw)
+            if line is None or not self._chain.fits(line):
+                line = self._next(self._chain, raw)
+            if line is None:
                 return
-            self._adopt(entry, offset, raw)
+            self._adopt(line, offset, raw)
 
     def _next(self, chain: Chain, raw: bytes) -> Entry | None:
         """Read the next line; None for the fragment at the end."""
@@ -267,7 +271,7 @@ class Journal:
             raise JournalDamaged(first.code, message, path=self.path, line=first.line)
         return entry
 
-    def _adopt(self, entry: Entry, offset: int, raw: bytes) -> None:
+    def _adopt(self, entry: Entry | Link, offset: int, raw: bytes) -> None:
         self._chain.adopt(entry, offset)
         self._offset = offset + len(raw)
         self._last_line = raw
