@@ -228,9 +228,12 @@ def skim(raw: bytes) -> Link | None:
     found = _PLAIN.fullmatch(raw)
     if found is None:
         return None
-    digest, key, prev, run, seq = (text.decode("ascii") for text in found.group("hash", "key", "prev", "run", "seq"))
+    digest, key, prev, run, seq = found.group("hash", "key", "prev", "run", "seq")
     start, stop = found.span("member")
-    return Link(run, int(seq), key, prev, digest) if _digest(raw[:start], raw[stop:-1]) == digest else None
+    right = _digest(raw[:start], raw[stop:-1])
+    if right.encode() != digest:
+        return None
+    return Link(run.decode(), int(seq), key.decode(), prev.decode(), right)
 
 
 def _around_hash(fields: Mapping[str, Any], data: bytes) -> tuple[bytes, bytes]:

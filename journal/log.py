@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock.journal import files
 from interlock.journal.chain import Chain
-from interlock.journal.errors import Code, JournalConflict, JournalDamaged, JournalRefused
+from interlock.journal.errors import Code, JournalConflict, JournalDamaged, JournalRefused, Problem
 from interlock.journal.line import (
     MAX_LINE_BYTES,
     MAX_NAME_CHARS,
@@ -32,12 +32,20 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _told(wrong: Flaw | Problem) -> str:
+    return f"{wrong.message}; found {wrong.found}, expected {wrong.expected}"
+
+
 class Journal:
     """One journal file, shared by any number of threads and processes.
 
     Every append takes the file's lock, reads what others wrote since, and adds lines that are on the disk when the call
     returns. What was read once is remembered, so the cost of an append does not grow with the file. A journal
     that was cut, replaced or edited behind the back of this object is refused from then on.
+
+    The first use reads the whole file and checks the hash of each line, its place in its run and that its key is its
+    own, but looks into the data of none. A line whose data was written in another form and then hashed anew is refused
+    when `find`, `entries` or a repeated `append` reads it, and by `verify`; until then new lines go in behind it.
 
     Args:
         path: The file; it and its folder are made by the first append. Neither may be a symbolic link.
@@ -154,13 +162,14 @@ class Journal:
             lines = [] if fd is None else [self._line(fd, place) for place in places]
         after = START
         for raw in lines:
-            entry = decode(raw)
-            if isinstance(entry, Flaw) or (entry.run, entry.seq, entry.prev) != (run, after.seq + 1, after.hash):
-                raise self._damaged(f"the file was edited: line {after.seq + 1} of run {run!r} has changed")
+            place = f"line {after.seq + 1} of run {run!r}"
+            entry = self._read(raw, place)
+            if (entry.run, entry.seq, entry.prev) != (run, after.seq + 1, after.hash):
+                raise self._changed(place)
             after = Head(entry.seq, entry.hash)
             yield entry
         if after != head:
-            raise self._damaged(f"the file was edited: line {after.seq} of run {run!r} has changed")
+            raise self._changed(f"line {after.seq} of run {run!r}")
 
     def _extend(self, fd: int, folder: int, run: str, events: Sequence[Event]) -> tuple[Entry, ...]:
         size = os.fstat(fd).st_size
@@ -248,7 +257,7 @@ class Journal:
         if size < self._offset:
             raise self._damaged(f"the file was cut: {size} bytes, {self._offset} had been read")
         if os.pread(fd, len(self._last_line), self._offset - len(self._last_line)) != self._last_line:
-            raise self._damaged("the file was edited: its last known line has changed", line=self._chain.lines)
+            raise self._changed("its last known line", self._chain.lines)
         self._inode = inode
         if size == self._offset:
             return
@@ -266,9 +275,7 @@ class Journal:
             return None
         entry, problems = chain.check(raw)
         if problems:
-            first = problems[0]
-            message = f"{first.message}; found {first.found}, expected {first.expected}"
-            raise JournalDamaged(first.code, message, path=self.path, line=first.line)
+            raise JournalDamaged(problems[0].code, _told(problems[0]), path=self.path, line=problems[0].line)
         return entry
 
     def _adopt(self, entry: Entry | Link, offset: int, raw: bytes) -> None:
@@ -278,13 +285,27 @@ class Journal:
 
     def _known(self, fd: int, run: str, key: str) -> Entry:
         """Read the line of an event that was written before."""
-        entry = decode(self._line(fd, self._chain.places[run][key]))
-        if isinstance(entry, Flaw) or (entry.run, entry.key) != (run, key):
-            raise self._damaged(f"the file was edited: the line of key {key!r} has changed")
+        place = f"the line of key {key!r} of run {run!r}"
+        entry = self._read(self._line(fd, self._chain.places[run][key]), place)
+        if (entry.run, entry.key) != (run, key):
+            raise self._changed(place)
         return entry
+
+    def _read(self, raw: bytes, place: str) -> Entry:
+        """Read in full a line that was skimmed or written before."""
+        entry = decode(raw)
+        if isinstance(entry, Entry):
+            return entry
+        if skim(raw) is None:
+            raise self._changed(place)
+        # With a hash that is right it need not have changed since: only now is its form looked at.
+        raise JournalDamaged(entry.code, f"{place}: {_told(entry)}", path=self.path)
 
     def _line(self, fd: int, place: int) -> bytes:
         return files.read_line(fd, place, self._offset)
+
+    def _changed(self, place: str, line: int = 0) -> JournalDamaged:
+        return self._damaged(f"the file was edited: {place} has changed", line=line)
 
     def _damaged(self, message: str, *, line: int = 0) -> JournalDamaged:
         return JournalDamaged("JRN722", message, path=self.path, line=line)
