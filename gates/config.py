@@ -211,8 +211,8 @@ _BOUNDS: Final = (
     ("run.max_reasks", 0, 20),
     ("run.max_rework", 0, 100),
     ("run.max_progress", 0, 100),
-    ("tickets.max_retries", 0, 100),
-    ("tickets.max_retries_run", 0, 1000),
+    ("tickets.max_retries", 0, 20),
+    ("tickets.max_retries_run", 0, 100),
     ("tickets.max_identical", 1, 100),
     ("tickets.delegate.wait_seconds", 0, 45),
 )

@@ -23,6 +23,9 @@ _ANYWHERE: Final = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cac
 _AT_ROOT: Final = frozenset({*_ANYWHERE, ".interlock", "artifacts"})
 _CHUNK_BYTES: Final = 1024 * 1024
 
+IGNORED: Final = "ignored"
+"""How the value of a name begins that a listing only names, because git ignores it."""
+
 
 @dataclass(frozen=True, slots=True)
 class TreeDiff:
@@ -73,12 +76,17 @@ def digest_of(files: Mapping[str, str]) -> str:
 
 
 def tree_diff(old: Mapping[str, str], new: Mapping[str, str]) -> TreeDiff:
-    """Compare two listings; a change of mode is a change."""
+    """Compare two listings; a change of mode is a change, and names that git ignores are left out."""
+    old, new = _seen(old), _seen(new)
     return TreeDiff(
         tuple(sorted(new.keys() - old.keys())),
         tuple(sorted(old.keys() - new.keys())),
         tuple(sorted(path for path in old.keys() & new.keys() if old[path] != new[path])),
     )
+
+
+def _seen(files: Mapping[str, str]) -> dict[str, str]:
+    return {path: value for path, value in files.items() if not value.startswith(IGNORED)}
 
 
 def in_scope(path: str, patterns: Iterable[str]) -> bool:

@@ -1,5 +1,6 @@
 """Driving a run: the one place that invokes a graph. Locks the run, reads where it stands, and takes it on."""
 
+import json
 import os
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
@@ -184,11 +185,25 @@ def view_run(run_id: str, *, root: Path) -> RunView:
 
 
 def find_run(root: Path, name: str) -> str | None:
-    """Return the run of that id, or the newest run of the task of that id, or None."""
+    """Return the run of that id, or the newest run of the task of that id, or None.
+
+    Only when no run is named after the task are the frozen tasks of all runs read.
+    """
     runs = list_runs(root)
     if name in runs:
         return name
-    return next((run for run in reversed(runs) if run.rpartition(".")[0] == name), None)
+    newest = list(reversed(runs))
+    named = next((run for run in newest if run.rpartition(".")[0] == name), None)
+    return named or next((run for run in newest if _is_of(RunStore(root, run), name)), None)
+
+
+def _is_of(store: RunStore, task_id: str) -> bool:
+    """Say whether a run is one of a task; a run that cannot be read is one of none."""
+    try:
+        data = (store.folder / "run.json").read_bytes()
+        return task_id.encode() in data and json.loads(data)["task"]["task_id"] == task_id
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 def known_heads(root: Path, *, damaged: Callable[[str, RunDamagedError], None] | None = None) -> dict[str, Head]:

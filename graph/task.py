@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +15,9 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from interlock.graph.errors import TaskError
+
+MAX_FILE_BYTES: Final = 256 * 1024
+"""The largest task file."""
 
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\r\n]*$")]
 
@@ -132,12 +137,40 @@ def load_task(path: Path) -> Task:
         TaskError: The file cannot be read, is not TOML, or has a missing, unknown or ill-formed key.
     """
     try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8"))
+        data = tomllib.loads(_read(path).decode("utf-8"))
     except OSError as error:
         raise TaskError(f"{path}: {error.strerror}", "Give the path of a readable task file.") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise TaskError(f"{path}: not a TOML file: {error}", "Correct the file at that place.") from error
+    except RecursionError as error:
+        raise TaskError(f"{path}: nested too deep", "Write a flatter file.") from error
     return task_from_mapping(data, base=str(path.resolve().parent), name=str(path))
+
+
+def _read(path: Path) -> bytes:
+    """Return what a task file holds, without waiting for anybody who would write into a pipe.
+
+    Raises:
+        TaskError: It is not a regular file of at most `MAX_FILE_BYTES`.
+        OSError: It cannot be read.
+    """
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:
+        raise TaskError(f"{str(path)!r} is no path: {error}", "Give the path of a readable task file.") from error
+    try:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise TaskError(f"{path}: not a regular file", "Give the path of a file, not of a folder, pipe or device.")
+        with open(opened, "rb", closefd=False) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    finally:
+        os.close(opened)
+    if len(data) > MAX_FILE_BYTES:
+        raise TaskError(
+            f"{path}: found more than {MAX_FILE_BYTES} bytes; a task file has at most so many",
+            "Put long texts into files of their own and name those in `inputs`.",
+        )
+    return data
 
 
 def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "task") -> Task:

@@ -1,5 +1,6 @@
 """Verifying the journal of a root against the heads that checkpoints keep and those that a person kept."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -11,9 +12,9 @@ from interlock.graph.pipeline.checkpoints import CHECKPOINTS
 from interlock.graph.pipeline.opened import ticket_states
 from interlock.graph.pipeline.rebuild import Rebuilder, differences
 from interlock.graph.pipeline.state import RunState
-from interlock.graph.pipeline.store import journal_run, snapshots_path
+from interlock.graph.pipeline.store import journal_run, list_ticket_runs, snapshots_path
 from interlock.graph.runs import known_heads
-from interlock.graph.store import journal_path
+from interlock.graph.store import journal_path, list_runs
 from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
 
 
@@ -59,6 +60,7 @@ class Verification:
         heads: How many heads it was held against.
         snapshots: The file of the ticket snapshots.
         of_snapshots: Those of the problems that stand there and not in the journal.
+        untouched: There is no journal, and nothing that speaks of one: no run, no snapshots, no head.
     """
 
     path: str
@@ -68,10 +70,16 @@ class Verification:
     heads: int
     snapshots: str = ""
     of_snapshots: tuple[Problem, ...] = ()
+    untouched: bool = False
 
     @property
-    def verdict(self) -> Literal["whole", "unproven", "damaged"]:
-        """What is known of the journal: `unproven` when it is whole by itself, but a run that pins its end is not."""
+    def verdict(self) -> Literal["whole", "unproven", "damaged", "empty"]:
+        """What is known of the journal.
+
+        `unproven` when it is whole by itself, but a run that pins its end is not; `empty` when nothing was written yet.
+        """
+        if self.untouched:
+            return "empty"
         if any(isinstance(problem, Problem) for problem in self.problems):
             return "damaged"
         return "unproven" if self.problems else "whole"
@@ -97,6 +105,7 @@ class Verification:
             "schema": "interlock.verification/1",
             "path": self.path,
             "ok": not problems,
+            "verdict": self.verdict,
             "lines": self.lines,
             "runs": self.runs,
             "heads": self.heads,
@@ -124,6 +133,9 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     a head given by hand pins it too. A run that cannot be read back is a problem of its own; all else is checked.
     """
     path = journal_path(root)
+    given = dict(heads)
+    if _is_untouched(root) and not given:
+        return Verification(str(path), (), 0, 0, 0, str(snapshots_path(root)), untouched=True)
     damaged: list[RunProblem] = []
     kept = known_heads(
         root, damaged=lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix))
@@ -131,7 +143,6 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     runs, lost = ticket_states(root)
     damaged += [RunProblem(journal_run(run), found=error.message, fix=error.fix) for run, error in lost]
     kept |= _heads(runs, "head")
-    given = dict(heads)
     problems: list[Problem] = verify(path, {**kept, **given}, exact=False)
     if given and kept:
         problems += [item for item in verify(path, kept, exact=False) if item not in problems]
@@ -149,6 +160,12 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     return Verification(
         str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots)
     )
+
+
+def _is_untouched(root: Path) -> bool:
+    """Say whether no run was ever begun below a root, as far as anything left there can tell."""
+    written = (journal_path(root), snapshots_path(root), root / ".interlock" / CHECKPOINTS)
+    return not (any(os.path.lexists(path) for path in written) or list_runs(root) or list_ticket_runs(root))
 
 
 def _heads(runs: Mapping[str, RunState], name: Literal["head", "snapshots"]) -> dict[str, Head]:

@@ -117,8 +117,9 @@ class Journal:
     def entries(self, run: str | None = None) -> Iterator[Entry]:
         """Give the events in the order of the file, of one run or of all, as far as it is written when reading begins.
 
-        A fragment that a killed writer left at the end is not an event and is passed over. Of a file that was read
-        before, the events of one run cost what that run holds, whatever else the file holds.
+        Each is checked in full when its turn comes. A fragment that a killed writer left at the end is not an event
+        and is passed over. Of a file that was read before, the events of one run cost what that run holds, whatever
+        else the file holds.
 
         Raises:
             JournalDamaged: at the first line that is not what was written.
@@ -127,12 +128,17 @@ class Journal:
         return self._entries() if run is None else self._entries_of(run)
 
     def find(self, run: str, key: str) -> Entry | None:
-        """Return the event of a key, or None when there is none."""
+        """Return the event of a key, checked in full, or None when there is none.
+
+        Raises:
+            JournalDamaged: the file is not what was written to it.
+            JournalRefused: the path is no regular file.
+        """
         with self._mutex, self._reading() as fd:
             return None if fd is None or key not in self._chain.places.get(run, {}) else self._known(fd, run, key)
 
     def head(self, run: str) -> Head | None:
-        """Return the end of a run, or None when it has no events."""
+        """Return the end of a run, or None when it has no events. The data of its lines need not have been read."""
         with self._mutex, self._reading():
             return self._chain.heads.get(run)
 

@@ -17,9 +17,9 @@ MAX_PROBLEMS: Final = 1000
 def verify(path: str | os.PathLike[str], heads: Mapping[str, Head], *, exact: bool = True) -> list[Problem]:
     """Read a whole journal and name everything that is wrong with it, in the order of the file.
 
-    The lines alone prove that nothing in the middle of a run was changed, dropped, repeated or moved. That its end is
-    still there, and that the run was not written anew, only a head kept elsewhere can prove. The order of lines
-    of different runs is not part of the promise.
+    Every line is read in full, its form included. The lines alone prove that nothing in the middle of a run was
+    changed, dropped, repeated or moved. That its end is still there, and that the run was not written anew, only a
+    head kept elsewhere can prove. The order of lines of different runs is not part of the promise.
 
     Args:
         path: The journal.

@@ -197,7 +197,8 @@ class InterlockServer(MCPServer[Any]):
         task.add_done_callback(self._telling.discard)
 
     async def _subscribe(self, ctx: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
-        self._subscribers.add(ctx.session, str(params.uri))
+        with _told("resources/subscribe"):
+            self._subscribers.add(ctx.session, str(params.uri))
         return EmptyResult()
 
     async def _unsubscribe(self, ctx: ServerRequestContext[Any], params: UnsubscribeRequestParams) -> EmptyResult:

@@ -9,7 +9,7 @@ from interlock.server.rules import MAX_MESSAGE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the server over HTTP allows; rates and counts are for one token, the last four for the whole server.
+    """What the server over HTTP allows; rates and counts are for one token, those after `head_seconds` for all.
 
     Args:
         rate: Requests a second in the long run.
@@ -18,8 +18,10 @@ class Limits:
         in_flight: Requests and open streams at the same time.
         body_bytes: The largest body.
         body_seconds: How long a body may take to arrive.
-        header_bytes: The largest request line with its headers.
+        sessions_of_token: Open sessions of the older protocol, of one token.
         session_idle_seconds: After this without a request, a session of the older protocol is closed.
+        header_bytes: The largest request line with its headers.
+        head_seconds: How long those may take to arrive, and how long a new connection may be silent.
         sessions: Open sessions of the older protocol.
         connections: Connections at the same time.
         stop_seconds: How long calls may go on once the server was told to stop.
@@ -31,8 +33,10 @@ class Limits:
     in_flight: int = 64
     body_bytes: int = MAX_MESSAGE_BYTES
     body_seconds: float = 30.0
-    header_bytes: int = 32 * 1024
+    sessions_of_token: int = 32
     session_idle_seconds: float = 30 * 60.0
+    header_bytes: int = 32 * 1024
+    head_seconds: float = 10.0
     sessions: int = 256
     connections: int = 512
     stop_seconds: int = 5

@@ -7,7 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from interlock.server.rules import MAX_DEPTH, MAX_MESSAGE_BYTES, Problem, RequestId, cut, is_broken, kind, problem, said
+from interlock.server.rules import (
+    MAX_DEPTH,
+    MAX_MESSAGE_BYTES,
+    MAX_VALUES,
+    Problem,
+    RequestId,
+    cut,
+    is_broken,
+    kind,
+    problem,
+    said,
+)
 
 _HEAD_BYTES: Final = 64 * 1024
 _TAIL_BYTES: Final = 1024
@@ -36,6 +47,8 @@ def read_message(raw: bytes) -> dict[str, Any] | Problem:
     except UnicodeDecodeError as error:
         found = f"byte 0x{raw[error.start]:02x}"
         return _of(raw, problem("MCP102", "The message is not UTF-8.", place=f"byte {error.start}", found=found))
+    if _is_crowded(raw):
+        return _of(raw, _crowded())
     oddities: list[object] = []
     try:
         value = _decoder(oddities).decode(text)
@@ -47,10 +60,32 @@ def read_message(raw: bytes) -> dict[str, Any] | Problem:
         return _of(raw, problem("MCP106", "The message is nested too deep.", found="hundreds of levels"))
     except ValueError:
         return _of(raw, problem("MCP105", "A number is too long to be read.", found="more than 4300 digits"))
-    crowded = text.count("[") + text.count("{") > MAX_DEPTH
+    opened, commas = _marks(raw)
+    # A value stands at the beginning, behind a bracket, or behind a comma.
+    crowded = opened > MAX_DEPTH or opened + commas >= MAX_VALUES
     fault = _walk(value) if oddities or crowded or _SURROGATE.search(raw) else None
     fault = fault or _not_rpc(value)
     return value if fault is None else replace(fault, request_id=_id_of(value))
+
+
+def _marks(text: bytes) -> tuple[int, int]:
+    """Return how many objects and arrays begin, and how many commas there are."""
+    return text.count(b"[") + text.count(b"{"), text.count(b",")
+
+
+def _is_crowded(raw: bytes) -> bool:
+    """Say whether a message surely holds too many values, before any of them is made.
+
+    Each object and array is a value, and each comma stands before one; those inside of texts are none.
+    """
+    if max(_marks(raw)) <= MAX_VALUES:
+        return False
+    quotes_are_ends = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return max(_marks(b"".join(quotes_are_ends.split(b'"')[::2]))) > MAX_VALUES
+
+
+def _crowded() -> Problem:
+    return problem("MCP109", "The message holds too many values.", found=f"more than {MAX_VALUES} values")
 
 
 class _Twice(dict[str, Any]):
@@ -94,12 +129,16 @@ def _walk(value: Any) -> Problem | None:
     """Return the first thing in a value that no message may hold; it may be deep or large, so one path is kept."""
     path: list[str | int] = []
     ahead: list[Iterator[tuple[str | int, Any]]] = [iter([("", value)])]
+    left = MAX_VALUES
     while ahead:
         step = next(ahead[-1], None)
         if step is None:
             ahead.pop()
             del path[-1:]
             continue
+        left -= 1
+        if left < 0:
+            return _crowded()
         name, item = step
         fault = _fault(name, item, len(ahead))
         if fault is not None:

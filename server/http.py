@@ -23,6 +23,8 @@ from interlock.server.body import BodyGate
 from interlock.server.bounds import Limits
 from interlock.server.door import PATH, AddressGate, TokenGate, served_hosts
 from interlock.server.guard import inspect
+from interlock.server.heads import timed_protocol
+from interlock.server.sessions import SessionGate
 from interlock.server.tokens import TokenStore
 
 _CORS_HEADERS: Final = (
@@ -83,7 +85,11 @@ def http_app(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     gate = TokenGate(
-        BodyGate(AuthContextMiddleware(inner), limits, inspect), tokens, limits, clock=clock, complain=complain
+        BodyGate(AuthContextMiddleware(SessionGate(inner, limits, clock)), limits, inspect),
+        tokens,
+        limits,
+        clock=clock,
+        complain=complain,
     )
     app: ASGIApp = gate
     if allowed:
@@ -117,18 +123,21 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def serve(app: HttpApp, bound: socket.socket, limits: Limits | None = None) -> None:
+def serve(
+    app: HttpApp, bound: socket.socket, limits: Limits | None = None, *, ready: Callable[[], None] = lambda: None
+) -> None:
     """Serve until SIGINT or SIGTERM; returns when the last call has ended, or some seconds after the signal.
 
     Args:
         app: What is served.
         bound: A listening socket.
-        limits: How many connections at once, how large a head, how long to wait at the end.
+        limits: How many connections at once, how large a head and how long it may take, how long to wait at the end.
+        ready: Called once a signal ends the server well; whoever hears of the server from it may stop it at once.
     """
     limits = limits or Limits()
     config = uvicorn.Config(
         app.app,
-        http="h11",
+        http=timed_protocol(limits.head_seconds),
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -140,16 +149,19 @@ def serve(app: HttpApp, bound: socket.socket, limits: Limits | None = None) -> N
         h11_max_incomplete_event_size=limits.header_bytes,
         timeout_graceful_shutdown=limits.stop_seconds,
     )
-    _Server(config, app.end_streams, limits.stop_seconds).run(sockets=[bound])
+    _Server(config, app.end_streams, limits.stop_seconds, ready).run(sockets=[bound])
 
 
 class _Server(uvicorn.Server):
     """uvicorn, but a signal that stops it is a good end and not a death by that signal."""
 
-    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None], stop_seconds: int) -> None:
+    def __init__(
+        self, config: uvicorn.Config, end_streams: Callable[[], None], stop_seconds: int, ready: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._end_streams = end_streams
         self._stop_seconds = stop_seconds
+        self._ready = ready
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -159,6 +171,7 @@ class _Server(uvicorn.Server):
         for number in heard:
             loop.add_signal_handler(number, self._stop, number)
         try:
+            self._ready()
             yield
         finally:
             for number in heard:

@@ -1,14 +1,17 @@
 """Resources: what a client may read without calling a tool, and the addresses that change when a run moves."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INVALID_PARAMS,
     Completion,
     CompletionArgument,
     CompletionContext,
@@ -20,6 +23,7 @@ from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUS_MEAN
 from interlock.graph.errors import UnknownRunError
 from interlock.server.project import tables
 from interlock.server.results import compact
+from interlock.server.rules import cut, problem, shown
 
 if TYPE_CHECKING:
     from interlock.server.app import InterlockServer
@@ -53,7 +57,7 @@ def task_uris(root: Path, run_id: str, step: Mapping[str, Any]) -> tuple[str, ..
     return tuple(TASK_URI.format(task_id=name) for name in dict.fromkeys((_task_of(root, run_id), run_id)))
 
 
-@cache
+@lru_cache(maxsize=1000)
 def _task_of(root: Path, run_id: str) -> str:
     from interlock.graph.store import RunStore  # noqa: PLC0415 - the graph is imported when it is used
 
@@ -73,11 +77,12 @@ def register(server: "InterlockServer") -> None:
         description="What happened in a run, oldest first; `after` is a sequence number, `limit` at most 200.",
         mime_type=_JSON,
     )
-    async def events(run_id: str, after: int = 0, limit: int = MAX_EVENTS) -> str:
-        wanted = max(1, min(limit, MAX_EVENTS))
+    async def events(run_id: str, after: str = "0", limit: str = str(MAX_EVENTS)) -> str:
+        # Texts, since the SDK has no words for one that is no number.
+        first, wanted = _number("after", after), max(1, min(_number("limit", limit), MAX_EVENTS))
 
         def read() -> str:
-            rows = server.tickets.events(run_id, after=after, limit=wanted)
+            rows = server.tickets.events(run_id, after=first, limit=wanted)
             more = rows[-1].seq if len(rows) == wanted else None
             return compact({"run_id": run_id, "events": [asdict(row) for row in rows], "next_after": more})
 
@@ -172,6 +177,21 @@ def gates_object(root: Path) -> dict[str, Any]:
     """Return the gates of a project, the shipped ones and its own."""
     _, protocol = tables(root)
     return {"schema": "interlock.gates/1", "gates": [asdict(gate) for gate in protocol.gates.values()]}
+
+
+def _number(name: str, text: str) -> int:
+    """Return a number of a query.
+
+    Raises:
+        MCPError: It is none.
+    """
+    if re.fullmatch(r"[0-9]{1,15}", text):
+        return int(text)
+    wrong = problem(
+        "MCP204", f"`{name}` is no whole number.", place=name, found=shown(cut(text)),
+        expected="a whole number from 0", fix=f"Write digits, such as `{name}=100`, or leave `{name}` out.",
+    )  # fmt: skip
+    raise MCPError(INVALID_PARAMS, f"MCP204: {wrong.message} {wrong.fix}", data=wrong.to_json())
 
 
 async def _read(work: Callable[[], str]) -> str:

@@ -9,6 +9,8 @@ MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """The longest message that is read; the SDK bounds an HTTP body by the same number."""
 MAX_DEPTH: Final = 64
 """How deep objects and arrays of one message may be nested; a ticket needs 8 levels."""
+MAX_VALUES: Final = 100_000
+"""How many values one message may hold; each costs time on the loop that answers everybody."""
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -54,6 +56,8 @@ RULES: Final = {
                   "Escape a character beyond U+FFFF as a pair, or write it as UTF-8.", INVALID_REQUEST),
         GuardRule("MCP108", "A message is JSON-RPC 2.0.", 'an object with "jsonrpc": "2.0"',
                   "Send one request, notification or response; batches are not taken.", INVALID_REQUEST),
+        GuardRule("MCP109", "The number of values is bounded.", f"at most {MAX_VALUES} values",
+                  "Send less; put long lists into files below the root and name those.", INVALID_REQUEST),
         GuardRule("MCP201", "The tool is one that is listed.", "a name of `tools/list`", "Call a tool that is listed."),
         GuardRule("MCP202", "An argument is one that the tool has.", "the tool's own arguments",
                   "Leave the argument out, or write the name that was meant."),

@@ -3,37 +3,83 @@
 from typing import Final
 
 import anyio
+from mcp.server.connection import Connection
 from mcp.server.session import ServerSession
 
-MAX_SUBSCRIPTIONS: Final = 1000
-"""How many subscriptions one server keeps; the oldest goes first."""
+MAX_SUBSCRIPTIONS: Final = 200
+"""How many resources one connection may subscribe to."""
+MAX_URI_CHARS: Final = 500
+PATIENCE_SECONDS: Final = 2.0
+"""How long a client may take to take a notice; whoever waits for the others to be told waits no longer."""
+
+
+class SubscriptionError(Exception):
+    """A subscription is refused; the others of the connection stand.
+
+    Args:
+        message: What is wrong, with what was found and what is expected.
+        fix: What to do, in the imperative.
+    """
+
+    code = "MCP303"
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
 
 
 class Subscribers:
     """Who subscribed to what, by connection. Clients of the 2026 revision listen on streams of their own instead."""
 
-    def __init__(self) -> None:
-        self._rows: list[tuple[ServerSession, str]] = []
+    def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._patience_seconds = patience_seconds
+        self._rows: dict[Connection, tuple[ServerSession, set[str]]] = {}
 
     def add(self, session: ServerSession, uri: str) -> None:
-        """Remember a subscription; a repeated one changes nothing."""
-        self.remove(session, uri)
-        self._rows = [*self._rows, (session, uri)][-MAX_SUBSCRIPTIONS:]
+        """Remember a subscription until its connection ends; a repeated one changes nothing.
+
+        Raises:
+            SubscriptionError: The connection has too many, or the address is too long.
+        """
+        if len(uri) > MAX_URI_CHARS:
+            raise SubscriptionError(
+                f"the address has {len(uri)} characters; one of a resource has at most {MAX_URI_CHARS}",
+                "Subscribe to a resource of `resources/templates/list`.",
+            )
+        connection = _connection_of(session)
+        if connection not in self._rows:
+            self._rows[connection] = session, set()
+            connection.exit_stack.callback(self._rows.pop, connection, None)
+        uris = self._rows[connection][1]
+        if uri not in uris and len(uris) >= MAX_SUBSCRIPTIONS:
+            raise SubscriptionError(
+                f"this connection is subscribed to {len(uris)} resources, and may be to so many",
+                "Unsubscribe from what is over, then subscribe again.",
+            )
+        uris.add(uri)
 
     def remove(self, session: ServerSession, uri: str) -> None:
         """Forget a subscription."""
-        self._rows = [row for row in self._rows if row[1] != uri or not _same(row[0], session)]
+        row = self._rows.get(_connection_of(session))
+        if row is not None:
+            row[1].discard(uri)
 
     async def tell(self, uri: str) -> None:
-        """Send the change of a resource to everybody who subscribed to it; who is gone is forgotten."""
-        for session, wanted in self._rows:
-            if wanted == uri:
-                try:
-                    await session.send_resource_updated(uri)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    self._rows = [row for row in self._rows if not _same(row[0], session)]
+        """Send the change of a resource to everybody who subscribed to it; who does not take it is forgotten."""
+        async with anyio.create_task_group() as group:
+            for connection, (session, uris) in self._rows.items():
+                if uri in uris:
+                    group.start_soon(self._tell, connection, session, uri)
+
+    async def _tell(self, connection: Connection, session: ServerSession, uri: str) -> None:
+        with anyio.move_on_after(self._patience_seconds) as patience:
+            await session.send_resource_updated(uri)
+        if patience.cancelled_caught:
+            self._rows.pop(connection, None)
 
 
-def _same(one: ServerSession, other: ServerSession) -> bool:
-    """Say whether two requests came over one connection, which keeps the parameters of its handshake."""
-    return one is other or (one.client_params is not None and one.client_params is other.client_params)
+def _connection_of(session: ServerSession) -> Connection:
+    """Return the connection that a request came over: a session is made anew for each request."""
+    # The SDK has the end of a connection cleaned up by its `exit_stack`, and gives a request no public way to it.
+    return session._connection  # pyright: ignore[reportPrivateUsage]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.labels import closest
 from interlock.gates.by_hand import collect_by_hand
+from interlock.gates.errors import CollectorError
 from interlock.graph.background import Drives
 from interlock.graph.errors import AnswerError, TaskError
 from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
@@ -71,7 +72,7 @@ class TaskCalls:
         from interlock.graph.store import RunStore  # noqa: PLC0415
 
         task = self._task(given, trusted=not caller and isinstance(given, str))
-        _own_page(task.page, caller)
+        _own_page(self.root, task.page, caller)
         if run_id is not None and RunStore(self.root, run_id).exists():
             view = view_run(run_id, root=self.root)
             if view.task.fingerprint() == task.fingerprint():
@@ -174,7 +175,7 @@ class TaskCalls:
 
             values = view_run(run_id, root=self.root).values
             return collected(made_by_a_run(values.get("collected", {}), int(values.get("attempt", 0))))
-        _own_page(page, caller)
+        _own_page(self.root, page, caller)
         from interlock.graph.runs import find_run  # noqa: PLC0415
 
         if find_run(self.root, task_id) is not None:
@@ -193,7 +194,14 @@ class TaskCalls:
 
         config, protocol = tables(self.root)
         if isinstance(given, str):
-            path = (self.root / given).resolve()
+            try:
+                path = (self.root / given).resolve()
+            except (ValueError, RuntimeError, OSError) as error:
+                # A zero byte, half a surrogate pair; links in a circle; a name that is too long.
+                raise TaskError(
+                    f"{given[:200]!r} is no path of a task file: {str(error)[:200]}",
+                    "Name a file below the root, or send the task as an object.",
+                ) from error
             if not path.is_relative_to(self.root):
                 raise TaskError(
                     f"the task file `{given[:200]}` is not below {self.root}",
@@ -203,7 +211,7 @@ class TaskCalls:
         else:
             task = task_from_mapping(given, base=str(self.root))
         if not trusted:
-            _refuse_runners(task)
+            _refuse_runners(task, config)
         agents = {**task.agents, **dict.fromkeys(_remote_roles(task, config, protocol), _REMOTE)}
         return replace(task, agents=agents)
 
@@ -250,19 +258,39 @@ def _known_role(role: str, view: "RunView") -> None:
         )
 
 
-def _own_page(page: str | None, caller: str) -> None:
+def _own_page(root: Path, page: str | None, caller: str) -> None:
     """Refuse a page elsewhere to a caller with a token: the browser would fetch it from inside this network."""
-    if caller and page is not None and "://" in page:
+    if caller and page is not None and _is_elsewhere(root, page):
         raise TaskCallError(
             "MCP407",
-            f"the page `{page[:200]}` is a URL; a caller with a token may name files below the root",
+            f"the page {page[:200]!r} is a URL; a caller with a token may name files below the root",
             "Name an HTML file below the root, or have the task begun on the machine itself.",
         )
 
 
-def _refuse_runners(task: "Task") -> None:
-    """Refuse a task that brings code or scripts of its own: what runs here is the configuration's to say."""
+def _is_elsewhere(root: Path, page: str) -> bool:
+    """Say whether the collectors would read a page from a server; there are many ways to write an address."""
+    from interlock.gates.collect.site import resolve_target  # noqa: PLC0415
+
+    try:
+        return resolve_target(page, root).folder is None
+    except CollectorError:
+        # It cannot be collected as it is written. A path may still become a page, an address never will.
+        return False
+    except ValueError:
+        # No address and no path, such as `http://[`.
+        return True
+
+
+def _refuse_runners(task: "Task", config: "Config") -> None:
+    """Refuse a task that brings code or scripts of its own, or takes a role from whom the configuration gave it to."""
     for name, settings in task.agents.items():
+        if name in config.agents and dict(settings) != dict(config.agents[name]):
+            raise TaskCallError(
+                "MCP403",
+                f"`agents.{name[:80]}` of the task replaces what interlock.toml says of that role",
+                "Leave it out: interlock.toml says who acts in that role.",
+            )
         if settings.get("runner", "remote") != "remote" or set(settings) - {"runner"}:
             raise TaskCallError(
                 "MCP403",

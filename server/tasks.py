@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from anyio import CapacityLimiter, to_thread
 from mcp.server import MCPServer
 from mcp_types import ToolAnnotations
 from pydantic import Field
@@ -12,13 +11,22 @@ from pydantic import Field
 from interlock.gates.by_hand import TASK_ID
 from interlock.graph.background import Drives
 from interlock.server.collected import Collected
+from interlock.server.places import Places
 from interlock.server.standing import Standing, Step, Submitted
 from interlock.server.task_calls import MAX_WAIT_SECONDS, TaskCalls
 
 ResultT = TypeVar("ResultT")
 
-MAX_CALLS: Final = 64
-"""How many calls may be under way at once; most of them wait."""
+CALLS: Final = 32
+WAITING_CALLS: Final = 64
+COLLECTING_CALLS: Final = 2
+"""How many calls of one caller are at work at once: those that act or look, that wait for a role, that use a browser.
+
+Each sort has places of its own, so that an answer never stands behind the calls that wait for it.
+"""
+CALLS_ON_A_RUN: Final = 8
+WAITING_CALLS_ON_A_RUN: Final = 16
+"""How many of them are about one run."""
 
 TaskArgument = Annotated[
     str | dict[str, Any],
@@ -47,32 +55,34 @@ def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callabl
         caller: Gives the agent that the present request comes from; empty where the client is trusted.
     """
     calls = TaskCalls(root, drives)
-    limiter = CapacityLimiter(MAX_CALLS)
+    # A call whose client went away is left to its thread: what it began goes on without it.
+    acting = Places(CALLS, CALLS_ON_A_RUN, leave=True)
+    waiting = Places(WAITING_CALLS, WAITING_CALLS_ON_A_RUN, leave=True)
+    collecting = Places(COLLECTING_CALLS, COLLECTING_CALLS, leave=True)
 
-    async def at_work(work: Callable[[str], ResultT]) -> ResultT:
-        """Run one call in a thread. One whose client went away is left there: what it began goes on without it."""
+    async def at_work(places: Places, run_id: str | None, work: Callable[[str], ResultT]) -> ResultT:
         who = caller()
-        return await to_thread.run_sync(lambda: work(who), abandon_on_cancel=True, limiter=limiter)
+        return await places.work(lambda: work(who), who, run_id or "")
 
     @server.tool(annotations=_WRITES)
     async def task_begin(task: TaskArgument, run_id: RunArgument = None) -> Standing:
         """Begin a run of a task and see who acts first. Roles without a configured runner answer by task_submit."""
-        return await at_work(lambda who: calls.begin(task, run_id, caller=who))
+        return await at_work(acting, run_id, lambda who: calls.begin(task, run_id, caller=who))
 
     @server.tool(annotations=_WRITES)
     async def task_next(run_id: str, role: RoleArgument = None, wait_seconds: WaitArgument = MAX_WAIT_SECONDS) -> Step:
         """Take a run on and get who acts now: each ask with prompt, role prompt, evidence and ask_id."""
-        return await at_work(lambda who: calls.next(run_id, role, wait_seconds, caller=who))
+        return await at_work(waiting, run_id, lambda who: calls.next(run_id, role, wait_seconds, caller=who))
 
     @server.tool(annotations=_WRITES)
     async def task_submit(run_id: str, role: str, envelope: EnvelopeArgument, ask_id: AskArgument = None) -> Submitted:
         """Hand in a role's answer; returns what came of it, every finding, and what is next."""
-        return await at_work(lambda who: calls.submit(run_id, role, envelope, ask_id, caller=who))
+        return await at_work(acting, run_id, lambda who: calls.submit(run_id, role, envelope, ask_id, caller=who))
 
     @server.tool(annotations=_READS)
     async def task_status(run_id: str) -> dict[str, Any]:
         """Say why a task is where it is, which gates are missing, whether they can be met, and what to do."""
-        return await at_work(lambda _who: calls.status(run_id))
+        return await at_work(acting, run_id, lambda _who: calls.status(run_id))
 
     @server.tool(annotations=_WRITES)
     async def collect_evidence(
@@ -82,4 +92,5 @@ def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callabl
         run_id: Annotated[str | None, Field(description="In place of a page: what this run collected.")] = None,
     ) -> Collected:
         """Look at a page with Interlock's browser, as a rehearsal; with run_id, see what the run collected itself."""
-        return await at_work(lambda who: calls.collect(page, task_id, kinds, run_id, caller=who))
+        places = collecting if run_id is None else acting
+        return await at_work(places, run_id, lambda who: calls.collect(page, task_id, kinds, run_id, caller=who))

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
-from anyio import to_thread
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
+from interlock.graph.errors import RunBusyError
 from interlock.graph.pipeline.contract import MinimalResponse, RunStatus, TicketResponse
+from interlock.server.places import Places
 from interlock.server.resources import run_uris
 
 if TYPE_CHECKING:
@@ -20,6 +21,13 @@ AnswerT = TypeVar("AnswerT")
 TicketJson = Annotated[str | dict[str, Any], Field(description="The whole ticket: an object, or its JSON text.")]
 Payload = Annotated[str | dict[str, Any], Field(description="The payload: an object, or its JSON text.")]
 
+CALLS: Final = 32
+"""How many ticket calls of one caller are at work at once."""
+CALLS_ON_A_RUN: Final = 4
+"""How many of them are about one run; a run does one thing at a time, so the others would only wait."""
+MAX_TOLD: Final = 1000
+"""Of so many runs the revision that was told last is remembered; of an older one, a repetition is told again."""
+
 _WRITES = ToolAnnotations(destructive_hint=False, idempotent_hint=True)
 _READS = ToolAnnotations(read_only_hint=True)
 
@@ -27,62 +35,74 @@ _READS = ToolAnnotations(read_only_hint=True)
 def register(server: "InterlockServer") -> None:
     """Add the tools to a server."""
     told: dict[str, int] = {}
+    places = Places(CALLS, CALLS_ON_A_RUN)
 
-    async def at_work(work: "Callable[[Tickets], AnswerT]") -> AnswerT:
+    async def at_work(
+        run_id: str, work: "Callable[[Tickets, str], AnswerT]", *, minimal: bool = False
+    ) -> AnswerT | TicketResponse:
         """Run one call in a thread: the first one imports the graph, and each waits for the disk."""
-        return await to_thread.run_sync(lambda: work(server.tickets))
+        who = server.caller()
+        try:
+            return await places.work(lambda: work(server.tickets, who), who, run_id)
+        except RunBusyError as error:
+            return _busy(error, minimal=minimal)
 
     async def moved(answer: TicketResponse | MinimalResponse, submitted: object = None) -> None:
         """Tell who listens that a run moved: its revision is another than the last one told."""
         ticket = answer.get("updated_ticket")
-        if ticket is None:
-            named = _run_of(submitted)
-            if named:
-                await server.announce(run_uris(named))
-        elif told.get(ticket["run_id"]) != ticket["revision"]:
-            told[ticket["run_id"]] = ticket["revision"]
-            await server.announce(run_uris(ticket["run_id"]))
+        if ticket is not None:
+            run_id, revision = ticket["run_id"], ticket["revision"]
+            moves = told.pop(run_id, None) != revision
+            told[run_id] = revision
+            if len(told) > MAX_TOLD:
+                del told[next(iter(told))]
+        else:
+            # A minimal answer has no ticket in it; the others have none where there is no run.
+            run_id = "" if "updated_ticket" in answer else _run_of(submitted)
+            moves = run_id != ""
+        if moves:
+            await server.announce(run_uris(run_id))
 
     @server.tool(annotations=_WRITES)
     async def interlock_begin_run(ticket_id: str, run_id: str | None = None) -> TicketResponse:
         """Begin a run of a ticket and get its ticket.json; the same run_id again returns its present ticket."""
-        who = server.caller()
-        answer = await at_work(lambda tickets: tickets.begin(ticket_id, run_id, caller=who))
+        answer = await at_work(run_id or "", lambda tickets, who: tickets.begin(ticket_id, run_id, caller=who))
         await moved(answer)
         return answer
 
     @server.tool(annotations=_WRITES)
     async def interlock_submit_ticket(ticket_json: TicketJson) -> TicketResponse:
         """Submit the ticket with `payload` filled in; returns the next ticket, or what to mend."""
-        who = server.caller()
-        answer = await at_work(lambda tickets: tickets.submit(ticket_json, caller=who))
+        answer = await at_work(_run_of(ticket_json), lambda tickets, who: tickets.submit(ticket_json, caller=who))
         await moved(answer)
         return answer
 
     @server.tool(annotations=_WRITES)
     async def interlock_submit_payload(run_id: str, revision: int, payload: Payload) -> TicketResponse:
         """Submit a payload alone, for the revision that the ticket has."""
-        who = server.caller()
-        answer = await at_work(lambda tickets: tickets.submit_payload(run_id, revision, payload, caller=who))
+        answer = await at_work(
+            run_id, lambda tickets, who: tickets.submit_payload(run_id, revision, payload, caller=who)
+        )
         await moved(answer)
         return answer
 
     @server.tool(annotations=_WRITES)
     async def interlock_next_step(ticket_json: TicketJson) -> TicketResponse | MinimalResponse:
         """Submit a ticket like interlock_submit_ticket; a minimal ticket is taken too, and answered in short."""
-        who = server.caller()
-        answer = await at_work(lambda tickets: tickets.next_step(ticket_json, caller=who))
+        answer = await at_work(
+            _run_of(ticket_json), lambda tickets, who: tickets.next_step(ticket_json, caller=who), minimal=True
+        )
         await moved(answer, ticket_json)
         return answer
 
     @server.tool(annotations=_READS)
     async def interlock_run_status(run_id: str) -> RunStatus | TicketResponse:
         """Say where a run stands: state, revision, required fields, retries left."""
-        return await at_work(lambda tickets: tickets.status(run_id))
+        return await at_work("", lambda tickets, _who: tickets.status(run_id))
 
 
 def _run_of(ticket: object) -> str:
-    """Return the run that a minimal ticket names, which its answer does not repeat; nothing when it names none."""
+    """Return the run that a ticket names; nothing when it names none."""
     if isinstance(ticket, str):
         try:
             ticket = json.loads(ticket)
@@ -90,3 +110,17 @@ def _run_of(ticket: object) -> str:
             return ""
     run_id = cast("dict[str, Any]", ticket).get("run_id") if isinstance(ticket, dict) else None
     return run_id if isinstance(run_id, str) else ""
+
+
+def _busy(error: RunBusyError, *, minimal: bool) -> TicketResponse:
+    """Return the answer to a call that found no place: what it would be told by the run itself.
+
+    Args:
+        error: Why.
+        minimal: Whether the ticket may be a minimal one; then the answer has the keys of both forms.
+    """
+    from interlock.graph.pipeline import answers  # noqa: PLC0415 - the graph is imported when it is used
+    from interlock.graph.pipeline.refusals import busy_run  # noqa: PLC0415
+
+    answer = answers.nowhere([busy_run(error)], retry=True)
+    return cast("TicketResponse", {**answer, **answers.minimal(answer)}) if minimal else answer

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -175,6 +176,7 @@ class TokenStore:
             return False
 
     def _refuse_unsafe(self, found: os.stat_result) -> None:
+        quoted = shlex.quote(str(self.path))
         wrong = (
             (not stat.S_ISREG(found.st_mode), "is no regular file", f"Remove it. {_NEW_TOKEN}"),
             (found.st_uid != os.geteuid(), "belongs to another user", f"Remove it. {_NEW_TOKEN}"),
@@ -182,7 +184,7 @@ class TokenStore:
             (
                 bool(found.st_mode & 0o077),
                 f"is open to other users (mode {stat.S_IMODE(found.st_mode):04o})",
-                f"If you know who wrote it, `chmod 600 {self.path}`; otherwise remove it and create tokens anew.",
+                f"If you know who wrote it, `chmod 600 {quoted}`; otherwise remove it and create tokens anew.",
             ),
         )
         for refused, message, fix in wrong:

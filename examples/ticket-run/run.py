@@ -10,6 +10,7 @@ the tests of the project. Exit 0 only when the run ends `complete`.
 import argparse
 import asyncio
 import json
+import shlex
 import shutil
 import sys
 import time
@@ -52,7 +53,9 @@ class Agent:
 
     def __init__(self, client: Client, root: Path) -> None:
         self.client = client
+        self.root = root
         self.file = root / TICKET
+        self.path: list[str] = []
         self.started = time.monotonic()
 
     @property
@@ -80,6 +83,8 @@ class Agent:
         answer = await self.call("interlock_submit_ticket", ticket_json=self.file.read_text(encoding="utf-8"))
         self.save(answer)
         self.tell(answer)
+        codes = " ".join(dict.fromkeys(issue["code"] for issue in answer["gate_result"]["issues"]))
+        self.path.append(state if answer["gate_result"]["status"] == "pass" else f"{state} ({codes})")
         return answer
 
     async def call(self, tool: str, **arguments: str) -> Response:
@@ -152,6 +157,7 @@ async def repeat(agent: Agent, old: Response, first: Response) -> None:
     """Submit the same ticket once more, as after a lost answer: the first result comes back and nothing changes."""
     agent.say("", "the answer is taken for lost: submits the same ticket again")
     again = await agent.call("interlock_submit_ticket", ticket_json=json.dumps(old))
+    agent.path.append(f"{old['state']} (again)")
     same = "the same answer as before" if again == first else "ANOTHER ANSWER"
     agent.say("", f"→ {same}; the revision stays {again['updated_ticket']['revision']}")
 
@@ -202,9 +208,24 @@ async def act(agent: Agent) -> Response:
         codes = {issue["code"] for issue in answer["gate_result"]["issues"]}
         if UNFINISHED not in codes:
             break
-    for action in agent.ticket["history"][-1].get("payload", {}).get("actions_taken", []):
-        agent.say("", f"  {action}")
+    tell_ends(agent, agent.ticket["history"][-1].get("payload", {}))
     return answer
+
+
+def tell_ends(agent: Agent, acted: Mapping[str, list[str]]) -> None:
+    """Print how each task ended, and for one that ended BLOCKED its reasons and where to read more."""
+    for action in acted.get("actions_taken", []):
+        agent.say("", f"  {action}")
+    for check in acted.get("checkpoints", []):
+        step, _, reasons = check.partition(": BLOCKED; ")
+        if reasons:
+            agent.say("", f"  {step} failed: {reasons}")
+            agent.say("", f"  more: interlock explain {task_id(step)} --root {shlex.quote(str(agent.root))}")
+
+
+def task_id(step: str) -> str:
+    """Return the id of the task that a step of the plan became."""
+    return f"{TICKET_ID}-S{step.removeprefix('step_')}"
 
 
 def prepare(folder: Path) -> None:
@@ -220,18 +241,19 @@ def prepare(folder: Path) -> None:
         shutil.copy(PACKAGE / name, folder / "interlock" / name)
 
 
-def show_end(root: Path, ticket: Response) -> None:
-    """Print where everything is."""
+def show_end(agent: Agent) -> None:
+    """Print what was submitted, with the codes of what was refused, and where everything is."""
+    ticket = agent.ticket
     records = "artifacts/interlock"
     rows = {
         "run": ticket["run_id"],
         "state": ticket["state"],
-        "path": " → ".join([*(entry["state"] for entry in ticket["history"]), ticket["state"]]),
+        "submitted": " → ".join(agent.path),
         "ticket": TICKET,
         "snapshots": f"{records}/tickets.jsonl",
         "journal": f"{records}/events.jsonl",
         "payloads": f"{records}/tickets/{ticket['run_id']}/",
-        "folder": root,
+        "folder": agent.root,
     }
     for name, value in rows.items():
         print(f"{name:<10}{value}")
@@ -254,7 +276,7 @@ async def main() -> int:
         except NoAnswerError as error:
             print(error, file=sys.stderr)
         else:
-            show_end(root, agent.ticket)
+            show_end(agent)
     return 0 if state == "complete" else 1
 
 

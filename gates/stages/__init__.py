@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from interlock.gates.stages.references import requirement_ids
     from interlock.gates.stages.schema import payload_schema
     from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings
-    from interlock.gates.stages.tree import list_tree
+    from interlock.gates.stages.tree import OWN_FILES, list_tree, revealed
 
 __all__ = [
     "MAX_PAYLOAD_BYTES",
+    "OWN_FILES",
     "Field",
     "Issue",
     "Observed",
@@ -24,10 +25,12 @@ __all__ = [
     "list_tree",
     "payload_schema",
     "requirement_ids",
+    "revealed",
 ]
 
 _HOME: Final = {
     "MAX_PAYLOAD_BYTES": "judge",
+    "OWN_FILES": "tree",
     "Field": "stage",
     "Issue": "stage",
     "Observed": "stage",
@@ -37,6 +40,7 @@ _HOME: Final = {
     "list_tree": "tree",
     "payload_schema": "schema",
     "requirement_ids": "references",
+    "revealed": "tree",
 }
 
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from interlock.gates.stages.snippet import Effort
 from interlock.gates.stages.sources import Sources
 from interlock.gates.stages.stage import Payload, Surroundings
 
@@ -28,6 +29,7 @@ class Case:
         surroundings: The tree and the tasks.
         sources: The files that locators point at.
         misshapen: The places whose shape has a finding.
+        effort: What is left for finding its snippets.
     """
 
     payload: Payload
@@ -35,6 +37,7 @@ class Case:
     surroundings: Surroundings
     sources: Sources
     misshapen: frozenset[str] = frozenset()
+    effort: Effort = field(default_factory=Effort)
 
 
 def fit_text(value: object) -> str:

@@ -6,14 +6,17 @@ from typing import Final, TypeAlias
 
 from interlock.gates.stages.acting import consistent_outcome, observed
 from interlock.gates.stages.case import Case
-from interlock.gates.stages.grounding import grounded, no_conflict
+from interlock.gates.stages.conflicts import no_conflict
+from interlock.gates.stages.grounding import grounded
 from interlock.gates.stages.references import covered, known_refs, unique_ids
 from interlock.gates.stages.stage import CheckName, Issue
+from interlock.gates.stages.targets import targets
 
 Check: TypeAlias = Callable[[Case], Iterator[Issue]]
 
 CHECKS: Final[Mapping[CheckName, Check]] = MappingProxyType(
     {
+        "targets": targets,
         "unique_ids": unique_ids,
         "grounded": grounded,
         "no_conflict": no_conflict,

@@ -1,29 +1,32 @@
 """Evidence against the files it cites: snippets stand where they claim to, and items do not contradict each other."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from interlock.gates.stages.case import Case, fit_text, items_at
+from interlock.gates.stages.case import Case, blank, fit_text, items_at
+from interlock.gates.stages.kinds import REPO, kind_issue
 from interlock.gates.stages.rules import copied, issue, shown
-from interlock.gates.stages.snippet import closest_line, find_snippet, snippet_lines, strangers
+from interlock.gates.stages.snippet import Effort, closest_line, find_snippet, snippet_lines, strangers
 from interlock.gates.stages.sources import Locator, Source, line_range, locator_issue, parse_locator
 from interlock.gates.stages.stage import Issue
-
-REPO: Final = "repo"
+from interlock.gates.stages.tree import ignored_in
 
 _MAX_HELPED: Final = 10
 """For so many snippets of a payload the closest line is looked for."""
+
+_LEAST_CHARS: Final = 8
+"""A shorter snippet stands in any file by chance, unless it is whole lines."""
 
 
 def grounded(case: Case) -> Iterator[Issue]:
     """Yield the repo items whose locator leads nowhere, or whose snippet does not stand there."""
     helped = 0
+    compared: set[str] = set()
     for at, item in items_at(case.payload, "evidence_items"):
         kind = fit_text(item.get("source_type"))
         if kind != REPO:
-            if kind.strip().casefold() == REPO:
-                yield _misspelt(at, kind)
+            if not blank(kind) and (odd := kind_issue(kind, f"evidence_items[{at}].source_type")):
+                yield odd
             continue
         text, snippet = fit_text(item.get("locator")), snippet_lines(fit_text(item.get("snippet")))
         if not text.strip() or not snippet:
@@ -37,30 +40,45 @@ def grounded(case: Case) -> Iterator[Issue]:
         if isinstance(source, Issue):
             yield source
             continue
-        found = list(_placed(locator, source, snippet, at, helped < _MAX_HELPED))
+        found = list(_placed(case, locator, source, snippet, at, helped < _MAX_HELPED))
         helped += any(entry.code == "STG308" for entry in found)
         yield from found
+        if case.surroundings.begin is not None and source.path not in compared:
+            compared.add(source.path)
+            yield from _edited(case.surroundings.begin, source, place)
 
 
-def _misspelt(at: int, kind: str) -> Issue:
-    return issue(
-        "STG301",
-        f"evidence_items[{at}].source_type",
-        "The repository is called `repo`, in small letters.",
-        found=shown(kind),
-        expected="`repo`",
+def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Issue]:
+    """Yield that a cited file is not known to be the one that stood there when the run began."""
+    value = begin.get(source.path)
+    what, found = "was changed after the run began", "another content than at the beginning of the run"
+    if ignored_in(begin, source.path):
+        what, found = "is one that git ignores, so nobody can tell when it was written", "a file that git ignores"
+    elif value is None:
+        what, found = "was not there when the run began", "a new file"
+    elif value.endswith(f" {source.sha256}"):
+        return
+    yield issue(
+        "STG310",
+        place,
+        f"The file {shown(source.path)} {what}.",
+        found=found,
+        expected="a file as it stood when the run began",
     )
 
 
-def _placed(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Iterator[Issue]:
+def _placed(
+    case: Case, locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool
+) -> Iterator[Issue]:
     """Yield what is wrong with one snippet and its lines."""
-    claimed = stands(locator, source, snippet)
+    effort = case.effort
+    claimed = stands(locator, source, snippet, effort)
     size = len(source.lines)
     last = locator.end or locator.start
-    somewhere = None if claimed else find_snippet(snippet, source)
+    somewhere = None if claimed else find_snippet(snippet, source, effort=effort)
+    begin = claimed or somewhere
     right = None if somewhere is None else line_range(source.path, somewhere, somewhere + len(snippet) - 1)
     if last > size:
-        begin = find_snippet(snippet, source) if claimed else somewhere
         right = None if begin is None else line_range(source.path, begin, begin + len(snippet) - 1)
         lines = f"Write lines from 1 to {size} that hold the snippet." if size else "Cite a file with lines."
         yield issue(
@@ -80,14 +98,32 @@ def _placed(locator: Locator, source: Source, snippet: list[str], at: int, help_
             expected=copied(right),
             fix=f"Write {copied(right)}.",
         )
-    if not claimed and somewhere is None:
+    if begin is None:
         yield _stranger(locator, source, snippet, at, help_out)
+    elif slight := _slight(snippet, source, begin, at):
+        yield slight
 
 
-def stands(locator: Locator, source: Source, snippet: list[str]) -> bool:
-    """Say whether a snippet stands in the claimed lines; a single line is where it begins."""
+def stands(locator: Locator, source: Source, snippet: list[str], effort: Effort) -> int | None:
+    """Return the line on which a snippet begins within the claimed ones; a single line is where it begins."""
     last = locator.end or locator.start + len(snippet) - 1
-    return find_snippet(snippet, source, locator.start, last) is not None
+    return find_snippet(snippet, source, locator.start, last, effort)
+
+
+def _slight(snippet: list[str], source: Source, begin: int, at: int) -> Issue | None:
+    """Return the finding of a snippet that is a few characters of a line, or None."""
+    text = "\n".join(line.strip() for line in snippet)
+    if len("".join(text.split())) >= _LEAST_CHARS or f"\n{text}\n" in f"\n{source.flat}\n":
+        return None
+    lines = source.lines[begin - 1 : begin - 1 + len(snippet)]
+    return issue(
+        "STG311",
+        f"evidence_items[{at}].snippet",
+        "The snippet is so short that it proves nothing.",
+        found=shown(text),
+        expected=f"whole lines, or at least {_LEAST_CHARS} characters that are no blanks",
+        fix=f"Write the whole line: {copied(lines[0].strip())}." if len(lines) == 1 else "Write the whole lines.",
+    )
 
 
 def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Issue:
@@ -112,70 +148,4 @@ def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, hel
         found=shown("\n".join(snippet) if first is None else first),
         expected=f"text that {shown(source.path)} contains",
         fix=fix,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """One item of several that name the same locator.
-
-    Args:
-        at: Its position.
-        locator: The locator as written.
-        text: Its snippet.
-        in_place: The cited file holds it in the cited lines.
-    """
-
-    at: int
-    locator: str
-    text: str
-    in_place: bool
-
-    def contradicts(self, other: "_Claim") -> bool:
-        """Say whether two texts differ, and the file does not hold both."""
-        one, two = " ".join(self.text.split()), " ".join(other.text.split())
-        return one not in two and two not in one and not (self.in_place and other.in_place)
-
-
-def no_conflict(case: Case) -> Iterator[Issue]:
-    """Yield items that claim one locator with different texts."""
-    groups: dict[object, list[tuple[int, Mapping[str, Any]]]] = {}
-    for at, item in items_at(case.payload, "evidence_items"):
-        key = _meaning(item)
-        if key is not None and fit_text(item.get("snippet")).strip():
-            groups.setdefault(key, []).append((at, item))
-    for group in groups.values():
-        if len(group) > 1:
-            claims = [_claim(case, at, item) for at, item in group]
-            for place, claim in enumerate(claims):
-                other = next((before for before in claims[:place] if claim.contradicts(before)), None)
-                if other is not None:
-                    yield _conflict(other, claim)
-
-
-def _meaning(item: Mapping[str, Any]) -> object:
-    """Return what a locator means, the same for all its spellings; None where there is none."""
-    text = fit_text(item.get("locator")).strip()
-    if fit_text(item.get("source_type")).strip().casefold() == REPO and (found := parse_locator(text)) is not None:
-        steps = (step for step in found.path.removeprefix("repo:").split("/") if step not in {"", "."})
-        return ("/".join(steps), found.start, found.end or found.start)
-    return text or None
-
-
-def _claim(case: Case, at: int, item: Mapping[str, Any]) -> _Claim:
-    text, snippet = fit_text(item.get("locator")), fit_text(item.get("snippet"))
-    locator = parse_locator(text) if fit_text(item.get("source_type")) == REPO else None
-    source = None if locator is None else case.sources.read(locator.path, "")
-    in_place = isinstance(source, Source) and locator is not None and stands(locator, source, snippet_lines(snippet))
-    return _Claim(at, text, snippet, in_place)
-
-
-def _conflict(other: _Claim, claim: _Claim) -> Issue:
-    return issue(
-        "STG401",
-        f"evidence_items[{claim.at}].snippet",
-        f"evidence_items[{other.at}] and evidence_items[{claim.at}] claim {shown(claim.locator)} with different texts.",
-        found=f"{shown(other.text)} and {shown(claim.text)}",
-        expected="one text for one locator",
-        fix="Find out which of the two is right, then begin a new run; give each passage a locator of its own.",
     )

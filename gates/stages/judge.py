@@ -1,6 +1,8 @@
 """Judging a payload: its size, its shape, then the checks that its stage asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import accumulate
 from typing import Any, Final, cast
 
 from interlock.gates.stages.case import Case
@@ -16,6 +18,12 @@ MAX_PAYLOAD_BYTES: Final = 32 * 1024
 
 MAX_ISSUES: Final = 50
 """So many findings are returned; what is left shows at the next attempt."""
+
+MAX_FINDINGS_BYTES: Final = 24 * 1024
+"""How large all findings about one payload may be, as canonical JSON."""
+
+_SHORTER: Final = (400, 160, 80)
+_ROOM_BYTES: Final = 400
 
 _WEIGHT: Final[Mapping[IssueLevel, int]] = {"stop": 0, "retry": 1, "warn": 2}
 
@@ -33,7 +41,8 @@ def judge_stage(
 
     Returns:
         The findings: those that stop the run first, then those to mend, then warnings, each by place in the stage.
-        None of another level than `warn` means that it holds. Nothing is raised for what a payload holds.
+        None of another level than `warn` means that it holds. There are at most `MAX_ISSUES` of them, of at most
+        `MAX_FINDINGS_BYTES` together. Nothing is raised for what a payload holds.
     """
     if not isinstance(payload, Mapping):
         return (_no_object(stage, payload),)
@@ -45,7 +54,56 @@ def judge_stage(
     case = Case(fields, earlier, surroundings, Sources(surroundings.root), misshapen)
     found = [*shape, *(entry for name in stage.checks for entry in CHECKS[name](case))]
     # What is cut off must never be what decides.
-    return tuple(sorted(found, key=lambda entry: _WEIGHT[entry.level])[:MAX_ISSUES])
+    return bounded(sorted(found, key=lambda entry: _WEIGHT[entry.level]))
+
+
+def bounded(found: Sequence[Issue]) -> tuple[Issue, ...]:
+    """Return the findings as far as there is room: with shorter texts first, then without the last ones.
+
+    Args:
+        found: Findings, those that matter most first.
+
+    Returns:
+        At most `MAX_ISSUES` of at most `MAX_FINDINGS_BYTES`; the last one counts those that were left out.
+    """
+    kept = list(found[:MAX_ISSUES])
+    for limit in _SHORTER:
+        if _bytes(kept) <= MAX_FINDINGS_BYTES:
+            break
+        kept = [_shortened(entry, limit) for entry in kept]
+    if len(found) == len(kept) and _bytes(kept) <= MAX_FINDINGS_BYTES:
+        return tuple(kept)
+    left = MAX_FINDINGS_BYTES - _ROOM_BYTES
+    sizes = accumulate(_bytes([entry]) for entry in kept[: MAX_ISSUES - 1])
+    kept = kept[: sum(size <= left for size in sizes)]
+    count = len(found) - len(kept)
+    return (
+        *kept,
+        issue(
+            "STG112",
+            "",
+            f"{count} more findings are left out.",
+            found=f"{len(found)} findings",
+            expected=f"at most {MAX_ISSUES} findings of at most {MAX_FINDINGS_BYTES} bytes together",
+        ),
+    )
+
+
+def _shortened(entry: Issue, limit: int) -> Issue:
+    def cut(text: str, end: str) -> str:
+        return text if len(text) <= limit else f"{text[:limit].rstrip()}{end}"
+
+    return replace(
+        entry,
+        message=cut(entry.message, "\u2026."),
+        found=cut(entry.found, "\u2026"),
+        expected=cut(entry.expected, "\u2026"),
+        fix=cut(entry.fix, "\u2026."),
+    )
+
+
+def _bytes(entries: Sequence[Issue]) -> int:
+    return len(canonical([asdict(entry) for entry in entries]))
 
 
 def _no_object(stage: Stage, payload: object) -> Issue:

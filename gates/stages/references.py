@@ -103,7 +103,7 @@ def _unknown_ref(code: str, place: str, ref: str, what: str, known: list[str]) -
 
 
 def covered(case: Case) -> Iterator[Issue]:
-    """Yield the acceptance criteria that no step serves and no unknown names.
+    """Yield the acceptance criteria that no step serves and no unknown names, and that none of them is certain.
 
     While it cannot be told what the steps refer to, nothing is said of what they leave out.
     """
@@ -111,9 +111,12 @@ def covered(case: Case) -> Iterator[Issue]:
         return
     served = {ref for _, step in items_at(case.payload, "plan_steps") for _, ref in texts_at(step, "requirement_refs")}
     unknowns = [text.strip() for _, text in texts_at(case.earlier, "unknowns")]
-    for name, text in requirement_ids(case.earlier).items():
+    criteria = {name: text for name, text in requirement_ids(case.earlier).items() if name.startswith("ac_")}
+    certain = False
+    for name, text in criteria.items():
         marked = text.strip() in unknowns or any(re.search(rf"(?<!\w){name}(?!\w)", entry) for entry in unknowns)
-        if name.startswith("ac_") and name not in served and not marked:
+        certain = certain or not marked
+        if name not in served and not marked:
             yield issue(
                 "STG503",
                 "plan_steps",
@@ -122,3 +125,11 @@ def covered(case: Case) -> Iterator[Issue]:
                 expected=f"a step for {shown(text)}",
                 fix=f"Add `{name}` to the requirement_refs of the step that serves it, or add a step for it.",
             )
+    if criteria and not certain:
+        yield issue(
+            "STG504",
+            "plan_steps",
+            "Every acceptance criterion stands among the unknowns, so nothing has to be planned.",
+            found=f"{listed([f'`{name}`' for name in criteria])} among the unknowns",
+            expected="a criterion that is certain",
+        )

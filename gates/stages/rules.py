@@ -16,6 +16,9 @@ _ENFORCED: Final = "Governance Design §1. Freedom vs Control: Interlock enforce
 _CONFLICT: Final = "Governance Design §Current PoC Scope: Rich conflict detection across competing evidence"
 _BOUNDED: Final = "ours: what is kept and judged stays bounded"
 _OBSERVED: Final = "ours: acting is observed, for a report of it proves nothing"
+_EDITED: Final = "ours: what an agent writes itself proves nothing"
+_WORTH: Final = "ours: what stands in every file proves nothing"
+_TARGETS: Final = "ours: targets say which files may be changed"
 _IDS: Final = "ours: what others refer to has one short name"
 
 
@@ -51,6 +54,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("STG109", "retry", "A list has a bounded length", "Keep the entries that matter.", _BOUNDED),
     Rule("STG110", "retry", "A text holds whole, visible characters", "Remove the character that is named.", _TYPES),
     Rule("STG111", "retry", "A choice is one of its words", "Write one of the words that are listed.", _TYPES),
+    Rule("STG112", "warn", "Findings are bounded", "Mend what is shown; the rest shows at the next attempt.", _BOUNDED),
     Rule("STG201", "retry", "An id is given once", "Give each entry an id of its own.", _IDS),
     Rule(
         "STG202",
@@ -59,14 +63,20 @@ RULES: Final[tuple[Rule, ...]] = (
         "Write letters, digits, `.`, `_` and `-`, at most 64 of them.",
         _IDS,
     ),
-    Rule("STG301", "retry", "The repository is called `repo`", "Write `repo`.", _SNIPPETS),
+    Rule(
+        "STG301",
+        "retry",
+        "A source_type is one plain word, and the repository is `repo`",
+        "Write `repo`, or another word in small letters.",
+        _SNIPPETS,
+    ),
     Rule(
         "STG302", "retry", "A repo locator names lines of a file", "Write it as path:line or path:start-end.", _SNIPPETS
     ),
     Rule(
         "STG303",
         "retry",
-        "A repo locator stays inside the project",
+        "A repo locator stays inside the project, outside of what Interlock, git and tools keep there",
         "Write a path below the project's root, without links.",
         _SNIPPETS,
     ),
@@ -76,6 +86,14 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("STG307", "retry", "Cited lines exist", "Cite lines that the file has.", _SNIPPETS),
     Rule("STG308", "retry", "A snippet stands in the cited file", "Copy the text exactly as it stands.", _ENFORCED),
     Rule("STG309", "warn", "A snippet stands in the cited lines", "Correct the line numbers.", _ENFORCED),
+    Rule(
+        "STG310",
+        "warn",
+        "A cited file is the one of the run's beginning",
+        "Tell the user who wrote the file, and when.",
+        _EDITED,
+    ),
+    Rule("STG311", "retry", "A snippet is a whole line, or longer than a word", "Write the whole line.", _WORTH),
     Rule(
         "STG401",
         "stop",
@@ -88,9 +106,23 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "STG503", "retry", "A plan covers every acceptance criterion", "Refer to it in the step that serves it.", _TIED
     ),
+    Rule(
+        "STG504",
+        "warn",
+        "Some acceptance criterion is certain",
+        "Ask the user which criteria hold, or say why none is certain.",
+        _TIED,
+    ),
     Rule("STG601", "retry", "Acting stays inside the plan", "Restore the file.", _OBSERVED),
     Rule("STG602", "retry", "Acting changes something", "Carry out the plan, then submit again.", _OBSERVED),
     Rule("STG603", "warn", "Acting that changes no file is reported", "Tell the user why no file changed.", _OBSERVED),
+    Rule(
+        "STG604",
+        "retry",
+        "A target in the repository is a scope pattern",
+        "Write it like repo:src/login/** or repo:src/*.py.",
+        _TARGETS,
+    ),
     Rule("STG701", "retry", "Success means that every task was approved", "Write another outcome.", _ENFORCED),
 )
 """Every rule of payloads, in the order of their codes."""
@@ -125,7 +157,7 @@ def copied(text: str) -> str:
     return shown(text, MAX_COPIED_CHARS)
 
 
-def listed(names: "list[str] | tuple[str, ...]") -> str:
+def listed(names: "list[str] | tuple[str, ...]", most: int = MAX_NAMED) -> str:
     """List names, so many as are worth reading."""
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return (", ".join(names[:MAX_NAMED]) + more) or "none"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(names[:most]) + more) or "none"

@@ -1,6 +1,7 @@
 """Finding a snippet in a file: line ends, trailing blanks and common indentation do not count, all else does."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from heapq import nlargest
 from typing import Final
@@ -9,6 +10,9 @@ from interlock.gates.stages.sources import Source, plain_lines
 
 _MAX_COMPARED: Final = 2000
 """So many lines are compared for the indentation of one snippet."""
+
+_MAX_COMPARED_TOGETHER: Final = 40_000
+_MAX_STRANGERS: Final = 1000
 
 _MAX_CANDIDATES: Final = 2000
 _MAX_RATED: Final = 10
@@ -23,7 +27,16 @@ def snippet_lines(snippet: str) -> list[str]:
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
-def find_snippet(lines: Sequence[str], source: Source, first: int = 1, last: int | None = None) -> int | None:
+@dataclass(slots=True)
+class Effort:
+    """How many lines may still be compared for the snippets of one payload."""
+
+    lines: int = _MAX_COMPARED_TOGETHER
+
+
+def find_snippet(
+    lines: Sequence[str], source: Source, first: int = 1, last: int | None = None, effort: Effort | None = None
+) -> int | None:
     """Return the line on which a snippet begins, or None.
 
     A snippet may begin and end in the middle of a line.
@@ -33,6 +46,7 @@ def find_snippet(lines: Sequence[str], source: Source, first: int = 1, last: int
         source: The file.
         first: The first line to look in, counted from 1.
         last: The last line to look in; None: the last of the file.
+        effort: What is left for the payload; where nothing is, only the first place is compared.
     """
     size = len(source.lines)
     if not lines or not 1 <= first <= size:
@@ -40,12 +54,15 @@ def find_snippet(lines: Sequence[str], source: Source, first: int = 1, last: int
     needle = "\n".join(line.lstrip() for line in lines)
     end = len(source.flat) if last is None or last >= size else source.starts[last] - 1
     at = source.flat.find(needle, source.starts[first - 1], end)
-    left = _MAX_COMPARED
-    while at >= 0 and left > 0:
+    effort = effort or Effort()
+    least = max(effort.lines - _MAX_COMPARED, 0)
+    while at >= 0:
         line = source.line_at(at)
         if _same_indentation(lines, source.lines[line - 1 : line - 1 + len(lines)]):
             return line
-        left -= len(lines)
+        effort.lines -= len(lines)
+        if effort.lines <= least:
+            break
         at = source.flat.find(needle, source.starts[line], end) if line < size else -1
     return None
 
@@ -68,8 +85,8 @@ def _indent(line: str) -> str:
 
 
 def strangers(lines: Sequence[str], source: Source) -> list[int]:
-    """Return the positions of the snippet's lines that no line of the file contains."""
-    return [at for at, line in enumerate(lines) if line.strip() not in source.flat]
+    """Return the positions of the snippet's lines that no line of the file contains, of the first thousand."""
+    return [at for at, line in enumerate(lines[:_MAX_STRANGERS]) if line.strip() not in source.flat]
 
 
 def closest_line(text: str, source: Source, around: int) -> int | None:

@@ -1,5 +1,6 @@
 """Reading the files that locators point at: by file descriptor, step by step, without following a link."""
 
+import hashlib
 import os
 import re
 import stat
@@ -12,6 +13,8 @@ from typing import Final
 
 from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.stage import Issue
+from interlock.gates.stages.tree import OWN_FILES
+from interlock.gates.tree import left_out
 
 MAX_FILE_BYTES: Final = 2 * 1024 * 1024
 """A larger file is not read."""
@@ -54,12 +57,14 @@ class Source:
         lines: Its lines without line ends and trailing blanks.
         flat: The same lines without indentation, joined by line ends.
         starts: Where each line begins in `flat`.
+        sha256: The digest of the file, in hexadecimal digits; empty for a text that is of no file.
     """
 
     path: str
     lines: tuple[str, ...]
     flat: str = field(repr=False)
     starts: tuple[int, ...] = field(repr=False)
+    sha256: str = ""
 
     def line_at(self, offset: int) -> int:
         """Return the number of the line, counted from 1, that holds an offset of `flat`."""
@@ -154,7 +159,7 @@ class Sources:
                 data = self._bytes(at, path, place)
             except OSError as error:
                 raise _unreadable(path, place, error) from error
-        return prepare(path, _decoded(data, path, place))
+        return replace(prepare(path, _decoded(data, path, place)), sha256=hashlib.sha256(data).hexdigest())
 
     def _bytes(self, descriptor: int, path: str, place: str) -> bytes:
         """Read an open file, if it is one and not too large."""
@@ -228,8 +233,11 @@ def _check_spelling(root: Path, path: str, place: str) -> None:
         better = f"Write {copied(plain)} before the lines." if plain else fix
         raise _outside(path, place, "has an empty step, a `.` step or a blank at its edge", better)
     folded = [step.casefold() for step in steps]
-    if ".git" in folded or folded[0] == ".interlock":
-        raise _outside(path, place, "lies in `.git` or `.interlock`", "Cite a file of the project itself.")
+    if "/".join(folded) in OWN_FILES:
+        fix = "Cite what the ticket is about; for its own text, give the item the source_type `ticket`."
+        raise _outside(path, place, "is the ticket, which you write yourself", fix)
+    if left_out(path) or ".git" in folded or folded[0] == ".interlock":
+        raise _outside(path, place, "is written by Interlock, git or a tool", "Cite a file of the project itself.")
 
 
 def _not_opened(at: int, step: str, path: str, place: str, error: OSError | ValueError) -> _RefusedError:
@@ -271,7 +279,7 @@ def _unreadable(path: str, place: str, error: OSError | ValueError) -> _RefusedE
 
 
 _EXPECTED: Final = {
-    "STG303": "a path below the root: relative, without links, outside `.git` and `.interlock`",
+    "STG303": "a path below the root: relative, without links, outside `.git`, `.interlock`, `artifacts` and caches",
     "STG304": "a file of the project",
     "STG305": "a readable text file in UTF-8",
     "STG306": f"at most {MAX_FILE_BYTES} bytes a file and {MAX_TOTAL_BYTES} bytes together",

@@ -9,7 +9,7 @@ FieldKind: TypeAlias = Literal["text", "texts", "choice", "items"]
 """One text, a list of texts, one of some words, or a list of objects."""
 
 CheckName: TypeAlias = Literal[
-    "unique_ids", "grounded", "no_conflict", "known_refs", "covered", "observed", "consistent_outcome"
+    "targets", "unique_ids", "grounded", "no_conflict", "known_refs", "covered", "observed", "consistent_outcome"
 ]
 """The names of the checks that a stage can ask for; each is a row of `CHECKS`."""
 
@@ -87,8 +87,8 @@ class Observed:
     """What became of the tree while a stage was acted.
 
     Args:
-        before: Path to digest when the stage began.
-        now: Path to digest at its end.
+        before: What `list_tree` listed when the stage began.
+        now: What it lists at the end.
         allowed: Scope patterns and plain paths that the plan covers.
         unchanged: What it means that nothing changed.
     """
@@ -107,11 +107,13 @@ class Surroundings:
         root: The project's root; locators are relative to it.
         observed: For a stage that acts by hand; None otherwise.
         outcomes: Status by step id where steps were delegated as tasks; empty otherwise.
+        begin: What `list_tree` listed when the run began; None where cited files are not compared with it.
     """
 
     root: Path
     observed: Observed | None = None
     outcomes: Mapping[str, str] = field(default_factory=dict[str, str])
+    begin: Mapping[str, str] | None = None
 
 
 Payload: TypeAlias = Mapping[str, Any]

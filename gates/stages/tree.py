@@ -3,56 +3,148 @@
 import os
 import stat
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from interlock.gates.errors import TreeError
-from interlock.gates.tree import every_file, file_value, left_out
+from interlock.gates.tree import IGNORED, every_file, file_value, left_out
 
 _TIMEOUT_SECONDS: Final = 60
-_LIST: Final = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-_CONFIG: Final = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false")
+OWN_FILES: Final = ("tickets/ticket.json",)
+"""Where the Ticket Protocol has an agent keep its ticket: writing it is no edit, and citing it no evidence."""
+
+_RULES: Final = ".gitignore"
+_LIST: Final = ("ls-files", "-z", "--cached", "--others", f"--exclude-per-directory={_RULES}")
+_LIST_IGNORED: Final = ("ls-files", "-z", "--others", "--ignored", "--directory", f"--exclude-per-directory={_RULES}")
+_SETTINGS: Final = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.untrackedCache=false",
+    "core.excludesFile=/dev/null",
+    "core.ignoreCase=false",
+)
+_GIT: Final = ".git/"
 _FIX: Final = "Make `git ls-files` work in this folder; where it is no checkout, remove what is left of its `.git`."
 
 
 def list_tree(root: str | Path) -> dict[str, str]:
     """List what observation compares.
 
-    In a git checkout that is what git lists, tracked or untracked and not ignored; elsewhere every file. Left out
-    always: what `gates.tree` leaves out. A submodule or a repository inside is listed with every file in it.
+    In a git checkout that is what git lists, tracked or untracked and not ignored; elsewhere every file. Only
+    `.gitignore` files count: what else git can be told to overlook, in `.git` or in the user's settings, is listed.
+    What they ignore is named without a digest, so that `revealed` can tell what a changed one hides. Left out always:
+    what `gates.tree` leaves out. A submodule or a repository inside is listed with every file in it.
 
     Args:
         root: The project's root; it may be a folder of a checkout.
 
     Returns:
-        Path relative to the root to `<mode> <sha256>`, sorted, as `gates.tree.tree_files` returns it.
+        Path relative to the root to `<mode> <sha256>`, sorted, as `gates.tree.tree_files` returns it. In a checkout
+        also: ignored files, and ignored folders with a final `/`, to `ignored`; an ignored `.gitignore` to `ignored`
+        and its value; `.git/` to `ignored`; and the `.gitignore` files above the root as `../.gitignore`.
 
     Raises:
         TreeError: A name is not UTF-8 (`TREE103`), a file cannot be read (`TREE104`), or git cannot list the files
             (`TREE105`).
     """
-    base = Path(root)
-    listed = _git_files(base) if _in_checkout(base) else None
-    found = every_file(base) if listed is None else _values(base, listed)
+    base = Path(root).resolve()
+    top = _checkout(base)
+    if top is None or _ignores(top, base):
+        return dict(sorted(every_file(base).items()))
+    found = _values(base, _paths(top, base, *_LIST))
+    for name in _outermost(_paths(top, base, *_LIST_IGNORED, errors="backslashreplace")):
+        if not left_out(name.rstrip("/")) and name not in found:
+            found[name] = _ignored_value(base, name)
+    for above in _above(top, base):
+        if (base / above / _RULES).is_file():
+            found[f"{above}/{_RULES}"] = file_value(base, f"{above}/{_RULES}")
+    found[_GIT] = IGNORED
     return dict(sorted(found.items()))
 
 
-def _in_checkout(root: Path) -> bool:
-    """Say whether a folder or one above it has a `.git`."""
-    folder = root.resolve()
-    return any(os.path.lexists(above / ".git") for above in (folder, *folder.parents))
+def revealed(root: str | Path, before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """List the tree as if no `.gitignore` had changed.
+
+    What was ignored before stays out of sight, also where git lists it now. What is ignored now and was not before is
+    listed again, below every `.gitignore` that changed. Limit: a file that appears under a name that the rules of
+    before ignored counts as new there, for the rules of before are not kept.
+
+    Args:
+        root: The project's root.
+        before: An earlier listing of it, by `list_tree`.
+        now: A listing of it as it is.
+
+    Raises:
+        TreeError: A file cannot be read (`TREE104`).
+    """
+    shown = {path: value for path, value in now.items() if not ignored_in(before, path)}
+    folders = _changed_rules(before, now)
+    if not folders:
+        return shown
+    for name, value in now.items():
+        if value.startswith(IGNORED) and name in shown and name != _GIT and _below(name, folders):
+            found = every_file(root, name[:-1]) if name.endswith("/") else {name: file_value(root, name)}
+            shown.pop(name)
+            shown.update({path: digest for path, digest in found.items() if not ignored_in(before, path)})
+    return dict(sorted(shown.items()))
 
 
-def _git_files(root: Path) -> list[str] | None:
-    """Return the paths that git lists below the root; None where the checkout ignores the root itself."""
-    if not os.path.lexists(root / ".git") and _git(root, "check-ignore", "-q", ".", good=(0, 1)).returncode == 0:
-        return None
-    names = _git(root, *_LIST).stdout.split(b"\0")
+def ignored_in(listing: Mapping[str, str], path: str) -> bool:
+    """Say whether a listing names a path, or a folder above it, as ignored."""
+    if path in listing:
+        return path != _GIT and listing[path].startswith(IGNORED)
+    return any(path[: at + 1] in listing for at, char in enumerate(path) if char == "/")
+
+
+def _changed_rules(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the folders, each with a final `/` or empty, whose ignored files may not be those of before."""
+    if (_GIT in now) != (_GIT in before):
+        return ("",)
+    names = {path for path in (*before, *now) if path.rpartition("/")[2] == _RULES}
+    changed = (path.removesuffix(_RULES) for path in names if before.get(path) != now.get(path))
+    return tuple("" if folder.startswith("../") else folder for folder in changed)
+
+
+def _below(name: str, folders: Iterable[str]) -> bool:
+    return any(name.startswith(folder) for folder in folders)
+
+
+def _checkout(root: Path) -> Path | None:
+    """Return the nearest folder with a `.git`, or None."""
+    return next((above for above in (root, *root.parents) if os.path.lexists(above / ".git")), None)
+
+
+def _ignores(top: Path, root: Path) -> bool:
+    """Say whether the `.gitignore` files of a checkout ignore the root itself."""
+    if top == root:
+        return False
+    told = _git(top, root, "check-ignore", "-v", "-n", "-z", "--stdin", given=b".\0", good=(0, 1)).stdout
+    source, _, pattern, *_ = os.fsdecode(told).split("\0")
+    return source.rpartition("/")[2] == _RULES and not pattern.startswith("!")
+
+
+def _above(top: Path, root: Path) -> list[str]:
+    """Return the ways from the root to the folders above it, up to the top of its checkout."""
+    return ["/".join([".."] * count) for count in range(1, len(root.relative_to(top).parts) + 1)]
+
+
+def _outermost(names: Sequence[str]) -> list[str]:
+    """Leave out the folders of which git names the content: they only happen to hold nothing else."""
+    split = {f"{name[:at]}/" for name in names for at, char in enumerate(name[:-1]) if char == "/"}
+    return [name for name in names if name not in split]
+
+
+def _ignored_value(root: Path, name: str) -> str:
+    return f"{IGNORED} {file_value(root, name)}" if name.rpartition("/")[2] == _RULES else IGNORED
+
+
+def _paths(top: Path, root: Path, *arguments: str, errors: str = "strict") -> list[str]:
+    """Return the paths that git lists below the root; `errors` is what becomes of names that are not UTF-8."""
     paths: list[str] = []
-    for name in names:
+    for name in _git(top, root, *arguments).stdout.split(b"\0"):
         try:
-            paths.append(name.decode("utf-8"))
+            paths.append(name.decode("utf-8", errors))
         except UnicodeDecodeError as error:
             shown = name.decode("utf-8", "backslashreplace")
             message = f"The file name {shown!r} is not UTF-8."
@@ -60,14 +152,17 @@ def _git_files(root: Path) -> list[str] | None:
     return [path for path in paths if path]
 
 
-def _git(root: Path, *arguments: str, good: Iterable[int] = (0,)) -> "subprocess.CompletedProcess[bytes]":
+def _git(
+    top: Path, root: Path, *arguments: str, given: bytes = b"", good: Iterable[int] = (0,)
+) -> "subprocess.CompletedProcess[bytes]":
     """Run git where no setting of a repository or an environment can start a program or point elsewhere."""
+    settings = (part for setting in _SETTINGS for part in ("-c", setting))
     try:
         done = subprocess.run(
-            ["git", *_CONFIG, *arguments],
+            ["git", *settings, f"--work-tree={top}", *arguments],
             cwd=root,
             env=_environment(os.environ),
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             timeout=_TIMEOUT_SECONDS,
             check=False,

@@ -81,7 +81,9 @@ def attempt_reason(gate: Mapping[str, Any]) -> str:
             return f"{state} passed; {where}.{warnings}"
         case "retry":
             failed = [item for item in issues if item["level"] != "warn"]
-            return f"{state}: {_count(failed, 'finding')} to mend. {failed[0]['message']}"
+            left = gate["retries_left"]
+            tries = f"{_count(range(left), 'retry', 'retries')} left" if left else "the next failure ends the run"
+            return f"{state}: {_count(failed, 'finding')} to mend, {tries}. {failed[0]['message']}"
         case "stop":
             why = gate["why"] or next(item["message"] for item in issues if item["level"] == "stop")
             return f"{FAIL_CLOSED} in {state} ({gate['reason_code']}): {why}"
@@ -111,5 +113,5 @@ def minimal(answer: TicketResponse) -> MinimalResponse:
     )
 
 
-def _count(items: Sequence[object], noun: str) -> str:
-    return f"{len(items)} {noun}" + ("" if len(items) == 1 else "s")
+def _count(items: Sequence[object], noun: str, plural: str = "") -> str:
+    return f"{len(items)} {noun if len(items) == 1 else plural or f'{noun}s'}"

@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 
 from interlock.gates.stages import Issue, Observed, Stage, Surroundings, judge_stage, list_tree
+from interlock.gates.stages.tree import OWN_FILES
 from interlock.gates.tree import tree_diff
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
@@ -22,6 +23,7 @@ from interlock.graph.pipeline.state import (
     RunInput,
     RunState,
     agent_role,
+    allowed_paths,
     earlier,
     issue_ticket,
     required_fields,
@@ -34,9 +36,6 @@ from interlock.graph.store import journal_path
 from interlock.journal import Entry, Head, Journal, JournalConflict
 
 PipelineGraph: TypeAlias = CompiledStateGraph[RunState, None, RunInput, RunState]
-
-OWN_FILES: Final = ("tickets/ticket.json",)
-"""Where the Ticket Protocol has an agent keep its ticket: writing it is no edit."""
 
 _MAX_NAMED: Final = 10
 _MAX_PATH_CHARS: Final = 100
@@ -134,7 +133,7 @@ class _Nodes:
         """Return the node of a stage: wait for a payload, judge it, write down what came of it."""
 
         def node(state: RunState) -> RunState:
-            answer: Mapping[str, Any] = interrupt(
+            given: object = interrupt(
                 {
                     "run_id": state["run_id"],
                     "stage": stage.name,
@@ -143,7 +142,10 @@ class _Nodes:
                     "required_fields": required_fields(self.spec, state),
                 }
             )
-            payload = cast("dict[str, Any]", answer["payload"])
+            answer: Mapping[str, Any] = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+            # What is no payload is judged as an empty one: raising here would leave it with the interrupt for good.
+            submitted = answer.get("payload")
+            payload = cast("dict[str, Any]", submitted) if isinstance(submitted, dict) else {}
             run, revision = journal_run(state["run_id"]), state["revision"]
             gate = self.journal.find(run, f"{revision}/gate")
             if gate is None:
@@ -167,7 +169,13 @@ class _Nodes:
         outcomes: dict[str, str] = answer.get("outcomes", {})
         version = answer.get("schema_version", SCHEMA_VERSION)
         if version == SCHEMA_VERSION:
-            around = Surroundings(self.root, self._observed(stage, state, store), outcomes or state["outcomes"])
+            cites = "grounded" in stage.checks and "begin" in state["trees"]
+            around = Surroundings(
+                self.root,
+                self._observed(stage, state, store),
+                outcomes or state["outcomes"],
+                store.tree(state["trees"]["begin"]) if cites else None,
+            )
             issues = judge_stage(stage, payload, earlier(state), around)
         else:
             issues = (_version_issue(version),)
@@ -236,23 +244,6 @@ class _Nodes:
             if standing is None:
                 raise
             return standing
-
-
-def allowed_paths(state: RunState) -> tuple[str, ...]:
-    """Return the paths and patterns that the plan of a run covers."""
-    known = earlier(state)
-    located = (
-        str(item.get("locator", "")).rpartition(":")[0]
-        for item in known.get("evidence_items", ())
-        if item.get("source_type") == "repo"
-    )
-    targets = (
-        str(target)[5:].strip() for target in known.get("retrieval_targets", ()) if str(target).startswith("repo:")
-    )
-    delegate = state["policy"]["delegate"]
-    delegated = () if delegate is None else delegate["scope"]
-    given = (*located, *targets, *state["policy"]["scope"], *delegated, *OWN_FILES)
-    return tuple(dict.fromkeys(path for path in given if path))
 
 
 def _moved(gate: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:

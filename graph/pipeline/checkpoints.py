@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import StateSnapshot
 
@@ -56,6 +57,25 @@ class TicketSaver(SqliteSaver):
         except sqlite3.Error:
             self.conn.rollback()
             raise
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Keep a checkpoint in place of those before it: the journal has the past, and a run never goes back."""
+        kept = super().put(config, checkpoint, metadata, new_versions)
+        names = kept["configurable"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        row = (str(names["thread_id"]), names["checkpoint_ns"], names["checkpoint_id"])
+        with self.cursor() as cursor:
+            for table in ("checkpoints", "writes"):
+                cursor.execute(
+                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id < ?",  # noqa: S608
+                    row,
+                )
+        return kept
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Generator[sqlite3.Cursor]:

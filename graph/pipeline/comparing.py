@@ -113,8 +113,8 @@ def _changed(name: str, found: object, expected: object) -> Issue:
         "TKT122",
         name,
         f"The field `{name}` is the server's and was changed.",
-        found=_text(found),
-        expected=shown(_text(expected)),
+        found=_text(found, beside=expected),
+        expected=shown(_text(expected, beside=found)),
         fix=_AS_RETURNED,
     )
 
@@ -146,5 +146,7 @@ def _stranger(name: str, known: list[str]) -> Issue:
     )
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else canonical(cast("Any", value)).decode("ascii")
+def _text(value: object, *, beside: object) -> str:
+    """Show a value; a text beside a value of another kind stands between quotes, so that `2` is not "2"."""
+    plain = isinstance(value, str) and isinstance(beside, str)
+    return str(value) if plain else canonical(cast("Any", value)).decode("ascii")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from interlock.agents.ask import AgentsError
 from interlock.gates.errors import GateError
 from interlock.gates.stages import Issue
+from interlock.gates.stages.tree import OWN_FILES
 from interlock.gates.tree import tree_diff, tree_digest
 from interlock.graph.background import Drives
 from interlock.graph.errors import GraphError, RunBusyError, TaskError
-from interlock.graph.pipeline.build import OWN_FILES, allowed_paths
 from interlock.graph.pipeline.rules import issue
-from interlock.graph.pipeline.state import Delegate, RunState, TicketPolicy, earlier, tree_before
+from interlock.graph.pipeline.state import Delegate, RunState, TicketPolicy, allowed_paths, earlier, tree_before
 from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task

@@ -118,6 +118,9 @@ def attempt(
         outcomes: Statuses of delegated tasks by step id.
     """
     decision = decide(state, issues)
+    policy, failures = state["policy"], state["failures"]
+    here = sum(failure["state"] == state["state"] for failure in failures)
+    left = min(policy["max_retries"] - here, policy["max_retries_run"] - len(failures)) - 1
     following = spec.after(state["state"])
     passed = spec.end_state if following is None else following.name
     targets = {"pass": passed, "retry": state["state"], "stop": FAIL_CLOSED}
@@ -129,6 +132,7 @@ def attempt(
         "done": decision.status == "pass" and following is None,
         "reason_code": decision.reason_code,
         "why": decision.why,
+        "retries_left": max(left, 0) if decision.status == "retry" else 0,
         "payload_sha256": digest(payload),
         "signature": signature(issues),
         "issues": [asdict(item) for item in issues[:MAX_ISSUES]],
@@ -187,7 +191,8 @@ def apply(state: RunState, payload: Mapping[str, Any], gate: Mapping[str, Any], 
 
 def _report(state: str, gate: Mapping[str, Any], failed: Sequence[IssueRecord]) -> InvalidationReport:
     fixable = gate["status"] == "retry"
-    fixes = " ".join(dict.fromkeys(item["fix"] for item in failed[:3]))
+    blocking = [item["fix"] for item in failed if item["level"] == "stop"]
+    fixes = " ".join(blocking[:1])
     again = "Mend the fields that are named, and submit the ticket again."
     stop = f"Stop, and report this to the user. Then begin a new run. {fixes}".strip()
     return InvalidationReport(
@@ -211,6 +216,7 @@ def begun(started: Mapping[str, Any], spec: PipelineSpec, at: str) -> RunState:
         run_id=started["run_id"],
         ticket_id=started["ticket_id"],
         pipeline=spec.name,
+        spec_sha256=started["spec_sha256"],
         owner=started["owner"],
         policy=policy,
         state=spec.stages[0].name,

@@ -61,6 +61,14 @@ class OpenRuns:
         self._saver: TicketSaver | None = None
         self._graphs: dict[str, PipelineGraph] = {}
 
+    def close(self) -> None:
+        """Close the database; the next use opens it again."""
+        with self._guard:
+            if self._saver is not None:
+                self._saver.conn.close()
+            self._saver = None
+            self._graphs = {}
+
     def _graph(self, spec: PipelineSpec) -> PipelineGraph:
         with self._guard:
             if self._saver is None:
@@ -77,6 +85,7 @@ class OpenRuns:
         spec = self._spec(begin, store)
         graph = self._graph(spec)
         config: RunnableConfig = {"configurable": {"thread_id": store.run_id}}
+        self._watch_spec(begin, spec)
         while True:
             snapshot = read_checkpoint(store, graph, config)
             if snapshot.created_at is None:
@@ -153,6 +162,14 @@ class OpenRuns:
         before = history[-1]["state"] if history else BEGIN
         run.graph.update_state(run.config, {}, as_node=before)  # pyright: ignore[reportUnknownMemberType]
 
+    def _watch_spec(self, begin: RunInput, spec: PipelineSpec) -> None:
+        """Write down that the rows of a pipeline are others than when the run began; they are in force from here on."""
+        frozen, present = begin.get("spec_sha256"), spec.fingerprint()
+        if frozen is not None and frozen != present:
+            data = {"what": "pipeline", "frozen": frozen, "present": present, "applied": True}
+            name = journal_run(begin.get("run_id", ""))
+            self.journal.append(name, f"policy_changed/{present}", "policy_changed", data)
+
     def _check_head(self, run: OpenRun) -> None:
         """Refuse to go on when the journal no longer holds what the checkpoint says was written last."""
         head = run.state.get("head")
@@ -205,6 +222,7 @@ def ticket_states(root: Path) -> tuple[dict[str, RunState], list[tuple[str, RunD
             lost.append((run_id, error))
         else:
             states |= {} if run is None else {run_id: run.state}
+    runs.close()
     return states, lost
 
 

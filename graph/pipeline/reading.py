@@ -21,6 +21,11 @@ FINDINGS_BYTES: Final = 80 * 1024
 LATER_BYTES: Final = 8 * 1024
 """What each later stage may count on for its payload."""
 
+TICKET_JSON: Final = "ticket_json"
+
+_WRAPPERS: Final = ("updated_ticket", TICKET_JSON)
+"""Fields of an answer that hold the ticket; no ticket has a field of such a name."""
+
 _AGAIN: Final = (
     "Submit the ticket as the server returned it last, with `payload` filled in, as an object or as its JSON."
 )
@@ -46,6 +51,7 @@ def read_object(given: object, name: str) -> dict[str, Any] | Issue:
         given: A text with JSON, or the value that a client already parsed.
         name: The argument, for the finding.
     """
+    again = _AGAIN if name == TICKET_JSON else f"Send `{name}` as a JSON object with the fields of the stage."
     value = given
     if isinstance(given, str | bytes):
         if len(given) > MAX_TEXT_BYTES:
@@ -65,11 +71,16 @@ def read_object(given: object, name: str) -> dict[str, Any] | Issue:
                 f"`{name}` is not JSON: {shown(str(error))}.",
                 found=given if isinstance(given, str) else shown(given),
                 expected="one JSON object",
-                fix=_AGAIN,
+                fix=again,
             )
     if not isinstance(value, dict):
         message = f"`{name}` is no JSON object."
-        return issue("TKT102", name, message, found=_kind(value), expected="a JSON object", fix=_AGAIN)
+        return issue("TKT102", name, message, found=_kind(value), expected="a JSON object", fix=again)
+    wrapped = next((key for key in _WRAPPERS if key in value), None) if name == TICKET_JSON else None
+    if wrapped is not None:
+        message = f"`{name}` holds an answer of the server, and not the ticket in it."
+        fix = f"Send the value of `{wrapped}` alone, with `payload` filled in."
+        return issue("TKT102", name, message, found=f"an object with `{wrapped}`", expected="the ticket", fix=fix)
     return _whole(cast("dict[str, Any]", value), name)
 
 

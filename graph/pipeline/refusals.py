@@ -1,6 +1,6 @@
 """The findings about the names in a call: of a ticket, of a run, of whose it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from interlock.gates.stages import Issue
@@ -30,9 +30,17 @@ def wrong_ids(ticket_id: object, run_id: object) -> Issue | None:
     )  # fmt: skip
 
 
-def unknown_run(run_id: object, first: str = "") -> Issue:
-    """Return the finding about a run that does not exist; `first` is the state in which a minimal ticket begins one."""
+def unknown_run(run_id: object, first: str = "", near: Sequence[str] = ()) -> Issue:
+    """Return the finding about a run that does not exist.
+
+    Args:
+        run_id: What was named.
+        first: The state in which a minimal ticket begins a run; empty for a whole ticket.
+        near: Runs that may be meant.
+    """
     begin = "Begin one with interlock_begin_run(ticket_id), and use the ticket that it returns."
+    if near:
+        begin = f"Did you mean {' or '.join(near)}? If not: {begin[:1].lower()}{begin[1:]}"
     return issue(
         "TKT111", "run_id", "There is no such ticket run here.", found=run_id, expected="a run that was begun here",
         fix=f'Send the ticket with "state": "{first}" first: that begins the run.' if first else begin,

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Final
 
 from interlock.gates.stages import Field, Stage
@@ -56,8 +57,13 @@ class PipelineSpec:
 
     def fingerprint(self) -> str:
         """Return the digest of every row; equal exactly for equal specs."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        return _fingerprint(self)
+
+
+@cache
+def _fingerprint(spec: PipelineSpec) -> str:
+    text = json.dumps(asdict(spec), sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 BEGIN: Final = "begin"
@@ -87,6 +93,7 @@ _SCOPE: Final = Stage(
         Field("retrieval_targets", "texts", "what to read: repo:PATTERN, a URL, a document"),
         Field("retrieval_justification", "text", "why these targets suffice"),
     ),
+    checks=("targets",),
 )
 _EVIDENCE: Final = Stage(
     name="gather_evidence",

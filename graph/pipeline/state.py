@@ -1,8 +1,10 @@
 """The state of a ticket run: JSON values only, and the ticket that is issued from it."""
 
+from collections.abc import Iterator
 from typing import Any, NotRequired, TypedDict
 
-from interlock.gates.stages import requirement_ids
+from interlock.gates.stages import Stage, requirement_ids
+from interlock.gates.stages.tree import OWN_FILES
 from interlock.graph.pipeline.contract import (
     FAIL_CLOSED,
     SCHEMA_VERSION,
@@ -49,11 +51,15 @@ class Failure(TypedDict):
 
 
 class RunInput(TypedDict, total=False):
-    """What starts a run: `run_id` defaults to the thread id, `policy` to the configuration's."""
+    """What starts a run: `run_id` defaults to the thread id, `policy` to the configuration's.
+
+    `spec_sha256` is the fingerprint of the pipeline as the run began.
+    """
 
     run_id: str
     ticket_id: str
     pipeline: str
+    spec_sha256: str
     owner: str
     policy: TicketPolicy
 
@@ -69,6 +75,7 @@ class RunState(TypedDict):
     run_id: str
     ticket_id: str
     pipeline: str
+    spec_sha256: str
     owner: str
     policy: TicketPolicy
     state: str
@@ -149,12 +156,37 @@ def agent_role(spec: PipelineSpec, state: RunState) -> str:
             "Acting is delegated: each plan step is worked on as a task of the status machine. Submit with an empty "
             "payload to take the tasks on, and again until they are at their end. Do not carry the plan out yourself."
         )
-    if "known_refs" not in stage.checks:
-        return stage.role
+    return " ".join([stage.role, *_particulars(stage, state)])
+
+
+def _particulars(stage: Stage, state: RunState) -> Iterator[str]:
+    """Say what of the run the agent must know in a stage: the keys of items, the ids and the scope that it may use."""
     known = earlier(state)
-    evidence = _listed([str(item.get("source_id", "")) for item in known.get("evidence_items", ())])
-    requirements = _listed(list(requirement_ids(known)))
-    return f"{stage.role} Requirement ids: {requirements}. Evidence ids: {evidence}."
+    for field in stage.fields:
+        if field.kind == "items":
+            yield f"Each of `{field.name}` is an object with {', '.join(part.name for part in field.fields)}."
+    if "known_refs" in stage.checks:
+        yield f"Requirement ids: {_listed(list(requirement_ids(known)))}."
+        yield f"Evidence ids: {_listed([str(item.get('source_id', '')) for item in known.get('evidence_items', ())])}."
+    if stage.acts:
+        yield f"Files that may change: {_listed([f'`{path}`' for path in allowed_paths(state)])}."
+
+
+def allowed_paths(state: RunState) -> tuple[str, ...]:
+    """Return the paths and patterns that the plan of a run covers."""
+    known = earlier(state)
+    located = (
+        str(item.get("locator", "")).rpartition(":")[0]
+        for item in known.get("evidence_items", ())
+        if item.get("source_type") == "repo"
+    )
+    targets = (
+        str(target)[5:].strip() for target in known.get("retrieval_targets", ()) if str(target).startswith("repo:")
+    )
+    delegate = state["policy"]["delegate"]
+    delegated = () if delegate is None else delegate["scope"]
+    given = (*located, *targets, *state["policy"]["scope"], *delegated, *OWN_FILES)
+    return tuple(dict.fromkeys(path for path in given if path))
 
 
 def _listed(ids: list[str]) -> str:

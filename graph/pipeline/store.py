@@ -22,7 +22,8 @@ _LOG: Final = logging.getLogger("interlock.tickets")
 LOCK_SECONDS: Final = 10.0
 """How long a call waits for another one on the same run."""
 
-_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+MAX_RUN_ID_CHARS: Final = 100
+_RUN_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_RUN_ID_CHARS - 1}}}", re.ASCII)
 RUN_ID_FORM: Final = "letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit"
 
 

@@ -4,6 +4,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -29,12 +30,15 @@ from interlock.graph.pipeline.state import (
     required_fields,
     terminal,
 )
-from interlock.graph.pipeline.store import TicketStore, is_run_id, journal_run, list_ticket_runs
+from interlock.graph.pipeline.store import MAX_RUN_ID_CHARS, TicketStore, is_run_id, journal_run, list_ticket_runs
 from interlock.journal import Entry, JournalError
 
 SUBMIT: Final = "interlock_submit_ticket"
 NEXT_STEP: Final = "interlock_next_step"
 PAYLOAD: Final = "interlock_submit_payload"
+
+MAX_NEAR: Final = 1000
+"""So many runs are looked through for one that a wrong id may mean."""
 
 MAX_REFUSALS: Final = 20
 """So many refused attempts at one revision are written down."""
@@ -97,7 +101,9 @@ class Tickets:
             return answers.nowhere([wrong], retry=True)
         name = run_id or _new_id(ticket_id)
         store = TicketStore(self.root, name)
-        given = RunInput(run_id=name, ticket_id=ticket_id, pipeline=spec.name, owner=caller)
+        given = RunInput(
+            run_id=name, ticket_id=ticket_id, pipeline=spec.name, spec_sha256=spec.fingerprint(), owner=caller
+        )
         # Before the lock, which leaves a folder behind: what cannot begin leaves nothing.
         if not store.exists():
             given["policy"] = ticket_policy(self.root)
@@ -140,11 +146,12 @@ class Tickets:
             caller: Who calls.
         """
         given = read_object(payload, "payload")
-        if isinstance(given, Issue):
-            return answers.nowhere([given], retry=True)
 
         def judge(run: OpenRun) -> "TicketResponse | _ByTasks":
-            return self._judge(run, given, revision, [], PAYLOAD, caller)
+            if not isinstance(given, Issue):
+                return self._judge(run, given, revision, [], PAYLOAD, caller)
+            gate = answers.gate_result("retry", answers.records([given]))
+            return answers.response(run.ticket, gate, given.message, over=terminal(run.state))
 
         return self._with_run({"run_id": run_id}, caller, judge)
 
@@ -187,8 +194,8 @@ class Tickets:
             invalidation_report=state["invalidation_report"],
             path=path,
             retries_left={
-                "stage": max(state["policy"]["max_retries"] - here, 0),
-                "run": max(state["policy"]["max_retries_run"] - len(state["failures"]), 0),
+                "stage": 0 if terminal(state) else max(state["policy"]["max_retries"] - here, 0),
+                "run": 0 if terminal(state) else max(state["policy"]["max_retries_run"] - len(state["failures"]), 0),
             },
             waiting=self.delegation.waiting(state) if delegated(run.spec, state) else [],
             updated_at=state["updated_at"],
@@ -245,7 +252,8 @@ class Tickets:
         run_id = given.get("run_id")
         if not is_run_id(run_id) or not TicketStore(self.root, cast("str", run_id)).exists():
             missing = comparing.missing_and_unknown(given) if "run_id" not in given else []
-            return answers.nowhere(missing or [unknown_run(run_id)], retry=bool(missing))
+            near = [] if caller else self._near(run_id)
+            return answers.nowhere(missing or [unknown_run(run_id, near=near)], retry=bool(missing or near))
         store = TicketStore(self.root, cast("str", run_id))
         try:
             with store.locked():
@@ -256,6 +264,14 @@ class Tickets:
             return self._by_tasks(run, answer) if isinstance(answer, _ByTasks) else answer
         except RunBusyError as error:
             return answers.nowhere([busy_run(error)], retry=True)
+
+    def _near(self, name: object) -> list[str]:
+        """Return the runs that a wrong run id may mean: those of a ticket of that name, or one with a similar id."""
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_RUN_ID_CHARS:
+            return []
+        runs = self.runs()
+        of_ticket = [run for run in runs if run.startswith(f"{name}.")]
+        return of_ticket[:3] or get_close_matches(name, runs[:MAX_NEAR], 1, 0.8)
 
     def _submit_whole(self, run: OpenRun, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
         """Judge a whole ticket."""

@@ -1,9 +1,13 @@
-"""`interlock completion`: the script that teaches a shell the command's words."""
+"""`interlock completion`: the script that teaches a shell the command's words, and the names that a project has."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal
 
 import click
 from click.shell_completion import get_completion_class
+
+from interlock.cli.context import resolve_root
 
 
 @click.command("completion")
@@ -16,3 +20,37 @@ def completion_command(shell: Literal["bash", "zsh", "fish"]) -> None:
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
     click.echo(kind(interlock, {}, "interlock", "_INTERLOCK_COMPLETE").source())
+
+
+def complete_task_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Return the ids of task runs that begin so, the newest first."""
+    from interlock.graph.store import list_runs  # noqa: PLC0415 - as all below: only a completion needs it
+
+    return _beginning(incomplete, reversed(list_runs(_root(context))))
+
+
+def complete_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the ids of task runs and ticket runs that begin so."""
+    from interlock.graph.pipeline.store import list_ticket_runs  # noqa: PLC0415
+
+    tickets = _beginning(incomplete, list_ticket_runs(_root(context)))
+    return [*complete_task_run(context, parameter, incomplete), *tickets]
+
+
+def complete_token(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Return the ids and the agents of the tokens that begin so; none when the file is not safe to read."""
+    from interlock.server.tokens import TokenError, TokenStore  # noqa: PLC0415
+
+    try:
+        records = TokenStore(_root(context)).records()
+    except TokenError:
+        return []
+    return _beginning(incomplete, dict.fromkeys(name for row in records for name in (row.token_id, row.agent)))
+
+
+def _root(context: click.Context) -> Path:
+    return resolve_root(context.params.get("root"))
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

@@ -9,6 +9,7 @@ import click
 from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, root_words
 from interlock.install import (
     INSTALLATIONS,
+    NAME,
     Change,
     Installation,
     InstallError,
@@ -24,6 +25,14 @@ from interlock.install import (
 
 _ALL: Final = "all"
 _DEFAULT: Final = ("claude",)
+_PLANNED: Final = {
+    "made": "would be made",
+    "entry added": "an entry would be added",
+    "removed": "would be removed",
+    "restored byte for byte": "would be restored byte for byte",
+    "edited since: only the entry is taken out": "edited since: only the entry would be taken out",
+}
+"""What a dry run says in place of a note; notes of files that stay as they are hold for both."""
 
 
 @click.command("init")
@@ -52,7 +61,7 @@ def init_command(clients: tuple[str, ...], root: Path | None, *, dry_run: bool, 
     except InstallError as error:
         if as_json:
             raise
-        _show_problems(error.problems)
+        _show_problems(home, error.problems)
         sys.exit(Exit.USAGE)
     if as_json:
         print_json(_data(home, changes, dry_run=dry_run, undo=undo))
@@ -71,7 +80,8 @@ def _data(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool)
                 "client": change.installation.name,
                 "path": change.path,
                 "changed": not change.is_done,
-                "note": change.note,
+                "note": _note(change, dry_run=dry_run),
+                "differs": change.differs,
                 "diff": change.diff(),
             }
             for change in changes
@@ -81,10 +91,15 @@ def _data(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool)
 
 def _show(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool) -> None:
     """Print each file with its diff, then what to do next."""
+    if Path.cwd() != home:
+        click.echo(f"in {home}:")
     for change in changes:
-        click.echo(f"{change.path} ({change.installation.title}): {change.note}")
+        click.echo(f"{change.path} ({change.installation.title}): {_note(change, dry_run=dry_run)}")
+        if change.differs:
+            click.echo(f"  it runs:          {change.differs}\n  init would write: {change.wanted}")
         click.echo(change.diff(), nl=False)
     todo = [change for change in changes if not change.is_done]
+    kept = [change.path for change in changes if change.differs]
     launch = find_launch()
     if todo and not undo:
         click.echo(launch.reason)
@@ -93,9 +108,16 @@ def _show(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool)
     elif undo:
         click.echo("undone" if changes else "nothing to undo")
     elif not todo:
-        click.echo("all is done")
+        click.echo("nothing was written" if kept else "all is done")
     else:
         _show_next(home, [change.installation for change in todo], launch)
+    if kept:
+        again = f"`interlock init --undo{root_words(home)}` where init wrote it"
+        click.echo(f"to have it anew, take the entry `{NAME}` out of {', '.join(kept)} ({again}) and run init again")
+
+
+def _note(change: Change, *, dry_run: bool) -> str:
+    return _PLANNED.get(change.note, change.note) if dry_run else change.note
 
 
 def _show_next(home: Path, written: list[Installation], launch: Launch) -> None:
@@ -105,7 +127,9 @@ def _show_next(home: Path, written: list[Installation], launch: Launch) -> None:
     click.echo(f"undo: interlock init --undo{root_words(home)}")
 
 
-def _show_problems(problems: tuple[Problem, ...]) -> None:
+def _show_problems(home: Path, problems: tuple[Problem, ...]) -> None:
+    if Path.cwd() != home:
+        click.echo(f"in {home}:", err=True)
     for problem in problems:
         click.echo(f"{problem.path}: error {problem.code}: {problem.message}", err=True)
         click.echo(f"  found:    {problem.found}", err=True)

@@ -32,7 +32,14 @@ def mcp_command(toolsets: str | None, root: Path | None) -> None:
 
     from interlock.server.app import ALL, make_server  # noqa: PLC0415
 
-    server = make_server(resolve_root(root), toolsets=ALL if toolsets is None else toolsets.split(","))
+    folder = resolve_root(root)
+    server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","))
+    if sys.stdin.isatty():
+        click.echo(
+            f"interlock serves {folder} and waits for MCP messages on standard input; an agent host starts it "
+            "(`interlock init` connects one), Ctrl-C ends it",
+            err=True,
+        )
     anyio.run(partial(server.run_stdio_async, leaving=partial(_leave, LEAVE_SECONDS)))
     _leave(STRAY_SECONDS)
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from interlock.agents import RunnerError
+from interlock.cli.completion import complete_task_run
 from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, root_words, talk
 from interlock.cli.screen import STYLES, Screen
 from interlock.cli.stopping import stops_at_once
@@ -31,7 +32,7 @@ def run_command(task_file: Path, root: Path | None, as_json: bool) -> None:
 
 
 @click.command("resume")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_task_run)
 @click.option("--answer", "answers", multiple=True, metavar="ROLE=FILE",
               help="The response of a role that the run waits for; `-` reads stdin.")  # fmt: skip
 @root_option

@@ -15,6 +15,10 @@ from interlock.cli.context import json_option, resolve_root, root_option, root_w
 
 _HOST = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?", re.ASCII)
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
+_PLAIN = (
+    "note: other machines reach this over plain HTTP: whoever sees the traffic has the tokens. "
+    "Put TLS in front, or listen on 127.0.0.1 behind a proxy."
+)
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
 
 
@@ -77,17 +81,16 @@ def serve_command(
     app = http_app(server, store, hosts=hosts_of(bound, hosts), origins=origins)
     url = url_of(bound)
     agents = ", ".join(sorted({record.agent for record in records}))
-    click.echo(f"interlock serves {folder} at {url} to {agents}; stop with Ctrl-C", err=True)
-    if not is_loopback(address):
-        click.echo(
-            "note: other machines reach this over plain HTTP: whoever sees the traffic has the tokens. "
-            "Put TLS in front, or listen on 127.0.0.1 behind a proxy.",
-            err=True,
-        )
-    if as_json:
-        click.echo(json.dumps({"url": url}))
-        sys.stdout.flush()
-    serve(app, bound)
+
+    def announce() -> None:
+        click.echo(f"interlock serves {folder} at {url} to {agents}; stop with Ctrl-C", err=True)
+        if not is_loopback(address):
+            click.echo(_PLAIN, err=True)
+        if as_json:
+            click.echo(json.dumps({"url": url}))
+            sys.stdout.flush()
+
+    serve(app, bound, ready=announce)
 
 
 def _check_names(names: Iterable[str], pattern: re.Pattern[str], option: str, example: str) -> None:

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 import click
 
+from interlock.cli.completion import complete_run, complete_task_run
 from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option
 
 
 @click.command("status")
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete_run)
 @root_option
 @json_option
 def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
@@ -85,7 +86,7 @@ def _list(rows: list[dict[str, Any]], tickets: list[dict[str, Any]], damaged: li
 
 
 @click.command("explain")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_run)
 @root_option
 @json_option
 def explain_command(run: str, root: Path | None, as_json: bool) -> None:
@@ -113,7 +114,7 @@ def explain_command(run: str, root: Path | None, as_json: bool) -> None:
 
 
 @click.command("ask")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_task_run)
 @click.argument("role", required=False)
 @click.option("--system", is_flag=True, help="Print the prompt of the role instead of the assignment.")
 @root_option
@@ -179,7 +180,7 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
 @root_option
 @json_option
 def verify_command(heads: tuple[str, ...], root: Path | None, as_json: bool) -> None:
-    """Check every line of the journal, and its end against the heads that the checkpoints keep."""
+    """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep."""
     from interlock.graph.verify import parse_head, verify_journal  # noqa: PLC0415
 
     folder = resolve_root(root)
@@ -192,5 +193,6 @@ def verify_command(heads: tuple[str, ...], root: Path | None, as_json: bool) -> 
                        f"found {problem.found}, expected {problem.expected}")  # fmt: skip
             click.echo(f"  fix: {report.fix(problem)}")
         counts = f"{report.lines} lines, {report.runs} runs, {report.heads} heads checked"
-        click.echo(f"{report.path}: {report.verdict}; {counts}")
+        empty = report.verdict == "empty"
+        click.echo(f"{report.path}: " + ("nothing written yet" if empty else f"{report.verdict}; {counts}"))
     sys.exit(Exit.REFUSED if report.problems else Exit.GOOD)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from interlock.cli.completion import complete_token
 from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words
 
 
@@ -74,7 +75,7 @@ def list_tokens(root: Path | None, as_json: bool) -> None:
 
 
 @token_command.command("revoke")
-@click.argument("name", metavar="ID|AGENT")
+@click.argument("name", metavar="ID|AGENT", shell_complete=complete_token)
 @root_option
 @json_option
 def revoke(name: str, root: Path | None, as_json: bool) -> None:

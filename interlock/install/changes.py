@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import shlex
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from interlock.install.files import alone, read, replace, write
 from interlock.install.jsontext import Entry
 
 _FIXES: Final = {
-    "INI101": "Mend the file and run init again, or add this by hand:",
+    "INI101": "Mend the file and run init again, or put this {where}:",
     "INI102": "Rename or remove what stands there and run init again, or put this in its place:",
     "INI104": "Put a file of this project there and run init again, or add this by hand where it belongs:",
 }
@@ -47,6 +48,7 @@ class Change:
         after: Its bytes afterwards; None where it goes.
         note: What is done, in a few words.
         entry: What is put in; empty for an undo.
+        differs: The command line that stands there in place of the entry's; empty when they agree.
     """
 
     installation: Installation
@@ -55,6 +57,12 @@ class Change:
     after: bytes | None
     note: str
     entry: Entry
+    differs: str = ""
+
+    @property
+    def wanted(self) -> str:
+        """Return the command line of the entry."""
+        return _words(self.entry)
 
     @property
     def is_done(self) -> bool:
@@ -80,14 +88,19 @@ def plan(root: Path, wanted: Sequence[Installation], launch: Launch) -> tuple[Ch
     problems: list[Problem] = []
     for row in wanted:
         entry = row.entry(launch)
+        text = ""
         try:
             before, text = read(root, row.path)
             after = row.add(text, entry).encode()
         except EditError as error:
-            problems.append(_problem(row.path, error, f"{_FIXES[error.code]}\n{row.snippet(entry)}"))
+            where, paste = row.by_hand(text, entry)
+            problems.append(_problem(row.path, error, f"{_FIXES[error.code].format(where=where)}\n{paste}"))
+            continue
+        there = row.find(text)
+        if there is not None and _words(there) != _words(entry):
+            changes.append(Change(row, row.path, before, after, "left as it is", entry, differs=_words(there)))
         else:
-            done = before == after
-            note = "there already" if done else "made" if before is None else "entry added"
+            note = "there already" if before == after else "made" if before is None else "entry added"
             changes.append(Change(row, row.path, before, after, note, entry))
     if problems:
         raise InstallError(tuple(problems))
@@ -281,6 +294,11 @@ def _write_all(root: Path, changes: Sequence[Change]) -> None:
             with suppress(OSError):
                 write(root / change.path, change.before)
         raise
+
+
+def _words(entry: Entry) -> str:
+    """Return the command line of an entry that starts the server."""
+    return shlex.join(str(word) for word in (entry.get("command", ""), *entry["args"]))
 
 
 def _problem(path: str, error: EditError, fix: str) -> Problem:

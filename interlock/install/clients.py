@@ -1,6 +1,7 @@
 """What `interlock init` can install: one row for each, with the file, how to put it in and how to take it out."""
 
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -15,6 +16,19 @@ from interlock.install.jsontext import Entry, add_entry, get_entry, remove_entry
 
 NAME: Final = "interlock"
 """The name of the server in every client."""
+
+_MORE: Final = ", with a comma between it and its neighbours"
+_OPEN_SERVERS: Final = re.compile(r'"mcpServers"\s*:\s*\{')
+_TOML_FORMS: Final = (
+    (
+        re.compile(r"^[ \t]*mcp_servers[ \t]*=[ \t]*\{", re.MULTILINE),
+        f"inside the braces of `mcp_servers`{_MORE}",
+        NAME,
+    ),
+    (re.compile(rf"^[ \t]*{NAME}[ \t]*=", re.MULTILINE), "below `[mcp_servers]`", NAME),
+    (re.compile(r"^[ \t]*mcp_servers[ \t]*[.=]", re.MULTILINE), "above the first table", f"mcp_servers.{NAME}"),
+)
+"""How a file may write its servers other than as tables: where one more belongs, and under which key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +62,8 @@ class Installation:
         add: Returns the text with the entry; the same text when it stands there already.
         remove: Returns the text without it, and an empty one when nothing else is left; None when it is not there.
             Its third argument is the text as it was before the entry.
-        snippet: The text to paste by hand.
+        find: Returns the entry that a text holds; None where it holds none. The text was read without a refusal.
+        by_hand: Returns what a person does instead with a text that is refused: where, and what to paste there.
         after: What a person does next in the client; `{launch}` stands for the command line of the server.
     """
 
@@ -58,7 +73,8 @@ class Installation:
     entry: Callable[[Launch], Entry]
     add: Callable[[str, Entry], str]
     remove: Callable[[str, Entry, str], str | None]
-    snippet: Callable[[Entry], str]
+    find: Callable[[str], Entry | None]
+    by_hand: Callable[[str, Entry], tuple[str, str]]
     after: str
 
 
@@ -129,8 +145,35 @@ def _check_unchanged(there: object, entry: Entry) -> None:
         raise EditError("INI103", f"the entry `{NAME}` was changed by hand.", f"`{found}`", f"`{json.dumps(entry)}`")
 
 
-def _json_snippet(entry: Entry) -> str:
-    return json.dumps({"mcpServers": {NAME: entry}}, ensure_ascii=False)
+def _find_json(text: str) -> Entry | None:
+    return get_entry(text, "mcpServers", NAME) if text.strip(" \t\r\n") else None
+
+
+def _json_by_hand(text: str, entry: Entry) -> tuple[str, str]:
+    """Return what to paste into a text that is no plain JSON: into its braces, unless it is known to have none."""
+    member = f'"{NAME}": {json.dumps(entry, ensure_ascii=False)}'
+    if _OPEN_SERVERS.search(text):
+        return f"inside the braces of `mcpServers`{_MORE}", member
+    if not text or text.lstrip().startswith(("{", "//", "/*")):
+        return f"inside the outermost braces{_MORE}", f'"mcpServers": {{{member}}}'
+    return "in place of what it holds", f'{{"mcpServers": {{{member}}}}}'
+
+
+def _find_toml(text: str) -> Entry | None:
+    return _toml_servers(_parse_toml(text)).get(NAME)
+
+
+def _toml_by_hand(text: str, entry: Entry) -> tuple[str, str]:
+    """Return what to paste where no table can be appended, in the form that the file has for its servers."""
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return "at its end", _toml_table(entry)
+    row = ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items())
+    for form, where, paste in _TOML_FORMS:
+        if form.search(text):
+            return where, f"{paste} = {{ {row} }}"
+    return "at its end", _toml_table(entry)
 
 
 def _toml_table(entry: Entry) -> str:
@@ -193,19 +236,19 @@ def _remove_toml(text: str, entry: Entry, original: str) -> str | None:  # noqa:
 
 INSTALLATIONS: Final = (
     Installation(
-        "claude", "Claude Code", ".mcp.json", _plain, _add_json, _remove_json, _json_snippet,
+        "claude", "Claude Code", ".mcp.json", _plain, _add_json, _remove_json, _find_json, _json_by_hand,
         "restart it here and approve the server once.",
     ),
     Installation(
-        "codex", "Codex", ".codex/config.toml", _plain, _add_toml, _remove_toml, _toml_table,
+        "codex", "Codex", ".codex/config.toml", _plain, _add_toml, _remove_toml, _find_toml, _toml_by_hand,
         "start it here and trust the folder, or it ignores this file. Or run: codex mcp add interlock -- {launch}",
     ),
     Installation(
-        "gemini", "Gemini CLI", ".gemini/settings.json", _plain, _add_json, _remove_json, _json_snippet,
+        "gemini", "Gemini CLI", ".gemini/settings.json", _plain, _add_json, _remove_json, _find_json, _json_by_hand,
         "restart it here and trust the folder: in others it starts no server.",
     ),
     Installation(
-        "cursor", "Cursor", ".cursor/mcp.json", _rooted, _add_json, _remove_json, _json_snippet,
+        "cursor", "Cursor", ".cursor/mcp.json", _rooted, _add_json, _remove_json, _find_json, _json_by_hand,
         "open its settings and switch the server on under MCP.",
     ),
 )  # fmt: skip

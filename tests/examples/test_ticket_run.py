@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,9 +43,10 @@ class Demo:
         return [entry for entry in Journal(journal_path(self.folder)).entries() if entry.type in kinds]
 
 
-def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the checkout."""
-    return subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=110, check=False)
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=110, check=False, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +60,11 @@ def test_the_demo_ends_complete_with_exit_0_and_says_where_the_records_are(demo:
     assert demo.done.returncode == 0, demo.done.stderr + demo.done.stdout
     lines = dict(line.split(None, 1) for line in demo.done.stdout.splitlines() if re.match(r"\w+ +\S", line))
     assert lines["state"] == "complete"
-    assert lines["path"].startswith("fetch_ticket → extract_requirements → ")
+    assert lines["submitted"].split(" → ") == [
+        "fetch_ticket", "extract_requirements", "scope_context", "scope_context (again)",
+        "gather_evidence (STG308)", "gather_evidence", "propose_plan (TKT122)", "propose_plan", "act_via_tools",
+        "record_and_finalize",
+    ]  # fmt: skip
     for key in ("ticket", "snapshots", "journal", "payloads"):
         assert (demo.folder / lines[key]).exists()
     assert demo.ticket["state"] == "complete"
@@ -100,7 +107,7 @@ def test_the_steps_were_tasks_that_ended_approved_after_a_rework(demo: Demo) -> 
 def test_the_gate_refuses_the_project_as_it_ships_and_passes_it_at_the_end(demo: Demo, tmp_path: Path) -> None:
     shutil.copytree(demo.folder, tmp_path / "before")
     (tmp_path / "before" / "docs" / "exit-codes.md").unlink()
-    command = ["python3", "-B", "-m", "unittest", "tests/test_exit_codes.py"]
+    command = tomllib.loads((EXAMPLE / "project" / "interlock.toml").read_text())["gates"]["GATE-TESTS"]["command"]
     for folder, status in ((tmp_path / "before", 1), (demo.folder, 0)):
         assert subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == status
 
@@ -128,7 +135,20 @@ def test_a_builder_that_never_mends_its_page_ends_the_run_without_success(tmp_pa
     done = run([sys.executable, str(example / "run.py"), "--dir", str(folder)])
     assert done.returncode == 1, done.stdout
     assert Demo(folder, done).ticket["state"] != "complete"
-    assert "BLOCKED" in done.stdout
+    assert "step_1 failed: GATE-" in done.stdout
+    more = next(line for line in done.stdout.splitlines() if "more: interlock explain" in line)
+    told = run([sys.executable, "-m", *shlex.split(more.partition("more: ")[2])])
+    assert told.returncode == 0, told.stderr
+    assert "BLOCKED" in told.stdout
+
+
+def test_it_runs_in_an_activated_environment_whose_python_finds_the_tests_of_the_checkout(tmp_path: Path) -> None:
+    """An editable install puts the checkout's own package `tests` in the way of one that the gate might import."""
+    activated = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    found = run(["python3", "-c", "import tests; print(tests.__file__)"], PATH=activated, PYTHONSAFEPATH="1")
+    assert found.stdout.strip() == str(REPO / "tests" / "__init__.py"), found.stderr
+    done = run([sys.executable, str(EXAMPLE / "run.py"), "--dir", str(tmp_path / "work")], PATH=activated)
+    assert done.returncode == 0, done.stdout
 
 
 def test_it_runs_with_the_interpreter_alone_on_path(tmp_path: Path) -> None:

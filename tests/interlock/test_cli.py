@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from interlock.graph.runs import start_run
+from interlock.graph.task import load_task
 from tests.campaign.test_kills import greeting_project
 
 
@@ -106,6 +110,26 @@ def test_verify_passes_on_a_whole_journal_and_names_the_line_of_a_changed_one(ap
         path.write_bytes(before)
 
 
+def test_verify_of_an_untouched_project_is_good_and_writes_nothing(tmp_path: Path) -> None:
+    done = interlock(tmp_path, "verify", "--json")
+    assert (done.returncode, data(done)["verdict"], data(done)["problems"]) == (0, "empty", [])
+    assert interlock(tmp_path, "verify").stdout.endswith(": nothing written yet\n")
+    head = f"HELLO-001.1:1:{'0' * 64}"
+    assert interlock(tmp_path, "verify", "--head", head).returncode == 1
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_journal_that_is_gone_is_damage_where_anything_speaks_of_a_run(approved: Path, tmp_path: Path) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(approved, root)
+    (root / "artifacts/interlock/events.jsonl").unlink()
+    gone = interlock(root, "verify", "--json")
+    assert (gone.returncode, data(gone)["verdict"]) == (1, "damaged")
+    shutil.rmtree(root / ".interlock")
+    (root / "artifacts/interlock/events.jsonl").symlink_to("nowhere")
+    assert interlock(root, "verify").returncode == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
@@ -170,6 +194,42 @@ def test_an_agent_file_holds_front_matter_and_the_contract_of_this_project(tmp_p
 def test_completion_scripts_are_printed_for_three_shells(tmp_path: Path) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_INTERLOCK_COMPLETE" in interlock(tmp_path, "completion", shell).stdout
+
+
+def completed(folder: Path, *words: str) -> list[str]:
+    """Return what the shell offers for the last of some words."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "from interlock.cli import main; main()"], cwd=folder, capture_output=True,
+        text=True, timeout=60, check=True,
+        env={**os.environ, "_INTERLOCK_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["interlock", *words]),
+             "COMP_CWORD": str(len(words))},
+    )  # fmt: skip
+    return [line.removeprefix("plain,") for line in done.stdout.splitlines()]
+
+
+def test_a_shell_completes_the_runs_and_tokens_of_the_project(approved: Path, tmp_path: Path) -> None:
+    for command in ("status", "explain", "ask", "resume"):
+        assert completed(approved / "src", command, "HELLO") == ["HELLO-001.1"]
+    assert completed(tmp_path, "status", "--root", str(approved), "HELLO") == ["HELLO-001.1"]
+    assert completed(approved, "status", "NOPE") == completed(tmp_path, "status", "H") == []
+    token = data(interlock(tmp_path, "token", "create", "visual-qa", "--json"))["id"]
+    assert completed(tmp_path, "token", "revoke", token[:3]) == [token]
+    assert completed(tmp_path, "token", "revoke", "vis") == ["visual-qa"]
+    (tmp_path / ".interlock/tokens.json").chmod(0o644)
+    assert completed(tmp_path, "token", "revoke", "vis") == []
+
+
+def test_a_task_is_found_whose_runs_bear_other_names(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    task = load_task(greeting_project(root))
+    for at, name in enumerate(("older", "newer", "damaged"), 1):
+        start_run(root, task, run_id=name)
+        os.utime(root / ".interlock/runs" / name / "run.json", (at, at))
+    (root / ".interlock/runs/damaged/run.json").write_text('{"HELLO-001": 1')
+    assert data(interlock(root, "explain", "HELLO-001", "--json"))["run_id"] == "newer"
+    assert interlock(root, "explain", "HELLO").returncode == 2
+    start_run(root, task)
+    assert data(interlock(root, "explain", "HELLO-001", "--json"))["run_id"] == "HELLO-001.1"
 
 
 def test_help_and_version_do_not_import_the_graph() -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -156,6 +158,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(project: Path, client: str)
     done = init(project, "--client", client, "--dry-run")
     assert done.returncode == 0
     assert f"--- a/{PATHS[client]}" in done.stdout
+    assert done.stdout.splitlines()[0].endswith(": an entry would be added")
     assert tree(project) == before
     shown = [row for row in init(project, "--client", client).stdout.splitlines() if row.startswith(("+", "-"))]
     assert shown == [row for row in done.stdout.splitlines() if row.startswith(("+", "-"))]
@@ -254,9 +257,65 @@ def test_a_refused_file_names_place_and_snippet_and_no_file_is_written(project: 
     assert f": error {code}: " in first
     for label in ("found:", "expected:", "fix:"):
         assert label in done.stderr
-    snippet = next(line.strip() for line in done.stderr.splitlines() if '"mcpServers": {"interlock"' in line)
-    assert json.loads(snippet)["mcpServers"]["interlock"]["args"][-1] == "mcp"
+    assert '"interlock": {"command": ' in pasted(done.stderr)
     assert tree(project) == before
+
+
+def pasted(stderr: str) -> str:
+    """Return what the first refusal tells a person to paste."""
+    lines = stderr.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("  fix:")) + 1
+    last = next(at for at in range(first, len(lines)) if not lines[at].startswith(" " * 12))
+    return "\n".join(line.strip() for line in lines[first:last])
+
+
+COMMENTED = {
+    "with servers": ('{\n  // mine\n  "mcpServers": {\n"other": {"command": "other"}@\n}\n}\n', ["other", "interlock"]),
+    "without servers": ('{\n  /* mine */\n  "theme": "dark"@\n}\n', ["interlock"]),
+}
+
+
+@pytest.mark.parametrize("name", COMMENTED)
+def test_what_is_to_be_pasted_into_a_file_with_comments_fits_there(project: Path, name: str) -> None:
+    text, names = COMMENTED[name]
+    put(project, "claude", text.replace("@", ""))
+    done = init(project)
+    assert "INI101" in done.stderr
+    by_hand = re.sub(r"//.*|/\*.*?\*/", "", text.replace("@", f",\n{pasted(done.stderr)}"))
+    assert list(json.loads(by_hand)["mcpServers"]) == names
+
+
+TOML = {
+    "an inline table": (
+        "INI101", 'model = "m"\nmcp_servers = { other = { command = "other" }@ }\n', ("", ", {}"), ["other", "interlock"],
+    ),
+    "a value": ("INI102", '@\nmodel = "m"\n\n[a]\nb = 1\n', ("mcp_servers = 3", "{}"), ["interlock"]),
+    "another server": (
+        "INI102", 'model = "m"\n@\n[a]\nb = 1\n', ("[mcp_servers.interlock]\na = 1\n", "{}\n"), ["interlock"],
+    ),
+    "another server in a table": (
+        "INI102", "[mcp_servers]\n@\n[a]\nb = 1\n", ('interlock = { command = "gate" }', "{}"), ["interlock"],
+    ),
+    "another server inline": (
+        "INI102", "mcp_servers = { @ }\n", ('interlock = { command = "gate" }', "{}"), ["interlock"],
+    ),
+    "another server by a dotted key": (
+        "INI102", '@\nmodel = "m"\n', ('mcp_servers.interlock = { command = "gate" }', "{}"), ["interlock"],
+    ),
+}  # fmt: skip
+"""Code, file, what stands at its `@` and what a person makes of it, and the servers that a client then finds."""
+
+
+@pytest.mark.parametrize("name", TOML)
+def test_what_is_to_be_pasted_into_a_toml_file_is_toml_there_and_moves_no_other_key(project: Path, name: str) -> None:
+    code, text, (found, by_hand), names = TOML[name]
+    put(project, "codex", text.replace("@", found))
+    done = init(project, "--client", "codex")
+    assert code in done.stderr
+    data = tomllib.loads(text.replace("@", by_hand.format(pasted(done.stderr))))
+    assert list(data.pop("mcp_servers")) == names
+    there = tomllib.loads(text.replace("@", found))
+    assert data == {key: value for key, value in there.items() if key != "mcp_servers"}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +332,7 @@ def test_a_toml_file_that_no_table_can_be_appended_to_is_refused(project: Path, 
     before = tree(project)
     done = init(project, "--client", "codex", "--client", "claude")
     assert done.returncode == 2
-    assert "[mcp_servers.interlock]" in done.stderr
+    assert pasted(done.stderr)
     assert tree(project) == before
 
 
@@ -298,17 +357,39 @@ def test_links_are_refused_for_files_and_for_folders(project: Path, tmp_path: Pa
     assert (elsewhere / "mcp.json").read_text() == "{}"
 
 
-def test_an_entry_of_ones_own_that_runs_the_server_is_kept(project: Path) -> None:
-    text = '{"mcpServers": {"interlock": {"command": ".venv/bin/interlock", "args": ["mcp"], "env": {"A": "1"}}}}'
-    put(project, "claude", text)
+OWN = {
+    "claude": '{"mcpServers": {"interlock": {"command": ".venv/bin/interlock", "args": ["mcp"], "env": {"A": "1"}}}}',
+    "codex": '[mcp_servers.interlock]\ncommand = ".venv/bin/interlock"\nargs = ["mcp"]\n',
+}
+
+
+@pytest.mark.parametrize("client", OWN)
+def test_an_entry_that_runs_another_interlock_is_kept_and_told_apart(project: Path, client: str) -> None:
+    put(project, client, OWN[client])
+    before = tree(project)
+    done = init(project, "--client", client)
+    assert done.returncode == 0, done.stderr
+    assert tree(project) == before
+    assert ".venv/bin/interlock mcp\n" in done.stdout
+    assert f"{shlex.quote(sys.executable)} -P -m interlock mcp\n" in done.stdout
+    assert "all is done" not in done.stdout
+    (row,) = json.loads(init(project, "--client", client, "--json").stdout)["files"]
+    assert (row["changed"], row["differs"]) == (False, ".venv/bin/interlock mcp")
+
+
+def test_an_entry_with_more_settings_that_runs_the_same_is_as_good_as_ours(project: Path) -> None:
+    entry = {"type": "stdio", "command": sys.executable, "args": ["-P", "-m", "interlock", "mcp"], "env": {"A": "1"}}
+    put(project, "claude", json.dumps({"mcpServers": {"interlock": entry}}))
     done = init(project)
-    assert done.returncode == 0
-    assert (project / ".mcp.json").read_text() == text
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "all is done")
 
 
 def test_it_is_run_from_any_folder_below_the_root(project: Path) -> None:
-    assert init(project / "src").returncode == 0
+    done = init(project / "src")
+    assert done.returncode == 0
+    assert str(project) in done.stdout.splitlines()[0]
     assert (project / ".mcp.json").exists()
+    assert str(project) not in init(project).stdout
     assert init(project / "src", "--undo").returncode == 0
     assert not (project / ".mcp.json").exists()
 

@@ -245,6 +245,19 @@ def test_the_events_of_a_run_are_not_read_as_another_history_that_holds_together
     assert caught.value.code == "JRN722"
 
 
+def test_a_line_is_not_taken_for_the_one_that_stood_in_its_place(journal: Journal) -> None:
+    for number in range(3):
+        journal.append("A", str(number), "t", {"n": number})
+    one, two, last = journal.path.read_bytes().splitlines(keepends=True)
+    assert len(one) == len(two)
+    journal.path.write_bytes(two + one + last)
+    with pytest.raises(JournalDamaged) as found:
+        journal.find("A", "0")
+    with pytest.raises(JournalDamaged) as read:
+        next(journal.entries("A"))
+    assert (found.value.code, read.value.code) == ("JRN722", "JRN722")
+
+
 def test_a_fragment_of_a_killed_writer_is_set_aside_and_kept(journal: Journal) -> None:
     head = journal.append("A", "1", "t", {})
     whole = journal.path.read_bytes()

@@ -49,7 +49,7 @@ STAGES: Final = {
             "extract_requirements",
             *texts("acceptance_criteria", "constraints", "unknowns", may_be_empty=("constraints", "unknowns")),
         ),
-        row("scope_context", *texts("retrieval_targets"), *plain("retrieval_justification")),
+        row("scope_context", *texts("retrieval_targets"), *plain("retrieval_justification"), checks=("targets",)),
         row(
             "gather_evidence",
             Field(
@@ -129,6 +129,7 @@ def project(root: Path) -> Surroundings:
     put(root, "src/windows.txt", WINDOWS)
     put(root, "src/tabs.mk", "all:\n\tcc -o a a.c\n\n\tstrip a\nclean:\n\trm a\n")
     put(root, "src/twice.py", "x = 1\ny = 2\nx = 1\n")
+    put(root, "src/short.c", "f() {}\n}\n")
     put(root, "src/latin.txt", "Grüße".encode("latin-1"))
     put(root, "src/image.bin", b"a\0b")
     put(root, "src/empty.txt", "")
@@ -136,6 +137,9 @@ def project(root: Path) -> Surroundings:
     put(root, "src/large.txt", b"x" * (2 * 1024 * 1024 + 1))
     put(root, ".git/config", "[core]\n")
     put(root, ".interlock/state", "secret\n")
+    put(root, "artifacts/interlock/tickets/run-1/ticket.json", "what the agent wrote\n")
+    put(root, "src/.ruff_cache/log", "what a tool wrote\n")
+    put(root, "tickets/ticket.json", "what the agent wrote\n")
     (root / "src/link.py").symlink_to("login.py")
     (root / "linked").symlink_to("src")
     return Surroundings(root)
@@ -153,7 +157,7 @@ def judged(stage: str, payload: object, around: Surroundings, known: dict[str, A
         assert issue.message.endswith(".")
         assert issue.fix.endswith(".")
         assert len(issue.field) <= 200
-        assert issue.field or issue.code in {"STG101", "STG102", "STG601", "STG602", "STG603"}
+        assert issue.field or issue.code in {"STG101", "STG102", "STG112", "STG601", "STG602", "STG603"}
     return issues
 
 

@@ -60,6 +60,21 @@ def test_that_nothing_changed_is_as_grave_as_the_project_says() -> None:
     assert acted(BEFORE, "src/**", unchanged="error") == ["STG602"]
 
 
+def test_the_allowed_scope_is_named_once_and_in_bounded_length() -> None:
+    allowed = tuple(f"{at}{'\U0001f600' * 100}/**" for at in range(100))
+    around = Surroundings(Path("/nowhere"), Observed(BEFORE, BEFORE | {f"{n}.py": "1" for n in range(25)}, allowed))
+    issues = judged("act_via_tools", GOOD["act_via_tools"], around)
+    assert codes(issues) == ["STG601"] * 21
+    assert ["\U0001f600" in issue.expected for issue in issues] == [True] + [False] * 20
+
+
+def test_patterns_that_expand_to_very_many_count_as_paths() -> None:
+    many = tuple(f"p{at}/{'{a,b}' * 9}" for at in range(100))
+    assert acted(BEFORE | {"p0/aaaaaaaaa": "1"}, *many) == []
+    assert acted(BEFORE | {"p99/aaaaaaaaa": "1"}, *many) == ["STG601"]
+    assert acted(BEFORE | {"src/a.py": "9"}, *many, "src/a.py") == []
+
+
 def test_very_many_files_make_a_bounded_answer() -> None:
     assert acted(BEFORE | {f"new/{n}": "1" for n in range(5000)}, "src/**") == ["STG601"] * 21
 
@@ -110,6 +125,16 @@ COVERED: dict[str, tuple[list[str], list[str]]] = {
 def test_a_criterion_is_served_or_marked_as_unknown(unknowns: list[str], expected: list[str]) -> None:
     known = earlier() | {"unknowns": unknowns}
     assert codes(judged("propose_plan", GOOD["propose_plan"], Surroundings(Path("/nowhere")), known)) == expected
+
+
+def test_a_plan_for_which_nothing_is_certain_is_reported() -> None:
+    known = earlier() | {"unknowns": ["ac_001, ac_002", "Nobody is locked out"]}
+    (issue,) = judged("propose_plan", GOOD["propose_plan"], Surroundings(Path("/nowhere")), known)
+    assert (issue.code, issue.level) == ("STG504", "warn")
+    assert (
+        judged("propose_plan", GOOD["propose_plan"], Surroundings(Path("/nowhere")), known | {"unknowns": []})[0].code
+        == "STG503"
+    )
 
 
 def test_coverage_of_a_plan_that_cannot_be_read_is_not_judged() -> None:

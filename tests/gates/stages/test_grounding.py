@@ -1,12 +1,15 @@
 """Evidence is held against the files that it cites."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.gates.stages.snippet import find_snippet, snippet_lines
+from interlock.gates.stages.conflicts import within
+from interlock.gates.stages.snippet import Effort, find_snippet, snippet_lines
 from interlock.gates.stages.sources import MAX_FILE_BYTES, MAX_TOTAL_BYTES, prepare
+from interlock.gates.tree import tree_files
 from tests.gates.stages.support import codes, item, judged, project
 from tests.gates.support import put
 
@@ -38,6 +41,9 @@ STANDING = {
     "a single line is where it begins": ("src/login.py:12", "def logout(user):\n    for session in sessions.of(user):"),
     "a wide range": ("src/login.py:1-14", "return False"),
     "the second place": ("src/twice.py:3", "x = 1"),
+    "a short line that is whole": ("src/tabs.mk:5-6", "clean:\n\trm a"),
+    "a short line that is whole though it is also part of one": ("src/short.c:1-3", "}"),
+    "eight characters of a line": ("src/login.py:12", "t(user):"),
 }
 
 
@@ -104,8 +110,8 @@ def test_locators_are_shown_in_bounded_length(tmp_path: Path) -> None:
     assert issue.code == "STG309"
 
 
-@pytest.mark.parametrize("kind", ["web", "ticket", "repository", "REPO2"])
-def test_other_kinds_of_sources_are_free_text(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["web", "ticket", "doc", "api", "user", "repository", "repo2", "design-doc", "x_1"])
+def test_items_of_other_kinds_of_sources_are_free_text(tmp_path: Path, kind: str) -> None:
     assert one(tmp_path, "anywhere", "anything", kind) == []
 
 
@@ -159,6 +165,10 @@ CONFLICTS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         [item("a", "https://e.org/x", "Refuse.", "web"), item("b", " https://e.org/x ", "Allow.", "web")],
         ["STG401"],
     ),
+    "a number of a longer one": (
+        [item("a", "p", "at most 10", "web"), item("b", "p", "at most 100", "web")],
+        ["STG401"],
+    ),
     "one text holds the other": (
         [item("a", "page", "Refuse  empty\npasswords.", "web"), item("b", "page", "empty passwords", "web")],
         [],
@@ -205,6 +215,70 @@ def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(tmp_path: Path)
     (tmp_path / "root/out").symlink_to(tmp_path / "outside")
     payload = evidence(item("e", "out/secret.txt:1", "secret"))
     assert codes(judged("gather_evidence", payload, around)) == ["STG303"]
+
+
+def edited(tmp_path: Path, path: str, begin: dict[str, str] | None) -> list[str]:
+    around = replace(project(tmp_path), begin=begin)
+    return codes(judged("gather_evidence", evidence(item("e", f"{path}:1", "x = 1")), around))
+
+
+def test_a_cited_file_is_the_one_that_stood_there_when_the_run_began(tmp_path: Path) -> None:
+    project(tmp_path)
+    begin = tree_files(tmp_path, ["src/**"])
+    assert edited(tmp_path, "src/twice.py", begin) == []
+    assert edited(tmp_path, "src/twice.py", None) == []
+    (tmp_path / "src/twice.py").chmod(0o755)
+    assert edited(tmp_path, "src/twice.py", begin) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"src/twice.py": "100644 " + "0" * 64},
+        {},
+        {"src/twice.py": "ignored"},
+        {"src/": "ignored"},
+        {"src/twice.py": "other"},
+        {"src/twice.py": ""},
+    ],
+    ids=["edited", "new", "ignored", "in an ignored folder", "a pipe before", "without a digest"],
+)
+def test_a_cited_file_that_may_be_the_agents_own_is_reported(tmp_path: Path, values: dict[str, str]) -> None:
+    assert edited(tmp_path, "src/twice.py", values) == ["STG310"]
+
+
+def test_a_file_that_may_be_the_agents_own_is_reported_once(tmp_path: Path) -> None:
+    around = replace(project(tmp_path), begin={})
+    payload = evidence(*(item(f"e{at}", "src/login.py:12", "def logout(user):") for at in range(3)))
+    (issue,) = judged("gather_evidence", payload, around)
+    assert (issue.code, issue.level) == ("STG310", "warn")
+
+
+def test_many_snippets_on_repeated_lines_are_found_in_bounded_time() -> None:
+    source, effort = prepare("f", "    a\n  b\n" * 10_000), Effort()
+    wanted = snippet_lines("a\nb\n    a")
+    for _ in range(150):
+        assert find_snippet(wanted, source, effort=effort) is None
+    assert -150 * len(wanted) <= effort.lines <= 0
+    assert find_snippet(snippet_lines("a\n  b"), source, effort=effort) == 1
+
+
+WITHIN: dict[str, tuple[str, str, bool]] = {
+    "a phrase": ("empty passwords", "Refuse empty passwords.", True),
+    "a part of a word": ("pass", "passwords", False),
+    "a number of a longer one": ("at most 10", "at most 100", False),
+    "a number of a fraction": ("at most 10", "at most 10.5", False),
+    "a fraction of another": ("5 seconds", "1.5 seconds", False),
+    "a number at the end of a sentence": ("at most 10", "It is at most 10. Not more.", True),
+    "the second place": ("10 times", "110 times or 10 times", True),
+    "signs at the edges": ("(a)", "f(a)b", True),
+    "equal": ("a", "a", True),
+}
+
+
+@pytest.mark.parametrize(("part", "whole", "expected"), WITHIN.values(), ids=WITHIN.keys())
+def test_one_text_holds_another_at_the_edges_of_words(part: str, whole: str, expected: bool) -> None:
+    assert within(part, whole) is expected
 
 
 def test_many_warnings_do_not_hide_a_snippet_that_stands_nowhere(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 import copy
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interlock.gates.stages.judge import MAX_FINDINGS_BYTES, bounded
+from interlock.gates.stages.rules import issue
+from interlock.journal.line import canonical
 from tests.gates.stages.mending import holder, mended, steps
 from tests.gates.stages.support import GOOD, codes, earlier, holds, item, judged, project
 
@@ -77,8 +80,13 @@ def cites(locator: str, snippet: str = "def logout(user):", kind: str = "repo") 
     return put("evidence_items[1]", item("ev_2", locator, snippet, kind))
 
 
+def target(text: str) -> Edit:
+    return put("retrieval_targets[0]", text)
+
+
 DEEP: Any = json.loads("[" * 400 + "]" * 400)
-EV, PLAN, REQ, FETCH, FINAL = (
+SCOPE, EV, PLAN, REQ, FETCH, FINAL = (
+    "scope_context",
     "gather_evidence",
     "propose_plan",
     "extract_requirements",
@@ -120,7 +128,7 @@ BAD = {
         both(rename("constraints", "constraint"), rename("unknowns", "unknown")),
         ("STG103", "STG103", "STG104", "STG104"),
     ),
-    "wrapped": Bad("scope_context", lambda p: {"scope_context": p}, ("STG103", "STG103", "STG104")),
+    "wrapped": Bad(SCOPE, lambda p: {"scope_context": p}, ("STG103", "STG103", "STG104")),
     "state inside": Bad(FETCH, put("state", "complete"), ("STG104",)),
     # kinds
     "number for a text": Bad(FETCH, put("external_ticket_id", 12), ("STG105",)),
@@ -172,8 +180,36 @@ BAD = {
     "id with blanks": Bad(EV, put("evidence_items[0].source_id", "the first"), ("STG202",)),
     "id of other letters": Bad(PLAN, put("plan_steps[0].step_id", "\u00fcber"), ("STG202",)),
     "long id": Bad(PLAN, put("plan_steps[0].step_id", "s" * 65), ("STG202",)),
+    # targets
+    "up and away from the root": Bad(SCOPE, target("repo:../up"), ("STG604",), good),
+    "a target without a pattern": Bad(SCOPE, target("repo: "), ("STG604",), good),
+    "an open bracket": Bad(SCOPE, target("repo:src/[a"), ("STG604",), good),
+    "an open brace": Bad(SCOPE, target("repo:src/{a,b"), ("STG604",), good),
+    "an absolute target": Bad(SCOPE, target("repo:/etc/**"), ("STG604",), good),
+    "a target among what is never observed": Bad(SCOPE, target("repo:artifacts/**"), ("STG604",), good),
+    "nothing taken out": Bad(SCOPE, target("repo:!"), ("STG604",), good),
+    "a target in capitals": Bad(SCOPE, target("Repo:src/**"), ("STG604",)),
+    "a target after a blank": Bad(SCOPE, target(" repo: src/**"), ("STG604",)),
+    "two targets": Bad(SCOPE, put("retrieval_targets", ["repo:a{", "web", "repo:b}"]), ("STG604",) * 2, good),
+    "more braces than one pattern may have": Bad(SCOPE, target("repo:" + "{a,b}" * 10), ("STG604",), good),
+    "more braces than all may have": Bad(
+        SCOPE, put("retrieval_targets", [f"repo:{n}{'{a,b}' * 9}" for n in range(100)]), ("STG604",), good
+    ),
     # grounding
     "Repo": Bad(EV, put("evidence_items[0].source_type", " Repo"), ("STG301",)),
+    "repo with an unseen character": Bad(EV, put("evidence_items[0].source_type", "rep\u200bo"), ("STG301",)),
+    "repo with another e": Bad(EV, put("evidence_items[0].source_type", "r\u0435po"), ("STG301",)),
+    "wide repo": Bad(EV, put("evidence_items[0].source_type", "\uff52\uff45\uff50\uff4f"), ("STG301",)),
+    "two words": Bad(EV, put("evidence_items[2].source_type", "GitHub Issue"), ("STG301",)),
+    "long word": Bad(
+        EV, put("evidence_items[2].source_type", "w" * 33), ("STG301",), put("evidence_items[2].source_type", "web")
+    ),
+    "no word at all": Bad(
+        EV,
+        put("evidence_items[2].source_type", "\u6587\u66f8"),
+        ("STG301",),
+        put("evidence_items[2].source_type", "doc"),
+    ),
     "no line": Bad(EV, cites("src/login.py"), ("STG302",), cites("src/login.py:12")),
     "line of another notation": Bad(EV, cites("src/login.py#L12"), ("STG302",)),
     "range of another notation": Bad(EV, cites("src/login.py#L12-L13"), ("STG302",)),
@@ -187,6 +223,19 @@ BAD = {
     "backslash": Bad(EV, cites("src\\login.py:12"), ("STG303",)),
     "git's own": Bad(EV, cites(".git/config:1", "[core]"), ("STG303",), cites("src/login.py:12")),
     "own state": Bad(EV, cites(".interlock/state:1", "secret"), ("STG303",), cites("src/login.py:12")),
+    "own evidence": Bad(
+        EV, cites("artifacts/interlock/tickets/run-1/ticket.json:1", "the agent"), ("STG303",), cites("src/login.py:12")
+    ),
+    "own cache": Bad(EV, cites("src/.ruff_cache/log:1", "a tool wrote"), ("STG303",), cites("src/login.py:12")),
+    "own ticket": Bad(
+        EV,
+        cites("tickets/ticket.json:1", "what the agent wrote"),
+        ("STG303",),
+        cites("SHOP-7", "what the user wrote", "ticket"),
+    ),
+    "own ticket in capitals": Bad(
+        EV, cites("Tickets/ticket.json:1", "what the agent wrote"), ("STG303",), cites("src/login.py:12")
+    ),
     "link": Bad(EV, cites("src/link.py:12"), ("STG303",), cites("src/login.py:12")),
     "link on the way": Bad(EV, cites("linked/login.py:12"), ("STG303",), cites("src/login.py:12")),
     "misspelt file": Bad(EV, cites("src/logn.py:12"), ("STG304",)),
@@ -216,6 +265,9 @@ BAD = {
         ("STG308",),
         cites("src/login.py:6", "def check(user, password):"),
     ),
+    "one letter": Bad(EV, cites("src/login.py:12", "l"), ("STG311",)),
+    "a part of a word": Bad(EV, cites("src/login.py:12", "logout("), ("STG311",)),
+    "two short parts of lines": Bad(EV, cites("src/twice.py:1-2", "= 1\ny ="), ("STG311",), cites("src/login.py:12")),
     # references
     "unknown requirement": Bad(PLAN, put("plan_steps[0].requirement_refs", ["ac_001", "ac_009"]), ("STG501",)),
     "requirement in capitals": Bad(PLAN, put("plan_steps[0].requirement_refs", ["AC_001"]), ("STG501", "STG503")),
@@ -256,7 +308,20 @@ def test_findings_of_shape_do_not_hide_those_of_content(tmp_path: Path) -> None:
 
 def test_many_faults_make_a_bounded_answer(tmp_path: Path) -> None:
     bad: dict[str, Any] = {f"field_{n}": "" for n in range(2000)} | {"evidence_items": [{}] * 150}
-    assert len(judged(EV, bad, project(tmp_path))) == 50
+    issues = judged(EV, bad, project(tmp_path))
+    assert len(issues) == 50
+    assert issues[-1].code == "STG112"
+    assert set(codes(issues[:-1])) == {"STG103", "STG104"}
+    assert str(20 + 150 * 4 - 49) in issues[-1].message
+
+
+def test_long_findings_in_any_script_make_a_bounded_answer(tmp_path: Path) -> None:
+    names = [f"{at}{'\U0001f600' * 220}/x.py:1" for at in range(10)]
+    items = [item(f"e{at}", name, "\U0001f600" * 10) for at, name in enumerate(names)]
+    issues = judged(EV, {"evidence_items": items}, project(tmp_path))
+    assert len(canonical([asdict(entry) for entry in issues])) <= MAX_FINDINGS_BYTES
+    assert set(codes(issues)) <= {"STG303", "STG304", "STG305", "STG112"}
+    assert not holds(issues)
 
 
 def test_empty_lists_are_good_where_the_stage_says_so(tmp_path: Path) -> None:
@@ -272,3 +337,22 @@ def test_what_was_submitted_is_not_changed(tmp_path: Path) -> None:
         judged(case.stage, bad, around, known)
         assert bad == before
         assert known == earlier()
+
+
+def test_findings_get_shorter_before_one_is_left_out() -> None:
+    long = issue("STG308", "a", "m" * 900 + ".", found="f" * 900, expected="e" * 900, fix="x" * 900 + ".")
+    kept = bounded([long] * 20)
+    assert codes(kept) == ["STG308"] * 20
+    assert all(entry.fix.endswith(".") and len(entry.fix) < 410 for entry in kept)
+    assert len(canonical([asdict(entry) for entry in kept])) <= MAX_FINDINGS_BYTES
+    assert bounded([long]) == (long,)
+
+
+def test_the_last_findings_are_left_out_and_counted() -> None:
+    wide = issue("STG308", "a", "\U0001f600" * 500, found="f", expected="e", fix="\U0001f600" * 500)
+    kept = bounded([wide] * 30)
+    assert len(canonical([asdict(entry) for entry in kept])) <= MAX_FINDINGS_BYTES
+    assert codes(kept) == ["STG308"] * (len(kept) - 1) + ["STG112"]
+    assert len(kept) > 5
+    assert str(30 - (len(kept) - 1)) in kept[-1].message
+    assert kept[-1].level == "warn"

@@ -400,12 +400,14 @@ def _ask(request: Any, root: Path) -> Any:
 
 
 def test_a_task_begun_under_a_steps_name_after_its_start_failed_is_not_taken_over(tmp_path: Path) -> None:
-    """The agent makes the start fail with a target that is no pattern, and brings agents of its own: itself."""
-    root = team(tmp_path, scope="")
+    """The agent makes the start fail with other roles, and brings agents of its own: itself."""
+    root = team(tmp_path)
     tickets = Tickets(root)
-    scope = {"retrieval_targets": ["repo:src/**", "repo:../up"], "retrieval_justification": "Both matter."}
-    ticket = walk_to(tickets, "act_via_tools", scope_context=scope)
+    ticket = walk_to(tickets, "act_via_tools")
+    config = (root / "interlock.toml").read_text()
+    (root / "interlock.toml").write_text(config.replace("the tests pass", "the tests may fail"))
     assert codes(tickets.submit({**ticket, "payload": {}})) == ["TKT143"]
+    (root / "interlock.toml").write_text(config)
     own = {
         "task_id": "SHOP-7-S1",
         "task": "Nothing",

@@ -3,13 +3,20 @@
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from interlock.gates.errors import TreeError
 from interlock.graph.errors import RunDamagedError
+from interlock.graph.pipeline import TICKET, pipeline_graph
 from interlock.graph.pipeline.rebuild import differences, rebuild
 from interlock.graph.pipeline.store import journal_run
 from interlock.graph.pipeline.tickets import Tickets
@@ -177,3 +184,31 @@ def test_what_is_planted_in_the_place_of_the_copies_is_not_followed_and_stops_no
     assert tickets.submit(filled(ticket))["gate_result"]["status"] == "pass"
     assert list((root / "src").iterdir()) == []
     assert "cannot be written" in caplog.text
+
+
+def test_a_pipeline_that_changed_since_a_run_began_is_reported_once(root: Path) -> None:
+    ticket = ticket_of(Tickets(root).begin("SHOP-7", "run-1"))
+    other = {"ticket": replace(TICKET, stages=(replace(TICKET.stages[0], role="Fetch it."), *TICKET.stages[1:]))}
+    tickets = Tickets(root, specs=other)
+    for _ in range(2):
+        tickets.begin("SHOP-7", "run-1")
+    changed = [entry for entry in tickets.journal.entries(journal_run("run-1")) if entry.type == "policy_changed"]
+    assert [entry.data["what"] for entry in changed] == ["pipeline"]
+    assert tickets.ticket("run-1")["agent_role"] != ticket["agent_role"]
+
+
+def test_a_run_keeps_one_checkpoint_however_many_steps_it_took(root: Path) -> None:
+    tickets = Tickets(root)
+    _walk(tickets, root, 6)
+    with closing(sqlite3.connect(root / ".interlock" / "tickets.sqlite")) as database:
+        assert database.execute("SELECT count(*) FROM checkpoints").fetchone() == (1,)
+
+
+def test_what_is_no_payload_is_judged_as_an_empty_one_in_a_graph_of_the_callers(root: Path) -> None:
+    graph: Any = pipeline_graph(TICKET, root=root, checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "mine"}}
+    graph.invoke({"ticket_id": "SHOP-7"}, config)
+    for given in ("done", {"payload": [1]}):
+        waiting = graph.get_state(config).tasks[0].interrupts[0]
+        graph.invoke(Command(resume={waiting.id: given}), config)
+    assert [row["gate"] for row in graph.get_state(config).values["history"]] == ["retry", "retry"]

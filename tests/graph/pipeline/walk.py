@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from interlock.graph.pipeline.contract import Ticket, TicketResponse
+from interlock.graph.pipeline.tickets import Tickets
 
 SOURCE: Final = "def greet(name):\n    return 'Hello ' + name\n\n\nprint(greet('you'))\n"
 
@@ -86,3 +87,20 @@ def filled(ticket: Ticket, **changes: Any) -> dict[str, Any]:
 def codes(answer: Any) -> list[str]:
     """Return the codes of the findings in an answer."""
     return [item["code"] for item in answer["gate_result"]["issues"]]
+
+
+def walk_to(tickets: Tickets, root: Path, state: str, run_id: str = "run-1") -> Ticket:
+    """Take a new run to a state and return its ticket."""
+    ticket = ticket_of(tickets.begin("SHOP-7", run_id))
+    while ticket["state"] != state:
+        if ticket["state"] == "act_via_tools":
+            do_the_work(root)
+        answer = tickets.submit(filled(ticket))
+        assert answer["gate_result"]["status"] == "pass", answer["gate_result"]
+        ticket = ticket_of(answer)
+    return ticket
+
+
+def events(tickets: Tickets, run_id: str = "run-1") -> list[str]:
+    """Return the types of a run's journal lines, in order."""
+    return [entry.type for entry in tickets.events(run_id)]

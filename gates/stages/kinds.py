@@ -1,0 +1,43 @@
+"""What kind of source an evidence item is from: one plain word, so that none only looks like `repo`."""
+
+import re
+import unicodedata
+from difflib import get_close_matches
+from typing import Final
+
+from interlock.gates.stages.rules import issue, shown
+from interlock.gates.stages.stage import Issue
+
+REPO: Final = "repo"
+
+_WORD: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_HONEST: Final = (REPO, "web", "ticket", "doc", "api", "user")
+
+
+def kind_issue(kind: str, place: str) -> Issue | None:
+    """Return the finding of a `source_type` that is no plain word, or None.
+
+    Args:
+        kind: As written, not blank.
+        place: The field.
+    """
+    if _WORD.fullmatch(kind):
+        return None
+    word = _nearest(kind)
+    return issue(
+        "STG301",
+        place,
+        f"`{place}` is no plain word.",
+        found=shown(ascii(kind[:60])[1:-1] if not kind.isascii() else kind, 60),
+        expected="`repo`, or a letter from a to z, then at most 31 small letters, digits, `_` or `-`",
+        fix=f"Write `{word}`." if word else "Write `repo`, or a word such as `web`, `ticket` or `doc`.",
+    )
+
+
+def _nearest(kind: str) -> str | None:
+    """Return the word that was probably meant: a usual one where letters only look like those of ASCII."""
+    text = unicodedata.normalize("NFKC", kind[:200]).strip().casefold()
+    plain = re.sub(r"[^a-z0-9_-]", "", re.sub(r"[\s/.:]+", "-", text)).strip("-")
+    if not text.isascii() and (near := get_close_matches(plain, _HONEST, 1, 0.8)):
+        return near[0]
+    return plain if _WORD.fullmatch(plain) else None

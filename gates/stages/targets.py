@@ -1,0 +1,66 @@
+"""The targets of a ticket's work: those in the repository are scope patterns, for acting is held against them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from interlock.gates.errors import TreeError
+from interlock.gates.patterns import compile_scope, expand
+from interlock.gates.stages.case import Case, texts_at
+from interlock.gates.stages.rules import copied, issue, shown
+from interlock.gates.stages.stage import Issue
+
+MAX_ALTERNATIVES: Final = 1000
+"""So many plain patterns the braces of all targets together may expand to."""
+
+_PREFIX: Final = "repo:"
+
+
+def targets(case: Case) -> Iterator[Issue]:
+    """Yield the `repo:` targets that are no scope patterns."""
+    left = MAX_ALTERNATIVES
+    for at, text in texts_at(case.payload, "retrieval_targets"):
+        place = f"retrieval_targets[{at}]"
+        plain = text.strip()
+        if not plain.casefold().startswith(_PREFIX):
+            continue
+        pattern = plain[len(_PREFIX) :].strip()
+        if not text.startswith(_PREFIX):
+            yield _misspelt(place, text, f"{_PREFIX}{pattern}")
+            continue
+        try:
+            left -= len(expand(pattern))
+            if left >= 0:
+                compile_scope([pattern.removeprefix("!")])
+        except TreeError as error:
+            yield _unfit(place, text, error)
+        if left < 0:
+            yield issue(
+                "STG604",
+                place,
+                f"The targets up to `{place}` expand to more than {MAX_ALTERNATIVES} patterns.",
+                found=shown(text),
+                expected=f"at most {MAX_ALTERNATIVES} patterns when all braces are expanded",
+                fix="Write `*` or a final `/**` in place of braces.",
+            )
+            return
+
+
+def _misspelt(place: str, text: str, better: str) -> Issue:
+    return issue(
+        "STG604",
+        place,
+        f"`{place}` does not begin with `repo:`, in small letters.",
+        found=shown(text),
+        expected="repo:PATTERN",
+        fix=f"Write {copied(better)}.",
+    )
+
+
+def _unfit(place: str, text: str, error: TreeError) -> Issue:
+    return issue(
+        "STG604",
+        place,
+        f"`{place}`: {error.message}",
+        found=shown(text),
+        expected="repo:PATTERN, the pattern relative to the root, without `..`, and with its brackets closed",
+    )
