@@ -57,11 +57,17 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
     """Return why a run is where it is, as JSON values with the schema `interlock.explanation/1`."""
     entries = list(Journal(journal_path(root)).entries(view.run_id))
     moves = [entry for entry in entries if entry.type == "status"]
-    answers = [entry for entry in entries if entry.type == "answer"]
-    refused = answers[-1:] if answers and answers[-1].data["outcome"] == "invalid" else []
     values = view.values
+    # Roles that are asked side by side have their lines written when the last of them has answered.
+    waiting = [event["data"] for event in values.get("outbox", {}).values() if event["type"] == "answer"]
+    answers = [*(entry.data for entry in entries if entry.type == "answer"), *waiting]
+    refused = next((data for data in reversed(answers) if data["outcome"] == "invalid"), None)
+    if answers and not waiting and answers[-1]["outcome"] != "invalid":
+        refused = None
     tree = str(values.get("tree", ""))
     held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree)
+    if view.status == "BLOCKED":
+        held -= {reason.partition(":")[0] for reason in values.get("fail_reasons", ())}
     driven = RunStore(root, view.run_id).driven()
     gates = [_gate_row(view, gate_id, gate_id in held) for gate_id in view.task.gates_required]
     return {
@@ -75,7 +81,7 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
         "why": _why(moves, view),
         "fail_reasons": list(values.get("fail_reasons", [])),
         "gates": gates,
-        "last_refusal": _refusal(refused[-1]) if refused else None,
+        "last_refusal": None if refused is None else _refusal(refused),
         "next": _next_steps(view, gates, driven=driven),
     }
 
@@ -129,12 +135,12 @@ def _satisfiable(view: RunView, gate: GateSpec) -> str:
     return "yes"
 
 
-def _refusal(entry: Entry) -> dict[str, Any]:
+def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "role": entry.data["role"],
-        "attempt": entry.data["attempt"],
-        "reask": entry.data["reask"],
-        "findings": [item for item in entry.data["findings"] if item["level"] == "error"],
+        "role": answer["role"],
+        "attempt": answer["attempt"],
+        "reask": answer["reask"],
+        "findings": [item for item in answer["findings"] if item["level"] == "error"],
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
 import anyio
-from anyio import CapacityLimiter, CancelScope, Semaphore, to_thread
+from anyio import CancelScope, CapacityLimiter, Semaphore, to_thread
 
 from interlock.graph.errors import RunBusyError
 
@@ -60,7 +60,8 @@ class Places:
         # A thread cannot be ended from outside, so the place is held until it ends, whether or not anybody waits.
         thread.add_done_callback(lambda _: self._rise(held))
         with CancelScope(shield=not self._leave):
-            return await asyncio.shield(thread)
+            await asyncio.shield(thread)
+        return thread.result()
 
     async def _sit_on_run(self, key: _Key, held: list[_Key]) -> None:
         try:

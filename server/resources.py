@@ -185,11 +185,11 @@ def _number(name: str, text: str) -> int:
     Raises:
         MCPError: It is none.
     """
-    if re.fullmatch(r"[0-9]{1,15}", text):
+    if re.fullmatch(r"-?[0-9]{1,15}", text):
         return int(text)
     wrong = problem(
         "MCP204", f"`{name}` is no whole number.", place=name, found=shown(cut(text)),
-        expected="a whole number from 0", fix=f"Write digits, such as `{name}=100`, or leave `{name}` out.",
+        expected="a whole number", fix=f"Write digits, such as `{name}=100`, or leave `{name}` out.",
     )  # fmt: skip
     raise MCPError(INVALID_PARAMS, f"MCP204: {wrong.message} {wrong.fix}", data=wrong.to_json())
 

@@ -82,4 +82,4 @@ class Subscribers:
 def _connection_of(session: ServerSession) -> Connection:
     """Return the connection that a request came over: a session is made anew for each request."""
     # The SDK has the end of a connection cleaned up by its `exit_stack`, and gives a request no public way to it.
-    return session._connection  # pyright: ignore[reportPrivateUsage]
+    return session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.server.guard import inspect
-from interlock.server.rules import MAX_DEPTH, MAX_MESSAGE_BYTES, RULES
+from interlock.server.rules import MAX_DEPTH, MAX_MESSAGE_BYTES, MAX_VALUES, RULES
 
 
 def message(params: str, *, number: str = "7") -> bytes:
@@ -42,13 +42,19 @@ REFUSED: list[tuple[str, bytes, str, str | int | None]] = [
     ("5000 digits", message('{"a":' + "9" * 5000 + "}"), "MCP105", 7),
     ("one level too many", message("[" * MAX_DEPTH + "]" * MAX_DEPTH), "MCP106", 7),
     ("5000 levels", message("[" * 5000 + "]" * 5000), "MCP106", 7),
-    ("100000 open", message("[" * 100_000), "MCP106", 7),
+    ("50000 open", message("[" * 50_000), "MCP106", 7),
     ("5000 objects", message('{"a":' * 5000 + "1" + "}" * 5000), "MCP106", 7),
     ("lone high surrogate", message(r'{"a":"\ud800"}'), "MCP107", 7),
     ("lone low surrogate", message(r'{"a":["\uDFFF"]}'), "MCP107", 7),
     ("surrogates the wrong way round", message(r'{"a":"\ude00\ud83d"}'), "MCP107", 7),
     ("surrogate in a key", message(r'{"\ud800":1}'), "MCP107", 7),
     ("surrogate in the id", message("{}", number=r'"\ud800"'), "MCP107", None),
+    ("more open than there may be values", message("[" * (MAX_VALUES + 1)), "MCP109", 7),
+    ("too many numbers", message('{"a":[' + "1," * MAX_VALUES + "1]}"), "MCP109", 7),
+    ("too many arrays", message('{"a":[' + "[]," * MAX_VALUES + "[]]}"), "MCP109", 7),
+    ("too many objects", message('{"a":[' + "{}," * MAX_VALUES + "{}]}"), "MCP109", 7),
+    ("too many keys", message("{" + ",".join(f'"{n}":1' for n in range(MAX_VALUES + 1)) + "}"), "MCP109", 7),
+    ("one value too many", message('{"a":[' + "1," * (MAX_VALUES - 6) + "1]}"), "MCP109", 7),
     ("array", b"[]", "MCP108", None),
     ("batch", b"[" + message("{}") + b"]", "MCP108", None),
     ("text", b'"ping"', "MCP108", None),
@@ -104,6 +110,9 @@ def test_the_place_of_a_fault_is_told() -> None:
         b'{"jsonrpc":"2.0","id":1,"result":{}}',
         b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}',
         message('{"a":"' + "é" * 100_000 + '"}'),
+        message('{"a":[' + "1," * (MAX_VALUES - 7) + "1]}"),
+        message('{"a":"' + ",[" * MAX_VALUES + '"}'),
+        message(r'{"a":"' + r"\",{" * MAX_VALUES + r'\"}'),
     ],
 )
 def test_a_good_message_passes(raw: bytes) -> None:

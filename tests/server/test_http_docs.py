@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from interlock.cli.serve import serve_command
 from interlock.cli.token import token_command
 from interlock.server.bounds import Limits
+from interlock.server.rules import MAX_VALUES
 from tests.server.http_process import new_project, new_token, running
 
 
@@ -24,7 +25,9 @@ def test_every_bound_on_the_page_is_the_one_that_holds(page: str) -> None:
     for words in (
         f"| {limits.rate:g} a second, {limits.burst} at once after a pause; up to one second a request is held back",
         f"at the same time | {limits.in_flight} |",
-        f"| {limits.header_bytes // 1024} KiB |",
+        f"| {limits.header_bytes // 1024} KiB, within {limits.head_seconds:g} seconds;",
+        f"more than {MAX_VALUES} values",
+        f"| sessions of one token | {limits.sessions_of_token} |",
         f"closed after {limits.session_idle_seconds / 60:g} minutes",
         f"| sessions, connections | {limits.sessions}, {limits.connections} |",
         f"longer than {limits.body_seconds:g} seconds",
@@ -40,7 +43,7 @@ def test_every_option_and_every_code_stands_on_the_page(page: str, root: Path) -
     assert options == set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE))
     for name in token_command.commands:
         assert f"`interlock token {name}" in page
-    door = "".join((root / "server" / name).read_text() for name in ("door.py", "body.py"))
+    door = "".join((root / "server" / name).read_text() for name in ("door.py", "body.py", "sessions.py"))
     raised = set(re.findall(r"Refusal\(\s*(\d{3})", door))
     assert raised == set(re.findall(r"\| WEB(\d{3}) \|", page))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interlock.gates.stages import Surroundings
 from interlock.gates.stages.conflicts import within
 from interlock.gates.stages.snippet import Effort, find_snippet, snippet_lines
 from interlock.gates.stages.sources import MAX_FILE_BYTES, MAX_TOTAL_BYTES, prepare
@@ -42,7 +43,7 @@ STANDING = {
     "a wide range": ("src/login.py:1-14", "return False"),
     "the second place": ("src/twice.py:3", "x = 1"),
     "a short line that is whole": ("src/tabs.mk:5-6", "clean:\n\trm a"),
-    "a short line that is whole though it is also part of one": ("src/short.c:1-3", "}"),
+    "a short line that is whole though it is also part of one": ("src/short.c:1-2", "}"),
     "eight characters of a line": ("src/login.py:12", "t(user):"),
 }
 
@@ -149,8 +150,6 @@ def test_a_pipe_is_refused_and_does_not_block(tmp_path: Path) -> None:
 
 
 def test_a_root_that_is_gone_is_a_finding(tmp_path: Path) -> None:
-    from interlock.gates.stages import Surroundings
-
     around = Surroundings(tmp_path / "gone")
     assert codes(judged("gather_evidence", evidence(item("e", "a.py:1", "x")), around)) == ["STG305"]
 
@@ -217,18 +216,20 @@ def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(tmp_path: Path)
     assert codes(judged("gather_evidence", payload, around)) == ["STG303"]
 
 
-def edited(tmp_path: Path, path: str, begin: dict[str, str] | None) -> list[str]:
-    around = replace(project(tmp_path), begin=begin)
-    return codes(judged("gather_evidence", evidence(item("e", f"{path}:1", "x = 1")), around))
+def edited(around: Surroundings, begin: dict[str, str] | None) -> list[str]:
+    payload = evidence(item("e", "src/twice.py:1", "x = 1"))
+    return codes(judged("gather_evidence", payload, replace(around, begin=begin)))
 
 
 def test_a_cited_file_is_the_one_that_stood_there_when_the_run_began(tmp_path: Path) -> None:
-    project(tmp_path)
+    around = project(tmp_path)
     begin = tree_files(tmp_path, ["src/**"])
-    assert edited(tmp_path, "src/twice.py", begin) == []
-    assert edited(tmp_path, "src/twice.py", None) == []
+    assert edited(around, begin) == []
+    assert edited(around, None) == []
     (tmp_path / "src/twice.py").chmod(0o755)
-    assert edited(tmp_path, "src/twice.py", begin) == []
+    assert edited(around, begin) == []
+    put(tmp_path, "src/twice.py", "x = 1\n")
+    assert edited(around, begin) == ["STG310"]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ def test_a_cited_file_is_the_one_that_stood_there_when_the_run_began(tmp_path: P
     ids=["edited", "new", "ignored", "in an ignored folder", "a pipe before", "without a digest"],
 )
 def test_a_cited_file_that_may_be_the_agents_own_is_reported(tmp_path: Path, values: dict[str, str]) -> None:
-    assert edited(tmp_path, "src/twice.py", values) == ["STG310"]
+    assert edited(project(tmp_path), values) == ["STG310"]
 
 
 def test_a_file_that_may_be_the_agents_own_is_reported_once(tmp_path: Path) -> None:

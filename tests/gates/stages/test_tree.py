@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.errors import TreeError
-from interlock.gates.stages import list_tree
+from interlock.gates.stages import list_tree, revealed
 from interlock.gates.tree import TreeDiff, tree_diff, tree_files
 from tests.gates.support import put
 
@@ -15,6 +15,19 @@ from tests.gates.support import put
 def git(root: Path, *arguments: str) -> None:
     settings = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always")
     subprocess.run(["git", *settings, *arguments], cwd=root, check=True, capture_output=True)
+
+
+def seen(root: Path) -> list[str]:
+    return [path for path, value in list_tree(root).items() if not value.startswith("ignored")]
+
+
+def ignored(root: Path) -> list[str]:
+    return [path for path, value in list_tree(root).items() if value.startswith("ignored")]
+
+
+def changes(root: Path, before: dict[str, str]) -> TreeDiff:
+    """Return what observation finds since an earlier listing."""
+    return tree_diff(before, revealed(root, before, list_tree(root)))
 
 
 @pytest.fixture
@@ -33,14 +46,16 @@ def test_tracked_and_untracked_files_are_listed_and_ignored_ones_are_not(root: P
     put(root, "new file.txt", "n")
     put(root, "debug.log", "l")
     put(root, "build/out", "o")
-    assert list(list_tree(root)) == [".gitignore", "new file.txt", "src/a.py"]
+    assert seen(root) == [".gitignore", "new file.txt", "src/a.py"]
+    assert ignored(root) == [".git/", "build/", "debug.log"]
 
 
 def test_own_state_evidence_and_caches_are_left_out(root: Path) -> None:
     for path in (".interlock/x", "artifacts/x", "src/__pycache__/a.pyc"):
         put(root, path, "x")
     git(root, "add", "-f", "artifacts/x")
-    assert list(list_tree(root)) == [".gitignore", "src/a.py"]
+    assert seen(root) == [".gitignore", "src/a.py"]
+    assert ignored(root) == [".git/"]
 
 
 def test_without_git_every_file_is_listed(tmp_path: Path) -> None:
@@ -55,7 +70,7 @@ def test_values_are_those_of_every_other_tree(root: Path) -> None:
     (root / "run.sh").chmod(0o755)
     (root / "link").symlink_to("src/a.py")
     (root / "dangling").symlink_to("nowhere")
-    assert list_tree(root) == tree_files(root, ["**"])
+    assert list_tree(root) == tree_files(root, ["**"]) | {".git/": "ignored"}
 
 
 def test_changes_are_seen_whether_or_not_they_are_staged_or_committed(root: Path) -> None:
@@ -79,7 +94,7 @@ def test_a_change_that_git_was_told_to_overlook_is_seen(root: Path) -> None:
 
 
 def test_a_folder_of_a_checkout_is_a_root_of_its_own(root: Path) -> None:
-    assert list(list_tree(root / "src")) == ["a.py"]
+    assert seen(root / "src") == ["../.gitignore", "a.py"]
 
 
 def test_a_root_that_its_checkout_ignores_is_listed_with_every_file(root: Path) -> None:
@@ -104,7 +119,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(root: Path, tmp_path: P
     (root / "src/a.py").unlink()
     (root / "src").rmdir()
     (root / "src").symlink_to(tmp_path / "outside")
-    assert list(list_tree(root)) == [".gitignore", "src"]
+    assert seen(root) == [".gitignore", "src"]
 
 
 def test_no_program_of_the_repository_is_started(root: Path) -> None:
@@ -138,6 +153,127 @@ def test_a_missing_git_is_an_error_in_a_checkout(root: Path, monkeypatch: pytest
     with pytest.raises(TreeError) as caught:
         list_tree(root)
     assert caught.value.code == "TREE105"
+
+
+def test_only_ignore_files_of_the_tree_hide_something(root: Path, tmp_path: Path) -> None:
+    put(tmp_path, "excludes", "everywhere.py\n")
+    git(root, "config", "core.excludesFile", str(tmp_path / "excludes"))
+    git(root, "config", "core.ignoreCase", "true")
+    put(root, ".git/info/exclude", "outside.py\n")
+    for path in ("outside.py", "everywhere.py", "BUILD/out"):
+        put(root, path, "x")
+    assert seen(root) == [".gitignore", "BUILD/out", "everywhere.py", "outside.py", "src/a.py"]
+
+
+def test_a_users_own_ignore_file_hides_nothing(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "home/.config/git/ignore", "outside.py\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home/.config"))
+    put(root, "outside.py", "x")
+    assert "outside.py" in seen(root)
+
+
+def test_a_work_tree_that_was_moved_away_in_the_settings_is_listed_as_it_is(root: Path, tmp_path: Path) -> None:
+    put(tmp_path, ".gitignore", "*.py\n")
+    before = list_tree(root)
+    git(root, "config", "core.worktree", str(tmp_path))
+    put(root, "outside.py", "x")
+    assert changes(root, before) == TreeDiff(("outside.py",), (), ())
+
+
+def test_a_root_that_only_the_settings_of_git_ignore_is_listed_by_git(root: Path) -> None:
+    put(root, "src/deep/.gitignore", "*.log\n")
+    put(root, "src/deep/b.log", "b")
+    put(root, ".git/info/exclude", "/src/deep\n")
+    assert seen(root / "src/deep") == ["../../.gitignore", ".gitignore"]
+
+
+HIDING: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "a file": (".gitignore", "*.log\nbuild/\nnew.py\n", (".gitignore", "new.py")),
+    "a folder": (".gitignore", "*.log\nbuild/\nlib/\n", (".gitignore", "lib/deep/x.py")),
+    "a folder by its content": (".gitignore", "*.log\nbuild/\nlib/**\n", (".gitignore", "lib/deep/x.py")),
+    "a folder by itself": ("lib/.gitignore", "*\n", ("lib/.gitignore", "lib/deep/x.py")),
+    "itself and another": ("src/.gitignore", ".gitignore\nnew.py\n", ("src/.gitignore", "src/new.py")),
+}
+
+
+@pytest.mark.parametrize(("rules", "text", "expected"), HIDING.values(), ids=HIDING.keys())
+def test_what_a_changed_ignore_file_hides_is_seen(root: Path, rules: str, text: str, expected: tuple[str, ...]) -> None:
+    put(root, "build/old", "o")
+    put(root, "debug.log", "l")
+    before = list_tree(root)
+    put(root, rules, text)
+    for path in expected[1:]:
+        put(root, path, "x")
+    put(root, "build/more", "o")
+    found = changes(root, before)
+    assert {*found.added, *found.changed} == set(expected)
+    assert found.removed == ()
+
+
+def test_an_ignore_file_that_hides_itself_is_compared_too(root: Path) -> None:
+    put(root, "lib/.gitignore", "/*.tmp\n.gitignore\n")
+    put(root, "lib/x.tmp", "x")
+    before = list_tree(root)
+    put(root, "lib/.gitignore", "/*.py\n/*.tmp\n.gitignore\n")
+    put(root, "lib/new.py", "x")
+    assert changes(root, before) == TreeDiff(("lib/new.py",), (), ())
+
+
+def test_files_that_stood_there_and_are_only_hidden_are_no_change(root: Path) -> None:
+    put(root, "lib/a.py", "a")
+    put(root, "lib/b.py", "b")
+    before = list_tree(root)
+    put(root, ".gitignore", "*.log\nbuild/\nlib/\n")
+    put(root, "lib/b.py", "other")
+    assert changes(root, before) == TreeDiff((), (), (".gitignore", "lib/b.py"))
+
+
+def test_files_that_were_hidden_are_no_change_when_they_come_to_light(root: Path) -> None:
+    put(root, "build/deep/out", "o")
+    put(root, "debug.log", "l")
+    before = list_tree(root)
+    put(root, ".gitignore", "\n")
+    assert changes(root, before) == TreeDiff((), (), (".gitignore",))
+
+
+def test_a_folder_that_only_happens_to_hold_ignored_files_does_not_hide_others(root: Path) -> None:
+    put(root, "logs/deep/a.log", "l")
+    before = list_tree(root)
+    put(root, ".gitignore", "*.log\nbuild/\nlogs/\n")
+    put(root, "logs/deep/new.py", "n")
+    assert changes(root, before) == TreeDiff(("logs/deep/new.py",), (), (".gitignore",))
+
+
+def test_output_under_an_ignored_name_is_no_change_while_the_rules_stand(root: Path) -> None:
+    before = list_tree(root)
+    put(root, "build/out", "o")
+    put(root, "src/debug.log", "l")
+    assert not changes(root, before)
+
+
+def test_an_ignore_file_above_the_root_is_compared_too(root: Path) -> None:
+    before = list_tree(root / "src")
+    put(root, ".gitignore", "*.log\nbuild/\nnew.py\n")
+    put(root, "src/new.py", "n")
+    assert changes(root / "src", before) == TreeDiff(("new.py",), (), ("../.gitignore",))
+
+
+def test_a_checkout_that_begins_while_acting_hides_nothing(tmp_path: Path) -> None:
+    put(tmp_path, ".gitignore", "*.log\n")
+    put(tmp_path, "old.log", "l")
+    before = list_tree(tmp_path)
+    git(tmp_path, "init", "-q")
+    put(tmp_path, "new.log", "l")
+    assert changes(tmp_path, before) == TreeDiff(("new.log",), (), ())
+
+
+def test_an_ignored_name_that_is_not_utf_8_is_no_error(root: Path) -> None:
+    try:
+        (Path(os.fsdecode(os.fsencode(root) + b"/\xff.log"))).write_text("x")
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    assert seen(root) == [".gitignore", "src/a.py"]
 
 
 def test_a_name_that_is_not_utf_8_is_an_error(root: Path) -> None:

@@ -301,7 +301,7 @@ def test_large_payloads_and_many_retries_never_make_a_run_that_cannot_go_on(root
     (root / "interlock.toml").write_text("[tickets]\nmax_retries = 20\nmax_retries_run = 100\n")
     tickets = Tickets(root)
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    for number in range(30):
+    for number in range(19):
         ticket = ticket_of(tickets.submit({**ticket, "payload": {f"x{number}_{at}": 1 for at in range(20)}}))
     while ticket["state"] != "complete":
         if ticket["state"] == "act_via_tools":

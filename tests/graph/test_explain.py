@@ -1,0 +1,24 @@
+"""Why a run is where it is, as people and agents read it."""
+
+from interlock.agents import REMOTE
+from interlock.graph.explain import explain_run
+from interlock.graph.runs import drive
+from tests.graph.conftest import Project, Scripted
+
+
+def test_a_gate_that_blocked_the_task_is_not_shown_as_passed(project: Project) -> None:
+    project.runners["builder"] = Scripted(["no envelope"])
+    view = project.run()
+    assert view.status == "BLOCKED"
+    gates = {row["gate"]: row["passed"] for row in explain_run(view, project.root)["gates"]}
+    assert gates["GATE-MSG-STRICT"] is False
+
+
+def test_the_refusal_of_a_qa_role_that_is_asked_again_is_shown_at_once(project: Project) -> None:
+    """Its line is in the journal only when every role of the phase has answered."""
+    project.runners["tester"] = REMOTE
+    view = project.run()
+    view = drive(view.run_id, root=project.root, runners=project.runners, answers={"tester": "looks good to me"})
+    refusal = explain_run(view, project.root)["last_refusal"]
+    assert (refusal["role"], refusal["reask"]) == ("tester", 0)
+    assert refusal["findings"][0]["fix"]
