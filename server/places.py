@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
 import anyio
-from anyio import CancelScope, CapacityLimiter, Semaphore, to_thread
+from anyio import CancelScope, CapacityLimiter, Semaphore, WouldBlock, to_thread
 
 from interlock.graph.errors import RunBusyError
 
@@ -74,11 +74,15 @@ class Places:
             ) from None
 
     async def _sit(self, key: _Key, most: int, held: list[_Key]) -> None:
+        places = self._places.setdefault(key, Semaphore(most, max_value=most))
         try:
-            await self._places.setdefault(key, Semaphore(most, max_value=most)).acquire()
-        except BaseException:
-            self._forget(key)
-            raise
+            places.acquire_nowait()
+        except WouldBlock:
+            try:
+                await places.acquire()
+            except BaseException:
+                self._forget(key)
+                raise
         held.append(key)
 
     def _rise(self, held: list[_Key]) -> None:

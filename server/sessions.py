@@ -40,8 +40,8 @@ class SessionGate:
         self._inner = inner
         self._limits = limits
         self._clock = clock
-        self._sessions: dict[str, dict[str, _Session]] = {}
-        self._opening: dict[str, int] = {}
+        # By token, then by name; one that is being opened has none yet and stands under an object of its own.
+        self._sessions: dict[str, dict[object, _Session]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -85,29 +85,28 @@ class SessionGate:
         if refusal is not None:
             await refusal(send)
             return
-        session = _Session(requests=1)
+        session, opening = _Session(requests=1), object()
 
         async def watch(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 400:
                 for key, value in message["headers"]:
                     if key.lower() == _SESSION:
-                        self._sessions.setdefault(token_id, {})[value.decode("latin-1")] = session
+                        mine[value.decode("latin-1")] = mine.pop(opening, session)
             await send(message)
 
-        self._opening[token_id] = self._opening.get(token_id, 0) + 1
+        mine = self._sessions.setdefault(token_id, {})
+        mine[opening] = session
         try:
             await self._inner(scope, receive, watch)
         finally:
             self._leave(session)
-            self._opening[token_id] -= 1
-            if not self._opening[token_id]:
-                del self._opening[token_id]
+            self._forget(token_id, opening)
 
     def _leave(self, session: _Session) -> None:
         session.requests -= 1
         session.quiet_since = self._clock()
 
-    def _forget(self, token_id: str, name: str) -> None:
+    def _forget(self, token_id: str, name: object) -> None:
         mine = self._sessions.get(token_id, {})
         mine.pop(name, None)
         if not mine:
@@ -119,15 +118,14 @@ class SessionGate:
         mine = self._sessions.get(token_id, {})
         for name in [name for name, each in mine.items() if not each.requests and each.quiet_since <= oldest]:
             self._forget(token_id, name)
-        count = len(mine) + self._opening.get(token_id, 0)
-        if count < self._limits.sessions_of_token:
+        if len(mine) < self._limits.sessions_of_token:
             return None
         quiet = [each.quiet_since - oldest for each in mine.values() if not each.requests]
         seconds = math.ceil(min(quiet, default=self._limits.session_idle_seconds))
         return Refusal(
             429,
             "Too many sessions.",
-            f"{count} sessions are open with this token",
+            f"{len(mine)} sessions are open with this token",
             f"at most {self._limits.sessions_of_token}",
             "End one with DELETE; one without a request is closed after "
             f"{self._limits.session_idle_seconds / 60:g} minutes.",

@@ -1,11 +1,12 @@
 """What kind of source an evidence item is from: one plain word, so that none only looks like `repo`."""
 
+import json
 import re
 import unicodedata
 from difflib import get_close_matches
 from typing import Final
 
-from interlock.gates.stages.rules import issue, shown
+from interlock.gates.stages.rules import issue
 from interlock.gates.stages.stage import Issue
 
 REPO: Final = "repo"
@@ -28,7 +29,7 @@ def kind_issue(kind: str, place: str) -> Issue | None:
         "STG301",
         place,
         f"`{place}` is no plain word.",
-        found=shown(ascii(kind[:60])[1:-1] if not kind.isascii() else kind, 60),
+        found=json.dumps(kind[:60]),
         expected="`repo`, or a letter from a to z, then at most 31 small letters, digits, `_` or `-`",
         fix=f"Write `{word}`." if word else "Write `repo`, or a word such as `web`, `ticket` or `doc`.",
     )

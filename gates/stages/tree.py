@@ -67,8 +67,8 @@ def revealed(root: str | Path, before: Mapping[str, str], now: Mapping[str, str]
     """List the tree as if no `.gitignore` had changed.
 
     What was ignored before stays out of sight, also where git lists it now. What is ignored now and was not before is
-    listed again, below every `.gitignore` that changed. Limit: a file that appears under a name that the rules of
-    before ignored counts as new there, for the rules of before are not kept.
+    listed again, below every `.gitignore` that changed; so is a file of before that git no longer tracks. Limit: the
+    rules of before are not kept, so below a changed one also a new file counts that they would have ignored.
 
     Args:
         root: The project's root.
@@ -80,10 +80,10 @@ def revealed(root: str | Path, before: Mapping[str, str], now: Mapping[str, str]
     """
     shown = {path: value for path, value in now.items() if not ignored_in(before, path)}
     folders = _changed_rules(before, now)
-    if not folders:
-        return shown
     for name, value in now.items():
-        if value.startswith(IGNORED) and name in shown and name != _GIT and _below(name, folders):
+        if not value.startswith(IGNORED) or name not in shown or name == _GIT:
+            continue
+        if name in before or name.startswith(folders):
             found = every_file(root, name[:-1]) if name.endswith("/") else {name: file_value(root, name)}
             shown.pop(name)
             shown.update({path: digest for path, digest in found.items() if not ignored_in(before, path)})
@@ -104,10 +104,6 @@ def _changed_rules(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[s
     names = {path for path in (*before, *now) if path.rpartition("/")[2] == _RULES}
     changed = (path.removesuffix(_RULES) for path in names if before.get(path) != now.get(path))
     return tuple("" if folder.startswith("../") else folder for folder in changed)
-
-
-def _below(name: str, folders: Iterable[str]) -> bool:
-    return any(name.startswith(folder) for folder in folders)
 
 
 def _checkout(root: Path) -> Path | None:

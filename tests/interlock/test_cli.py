@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from interlock.graph.runs import start_run
-from interlock.graph.task import load_task
 from tests.campaign.test_kills import greeting_project
 
 
@@ -126,7 +124,7 @@ def test_a_journal_that_is_gone_is_damage_where_anything_speaks_of_a_run(approve
     gone = interlock(root, "verify", "--json")
     assert (gone.returncode, data(gone)["verdict"]) == (1, "damaged")
     shutil.rmtree(root / ".interlock")
-    (root / "artifacts/interlock/events.jsonl").symlink_to("nowhere")
+    (root / "artifacts/interlock/tickets.jsonl").touch()
     assert interlock(root, "verify").returncode == 1
 
 
@@ -204,7 +202,7 @@ def completed(folder: Path, *words: str) -> list[str]:
         env={**os.environ, "_INTERLOCK_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["interlock", *words]),
              "COMP_CWORD": str(len(words))},
     )  # fmt: skip
-    return [line.removeprefix("plain,") for line in done.stdout.splitlines()]
+    return [line.removeprefix("plain,") for line in done.stdout.splitlines() if line]
 
 
 def test_a_shell_completes_the_runs_and_tokens_of_the_project(approved: Path, tmp_path: Path) -> None:
@@ -219,17 +217,24 @@ def test_a_shell_completes_the_runs_and_tokens_of_the_project(approved: Path, tm
     assert completed(tmp_path, "token", "revoke", "vis") == []
 
 
-def test_a_task_is_found_whose_runs_bear_other_names(tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    task = load_task(greeting_project(root))
-    for at, name in enumerate(("older", "newer", "damaged"), 1):
-        start_run(root, task, run_id=name)
-        os.utime(root / ".interlock/runs" / name / "run.json", (at, at))
-    (root / ".interlock/runs/damaged/run.json").write_text('{"HELLO-001": 1')
-    assert data(interlock(root, "explain", "HELLO-001", "--json"))["run_id"] == "newer"
-    assert interlock(root, "explain", "HELLO").returncode == 2
-    start_run(root, task)
-    assert data(interlock(root, "explain", "HELLO-001", "--json"))["run_id"] == "HELLO-001.1"
+def test_a_task_is_found_whose_runs_bear_other_names(approved: Path, tmp_path: Path) -> None:
+    frozen = (approved / ".interlock/runs/HELLO-001.1/run.json").read_text()
+    other = frozen.replace('"task_id": "HELLO-001"', '"task_id": "HELLO-002"')
+    assert other != frozen
+    rows = [("older", frozen), ("newer", frozen), ("of another task", other), ("damaged", frozen[:-9])]
+
+    def put(at: int, name: str, text: str) -> None:
+        path = tmp_path / ".interlock/runs" / name.replace(" ", "-") / "run.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        os.utime(path, (at, at))
+
+    for at, (name, text) in enumerate(rows, 2):
+        put(at, name, text)
+    assert data(interlock(tmp_path, "explain", "HELLO-001", "--json"))["run_id"] == "newer"
+    assert interlock(tmp_path, "explain", "HELLO").returncode == 2
+    put(1, "HELLO-001.1", frozen)
+    assert data(interlock(tmp_path, "explain", "HELLO-001", "--json"))["run_id"] == "HELLO-001.1"
 
 
 def test_help_and_version_do_not_import_the_graph() -> None:

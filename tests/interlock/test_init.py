@@ -287,7 +287,7 @@ def test_what_is_to_be_pasted_into_a_file_with_comments_fits_there(project: Path
 
 TOML = {
     "an inline table": (
-        "INI101", 'model = "m"\nmcp_servers = { other = { command = "other" }@ }\n', ("", ", {}"), ["other", "interlock"],
+        "INI101", 'a = 1\nmcp_servers = { other = { command = "other" }@ }\n', ("", ", {}"), ["other", "interlock"],
     ),
     "a value": ("INI102", '@\nmodel = "m"\n\n[a]\nb = 1\n', ("mcp_servers = 3", "{}"), ["interlock"]),
     "another server": (

@@ -49,7 +49,7 @@ def test_mcp_says_on_a_terminal_alone_what_it_waits_for(tmp_path: Path) -> None:
         line = process.stderr.readline()
         assert str(root) in line
         assert "standard input" in line
-        process.send_signal(signal.SIGINT)
+        os.write(ours, b"\x04")
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out, err) == (0, "", "")
     finally:

@@ -112,7 +112,7 @@ def test_the_place_of_a_fault_is_told() -> None:
         message('{"a":"' + "é" * 100_000 + '"}'),
         message('{"a":[' + "1," * (MAX_VALUES - 7) + "1]}"),
         message('{"a":"' + ",[" * MAX_VALUES + '"}'),
-        message(r'{"a":"' + r"\",{" * MAX_VALUES + r'\"}'),
+        message(r'{"a":"' + r"\\\",{" * MAX_VALUES + r'\\"}'),
     ],
 )
 def test_a_good_message_passes(raw: bytes) -> None:

@@ -2,15 +2,20 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import jsonschema
 import pytest
 from mcp import Client
 from syrupy.assertion import SnapshotAssertion
 
+from interlock.graph.pipeline.store import TicketStore
 from interlock.server import make_server
+from interlock.server.places import Places
+from interlock.server.tickets import CALLS_ON_A_RUN
 
 pytestmark = pytest.mark.anyio
 
@@ -153,3 +158,43 @@ async def test_every_answer_has_the_shape_that_was_reviewed(server: Any, snapsho
         }
     for name, answer in answers.items():
         assert stable(answer) == snapshot(name=name)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"}),
+        ("interlock_submit_ticket", {"ticket_json": {"run_id": "r1"}}),
+        ("interlock_submit_payload", {"run_id": "r1", "revision": 1, "payload": FETCHED}),
+        ("interlock_next_step", {"ticket_json": '{"run_id": "r1"}'}),
+    ],
+)
+async def test_a_call_that_finds_no_place_on_its_run_is_told_that_the_run_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("interlock.server.tickets.Places", partial(Places, patience_seconds=0))
+    async with Client(make_server(tmp_path)) as connected:
+        await begun(connected)
+        async with anyio.create_task_group() as group:
+            with TicketStore(tmp_path, "r1").locked():
+                for _ in range(CALLS_ON_A_RUN):
+                    group.start_soon(connected.call_tool, tool, arguments)
+                await anyio.wait_all_tasks_blocked()
+                answer = await called(connected, tool, **arguments)
+    (issue,) = answer["gate_result"]["issues"]
+    assert (issue["code"], answer["continue"], answer["updated_ticket"]) == ("TKT114", True, None)
+    assert ("status" in answer) == (tool == "interlock_next_step")
+
+
+async def test_of_many_runs_each_move_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.server.tickets.MAX_TOLD", 2)
+    wanted = [f"interlock://runs/{name}/ticket" for name in ("a", "b", "c")]
+    async with Client(make_server(tmp_path)) as connected, connected.listen(resource_subscriptions=wanted) as changes:
+        for name in ("a", "b", "c"):
+            await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": name})
+        for name in ("c", "b", "a"):
+            call = {"run_id": name, "revision": 1, "payload": FETCHED}
+            await connected.call_tool("interlock_submit_payload", call)
+        with anyio.fail_after(30):
+            told = [getattr(await anext(changes), "uri", "") for _ in range(6)]
+    assert told == [*wanted, *reversed(wanted)]

@@ -245,6 +245,16 @@ def test_a_folder_that_only_happens_to_hold_ignored_files_does_not_hide_others(r
     assert changes(root, before) == TreeDiff(("logs/deep/new.py",), (), (".gitignore",))
 
 
+def test_a_file_that_git_stops_tracking_is_compared_still(root: Path) -> None:
+    for name in ("one.log", "two.log"):
+        put(root, name, "l")
+        git(root, "add", "-f", name)
+    before = list_tree(root)
+    git(root, "rm", "-q", "--cached", "one.log", "two.log")
+    put(root, "two.log", "other")
+    assert changes(root, before) == TreeDiff((), (), ("two.log",))
+
+
 def test_output_under_an_ignored_name_is_no_change_while_the_rules_stand(root: Path) -> None:
     before = list_tree(root)
     put(root, "build/out", "o")

@@ -1,0 +1,162 @@
+"""The sessions of one token are bounded, and those that are over make room. The clock is the test's own."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import pytest
+from mcp.server.auth.middleware.auth_context import auth_context_var
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from starlette.types import Message, Receive, Scope, Send
+
+from interlock.server.bounds import Limits
+from interlock.server.sessions import SessionGate
+
+pytestmark = pytest.mark.anyio
+
+LIMITS = Limits(sessions_of_token=2, session_idle_seconds=100)
+
+
+class House:
+    """A gate before a server that opens a session for each request without one."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.opened = 0
+        self.status = 200
+        self.hold: anyio.Event | None = None
+        self.gate = SessionGate(self._serve, LIMITS, lambda: self.now)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: list[tuple[bytes, bytes]] = []
+        if not any(name == b"mcp-session-id" for name, _ in scope["headers"]):
+            self.opened += 1
+            headers = [(b"Mcp-Session-Id", f"s{self.opened}".encode())]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        if self.hold is not None:
+            await self.hold.wait()
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ask(self, token: str = "t1", method: str = "POST", **headers: str) -> int:
+        """Send a request with this token, and return the status."""
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            raise AssertionError("the gate reads no body")
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        with bearing(token):
+            await self.gate({"type": "http", "method": method, "path": "/mcp", "headers": named}, receive, send)
+        return sent[0]["status"]
+
+
+@contextmanager
+def bearing(token: str) -> Generator[None]:
+    """Let a request come in with a token."""
+    access = AccessToken(token="", client_id="claude", subject=token, scopes=[])
+    before = auth_context_var.set(AuthenticatedUser(access))
+    try:
+        yield
+    finally:
+        auth_context_var.reset(before)
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+async def test_a_token_opens_so_many_sessions_and_another_token_its_own(house: House) -> None:
+    assert [await house.ask() for _ in range(3)] == [200, 200, 429]
+    assert house.opened == 2
+    assert [await house.ask("t2") for _ in range(3)] == [200, 200, 429]
+
+
+async def test_requests_of_open_sessions_and_of_the_newer_protocol_are_not_counted(house: House) -> None:
+    for _ in range(2):
+        await house.ask()
+    assert await house.ask(mcp_session_id="s1") == 200
+    assert await house.ask(mcp_protocol_version="2026-07-28") == 200
+    assert await house.ask(mcp_protocol_version="2025-06-18") == 429
+
+
+async def test_a_session_that_was_deleted_makes_room(house: House) -> None:
+    for _ in range(2):
+        await house.ask()
+    assert await house.ask("t2", "DELETE", mcp_session_id="s1") == 200
+    assert await house.ask() == 429, "it is another token's"
+    await house.ask(method="DELETE", mcp_session_id="s1")
+    assert [await house.ask(), await house.ask()] == [200, 429]
+
+
+async def test_a_session_that_is_not_found_any_more_makes_room(house: House) -> None:
+    for _ in range(2):
+        await house.ask()
+    house.status = 404
+    await house.ask(mcp_session_id="s2")
+    house.status = 200
+    assert await house.ask() == 200
+
+
+async def test_an_idle_session_makes_room_and_one_in_use_does_not(house: House) -> None:
+    for _ in range(2):
+        await house.ask()
+    house.now = 60
+    await house.ask(mcp_session_id="s1")
+    house.now = 99
+    assert await house.ask() == 429
+    house.now = 100
+    assert [await house.ask(), await house.ask()] == [200, 429]
+
+
+async def test_a_session_with_an_open_stream_is_in_use_however_long(house: House) -> None:
+    for _ in range(2):
+        await house.ask()
+    house.hold = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: house.ask(method="GET", mcp_session_id="s1"))
+        group.start_soon(lambda: house.ask(method="GET", mcp_session_id="s2"))
+        await anyio.wait_all_tasks_blocked()
+        house.now = 1000
+        assert await house.ask() == 429
+        house.hold.set()
+
+
+async def test_sessions_that_are_being_opened_count(house: House) -> None:
+    house.hold = anyio.Event()
+    found: list[int] = []
+
+    async def one() -> None:
+        found.append(await house.ask())
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(one)
+        await anyio.wait_all_tasks_blocked()
+        house.hold.set()
+    assert sorted(found) == [200, 200, 429, 429, 429]
+
+
+async def test_a_session_that_was_refused_takes_no_room(house: House) -> None:
+    house.status = 400
+    assert {await house.ask() for _ in range(5)} == {400}
+    house.status = 200
+    assert await house.ask() == 200
+
+
+async def test_what_is_no_request_passes(house: House) -> None:
+    seen: list[Any] = []
+
+    async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["type"])
+
+    async def nothing(*_: Any) -> Any:
+        return None
+
+    await SessionGate(lifespan, LIMITS, lambda: house.now)({"type": "lifespan"}, nothing, nothing)
+    assert seen == ["lifespan"]
