@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 
-from interlock.gates.stages import Issue, Observed, Stage, Surroundings, judge_stage, list_tree
+from interlock.gates.stages import Issue, Observed, Stage, Surroundings, judge_stage, list_tree, revealed
 from interlock.gates.stages.tree import OWN_FILES
 from interlock.gates.tree import tree_diff
 from interlock.graph.errors import RunDamagedError
@@ -186,7 +186,7 @@ class _Nodes:
             tree = store.keep_tree(now)
             # After an acting stage, files have changed for good reason.
             if not any(self.spec.stage(row["state"]).acts for row in (*state["history"], state)):
-                issues = (*issues, *_early(store.tree(state["trees"]["begin"]), now))
+                issues = (*issues, *_early(self.root, store.tree(state["trees"]["begin"]), now))
         gate = attempt(self.spec, state, payload, issues, tree=tree, outcomes=outcomes)
         revision = state["revision"]
         call = {
@@ -267,9 +267,9 @@ def _version_issue(version: object) -> Issue:
     )
 
 
-def _early(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Issue, ...]:
+def _early(root: Path, before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Issue, ...]:
     """Report files that changed before the plan passed."""
-    diff = tree_diff(before, now)
+    diff = tree_diff(before, revealed(root, before, now))
     paths = [path for path in (*diff.changed, *diff.added, *diff.removed) if path not in OWN_FILES]
     if not paths:
         return ()

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from interlock.agents.ask import AgentsError
-from interlock.gates.errors import GateError
-from interlock.gates.stages import Issue
+from interlock.gates.errors import GateError, TreeError
+from interlock.gates.patterns import compile_scope
+from interlock.gates.stages import Issue, list_tree, revealed
 from interlock.gates.stages.tree import OWN_FILES
 from interlock.gates.tree import tree_diff, tree_digest
 from interlock.graph.background import Drives
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _MAX_INTENT_CHARS: Final = 500
 _MAX_LISTED: Final = 50
+_PATTERN_CHARACTERS: Final = frozenset("*?[]{}!")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ class Delegation:
         from interlock.graph.runs import start_run  # noqa: PLC0415 - as above
 
         store = TicketStore(self.root, state["run_id"])
-        scope = tuple(delegate["scope"]) or allowed_paths(state)
+        # A cited file whose name reads as a pattern would mean other files, or none.
+        scope = tuple(delegate["scope"]) or tuple(path for path in allowed_paths(state) if self._is_scope(path))
         task = self._task(delegate, state["ticket_id"], number, str(step["intent"]), scope)
         run_id = store.claimed(number)
         if run_id is None or self._is_another(run_id, task):
@@ -139,6 +142,16 @@ class Delegation:
             self._check_policy(delegate, task)
             start_run(self.root, task, run_id=run_id)
         return self.drives.advance(run_id, wait_seconds=delegate["wait_seconds"])
+
+    def _is_scope(self, path: str) -> bool:
+        """Say whether a path of the plan can stand in a task's scope: as a pattern, or a name without its characters."""
+        if _PATTERN_CHARACTERS.isdisjoint(path):
+            return True
+        try:
+            compile_scope([path])
+        except TreeError:
+            return False
+        return not (self.root / path).exists()
 
     def _is_another(self, run_id: str, task: Task) -> bool:
         """Say whether somebody else's task stands under the id of a run."""
@@ -221,9 +234,7 @@ class Delegation:
         )
 
     def _changed(self, before: dict[str, str]) -> list[str]:
-        from interlock.gates.stages import list_tree  # noqa: PLC0415
-
-        diff = tree_diff(before, list_tree(self.root))
+        diff = tree_diff(before, revealed(self.root, before, list_tree(self.root)))
         lines = [
             f"{what} {path}"
             for what, paths in (("changed", diff.changed), ("added", diff.added), ("removed", diff.removed))
