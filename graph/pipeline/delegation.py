@@ -144,7 +144,7 @@ class Delegation:
         return self.drives.advance(run_id, wait_seconds=delegate["wait_seconds"])
 
     def _is_scope(self, path: str) -> bool:
-        """Say whether a path of the plan can stand in a task's scope: as a pattern, or a name without its characters."""
+        """Say whether a path of the plan can stand in a task's scope: as a pattern, or as a plain name."""
         if _PATTERN_CHARACTERS.isdisjoint(path):
             return True
         try:

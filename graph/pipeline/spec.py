@@ -99,8 +99,8 @@ _EVIDENCE: Final = Stage(
     name="gather_evidence",
     role=(
         "Collect snippets with pointers to their sources. For source_type repo the locator is path:line or "
-        "path:start-end, and the snippet is copied from those lines as it stands, whole lines best. Other types are one "
-        "word, such as web or ticket. One item for each locator."
+        "path:start-end, and the snippet is copied from those lines as it stands, whole lines best. Other types are "
+        "one word, such as web or ticket. One item for each locator."
     ),
     fields=(
         Field(
