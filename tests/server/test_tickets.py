@@ -173,6 +173,7 @@ async def test_a_call_that_finds_no_place_on_its_run_is_told_that_the_run_is_bus
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
 ) -> None:
     monkeypatch.setattr("interlock.server.tickets.Places", partial(Places, patience_seconds=0))
+    answers: list[dict[str, Any]] = []
     async with Client(make_server(tmp_path)) as connected:
         await begun(connected)
         async with anyio.create_task_group() as group:
@@ -180,7 +181,8 @@ async def test_a_call_that_finds_no_place_on_its_run_is_told_that_the_run_is_bus
                 for _ in range(CALLS_ON_A_RUN):
                     group.start_soon(connected.call_tool, tool, arguments)
                 await anyio.wait_all_tasks_blocked()
-                answer = await called(connected, tool, **arguments)
+                answers.append(await called(connected, tool, **arguments))
+    (answer,) = answers
     (issue,) = answer["gate_result"]["issues"]
     assert (issue["code"], answer["continue"], answer["updated_ticket"]) == ("TKT114", True, None)
     assert ("status" in answer) == (tool == "interlock_next_step")
@@ -190,11 +192,10 @@ async def test_of_many_runs_each_move_is_told(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("interlock.server.tickets.MAX_TOLD", 2)
     wanted = [f"interlock://runs/{name}/ticket" for name in ("a", "b", "c")]
     async with Client(make_server(tmp_path)) as connected, connected.listen(resource_subscriptions=wanted) as changes:
-        for name in ("a", "b", "c"):
-            await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": name})
-        for name in ("c", "b", "a"):
-            call = {"run_id": name, "revision": 1, "payload": FETCHED}
-            await connected.call_tool("interlock_submit_payload", call)
         with anyio.fail_after(30):
-            told = [getattr(await anext(changes), "uri", "") for _ in range(6)]
-    assert told == [*wanted, *reversed(wanted)]
+            for name, uri in zip("abc", wanted, strict=True):
+                await begun(connected, name)
+                assert getattr(await anext(changes), "uri", "") == uri
+            for name, uri in zip("cba", reversed(wanted), strict=True):
+                await called(connected, "interlock_submit_payload", run_id=name, revision=1, payload=FETCHED)
+                assert getattr(await anext(changes), "uri", "") == uri
