@@ -116,7 +116,10 @@ def resolve_target(target: str, root: Path) -> Target:
     Raises:
         CollectorError: COL302.
     """
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError as error:
+        raise _bad(target, f"cannot be read as an address: {error}") from error
     if parts.scheme in ("http", "https"):
         if not parts.hostname or parts.username is not None or parts.password is not None:
             raise _bad(target, "is not a URL with a host and without a password")

@@ -34,7 +34,7 @@ def mcp_command(toolsets: str | None, root: Path | None) -> None:
 
     folder = resolve_root(root)
     server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","))
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - it was closed
         click.echo(
             f"interlock serves {folder} and waits for MCP messages on standard input; an agent host starts it "
             "(`interlock init` connects one), Ctrl-C ends it",

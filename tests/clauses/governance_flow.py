@@ -120,7 +120,7 @@ _PRINCIPLES: Final[Source] = {
             "test_empty_lists_are_good_where_the_stage_says_so",
             settled="Gates judge form, sources and coverage, never what a requirement says.",
         ),
-        clause("What to look at next", "test_other_kinds_of_sources_are_free_text"),
+        clause("What to look at next", "test_items_of_other_kinds_of_sources_are_free_text"),
         clause(
             "What plan makes sense",
             "test_a_good_payload_has_no_finding",

@@ -186,3 +186,9 @@ def test_every_error_code_is_documented(root: Path) -> None:
     page = (root / "docs" / "evidence.md").read_text()
     for code, (title, _) in ERRORS.items():
         assert f"| {code} | {title} |" in page
+
+
+def test_what_cannot_be_read_as_an_address_is_refused_as_a_page(tmp_path: Path) -> None:
+    with pytest.raises(CollectorError) as refused:
+        resolve_target("http://[", tmp_path)
+    assert refused.value.code == "COL302"
