@@ -274,12 +274,10 @@ def _is_elsewhere(root: Path, page: str) -> bool:
 
     try:
         return resolve_target(page, root).folder is None
-    except CollectorError:
-        # It cannot be collected as it is written. A path may still become a page, an address never will.
-        return False
-    except ValueError:
-        # No address and no path, such as `http://[`.
-        return True
+    except CollectorError as error:
+        # It cannot be collected as it is written. A path may still become a page; what is no address and no path,
+        # such as `http://[`, never will.
+        return isinstance(error.__cause__, ValueError)
 
 
 def _refuse_runners(task: "Task", config: "Config") -> None:

@@ -19,7 +19,7 @@ MAX_SECONDS = 0.3
 """A kill comes at a random moment of so long after the first submission; one submission takes some milliseconds."""
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """The server is gone; the call that was under way has no answer."""
 
 
@@ -32,7 +32,7 @@ def _answer(wire: Wire, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             if "result" in message:
                 return message["result"]["structuredContent"]
     except (OSError, ValueError) as error:
-        raise Killed from error
+        raise KilledError from error
 
 
 def _submissions(wire: Wire, root: Path, run_id: str, acknowledged: dict[str, dict[str, Any]]) -> None:
@@ -89,7 +89,7 @@ def _campaign(root: Path, kills: int, seed: int) -> None:
             killer = threading.Timer(chance.uniform(0, MAX_SECONDS), wire.process.kill)
             killer.start()
             unfinished = [run for run, ticket in acknowledged.items() if ticket["required_fields"]]
-            with pytest.raises(Killed):
+            with pytest.raises(KilledError):
                 _submissions(wire, root, unfinished[0] if unfinished else f"run{number}", acknowledged)
             killer.join()
         _holds(root, acknowledged)
