@@ -24,6 +24,12 @@ _BUSY_SECONDS: Final = 15
 _FIX: Final = f"Move .interlock/{CHECKPOINTS} away and submit again: runs are rebuilt from the journal."
 
 
+class _Open:
+    """How many batches are open."""
+
+    batches = 0
+
+
 class TicketSaver(SqliteSaver):
     """A checkpointer that writes what one submission leads to in one transaction.
 
@@ -33,7 +39,8 @@ class TicketSaver(SqliteSaver):
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__(connection)
-        self._batches = 0
+        # A graph works with a shallow copy of its checkpointer: the count must be one for both.
+        self._open = _Open()
 
     @contextmanager
     def batch(self) -> Generator[None]:
@@ -43,12 +50,12 @@ class TicketSaver(SqliteSaver):
             sqlite3.Error: The checkpoint could not be written; the journal has what happened all the same.
         """
         with self.lock:
-            self._batches += 1
+            self._open.batches += 1
         try:
             yield
         finally:
             with self.lock:
-                self._batches -= 1
+                self._open.batches -= 1
                 self._commit()
 
     def _commit(self) -> None:
@@ -80,7 +87,7 @@ class TicketSaver(SqliteSaver):
     @contextmanager
     def cursor(self, transaction: bool = True) -> Generator[sqlite3.Cursor]:
         """Give a cursor; what it wrote is committed at its end, or at that of the batch."""
-        with super().cursor(transaction and not self._batches) as cursor:
+        with super().cursor(transaction and not self._open.batches) as cursor:
             yield cursor
 
 

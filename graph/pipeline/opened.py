@@ -84,7 +84,7 @@ class OpenRuns:
         begin = store.load()
         spec = self._spec(begin, store)
         graph = self._graph(spec)
-        config: RunnableConfig = {"configurable": {"thread_id": store.run_id}}
+        config = _config(store.run_id)
         self._watch_spec(begin, spec)
         while True:
             snapshot = read_checkpoint(store, graph, config)
@@ -126,7 +126,7 @@ class OpenRuns:
         if not has_ticket_checkpoints(self.root):
             return None
         graph = self._graph(spec)
-        config: RunnableConfig = {"configurable": {"thread_id": run_id}}
+        config = _config(run_id)
         snapshot = read_checkpoint(store, graph, config)
         if "revision" not in snapshot.values:
             return None
@@ -224,6 +224,11 @@ def ticket_states(root: Path) -> tuple[dict[str, RunState], list[tuple[str, RunD
             states |= {} if run is None else {run_id: run.state}
     runs.close()
     return states, lost
+
+
+def _config(run_id: str) -> RunnableConfig:
+    # One thread is enough: a stage runs in the caller's, and starting a second one to write costs more than the write.
+    return {"configurable": {"thread_id": run_id}, "max_concurrency": 1}
 
 
 def last_key(state: RunState) -> str:
