@@ -20,6 +20,9 @@ from interlock.graph.store import state_dir
 
 CHECKPOINTS: Final = "tickets.sqlite"
 
+RESUME: Final = "__resume__"
+"""The channel in which LangGraph keeps the answer to an interrupt."""
+
 _BUSY_SECONDS: Final = 15
 _FIX: Final = f"Move .interlock/{CHECKPOINTS} away and submit again: runs are rebuilt from the journal."
 
@@ -83,6 +86,20 @@ class TicketSaver(SqliteSaver):
                     row,
                 )
         return kept
+
+    def latest(self, run_id: str) -> tuple[str, bool]:
+        """Return the id of a run's last checkpoint, and whether an answer was handed in to its interrupt."""
+        with self.cursor(transaction=False) as cursor:
+            cursor.execute(
+                "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''", (run_id,)
+            )
+            (checkpoint,) = cursor.fetchone()
+            cursor.execute(
+                "SELECT count(*) FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
+                " AND channel = ?",
+                (run_id, checkpoint, RESUME),
+            )
+            return checkpoint or "", bool(cursor.fetchone()[0])
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Generator[sqlite3.Cursor]:

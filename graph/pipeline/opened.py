@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
+from langgraph.types import Command, GraphOutput
 
 from interlock.graph.errors import RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.build import PipelineGraph, pipeline_graph
@@ -23,8 +23,8 @@ from interlock.graph.pipeline.store import TicketStore, is_run_id, journal_run, 
 from interlock.graph.store import journal_path
 from interlock.journal import Journal
 
-_RESUME: Final = "__resume__"
-"""The channel in which LangGraph keeps the answer to an interrupt."""
+_MAX_REMEMBERED: Final = 256
+"""So many runs are remembered between two calls."""
 
 
 @dataclass(slots=True)
@@ -60,6 +60,7 @@ class OpenRuns:
         self._guard = threading.Lock()
         self._saver: TicketSaver | None = None
         self._graphs: dict[str, PipelineGraph] = {}
+        self._ends: dict[str, tuple[str, RunState, str]] = {}
 
     def close(self) -> None:
         """Close the database; the next use opens it again."""
@@ -68,6 +69,7 @@ class OpenRuns:
                 self._saver.conn.close()
             self._saver = None
             self._graphs = {}
+            self._ends = {}
 
     def _graph(self, spec: PipelineSpec) -> PipelineGraph:
         with self._guard:
@@ -86,6 +88,9 @@ class OpenRuns:
         graph = self._graph(spec)
         config = _config(store.run_id)
         self._watch_spec(begin, spec)
+        remembered = self._remembered(store, spec, graph, config)
+        if remembered is not None:
+            return remembered
         while True:
             snapshot = read_checkpoint(store, graph, config)
             if snapshot.created_at is None:
@@ -104,7 +109,7 @@ class OpenRuns:
             cut_off = self.journal.find(journal_run(store.run_id), f"{run.state['revision']}/tool_call")
             if cut_off is not None:
                 self.resume(run, dict(cut_off.data))
-            elif self._handed_in(run):
+            elif self._database().latest(store.run_id)[1]:
                 self._forget(run)
             else:
                 return run
@@ -134,23 +139,39 @@ class OpenRuns:
 
     def resume(self, run: OpenRun, answer: Mapping[str, Any]) -> None:
         """Hand a payload to the stage that waits for it; afterwards the run has the state that this led to."""
-        run.state = self._invoke(run.graph, run.config, Command(resume={run.interrupt: dict(answer)}))
+        run_id = run.store.run_id
+        self._ends.pop(run_id, None)
+        output = self._invoke(run.graph, run.config, Command(resume={run.interrupt: dict(answer)}))
+        run.state = output.value
+        run.interrupt = output.interrupts[0].id if output.interrupts else ""
+        self._ends[run_id] = (self._database().latest(run_id)[0], run.state, run.interrupt)
+        while len(self._ends) > _MAX_REMEMBERED:
+            self._ends.pop(next(iter(self._ends)), None)
+
+    def _remembered(
+        self, store: TicketStore, spec: PipelineSpec, graph: PipelineGraph, config: RunnableConfig
+    ) -> OpenRun | None:
+        """Return a run as this process left it, when its last checkpoint is still the one of then."""
+        checkpoint, state, waiting = self._ends.get(store.run_id, ("", None, ""))
+        if state is None or self._database().latest(store.run_id) != (checkpoint, False):
+            return None
+        run = OpenRun(store, spec, graph, config, state, waiting)
+        self._check_head(run)
+        cut_off = self.journal.find(journal_run(store.run_id), f"{state['revision']}/tool_call")
+        return run if cut_off is None else None
+
+    def _database(self) -> TicketSaver:
+        assert self._saver is not None, "a graph is compiled with a checkpointer"
+        return self._saver
 
     def _invoke(
         self, graph: PipelineGraph, config: RunnableConfig, given: "RunInput | Command[Any] | None"
-    ) -> RunState:
+    ) -> GraphOutput[RunState]:
         """Run a graph up to where it waits or ends; its checkpoint is written once, after the lines of the journal."""
-        assert self._saver is not None, "a graph is compiled with a checkpointer"
-        with self._saver.batch():
-            output = graph.invoke(  # pyright: ignore[reportUnknownMemberType]
+        with self._database().batch():
+            return graph.invoke(  # pyright: ignore[reportUnknownMemberType]
                 given, config, durability="exit", version="v2"
             )
-        return output.value
-
-    def _handed_in(self, run: OpenRun) -> bool:
-        """Say whether the checkpoint keeps an answer to the interrupt that is open now."""
-        kept = self._saver.get_tuple(run.config) if self._saver is not None else None
-        return kept is not None and any(channel == _RESUME for _, channel, _ in kept.pending_writes or ())
 
     def _forget(self, run: OpenRun) -> None:
         """Wait at the present stage anew, without what a failed call handed in.

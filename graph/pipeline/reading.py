@@ -31,6 +31,7 @@ _AGAIN: Final = (
 )
 
 
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 """NUL as JSON writes it; behind an escaped backslash the same letters are text that quotes code."""
 
@@ -94,9 +95,9 @@ def _whole(value: dict[str, Any], name: str) -> dict[str, Any] | Issue:
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > MAX_TEXT_BYTES:
         return _large(name, f"{len(text)} characters")
-    half = next((char for char in text if "\ud800" <= char <= "\udfff"), "NUL" if _NUL.search(text) else "")
-    if half:
-        what = "NUL" if half == "NUL" else f"half a character, {ascii(half)[1:-1]}"
+    half = _HALF.search(text)
+    if half is not None or _NUL.search(text):
+        what = "NUL" if half is None else f"half a character, {ascii(half.group())[1:-1]}"
         expected = "text of whole characters without NUL"
         return issue("TKT101", name, f"`{name}` holds {what}.", found=what, expected=expected, fix=_AGAIN)
     return value

@@ -212,3 +212,17 @@ def test_what_is_no_payload_is_judged_as_an_empty_one_in_a_graph_of_the_callers(
         waiting = graph.get_state(config).tasks[0].interrupts[0]
         graph.invoke(Command(resume={waiting.id: given}), config)
     assert [row["gate"] for row in graph.get_state(config).values["history"]] == ["retry", "retry"]
+
+
+def test_processes_that_take_turns_see_what_the_other_did(root: Path) -> None:
+    """Each remembers the run as it left it, and must not go on from there when another went on meanwhile."""
+    ours, theirs = Tickets(root), Tickets(root)
+    ticket = ticket_of(ours.begin("SHOP-7", "run-1"))
+    for turn in range(7):
+        if ticket["state"] == "act_via_tools":
+            do_the_work(root)
+        answer = (ours, theirs)[turn % 3 == 1].submit(filled(ticket))
+        assert answer["gate_result"]["status"] == "pass"
+        ticket = ticket_of(answer)
+    assert ours.ticket("run-1") == theirs.ticket("run-1") == ticket
+    assert ticket["state"] == "complete"
