@@ -135,7 +135,7 @@ def test_no_token_is_written_anywhere(project: Path) -> None:
         written = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
         written[server.log] = server.log.read_bytes()
     assert any(path.name == "events.jsonl" for path in written)
-    secrets = [token.rpartition("_")[2].encode() for token in tokens]
+    secrets = [token.split("_", 2)[2].encode() for token in tokens]
     assert [path for path, data in written.items() if any(secret in data for secret in secrets)] == []
 
 

@@ -37,7 +37,7 @@ def test_a_token_stands_for_its_agent_and_for_no_other(store: TokenStore) -> Non
 
 def test_anything_but_the_whole_token_is_nobody(store: TokenStore) -> None:
     _, token = store.create("claude")
-    near = (token[:-1], token + "=", token.upper(), " " + token, token.rpartition("_")[2])
+    near = (token[:-1], token + "=", token.upper(), " " + token, token.split("_", 2)[2])
     assert [store.verify(text) for text in (*near, "", "\ud800", "é" * 40)] == [None] * 8
 
 
@@ -48,7 +48,7 @@ def test_the_digest_that_is_stored_is_no_token(store: TokenStore) -> None:
 
 def test_the_token_itself_is_written_nowhere(store: TokenStore, tmp_path: Path) -> None:
     _, token = store.create("claude")
-    secret = token.rpartition("_")[2].encode()
+    secret = token.split("_", 2)[2].encode()
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert store.path in written
     assert [path for path in written if secret in path.read_bytes()] == []
@@ -227,7 +227,7 @@ def test_create_prints_the_token_alone_on_stdout_and_never_on_stderr(project: Pa
     record = TokenStore(project).verify(token)
     assert record is not None
     assert record.agent == "visual-qa"
-    assert token.rpartition("_")[2] not in done.stderr
+    assert token.split("_", 2)[2] not in done.stderr
     assert "note:" not in done.stderr
 
 
