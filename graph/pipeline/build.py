@@ -33,7 +33,7 @@ from interlock.graph.pipeline.state import (
 from interlock.graph.pipeline.store import TicketStore, journal_run, snapshots_path
 from interlock.graph.state import HeadRecord
 from interlock.graph.store import journal_path
-from interlock.journal import Entry, Head, Journal, JournalConflict
+from interlock.journal import Entry, Journal, JournalConflict
 
 PipelineGraph: TypeAlias = CompiledStateGraph[RunState, None, RunInput, RunState]
 
@@ -285,8 +285,3 @@ def _early(root: Path, before: Mapping[str, str], now: Mapping[str, str]) -> tup
             fix="Tell the user which of these edits are yours; they are not compared with the plan.",
         ),
     )
-
-
-def head_of(record: HeadRecord | None) -> Head | None:
-    """Return a head that a state keeps."""
-    return None if not record or not record["seq"] else Head(record["seq"], record["hash"])

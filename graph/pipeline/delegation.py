@@ -1,6 +1,7 @@
 """Carrying a plan out by tasks: each step becomes one task of the status machine, one after the other."""
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -78,6 +79,7 @@ class Delegation:
     def advance(self, state: RunState) -> Progress:
         """Take the tasks of a run's plan on, in order, as far as the waiting time allows. Safe to repeat."""
         delegate = _delegate(state)
+        until = time.monotonic() + delegate["wait_seconds"]
         done: list[tuple[str, RunView | None]] = []
         blocked = False
         for number, step in enumerate(earlier(state)["plan_steps"], 1):
@@ -85,7 +87,7 @@ class Delegation:
                 done.append((step["step_id"], None))
                 continue
             try:
-                view = self._step(state, delegate, number, step)
+                view = self._step(state, delegate, number, step, until)
             except RunBusyError as error:
                 return Progress((_unfinished(step["step_id"], "another process drives it", error.fix),))
             except (GraphError, GateError, AgentsError) as error:
@@ -126,8 +128,8 @@ class Delegation:
                 lines.append(f"{step['step_id']}: task run {view.run_id} {where}")
         return lines
 
-    def _step(self, state: RunState, delegate: Delegate, number: int, step: dict[str, Any]) -> "RunView":
-        """Start the task of one step unless it was, and take it on."""
+    def _step(self, state: RunState, delegate: Delegate, number: int, step: dict[str, Any], until: float) -> "RunView":
+        """Start the task of one step unless it was, and take it on until a monotonic time that all steps share."""
         from interlock.graph.runs import start_run  # noqa: PLC0415 - as above
 
         store = TicketStore(self.root, state["run_id"])
@@ -141,7 +143,7 @@ class Delegation:
         if not RunStore(self.root, run_id).exists():
             self._check_policy(delegate, task)
             start_run(self.root, task, run_id=run_id)
-        return self.drives.advance(run_id, wait_seconds=delegate["wait_seconds"])
+        return self.drives.advance(run_id, wait_seconds=max(until - time.monotonic(), 0.0))
 
     def _is_scope(self, path: str) -> bool:
         """Say whether a path of the plan can stand in a task's scope: as a pattern, or as a plain name."""

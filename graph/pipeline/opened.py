@@ -248,8 +248,7 @@ def ticket_states(root: Path) -> tuple[dict[str, RunState], list[tuple[str, RunD
 
 
 def _config(run_id: str) -> RunnableConfig:
-    # One thread is enough: a stage runs in the caller's, and starting a second one to write costs more than the write.
-    return {"configurable": {"thread_id": run_id}, "max_concurrency": 1}
+    return {"configurable": {"thread_id": run_id}}
 
 
 def last_key(state: RunState) -> str:

@@ -2,13 +2,14 @@
 
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from interlock.graph.pipeline.contract import Ticket
 from interlock.graph.pipeline.store import journal_run
 from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.runs import drive, start_run, view_run
+from interlock.graph.runs import RunView, drive, start_run, view_run
 from interlock.graph.task import task_from_mapping
 from tests.graph.conftest import CONFIG
 from tests.graph.pipeline import ticket_team
@@ -156,3 +157,24 @@ def test_a_run_does_not_begin_when_its_plan_could_not_be_delegated(tmp_path: Pat
 def test_a_ticket_of_any_name_has_tasks_of_a_legal_name(tmp_path: Path, ticket_id: str) -> None:
     answer = Tickets(_root(tmp_path)).begin(ticket_id, "run-1")
     assert answer["gate_result"]["status"] == "pass", answer["gate_result"]
+
+
+def test_all_steps_share_the_time_that_one_call_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client gives up after a minute, however many steps a plan has."""
+    tickets = Tickets(_root(tmp_path))
+    ticket = _to_acting(tickets, steps=3)
+    waits: list[float] = []
+    now = 0.0
+    advance = tickets.delegation.drives.advance
+
+    def slow(run_id: str, *, wait_seconds: float) -> RunView:
+        nonlocal now
+        waits.append(wait_seconds)
+        view = advance(run_id, wait_seconds=30.0)
+        now += 12.0
+        return view
+
+    monkeypatch.setattr(tickets.delegation.drives, "advance", slow)
+    monkeypatch.setattr("interlock.graph.pipeline.delegation.time", SimpleNamespace(monotonic=lambda: now))
+    tickets.delegation.advance(tickets.state(ticket["run_id"]))
+    assert waits == [30.0, 18.0, 6.0]
