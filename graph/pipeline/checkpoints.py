@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import StateSnapshot
 
-from interlock.graph.checkpoints import DAMAGE, is_set_up, make_database
+from interlock.graph.checkpoints import DAMAGE, SAFE_WAL, is_set_up, make_database
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.build import PipelineGraph
 from interlock.graph.pipeline.store import TicketStore
@@ -125,6 +125,9 @@ def open_checkpoints(root: Path) -> TicketSaver:
         saver = TicketSaver(connection)
         # Setting up changes the journal mode, which fails while another process writes.
         saver.is_setup = is_set_up(connection)
+        if sqlite3.sqlite_version_info < SAFE_WAL:
+            # The rollback journal is zeroed and not deleted, which spares a change of the folder at every commit.
+            connection.execute("PRAGMA journal_mode=PERSIST")
         connection.execute("PRAGMA synchronous=FULL")
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in DAMAGE:

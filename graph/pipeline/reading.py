@@ -95,8 +95,9 @@ def _whole(value: dict[str, Any], name: str) -> dict[str, Any] | Issue:
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > MAX_TEXT_BYTES:
         return _large(name, f"{len(text)} characters")
-    half = _HALF.search(text)
-    if half is not None or _NUL.search(text):
+    half = None if text.isascii() else _HALF.search(text)
+    # The plain search is a hundred times as fast, and nearly always enough.
+    if half is not None or ("\\u0000" in text and _NUL.search(text)):
         what = "NUL" if half is None else f"half a character, {ascii(half.group())[1:-1]}"
         expected = "text of whole characters without NUL"
         return issue("TKT101", name, f"`{name}` holds {what}.", found=what, expected=expected, fix=_AGAIN)

@@ -182,9 +182,12 @@ def _write(root: Path, path: Path, text: str) -> None:
         at = os.open(root, flags)
         stack.callback(os.close, at)
         for folder in path.parts[:-1]:
-            with suppress(FileExistsError):
-                os.mkdir(folder, dir_fd=at)
-            at = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=at)
+            try:
+                at = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=at)
+            except FileNotFoundError:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=at)
+                at = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=at)
             stack.callback(os.close, at)
         part = f".{path.name}.{os.getpid()}.{threading.get_ident()}.part"
         opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=at)
