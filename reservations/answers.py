@@ -1,0 +1,174 @@
+"""What the calls answer: JSON dictionaries, the same through every door. Times are ISO 8601 in UTC."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+
+class LeaseInfo(TypedDict):
+    """A lease as its holder and others see it."""
+
+    reservation_id: str
+    pattern: str
+    exclusive: bool
+    no_force: bool
+    claim: bool
+    holder: str
+    reason: str
+    token: int
+    granted_at: str
+    expires_at: str
+    expires_in_seconds: int
+
+
+class Conflict(TypedDict):
+    """Why a pattern is not free, and whether its holder still works.
+
+    `holder_state` is `alive`, `silent` (for longer than `dead_after_minutes`) or `gone` (its process has ended);
+    `dirty` says whether files under the held pattern have uncommitted changes, null when that is not known.
+    """
+
+    pattern: str
+    holder: str
+    reservation_id: str
+    held_pattern: str
+    exclusive: bool
+    reason: str
+    holder_state: Literal["alive", "silent", "gone"]
+    last_seen: str
+    last_seen_seconds: int
+    lease_age_seconds: int
+    expires_at: str
+    expires_in_seconds: int
+    dirty: bool | None
+
+
+class Refusal(TypedDict):
+    """One thing that was refused: the rule, the place, what was found, what was expected, and the fix."""
+
+    code: str
+    message: str
+    place: str
+    found: str
+    expected: str
+    fix: str
+    conflict: NotRequired[Conflict]
+    next: NotRequired[dict[str, Any]]
+
+
+class ReserveAnswer(TypedDict):
+    """The answer of reserve_files. `errors` is empty exactly when every pattern was granted."""
+
+    reservations: list[LeaseInfo]
+    errors: list[Refusal]
+    taken_over: NotRequired[list[dict[str, Any]]]
+    waiting: NotRequired[dict[str, Any]]
+    release_requests: NotRequired[int]
+
+
+class ReleaseAnswer(TypedDict):
+    """The answer of release_files: the ids that were released."""
+
+    released: list[str]
+    errors: list[Refusal]
+
+
+class ReleaseAllAnswer(TypedDict):
+    """The answer of release_all."""
+
+    released_count: int
+
+
+class ConflictsAnswer(TypedDict):
+    """The answer of check_conflicts: what stands in the way, and the given patterns that are clear."""
+
+    conflicts: list[Conflict]
+    clear: list[str]
+    errors: list[Refusal]
+
+
+class MineAnswer(TypedDict):
+    """The answer of my_reservations: active leases only."""
+
+    reservations: list[LeaseInfo]
+
+
+class SentAnswer(TypedDict):
+    """The answer of send_message."""
+
+    sent: bool
+    message_id: NotRequired[int]
+    thread_id: NotRequired[str]
+    errors: list[Refusal]
+
+
+MessageInfo = TypedDict(
+    "MessageInfo",
+    {
+        "message_id": int,
+        "from": str,
+        "thread_id": str,
+        "topic": str,
+        "importance": str,
+        "ack_required": bool,
+        "body": str,
+        "sent_at": str,
+    },
+)
+"""A message as its reader gets it; `body` is text, of a typed message a JSON object as text."""
+
+
+class InboxAnswer(TypedDict):
+    """The answer of fetch_inbox, at most 4 KiB of JSON: `next_cursor` is null when nothing is left."""
+
+    messages: list[MessageInfo]
+    next_cursor: int | None
+    negotiation_timeouts: list[dict[str, Any]]
+    errors: list[Refusal]
+
+
+class AgentsAnswer(TypedDict):
+    """The answer of list_agents; each has name, kind, state, last_seen, last_seen_seconds, leases."""
+
+    agents: list[dict[str, Any]]
+
+
+class RequestAnswer(TypedDict):
+    """The answer of request_release, which is deprecated."""
+
+    sent: bool
+    thread_id: str | None
+    deprecated: str
+    errors: list[Refusal]
+
+
+class NegotiateAnswer(TypedDict):
+    """The answer of negotiate_release; `thread_id` is null when the file is free or the call was refused."""
+
+    thread_id: str | None
+    status: Literal["pending", "release", "defer", "timeout", "free", "refused"]
+    holder: NotRequired[Conflict]
+    other_holders: NotRequired[list[str]]
+    eta_minutes: NotRequired[int]
+    reason: NotRequired[str]
+    reservations: NotRequired[list[LeaseInfo]]
+    deadlock: NotRequired[list[str]]
+    next: NotRequired[dict[str, Any]]
+    errors: list[Refusal]
+
+
+class RespondAnswer(TypedDict):
+    """The answer of respond_to_release."""
+
+    thread_id: str
+    status: Literal["released", "deferred", "free", "refused"]
+    released: list[str]
+    eta_minutes: NotRequired[int]
+    errors: list[Refusal]
+
+
+class StandingAnswer(TypedDict):
+    """Everything `interlock status` shows of the reservations."""
+
+    leases: list[dict[str, Any]]
+    waiters: list[dict[str, Any]]
+    negotiations: list[dict[str, Any]]

@@ -1,0 +1,58 @@
+"""What every call works with: the store, the settings, who calls, and the world around."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from interlock.reservations.process import is_running
+from interlock.reservations.records import AgentKind
+from interlock.reservations.settings import Settings
+from interlock.reservations.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, and from where.
+
+    Args:
+        name: The agent's name.
+        kind: `person` for `user@host`.
+        root: The checkout, absolute; its journal gets the events of this call.
+        client: The door: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
+        host: The machine; empty over HTTP, where the process of the caller is unknown.
+        pid: The caller's client process; None when unknown.
+        started: See `records.Agent`.
+    """
+
+    name: str
+    kind: AgentKind
+    root: str
+    client: str
+    host: str = ""
+    pid: int | None = None
+    started: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The store and the world, as the rules see them; tests give a clock and probes of their own.
+
+    Args:
+        store: Where the rows are.
+        settings: `[reservations]`.
+        clock: Seconds since the epoch.
+        is_running: Says whether a process of this machine still runs: (host, pid, started) to True, False, or None
+            when that cannot be known from here.
+        dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
+            each pattern, None where that is not known. It may be slow; nothing calls it inside a transaction.
+        is_folder: Says whether a path below a root is a folder: (root, path).
+        pause: Waits some seconds between two looks at the store.
+    """
+
+    store: Store
+    settings: Settings = field(default_factory=Settings)
+    clock: Callable[[], float] = time.time
+    is_running: Callable[[str, int, str], bool | None] = is_running
+    dirty: Callable[[str, tuple[str, ...]], Mapping[str, bool | None]] = lambda _root, patterns: dict.fromkeys(patterns)
+    is_folder: Callable[[str, str], bool] = lambda _root, _path: False
+    pause: Callable[[float], None] = time.sleep

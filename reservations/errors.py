@@ -1,0 +1,57 @@
+"""What goes wrong besides the agent's own call: the store, the settings, the place."""
+
+from typing import ClassVar
+
+
+class ReservationError(Exception):
+    """Base of all errors of this room.
+
+    Args:
+        message: What happened, with the place.
+        fix: What to do about it.
+    """
+
+    code: ClassVar[str] = "RSV900"
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+class StoreBusy(ReservationError):  # noqa: N818 - named by what is the case
+    """Another transaction took too long."""
+
+    code = "RSV901"
+
+
+class StoreDamaged(ReservationError):  # noqa: N818
+    """The stored rows cannot be read, or were written by a newer version."""
+
+    code = "RSV902"
+
+
+class StoreUnwritten(ReservationError):  # noqa: N818
+    """The store cannot be made or written."""
+
+    code = "RSV903"
+
+
+class SettingsError(ReservationError):
+    """`[reservations]` of the configuration is wrong.
+
+    Args:
+        key: The key that is wrong, such as `reservations.timeout_minutes.urgent`.
+    """
+
+    code = "RSV904"
+
+    def __init__(self, message: str, fix: str, key: str = "") -> None:
+        super().__init__(message, fix)
+        self.key = key
+
+
+class NoProject(ReservationError):  # noqa: N818
+    """There is no project here, or the one that is named does not exist."""
+
+    code = "RSV905"

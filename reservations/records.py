@@ -1,0 +1,198 @@
+"""The records that the store keeps: agents, leases, waiters, messages, negotiations, events.
+
+Times are seconds since the epoch (UTC). Names of agents are compared by `key_of`; records hold the name as it was
+first given.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+AgentKind: TypeAlias = Literal["agent", "person"]
+Urgency: TypeAlias = Literal["low", "normal", "urgent"]
+Importance: TypeAlias = Literal["low", "normal", "high", "urgent"]
+NegotiationState: TypeAlias = Literal["pending", "deferred", "released", "forced", "free", "withdrawn"]
+"""`pending` and `deferred` are open; the others are resolved. `forced`: taken after its time ran out; `free`: the
+reservation ended otherwise, by expiry or takeover; `withdrawn`: its requester no longer asks."""
+
+
+def key_of(name: str) -> str:
+    """Return what a name is compared by: two names that differ in case alone are one agent."""
+    return name.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Who may hold leases.
+
+    Args:
+        name: The name as it was first given.
+        kind: `person` for `user@host`: silence alone does not make a person dead.
+        host: Where its process runs.
+        pid: Its process: the client (Claude Code, a shell, …), not one of our short-lived programs; None when unknown.
+        started: What tells this process from a later one with the same number; empty when unknown.
+        client: What it came through first: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
+        joined_at: When it was registered.
+        last_seen: When it last called through any door.
+        cursor: The last message that its edit hook has told it about.
+    """
+
+    name: str
+    kind: AgentKind
+    host: str
+    pid: int | None
+    started: str
+    client: str
+    joined_at: float
+    last_seen: float
+    cursor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One pattern held by one agent.
+
+    Args:
+        reservation_id: `rsv_` and 16 hex digits.
+        agent: The holder.
+        pattern: In canonical form.
+        prefix: The literal beginning of the pattern that the index uses; see `patterns.index_prefix`.
+        exclusive: Nobody else may hold an overlapping lease; shared leases overlap each other.
+        no_force: Never taken by escalation.
+        claim: Granted to somebody who waited and may be gone: short, until its holder reserves again.
+        reason: Why, in the holder's words.
+        token: The fencing token: rises with every grant in the store.
+        granted_at: When it was granted.
+        renewed_at: When it was last renewed.
+        expires_at: From then on it is void.
+    """
+
+    reservation_id: str
+    agent: str
+    pattern: str
+    prefix: str
+    exclusive: bool
+    no_force: bool
+    claim: bool
+    reason: str
+    token: int
+    granted_at: float
+    renewed_at: float
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """One place in the line, first come, first served: all its patterns are granted together.
+
+    Args:
+        waiter_id: Rises; the order of the line.
+        agent: Who waits.
+        patterns: In canonical form, sorted.
+        exclusive: As for a lease.
+        no_force: As for a lease.
+        reason: As for a lease.
+        ttl_seconds: How long the leases are to live.
+        since: When it joined the line.
+        until: When its place is given up; asking again moves it on.
+        granted: The reservation ids it was granted; empty while it waits.
+    """
+
+    waiter_id: int
+    agent: str
+    patterns: tuple[str, ...]
+    exclusive: bool
+    no_force: bool
+    reason: str
+    ttl_seconds: float
+    since: float
+    until: float
+    granted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message to one agent.
+
+    Args:
+        message_id: Rises; the cursor of an inbox.
+        thread_id: The conversation.
+        sender: Who wrote it; `interlock` for notices of the store itself.
+        recipient: Whom it is for.
+        topic: A short subject; `release-request` and the like for typed bodies.
+        importance: How much it matters.
+        ack_required: An answer is expected.
+        acked_at: When it was answered; None before.
+        body: Text; of a typed message, a JSON object.
+        sent_at: When.
+        read_at: When `fetch_inbox` returned it; None before.
+    """
+
+    message_id: int
+    thread_id: str
+    sender: str
+    recipient: str
+    topic: str
+    importance: Importance
+    ack_required: bool
+    acked_at: float | None
+    body: str
+    sent_at: float
+    read_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiation:
+    """One request for the release of one reservation; it is pinned to that reservation's id.
+
+    Args:
+        thread_id: `neg_` and 16 hex digits.
+        reservation_id: The reservation that is asked for.
+        pattern: Its pattern.
+        holder: Who holds it.
+        requester: Who asks.
+        file: What is asked for: a path or a pattern that overlaps `pattern`.
+        reason: Why.
+        urgency: Sets the time limit.
+        legacy: Made by `request_release`: never times out.
+        state: See `NegotiationState`.
+        eta_minutes: Of a deferral.
+        note: The reason of the answer.
+        created_at: When it was asked.
+        deadline: When it times out; None for never. A deferral moves it to its ETA.
+        resolved_at: When it left `pending` and `deferred`.
+    """
+
+    thread_id: str
+    reservation_id: str
+    pattern: str
+    holder: str
+    requester: str
+    file: str
+    reason: str
+    urgency: Urgency
+    legacy: bool
+    state: NegotiationState
+    eta_minutes: int | None
+    note: str
+    created_at: float
+    deadline: float | None
+    resolved_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, on its way into the journal of a checkout.
+
+    Args:
+        event_id: Rises; with the store's id it makes the key of the journal line.
+        root: The checkout whose journal it belongs into.
+        type: The kind: `lease_granted`, `lease_released`, …
+        data: JSON of the event's data.
+        at: When it happened.
+    """
+
+    event_id: int
+    root: str
+    type: str
+    data: str
+    at: float

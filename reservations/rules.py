@@ -1,0 +1,73 @@
+"""The rules that a call can break, one row each, and how a refusal is made from a row."""
+
+from typing import Any, Final, cast
+
+from interlock.reservations.answers import Conflict, Refusal
+
+MAX_SHOWN: Final = 120
+"""So many characters of what was found are shown."""
+
+RULES: Final = {
+    # -- patterns and arguments
+    "RSV101": "A pattern is relative to the repository root and stays inside it.",
+    "RSV102": "A pattern is well formed: brackets and braces are closed, no empty parts, no control characters.",
+    "RSV103": "A pattern is small enough to be compared at once.",
+    "RSV104": "A call names at least one pattern, and no more than a call may.",
+    "RSV105": "An argument has its type and lies in its bounds.",
+    "RSV106": "An idempotency key stands for one call with the same arguments.",
+    "RSV107": "An agent's name is 1 to 100 printable characters and no reserved word.",
+    # -- leases
+    "RSV201": "A pattern is granted only when no other agent holds, or waits in front for, what overlaps it.",
+    "RSV202": "A reservation is released by its holder.",
+    "RSV203": "A reservation id names a lease that has not ended.",
+    "RSV204": "Agents that wait for each other are told at once; the one that would close the circle is refused.",
+    "RSV205": "An agent holds no more leases than it may.",
+    "RSV206": "A guarded action needs a lease of its own that covers the path and has not ended.",
+    # -- messages and negotiation
+    "RSV301": "A message goes to an agent that exists.",
+    "RSV302": "A message is small, and a typed body has the fields of its type.",
+    "RSV303": "A release is asked of an agent that holds what is asked for.",
+    "RSV304": "A thread id names a negotiation.",
+    "RSV305": "A request is answered by the holder that it was sent to, while it is open.",
+    "RSV306": "A deferral says in how many minutes.",
+    "RSV307": "A lease with no_force is never taken by escalation.",
+}
+"""Code to rule. RSV9xx are errors of the store and the settings (`errors`)."""
+
+
+def refuse(
+    code: str,
+    message: str,
+    *,
+    place: str,
+    found: object,
+    expected: str,
+    fix: str,
+    conflict: Conflict | None = None,
+    next: dict[str, Any] | None = None,  # noqa: A002 - the name of the field
+) -> Refusal:
+    """Return a refusal of a known code.
+
+    Args:
+        code: A row of `RULES`.
+        message: What is wrong, in one sentence.
+        place: The argument, such as `patterns[0]`.
+        found: What was given; cut to `MAX_SHOWN` characters.
+        expected: What would have been right.
+        fix: What to do.
+        conflict: Who stands in the way.
+        next: A call that helps: `{"tool": …, "arguments": {…}}`.
+    """
+    assert code in RULES, code
+    row: dict[str, Any] = {"code": code, "message": message, "place": place, "found": shown(found)}
+    row |= {"expected": expected, "fix": fix}
+    row |= {} if conflict is None else {"conflict": conflict}
+    row |= {} if next is None else {"next": next}
+    return cast("Refusal", row)
+
+
+def shown(value: object) -> str:
+    """Return a value as one short line of printable ASCII and letters."""
+    text = value if isinstance(value, str) else ascii(value)
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: MAX_SHOWN + 1])
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
