@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("agents", "envelope", "gates", "graph", "journal", "server")
+ROOMS = ("agents", "envelope", "gates", "graph", "journal", "reservations", "server")
 CODE = (*ROOMS, "interlock", "benchmarks", "examples", "scripts", "tests")
 MAX_LINES = 500
 

@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
-MAPPED = ("agents", "envelope", "examples", "gates", "graph", "journal", "server")
+MAPPED = ("agents", "envelope", "examples", "gates", "graph", "journal", "reservations", "server")
 PROJECT = "interlock-orchestrator"
 
 
