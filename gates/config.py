@@ -13,6 +13,8 @@
     runner = "remote"
     [tickets]
     max_retries = 5
+    [reservations]                       # read by the reservations room, which the hooks use alone
+    ttl_minutes = 30
 
 Unknown keys are refused, with a suggestion. pydantic is imported only when there is a file to check.
 """
@@ -27,6 +29,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
 from interlock.gates.errors import ConfigError, ConfigProblem, TreeError
 from interlock.gates.patterns import compile_scope
+from interlock.reservations.settings import faults
 
 FILE: Final = "interlock.toml"
 PYPROJECT: Final = "pyproject.toml"
@@ -174,7 +177,7 @@ class Config:
         run: Budgets.
         agents: A table for each role, for the agents room.
         tickets: Budgets, scope and delegation of the ticket pipeline.
-        reservations: Kept for the reservations.
+        reservations: As the file says it; `interlock.reservations.settings` knows the keys and the defaults.
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
     """
 
@@ -302,7 +305,7 @@ def _checked(table: Plain, path: str) -> Config:
         raise ConfigError(
             tuple(_problem(path, detail["loc"], detail["type"], detail["msg"]) for detail in details)
         ) from error
-    if problems := (*_out_of_bounds(config, path), *_bad_patterns(config, path)):
+    if problems := (*_out_of_bounds(config, path), *_bad_patterns(config, path), *_bad_settings(config, path)):
         raise ConfigError(problems)
     object.__setattr__(config, "path", path)
     return config
@@ -336,6 +339,12 @@ def _bad_patterns(config: Config, path: str) -> Iterator[ConfigProblem]:
             except TreeError as error:
                 message = f"{error.message[:1].lower()}{error.message[1:]}"
                 yield ConfigProblem("CFG105", path, f"{key}.{at}", message, error.fix)
+
+
+def _bad_settings(config: Config, path: str) -> Iterator[ConfigProblem]:
+    """Yield a problem for each fault of `[reservations]`."""
+    for fault in faults(config.reservations):
+        yield ConfigProblem("CFG103" if fault.unknown else "CFG104", path, fault.key, fault.message, fault.fix)
 
 
 def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str) -> ConfigProblem:

@@ -1,7 +1,12 @@
 """What the calls answer: JSON dictionaries, the same through every door. Times are ISO 8601 in UTC."""
 
+import time
 from typing import Any, Literal, NotRequired, TypedDict
 
+
+def iso(at: float) -> str:
+    """Return seconds since the epoch as ISO 8601 in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 class LeaseInfo(TypedDict):
@@ -40,6 +45,7 @@ class Conflict(TypedDict):
     expires_at: str
     expires_in_seconds: int
     dirty: bool | None
+    waiting: NotRequired[bool]
 
 
 class Refusal(TypedDict):
@@ -79,11 +85,15 @@ class ReleaseAllAnswer(TypedDict):
 
 
 class ConflictsAnswer(TypedDict):
-    """The answer of check_conflicts: what stands in the way, and the given patterns that are clear."""
+    """The answer of check_conflicts: what stands in the way, and the given patterns that are clear.
+
+    `more`: so many further conflicts are not listed.
+    """
 
     conflicts: list[Conflict]
     clear: list[str]
     errors: list[Refusal]
+    more: NotRequired[int]
 
 
 class MineAnswer(TypedDict):
@@ -112,9 +122,11 @@ MessageInfo = TypedDict(
         "ack_required": bool,
         "body": str,
         "sent_at": str,
+        "note": NotRequired[str],
     },
 )
-"""A message as its reader gets it; `body` is text, of a typed message a JSON object as text."""
+"""A message as its reader gets it; `body` is text, of a typed message a JSON object as text. `note` warns of a typed
+body that was written by hand: it has moved nothing."""
 
 
 class InboxAnswer(TypedDict):

@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from interlock.reservations.errors import NameRefused
 from interlock.reservations.process import is_running
-from interlock.reservations.records import AgentKind
+from interlock.reservations.records import HOUSE, MAX_NAME_CHARS, AgentKind, key_of
 from interlock.reservations.settings import Settings
 from interlock.reservations.store import Store
 
@@ -22,6 +23,9 @@ class Caller:
         host: The machine; empty over HTTP, where the process of the caller is unknown.
         pid: The caller's client process; None when unknown.
         started: See `records.Agent`.
+
+    Raises:
+        NameRefused: No agent may have this name.
     """
 
     name: str
@@ -31,6 +35,15 @@ class Caller:
     host: str = ""
     pid: int | None = None
     started: str = ""
+
+    def __post_init__(self) -> None:
+        long = not 0 < len(self.name) <= MAX_NAME_CHARS
+        if long or not self.name.isprintable() or self.name != self.name.strip() or key_of(self.name) == HOUSE:
+            raise NameRefused(
+                f"{self.name[: MAX_NAME_CHARS + 1]!a} cannot be the name of an agent: expected 1 to {MAX_NAME_CHARS} "
+                f"printable characters without blanks around them, and not `{HOUSE}`",
+                "Set INTERLOCK_AGENT_ID to such a name, or unset it.",
+            )
 
 
 @dataclass(frozen=True, slots=True)

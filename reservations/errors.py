@@ -55,3 +55,9 @@ class NoProject(ReservationError):  # noqa: N818
     """There is no project here, or the one that is named does not exist."""
 
     code = "RSV905"
+
+
+class NameRefused(ReservationError):  # noqa: N818
+    """The caller's name can be no agent's."""
+
+    code = "RSV107"

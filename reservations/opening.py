@@ -41,9 +41,8 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
         StoreDamaged: The store cannot be read.
         StoreUnwritten: The store cannot be made.
     """
-    found = place.find(start or os.getcwd())  # noqa: PTH109 - pathlib is slow to import
+    found = place.find(start or os.getcwd())
     desk = open_desk(found)
-    pid, started = process.client()
-    known, kind = (name, "agent") if name else identity.resolve(os.environ, desk.store)
-    caller = Caller(known, kind, found.root, client, process.host(), pid, started)
+    known = identity.Known(name, "agent", *process.client()) if name else identity.who(os.environ, desk.store)
+    caller = Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
     return Reservations(desk, caller)

@@ -5,7 +5,7 @@ first given.
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 AgentKind: TypeAlias = Literal["agent", "person"]
 Urgency: TypeAlias = Literal["low", "normal", "urgent"]
@@ -13,6 +13,12 @@ Importance: TypeAlias = Literal["low", "normal", "high", "urgent"]
 NegotiationState: TypeAlias = Literal["pending", "deferred", "released", "forced", "free", "withdrawn"]
 """`pending` and `deferred` are open; the others are resolved. `forced`: taken after its time ran out; `free`: the
 reservation ended otherwise, by expiry or takeover; `withdrawn`: its requester no longer asks."""
+
+HOUSE: Final = "interlock"
+"""The sender of notices that the store itself writes; no agent may have this name."""
+
+MAX_NAME_CHARS: Final = 100
+"""How long the name of an agent may be."""
 
 
 def key_of(name: str) -> str:

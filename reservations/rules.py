@@ -15,7 +15,7 @@ RULES: Final = {
     "RSV104": "A call names at least one pattern, and no more than a call may.",
     "RSV105": "An argument has its type and lies in its bounds.",
     "RSV106": "An idempotency key stands for one call with the same arguments.",
-    "RSV107": "An agent's name is 1 to 100 printable characters and no reserved word.",
+    "RSV107": "An agent's name is 1 to 100 printable characters, and not `interlock`.",
     # -- leases
     "RSV201": "A pattern is granted only when no other agent holds, or waits in front for, what overlaps it.",
     "RSV202": "A reservation is released by its holder.",
@@ -23,6 +23,8 @@ RULES: Final = {
     "RSV204": "Agents that wait for each other are told at once; the one that would close the circle is refused.",
     "RSV205": "An agent holds no more leases than it may.",
     "RSV206": "A guarded action needs a lease of its own that covers the path and has not ended.",
+    "RSV207": "A command, a commit or the move of a branch leaves alone what other agents hold.",
+    "RSV208": "A commit has something of one's own to carry, and git can make it now.",
     # -- messages and negotiation
     "RSV301": "A message goes to an agent that exists.",
     "RSV302": "A message is small, and a typed body has the fields of its type.",

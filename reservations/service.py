@@ -13,8 +13,8 @@ from interlock.reservations.answers import (
     ReleaseAllAnswer,
     ReleaseAnswer,
     RequestAnswer,
-    RespondAnswer,
     ReserveAnswer,
+    RespondAnswer,
     SentAnswer,
     StandingAnswer,
 )

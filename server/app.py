@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 
     from interlock.graph.background import Drives
     from interlock.graph.pipeline.tickets import Tickets
+    from interlock.server.reservations import ReservationCalls
 
-ALL: Final = ("tickets", "tasks", "envelope")
+ALL: Final = ("tickets", "tasks", "reservations", "envelope")
 """Every toolset, in the order of the tool list."""
 
 INSTRUCTIONS: Final = """\
@@ -56,7 +57,8 @@ Interlock decides when a ticket moves; you do the work of one stage at a time.
 the ticket that comes back.
 3. On `retry`, mend what `gate_result.issues` names and send again. On `stop`, report `reason` and \
 `invalidation_report`, and end.
-4. Change no file of the project before the plan has passed. Go on until `continue` is false."""
+4. Change no file of the project before the plan has passed. Go on until `continue` is false.
+5. Others may edit here too: `reserve_files` before you edit, `fetch_inbox` between steps, `release_files` when done."""
 
 _LOG: Final = logging.getLogger("interlock.server")
 
@@ -98,6 +100,7 @@ class InterlockServer(MCPServer[Any]):
         self._opening = threading.RLock()
         self._drives: Drives | None = None
         self._tickets: Tickets | None = None
+        self.reservations: ReservationCalls | None = None
         self._subscribers = Subscribers()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
@@ -242,7 +245,15 @@ class InterlockServer(MCPServer[Any]):
         Args:
             leaving: Called when the service begins to end.
         """
-        await serve_stdio(self._lowlevel_server, leaving=leaving)
+        try:
+            await serve_stdio(self._lowlevel_server, leaving=leaving)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Write into the journal what happened to reservations since the last answer; call it when the service ends."""
+        if self.reservations is not None:
+            self.reservations.drain()
 
 
 def make_server(
@@ -273,6 +284,10 @@ def make_server(
         from interlock.server import tasks  # noqa: PLC0415
 
         tasks.register(server, server.root, server.drives, caller)
+    if "reservations" in wanted:
+        from interlock.server import reservations  # noqa: PLC0415
+
+        server.reservations = reservations.register(server)
     if "envelope" in wanted:
         envelope.register(server)
     resources.register(server)

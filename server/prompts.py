@@ -1,4 +1,4 @@
-"""Prompts: one for each role of the roster, and how to work a ticket. Made from the tables for each request."""
+"""Prompts: one for each role of the roster, how to work a ticket, how to share a checkout. Made for each request."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +14,7 @@ from interlock.server.project import tables
 
 WORKFLOW: Final = "ticket_workflow"
 WORK: Final = "work_this_ticket"
+COORDINATE: Final = "share_this_checkout"
 
 WORKFLOW_TEXT: Final = """\
 You work a ticket under Interlock. It alone decides in which stage the ticket is; you do the work of that stage and \
@@ -39,6 +40,20 @@ ticket.
 A submission that you are not sure arrived can be sent again as it was: the first answer comes back and nothing \
 happens twice. `interlock_run_status(run_id)` says where a run stands."""
 
+COORDINATE_TEXT: Final = """\
+Other agents work in this checkout at the same time. Nobody edits a file that somebody else holds.
+
+1. Before you edit, call `reserve_files(patterns, reason)` with everything that the step needs, as narrow as you can: \
+files, not folders. It is all or nothing. Reserving again renews; a reservation ends by itself after `ttl_minutes`.
+2. A refusal names who holds the file, whether they still work, until when, and the `next` call. Either wait in line \
+with `reserve_files(…, wait_seconds=40)`, or ask with `negotiate_release(file, reason, urgency, wait_seconds)`. On \
+`defer`, do something else until the ETA. Never edit round a refusal, through a shell neither.
+3. Between steps call `fetch_inbox`. For each `release-request` call `respond_to_release(thread_id, "release")` when \
+your change is committed or not begun, else `"defer"` with `eta_minutes` and a reason. Always answer.
+4. Commit exactly your own files with `interlock commit -m MESSAGE`. No `git stash`, `git reset --hard`, `git add -A` \
+or branch switch: the working tree is shared.
+5. When a step is committed, `release_files` what you need no more; at the end of your work, `release_all`."""
+
 _OURS: Final = (
     Prompt(name=WORKFLOW, description="How to work a ticket, from the first call to the last."),
     Prompt(
@@ -46,11 +61,12 @@ _OURS: Final = (
         description="Work one ticket to its end.",
         arguments=[PromptArgument(name="ticket_id", description="The ticket.", required=True)],
     ),
+    Prompt(name=COORDINATE, description="How to share one checkout with other agents."),
 )
 
 
 def listing(root: Path) -> list[Prompt]:
-    """Return every prompt: the ticket workflow, and one for each role but the orchestrator, which is code.
+    """Return every prompt: our own, and one for each role but the orchestrator, which is code.
 
     Raises:
         ConfigError: The configuration is wrong.
@@ -73,7 +89,7 @@ def render(root: Path, name: str, arguments: Mapping[str, Any]) -> GetPromptResu
         MCPError: There is no such prompt, or an argument is missing or unknown.
     """
     config, protocol = tables(root)
-    known = {WORKFLOW, WORK, *(row.name for row in protocol.roles.values() if row.kind != "orchestrator")}
+    known = {WORKFLOW, WORK, COORDINATE, *(row.name for row in protocol.roles.values() if row.kind != "orchestrator")}
     if name not in known:
         near = closest(name, known)
         fix = f"Use `{near}`." if near else f"Use one of {', '.join(sorted(known))}."
@@ -88,6 +104,8 @@ def render(root: Path, name: str, arguments: Mapping[str, Any]) -> GetPromptResu
 tickets/ticket.json holds a run of it that has not ended."
     elif name == WORKFLOW:
         text = WORKFLOW_TEXT
+    elif name == COORDINATE:
+        text = COORDINATE_TEXT
     else:
         text = system_prompt(name, protocol, prompt=prompt_path(config.agents.get(name, {}), root))
     return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))])

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, NotRequired, Required, Union, get_args, 
 
 _SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 _UNIONS: Final = (Union, UnionType)
-_MAX_REPEATED_KEYS: Final = 8
+_MAX_REPEATED_KEYS: Final = 6
 """A shape with more keys is spelled out by the first tool that answers it, and by no other one."""
 
 

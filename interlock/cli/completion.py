@@ -1,13 +1,16 @@
 """`interlock completion`: the script that teaches a shell the command's words, and the names that a project has."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 from click.shell_completion import get_completion_class
 
 from interlock.cli.context import resolve_root
+
+if TYPE_CHECKING:
+    from interlock.reservations.store import Transaction
 
 
 @click.command("completion")
@@ -46,6 +49,37 @@ def complete_token(context: click.Context, parameter: click.Parameter, incomplet
     except TokenError:
         return []
     return _beginning(incomplete, dict.fromkeys(name for row in records for name in (row.token_id, row.agent)))
+
+
+def complete_lease(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Return the ids of leases that begin so."""
+    return _rows(context, incomplete, lambda rows: (lease.reservation_id for lease in rows.leases()))
+
+
+def complete_thread(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Return the threads of open requests that begin so."""
+    return _rows(context, incomplete, lambda rows: (each.thread_id for each in rows.open_negotiations()))
+
+
+def complete_agent(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Return the agents that begin so."""
+    return _rows(context, incomplete, lambda rows: (agent.name for agent in rows.agents()))
+
+
+def _rows(context: click.Context, incomplete: str, names: "Callable[[Transaction], Iterable[str]]") -> list[str]:
+    """Look into the store of reservations without a sign of life; nothing where there is none to be read."""
+    from interlock.reservations import place  # noqa: PLC0415
+    from interlock.reservations.errors import ReservationError  # noqa: PLC0415
+    from interlock.reservations.sqlite import SqliteStore  # noqa: PLC0415
+
+    try:
+        path = place.find(str(_root(context))).store_path
+        if not Path(path).exists():
+            return []
+        with SqliteStore(path).transaction() as rows:
+            return _beginning(incomplete, list(names(rows)))
+    except ReservationError:
+        return []
 
 
 def _root(context: click.Context) -> Path:

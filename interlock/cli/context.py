@@ -1,6 +1,7 @@
 """What the commands share: exit codes, the root, and the two streams."""
 
 import json
+import math
 import shlex
 import sys
 from enum import IntEnum
@@ -48,6 +49,13 @@ root_option = click.option(
     help="The project's root; default: found upwards from here.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+
+
+def finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Return an option's number; `nan` and `inf`, which click takes for numbers, are refused."""
+    if not math.isfinite(value):
+        raise click.BadParameter("it is no finite number", context, parameter)
+    return value
 
 
 def resolve_root(root: Path | None) -> Path:

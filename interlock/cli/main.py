@@ -131,7 +131,8 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
             click.echo(f"  also: {problem}", err=True)
         click.echo(f"  fix: {fix}", err=True)
     return {"RunBusyError": Exit.CONFLICT, "JournalConflict": Exit.CONFLICT, "RunDamagedError": Exit.REFUSED,
-            "JournalDamaged": Exit.REFUSED, "CollectorError": Exit.REFUSED, "StatementError": Exit.INTERNAL}.get(
+            "JournalDamaged": Exit.REFUSED, "CollectorError": Exit.REFUSED, "StatementError": Exit.INTERNAL,
+            "StoreBusy": Exit.SYSTEM, "StoreDamaged": Exit.SYSTEM, "StoreUnwritten": Exit.SYSTEM}.get(
         kind, Exit.USAGE
     )  # fmt: skip
 

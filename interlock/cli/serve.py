@@ -90,7 +90,10 @@ def serve_command(
             click.echo(json.dumps({"url": url}))
             sys.stdout.flush()
 
-    serve(app, bound, ready=announce)
+    try:
+        serve(app, bound, ready=announce)
+    finally:
+        server.close()
 
 
 def _check_names(names: Iterable[str], pattern: re.Pattern[str], option: str, example: str) -> None:

@@ -2,27 +2,43 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from interlock.cli.completion import complete_run, complete_task_run
-from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option
+from interlock.cli.context import Exit, finite, json_option, print_json, resolve_root, root_option
+
+if TYPE_CHECKING:
+    from interlock.reservations.answers import StandingAnswer
+
+MAX_SINCE_MINUTES: Final = 60 * 24 * 365
 
 
 @click.command("status")
 @click.argument("run", required=False, shell_complete=complete_run)
+@click.option("--reservations", "reservations_alone", is_flag=True, help="Leave the runs out.")
+@click.option("--since", "since_minutes", metavar="MINUTES", type=click.FloatRange(min=0, max=MAX_SINCE_MINUTES),
+              default=60.0, show_default=True, callback=finite, help="Of negotiations: how far back.")  # fmt: skip
 @root_option
 @json_option
-def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
-    """List the runs of this project, or show RUN (the id of a run, a task or a ticket)."""
+def status_command(
+    run: str | None, reservations_alone: bool, since_minutes: float, root: Path | None, as_json: bool
+) -> None:
+    """List the runs of this project and who holds what, or show RUN (the id of a run, a task or a ticket).
+
+    Below the runs: reservations, who waits, and the negotiations of the last hour.
+    """
+    if reservations_alone:
+        if run is not None:
+            raise click.UsageError("choose one of RUN and --reservations")
+        _show_reservations(resolve_root(root), since_minutes, as_json=as_json)
+        return
     from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
-    from interlock.graph.errors import RunDamagedError  # noqa: PLC0415
     from interlock.graph.explain import run_summary  # noqa: PLC0415
-    from interlock.graph.pipeline.explain import summary_text, ticket_summaries, ticket_summary  # noqa: PLC0415
+    from interlock.graph.pipeline.explain import summary_text, ticket_summary  # noqa: PLC0415
     from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
     from interlock.graph.runs import view_run  # noqa: PLC0415
-    from interlock.graph.store import list_runs  # noqa: PLC0415
 
     folder = resolve_root(root)
     ticket_run = _ticket_run(folder, run)
@@ -40,6 +56,20 @@ def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
         else:
             show_summary(summary, folder)
         return
+    _show_all(folder, since_minutes, as_json=as_json)
+
+
+def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
+    """Show every run, and below them who holds what; what is damaged does not hide the rest."""
+    from interlock.cli.calls import read_standing  # noqa: PLC0415
+    from interlock.cli.standing import show_standing  # noqa: PLC0415
+    from interlock.graph.errors import RunDamagedError  # noqa: PLC0415
+    from interlock.graph.explain import run_summary  # noqa: PLC0415
+    from interlock.graph.pipeline.explain import ticket_summaries  # noqa: PLC0415
+    from interlock.graph.runs import view_run  # noqa: PLC0415
+    from interlock.graph.store import list_runs  # noqa: PLC0415
+    from interlock.reservations.errors import ReservationError  # noqa: PLC0415
+
     rows: list[dict[str, Any]] = []
     damaged: list[dict[str, str]] = []
     for run_id in list_runs(folder):
@@ -49,11 +79,33 @@ def status_command(run: str | None, root: Path | None, as_json: bool) -> None:
             damaged.append({"run_id": run_id, "message": error.message, "fix": error.fix})
     tickets, lost = ticket_summaries(folder)
     damaged += [{"run_id": f"ticket:{name}", "message": error.message, "fix": error.fix} for name, error in lost]
+    held: StandingAnswer | None = None
+    try:
+        held = read_standing(folder, since_minutes)
+    except ReservationError as error:
+        damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
     if as_json:
-        print_json({"schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged})
+        data = {"schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged}
+        print_json({**data, "reservations": held})
     else:
         _list(rows, tickets, damaged)
+        if held is not None:
+            show_standing(held)
     sys.exit(Exit.REFUSED if damaged else Exit.GOOD)
+
+
+def _show_reservations(folder: Path, since_minutes: float, *, as_json: bool) -> None:
+    """Show the reservations alone: without the graph, which takes a second to import."""
+    from interlock.cli.calls import read_standing  # noqa: PLC0415
+    from interlock.cli.standing import show_standing  # noqa: PLC0415
+
+    held = read_standing(folder, since_minutes)
+    if as_json:
+        print_json({"schema": "interlock.reservations/1", "reservations": held})
+    elif any(held.values()):
+        show_standing(held)
+    else:
+        click.echo("nothing is reserved here; `interlock reserve PATTERN` does it", err=True)
 
 
 _PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` takes it on", "done": "done"}

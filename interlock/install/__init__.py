@@ -1,10 +1,12 @@
 """What `interlock init` puts into a project, and how it is taken back."""
 
-from interlock.install.changes import Change, apply, apply_undo, pick, plan, plan_undo
-from interlock.install.clients import INSTALLATIONS, NAME, Installation, Launch, find_launch
+from interlock.install.changes import Change, apply, apply_undo, plan, plan_undo
+from interlock.install.clients import NAME, Installation, Launch, find_launch
 from interlock.install.errors import InstallError, Problem
+from interlock.install.rows import CLIENTS, INSTALLATIONS, pick
 
 __all__ = [
+    "CLIENTS",
     "INSTALLATIONS",
     "NAME",
     "Change",

@@ -1,4 +1,4 @@
-"""What `interlock init` can install: one row for each, with the file, how to put it in and how to take it out."""
+"""How a client starts the server, and the rows that put this into the files of each client."""
 
 import json
 import re
@@ -49,31 +49,40 @@ class Launch:
         """Return the command line."""
         return shlex.join((self.command, *self.args))
 
+    @property
+    def program(self) -> tuple[str, ...]:
+        """Return the words that start any command of Interlock: those before `mcp`."""
+        return (self.command, *self.args[:-1])
+
 
 @dataclass(frozen=True, slots=True)
 class Installation:
     """One thing that init puts into a file of the project.
 
     Args:
-        name: The word for `--client`.
-        title: Its name for people.
+        name: Its name in the record of what was installed.
+        client: The word for `--client`.
+        title: The client's name for people.
         path: The file, relative to the root.
         entry: What to put in, for a way to start the server.
         add: Returns the text with the entry; the same text when it stands there already.
         remove: Returns the text without it, and an empty one when nothing else is left; None when it is not there.
             Its third argument is the text as it was before the entry.
         find: Returns the entry that a text holds; None where it holds none. The text was read without a refusal.
+        words: Returns the command lines of an entry.
         by_hand: Returns what a person does instead with a text that is refused: where, and what to paste there.
         after: What a person does next in the client; `{launch}` stands for the command line of the server.
     """
 
     name: str
+    client: str
     title: str
     path: str
     entry: Callable[[Launch], Entry]
     add: Callable[[str, Entry], str]
     remove: Callable[[str, Entry, str], str | None]
     find: Callable[[str], Entry | None]
+    words: Callable[[Entry], tuple[str, ...]]
     by_hand: Callable[[str, Entry], tuple[str, str]]
     after: str
 
@@ -102,6 +111,11 @@ def _plain(launch: Launch) -> Entry:
 def _rooted(launch: Launch) -> Entry:
     """Name the root: Cursor does not promise in which folder it starts a server."""
     return {"command": launch.command, "args": [*launch.args, "--root", "${workspaceFolder}"]}
+
+
+def _words(entry: Entry) -> tuple[str, ...]:
+    """Return the command line of an entry that starts the server."""
+    return (shlex.join(str(word) for word in (entry.get("command", ""), *entry["args"])),)
 
 
 def _starts_it(there: object) -> bool:
@@ -234,22 +248,23 @@ def _remove_toml(text: str, entry: Entry, original: str) -> str | None:  # noqa:
     return left if left.strip() else ""
 
 
-INSTALLATIONS: Final = (
+SERVERS: Final = (
     Installation(
-        "claude", "Claude Code", ".mcp.json", _plain, _add_json, _remove_json, _find_json, _json_by_hand,
-        "restart it here and approve the server once.",
+        "claude", "claude", "Claude Code", ".mcp.json", _plain, _add_json, _remove_json, _find_json, _words,
+        _json_by_hand, "restart it here and approve the server once.",
     ),
     Installation(
-        "codex", "Codex", ".codex/config.toml", _plain, _add_toml, _remove_toml, _find_toml, _toml_by_hand,
+        "codex", "codex", "Codex", ".codex/config.toml", _plain, _add_toml, _remove_toml, _find_toml, _words,
+        _toml_by_hand,
         "start it here and trust the folder, or it ignores this file. Or run: codex mcp add interlock -- {launch}",
     ),
     Installation(
-        "gemini", "Gemini CLI", ".gemini/settings.json", _plain, _add_json, _remove_json, _find_json, _json_by_hand,
-        "restart it here and trust the folder: in others it starts no server.",
+        "gemini", "gemini", "Gemini CLI", ".gemini/settings.json", _plain, _add_json, _remove_json, _find_json, _words,
+        _json_by_hand, "restart it here and trust the folder: in others it starts no server.",
     ),
     Installation(
-        "cursor", "Cursor", ".cursor/mcp.json", _rooted, _add_json, _remove_json, _find_json, _json_by_hand,
-        "open its settings and switch the server on under MCP.",
+        "cursor", "cursor", "Cursor", ".cursor/mcp.json", _rooted, _add_json, _remove_json, _find_json, _words,
+        _json_by_hand, "open its settings and switch the server on under MCP.",
     ),
 )  # fmt: skip
-"""Every row of `--client`."""
+"""The entry of the server in each client's file."""

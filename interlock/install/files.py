@@ -1,10 +1,11 @@
-"""Reading and writing one file of a project: plain files alone, whole or not at all."""
+"""Reading and writing one file of a project: whole or not at all, with its mode."""
 
 import fcntl
 import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,19 +14,39 @@ from interlock.install.errors import EditError
 MAX_BYTES: Final = 1024 * 1024
 """A larger configuration file is refused."""
 
+LINK: Final = stat.S_IFLNK
+"""The mode of a symbolic link, as git writes it: the bytes are its target."""
 
-def write(path: Path, data: bytes | None) -> None:
-    """Write a file with the mode that it has, or remove it for None.
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it is, or as it will be.
+
+    Args:
+        data: Its bytes.
+        mode: Its permissions; `LINK` for a symbolic link.
+    """
+
+    data: bytes
+    mode: int = 0o644
+
+    @property
+    def text(self) -> str:
+        """The bytes as UTF-8, which `read` has checked."""
+        return self.data.decode()
+
+
+def write(path: Path, file: File | None) -> None:
+    """Write a file with its mode, or remove it for None.
 
     Raises:
         OSError: The file system refuses.
     """
-    if data is None:
+    if file is None:
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
-    replace(path, data, mode)
+    replace(path, file.data, file.mode)
 
 
 def replace(path: Path, data: bytes, mode: int) -> None:
@@ -33,19 +54,22 @@ def replace(path: Path, data: bytes, mode: int) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.unlink(missing_ok=True)
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            os.fchmod(file.fileno(), mode)
-            file.flush()
-            os.fsync(file.fileno())
+        if mode == LINK:
+            part.symlink_to(os.fsdecode(data))
+        else:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(data)
+                os.fchmod(file.fileno(), mode)
+                file.flush()
+                os.fsync(file.fileno())
         part.replace(path)
     except OSError:
         part.unlink(missing_ok=True)
         raise
 
 
-def read(root: Path, name: str) -> tuple[bytes | None, str]:
-    """Return the bytes and the text of a file, None and nothing when it is not there.
+def read(root: Path, name: str) -> File | None:
+    """Return a configuration file, None when it is not there.
 
     Raises:
         EditError: It is no plain file, too large, or not UTF-8.
@@ -57,19 +81,34 @@ def read(root: Path, name: str) -> tuple[bytes | None, str]:
     path = root / name
     if path.parent.exists() and not path.parent.is_dir():
         raise EditError("INI104", f"`{Path(name).parent}` is no folder.", "a file", "a folder")
+    file = read_raw(path)
+    if file is None:
+        return None
+    try:
+        file.data.decode()
+    except UnicodeDecodeError as error:
+        line = file.data.count(b"\n", 0, error.start) + 1
+        found = f"`\\x{file.data[error.start]:02x}`"
+        raise EditError("INI101", "the file is not UTF-8.", found, "UTF-8", line, 1) from error
+    return file
+
+
+def read_raw(path: Path) -> File | None:
+    """Return a file of any bytes, or a symbolic link; None when nothing is there.
+
+    Raises:
+        EditError: It is no plain file, or too large.
+    """
+    if path.is_symlink():
+        return File(os.fsencode(path.readlink()), LINK)
     if not path.exists():
-        return None, ""
+        return None
     if not path.is_file():
         raise EditError("INI104", "it is no plain file.", "a folder or a device", "a file")
     data = path.read_bytes()
     if len(data) > MAX_BYTES:
         raise EditError("INI101", "the file is too large.", f"{len(data)} bytes", f"at most {MAX_BYTES}")
-    try:
-        return data, data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        found = f"`\\x{data[error.start]:02x}`"
-        raise EditError("INI101", "the file is not UTF-8.", found, "UTF-8", line, 1) from error
+    return File(data, stat.S_IMODE(path.stat().st_mode))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""One entry of a JSON object, put in or taken out of the text without touching any other byte."""
+"""One entry of a JSON object, or item of a list, put into a text or taken out without touching any other byte."""
 
 import json
 from dataclasses import dataclass
@@ -74,6 +74,69 @@ def remove_entry(text: str, table: str, name: str, *, and_table: bool) -> str:
     return _proved(_cut(text, at.value, _members(text, at.value), name), {**data, table: rest})
 
 
+def get_lists(text: str, table: str) -> dict[str, list[Any]]:
+    """Return the lists of `{table: {name: […]}}` of a JSON text; empty when there are none.
+
+    Raises:
+        EditError: The text is no JSON object, or `table` is no object in it.
+    """
+    rows = _table(_parse(text), table)
+    return {name: cast("list[Any]", value) for name, value in rows.items() if isinstance(value, list)}
+
+
+def add_item(text: str, table: str, name: str, item: Entry) -> str:
+    """Return the text with an item put at the end of `{table: {name: […]}}`; what is missing of these is made.
+
+    Raises:
+        EditError: As `get_lists`, something else than a list has the name, or the layout cannot be edited.
+    """
+    if not text.strip(_WHITE):
+        return json_text({table: {name: [item]}})
+    data = _parse(text)
+    rows = _table(data, table)
+    there: object = rows.get(name, [])
+    if not isinstance(there, list):
+        raise EditError("INI102", f"`{table}.{name}` is no list.", _short(json.dumps(there)), f'`"{name}": [ … ]`')
+    expected = {**data, table: {**rows, name: [*cast("list[Any]", there), item]}}
+    top = _members(text, _skip(text, 0))
+    if table not in data:
+        return _proved(_insert(text, _skip(text, 0), top, table, {name: [item]}), expected)
+    at = _member(text, _skip(text, 0), table).value
+    if name not in rows:
+        return _proved(_insert(text, at, _members(text, at), name, [item]), expected)
+    place = _member(text, at, name).value
+    return _proved(_append(text, place, _items(text, place), item), expected)
+
+
+def remove_item(text: str, table: str, name: str, index: int) -> str:
+    """Return the text without an item of a list; the list stays, though empty.
+
+    Raises:
+        EditError: As `get_lists`.
+    """
+    data = _parse(text)
+    rows = _table(data, table)
+    left = [row for number, row in enumerate(rows[name]) if number != index]
+    place = _member(text, _member(text, _skip(text, 0), table).value, name).value
+    return _proved(_cut_at(text, place, _items(text, place), index), {**data, table: {**rows, name: left}})
+
+
+def remove_key(text: str, *path: str) -> str:
+    """Return the text without the member that some keys lead to, one or two of them.
+
+    Raises:
+        EditError: The layout cannot be edited.
+    """
+    data = _parse(text)
+    start = _skip(text, 0)
+    inner = data
+    for key in path[:-1]:
+        start = _member(text, start, key).value
+        inner = cast("Entry", inner[key])
+    left = {key: value for key, value in inner.items() if key != path[-1]}
+    return _proved(_cut(text, start, _members(text, start), path[-1]), {**data, path[0]: left} if path[1:] else left)
+
+
 def json_text(value: Entry, unit: str = "  ", newline: str = "\n") -> str:
     """Return a JSON file as this package writes it: short lists on one line, a final line end."""
     return _render(value, unit, newline, "") + newline
@@ -94,12 +157,16 @@ def _parse(text: str) -> Entry:
     return cast("Entry", data)
 
 
-def _lookup(data: Entry, table: str, name: str) -> Entry | None:
+def _table(data: Entry, table: str) -> Entry:
     rows: object = data.get(table, {})
     if not isinstance(rows, dict):
         found = _short(json.dumps(rows))
         raise EditError("INI102", f"`{table}` is no object.", found, f'`"{table}": {{ … }}`')
-    entry: object = cast("Entry", rows).get(name)
+    return cast("Entry", rows)
+
+
+def _lookup(data: Entry, table: str, name: str) -> Entry | None:
+    entry: object = _table(data, table).get(name)
     if entry is not None and not isinstance(entry, dict):
         found = _short(json.dumps(entry))
         raise EditError("INI102", f"`{table}.{name}` is no object.", found, f'`"{name}": {{ … }}`')
@@ -135,7 +202,38 @@ def _members(text: str, start: int) -> list[_Member]:
     return found
 
 
-def _insert(text: str, start: int, members: list[_Member], key: str, value: Entry) -> str:
+def _member(text: str, start: int, key: str) -> _Member:
+    return next(member for member in _members(text, start) if member.key == key)
+
+
+def _items(text: str, start: int) -> list[_Member]:
+    """List the items of the list that begins at `start`, without keys."""
+    found: list[_Member] = []
+    at = _skip(text, start + 1)
+    while text[at] != "]":
+        _, stop = _DECODER.raw_decode(text, at)
+        found.append(_Member("", at, at, stop))
+        at = _skip(text, stop)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _append(text: str, start: int, items: list[_Member], value: Entry) -> str:
+    """Put an item behind the last one of the list at `start`."""
+    newline, unit = "\r\n" if "\r\n" in text else "\n", _unit(text)
+    if not items:
+        outer = _line_indent(text, start)
+        body = _render([value], unit, newline, outer)
+        return text[:start] + body + text[_skip(text, start + 1) + 1 :]
+    head, tail = text[: items[-1].end] + ",", text[items[-1].end :]
+    lead = _lead(text, items[-1].start)
+    if lead is None:
+        return f"{head} {json.dumps(value, ensure_ascii=False)}{tail}"
+    return f"{head}{newline}{lead}{_render(value, unit, newline, lead)}{tail}"
+
+
+def _insert(text: str, start: int, members: list[_Member], key: str, value: Any) -> str:
     """Put a member behind the last one of the object at `start`."""
     newline = "\r\n" if "\r\n" in text else "\n"
     unit = _unit(text)
@@ -154,7 +252,11 @@ def _insert(text: str, start: int, members: list[_Member], key: str, value: Entr
 
 def _cut(text: str, start: int, members: list[_Member], key: str) -> str:
     """Take a member out of the object at `start`, with its comma."""
-    place = next(index for index, member in enumerate(members) if member.key == key)
+    return _cut_at(text, start, members, next(index for index, member in enumerate(members) if member.key == key))
+
+
+def _cut_at(text: str, start: int, members: list[_Member], place: int) -> str:
+    """Take a member of an object, or an item of a list, out of what begins at `start`, with its comma."""
     if place + 1 < len(members):
         return text[: members[place].start] + text[members[place + 1].start :]
     if place:
@@ -170,9 +272,12 @@ def _proved(edited: str, expected: Entry) -> str:
 
 
 def _render(value: Any, unit: str, newline: str, lead: str) -> str:
+    inner = lead + unit
+    if isinstance(value, list) and any(isinstance(item, dict) for item in cast("list[Any]", value)):
+        items = [f"{inner}{_render(item, unit, newline, inner)}" for item in cast("list[Any]", value)]
+        return "[" + newline + f",{newline}".join(items) + newline + lead + "]"
     if not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
-    inner = lead + unit
     rows = [
         f"{inner}{json.dumps(key)}: {_render(item, unit, newline, inner)}" for key, item in cast("Entry", value).items()
     ]

@@ -1,4 +1,4 @@
-"""`interlock init` as a person meets it: what it writes, what it leaves alone, and the way back."""
+"""`interlock init` and the entry of the server: what it writes, what it leaves alone, and the way back."""
 
 import json
 import os
@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from interlock.install import INSTALLATIONS, Installation, Launch, apply, pick, plan, plan_undo
+from interlock.install import INSTALLATIONS, Launch, apply, pick, plan, plan_undo
+from interlock.install.clients import SERVERS
 
-PATHS = {row.name: row.path for row in INSTALLATIONS}
-JSON_CLIENTS = [row.name for row in INSTALLATIONS if row.path.endswith(".json")]
+PATHS = {row.name: row.path for row in SERVERS}
+JSON_CLIENTS = [row.name for row in SERVERS if row.path.endswith(".json")]
 LAUNCH = Launch("interlock", ("mcp",), "for a test")
 
 
@@ -39,9 +40,10 @@ def path_with_interlock(tmp_path: Path) -> str:
 
 
 def init(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a folder; `interlock` is not on PATH unless the caller puts it there."""
+    """Run the command for the servers alone; `interlock` is not on PATH unless the caller puts it there."""
     environment = {**os.environ, "PATH": "/usr/bin:/bin", **variables}
-    command = [sys.executable, "-P", "-m", "interlock", "init", *arguments]
+    alone = [] if "--undo" in arguments else ["--no-hooks"]
+    command = [sys.executable, "-P", "-m", "interlock", "init", *alone, *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
@@ -137,7 +139,7 @@ LAYOUTS = [
 @pytest.mark.parametrize("text", LAYOUTS)
 def test_any_layout_of_json_keeps_its_keys_order_indentation_and_line_ends(project: Path, text: str) -> None:
     path = put(project, "claude", text)
-    (change,) = plan(project, pick(["claude"]), LAUNCH)
+    (change,) = plan(project, pick(["claude"], hooks=False), LAUNCH)
     apply(project, [change])
     after = path.read_bytes().decode()
     data, old = json.loads(after), json.loads(text or "{}")
@@ -147,8 +149,9 @@ def test_any_layout_of_json_keeps_its_keys_order_indentation_and_line_ends(proje
     assert not ("\r\n" in text and "\n" in after.replace("\r\n", ""))
     # The text grew in one place: what came before it and what came after it is as it was.
     assert any(after.startswith(text[:at]) and after.endswith(text[at:]) for at in range(len(text) + 1))
-    (back,) = plan_undo(project, pick(["claude"]))
-    assert back.after == text.encode()
+    (back,) = plan_undo(project, pick(["claude"], hooks=False))
+    assert back.after is not None
+    assert back.after.data == text.encode()
 
 
 @pytest.mark.parametrize("client", PATHS)
@@ -413,7 +416,7 @@ def test_json_lists_each_file_with_its_diff(project: Path) -> None:
 
 def test_a_failure_half_way_takes_back_what_was_written(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(project, "claude", other_server("claude"))
-    changes = plan(project, pick(["all"]), LAUNCH)
+    changes = plan(project, pick(["all"], hooks=False), LAUNCH)
     before = tree(project)
     replace = Path.replace
 
@@ -432,7 +435,7 @@ def test_a_file_that_changes_between_plan_and_write_is_not_overwritten(project: 
     from interlock.install import InstallError
 
     path = put(project, "claude", "{}")
-    changes = plan(project, pick(["claude"]), LAUNCH)
+    changes = plan(project, pick(["claude"], hooks=False), LAUNCH)
     path.write_text('{"mine": 1}')
     with pytest.raises(InstallError) as caught:
         apply(project, changes)
@@ -460,7 +463,7 @@ def test_an_undo_works_after_a_crash_between_the_record_and_the_files(
 
     monkeypatch.setattr(Path, "replace", killed)
     with pytest.raises(Killed):
-        apply(project, plan(project, pick(["all"]), LAUNCH))
+        apply(project, plan(project, pick(["all"], hooks=False), LAUNCH))
     monkeypatch.undo()
     assert ".mcp.json" in written
     assert init(project, "--undo").returncode == 0
@@ -478,6 +481,5 @@ def test_a_damaged_record_is_refused_with_a_way_out(project: Path) -> None:
     assert (project / ".mcp.json").exists()
 
 
-def test_the_rows_have_different_names_and_files() -> None:
-    rows: tuple[Installation, ...] = INSTALLATIONS
-    assert len({row.name for row in rows}) == len({row.path for row in rows}) == len(rows)
+def test_the_rows_have_different_names() -> None:
+    assert len({row.name for row in INSTALLATIONS}) == len(INSTALLATIONS)

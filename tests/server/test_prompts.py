@@ -1,5 +1,6 @@
 """A prompt for each role of the roster as it stands, and for the ticket workflow."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from mcp_types import TextContent
 from interlock.agents.contract import contract
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.server import make_server
-from interlock.server.prompts import WORK, WORKFLOW
+from interlock.server.prompts import COORDINATE, WORK, WORKFLOW
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +29,7 @@ async def text_of(connected: Client, name: str, arguments: dict[str, str] | None
 async def test_there_is_one_for_each_role_and_for_the_workflow(tmp_path: Path) -> None:
     async with Client(make_server(tmp_path)) as connected:
         listed = (await connected.list_prompts()).prompts
-    assert [prompt.name for prompt in listed] == [WORKFLOW, WORK, *ROLES]
+    assert [prompt.name for prompt in listed] == [WORKFLOW, WORK, COORDINATE, *ROLES]
     assert all(prompt.description for prompt in listed)
 
 
@@ -82,6 +83,16 @@ async def test_work_this_ticket_is_the_workflow_with_the_ticket(tmp_path: Path) 
         text = await text_of(connected, WORK, {"ticket_id": "SHOP-17"})
     assert text.startswith(workflow)
     assert "SHOP-17" in text
+
+
+async def test_the_one_on_coordination_names_only_tools_that_are_there(tmp_path: Path) -> None:
+    server = make_server(tmp_path, toolsets=["reservations"])
+    tools = {tool.name for tool in await server.list_tools()}
+    async with Client(server) as connected:
+        text = await text_of(connected, COORDINATE)
+    named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)\(", text))
+    assert {"reserve_files", "negotiate_release", "respond_to_release"} <= named
+    assert named <= tools
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,254 @@
+"""How reservations, the line, negotiations, agents and messages are shown to people; JSON is the calls' own."""
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, cast
+
+import click
+
+CONFLICTS: Final = frozenset({"RSV201", "RSV204", "RSV206"})
+"""The refusals that are about another agent, and not about the call."""
+
+_COMMANDS: Final = {
+    "reserve_files": "interlock reserve",
+    "release_files": "interlock release",
+    "release_all": "interlock release --all",
+    "check_conflicts": "interlock conflicts",
+    "my_reservations": "interlock status --reservations",
+    "fetch_inbox": "interlock inbox",
+    "list_agents": "interlock agents",
+    "negotiate_release": "interlock negotiate",
+    "respond_to_release": "interlock respond",
+    "wait_seconds": "--wait",
+    "ttl_minutes": "--ttl",
+    "eta_minutes": "--eta",
+    "agent_name": "--agent",
+}
+"""What the words of an advice to agents are called on the command line."""
+
+_RESOLVED: Final = {
+    "released": "resolved: released",
+    "forced": "resolved: taken after its time ran out",
+    "free": "resolved: free by now",
+    "withdrawn": "resolved: withdrawn",
+}
+
+
+def show_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table on stdout: drawn on a terminal, and elsewhere in plain columns."""
+    cells = [[line(str(cell)) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+        from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        table = Table(*head, title=title or None, title_justify="left", title_style="bold", header_style="dim")
+        for row in cells:
+            table.add_row(*(Text(cell) for cell in row))
+        Console(highlight=False).print(table)
+        return
+    if title:
+        click.echo(title)
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    for row in [list(head), *cells]:
+        click.echo("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def line(text: str) -> str:
+    """Return a text of another agent as one line that does nothing to a terminal."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in one unit."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{max(0, seconds):.0f} s"
+
+
+def clock_time(moment: str) -> str:
+    """Return the local time of day of a time in ISO 8601."""
+    return datetime.fromisoformat(moment).astimezone().strftime("%H:%M:%S")
+
+
+def holder_words(conflict: Mapping[str, Any]) -> str:
+    """Return who holds what, and whether they still work."""
+    state = conflict["holder_state"]
+    seen = "its process has ended" if state == "gone" else f"{state}, seen {span(conflict['last_seen_seconds'])} ago"
+    dirty = ", with uncommitted changes" if conflict["dirty"] else ""
+    reason = f': "{line(conflict["reason"])}"' if conflict["reason"] else ""
+    verb = "waits in front for" if conflict.get("waiting") else "holds"
+    return (
+        f"{line(conflict['holder'])} {verb} {conflict['held_pattern']}, for {span(conflict['lease_age_seconds'])} now, "
+        f"until {clock_time(conflict['expires_at'])} ({seen}{dirty}){reason}"
+    )
+
+
+def show_refusals(errors: Iterable[Mapping[str, Any]], way: tuple[str, str] = ("", "")) -> None:
+    """Print refusals on stderr: what, who stands in the way, and what to do.
+
+    Args:
+        errors: Refusals of an answer.
+        way: What the commands that are proposed need to mean the same here: see `calls.way_of`.
+    """
+    for error in errors:
+        conflict = error.get("conflict")
+        if conflict is None:
+            click.echo(f"error {error['code']} {line(error['place'])}: {line(error['message'])}", err=True)
+            click.echo(f"  found: {line(error['found'])}; expected: {shell_words(error['expected'])}", err=True)
+        elif error["code"] == "RSV201":
+            click.echo(f"error RSV201 {conflict['pattern']}: {holder_words(conflict)}", err=True)
+        else:
+            click.echo(f"error {error['code']} {conflict['pattern']}: {line(error['message'])}", err=True)
+            click.echo(f"  {holder_words(conflict)}", err=True)
+        click.echo(f"  fix: {shell_words(error['fix'])}", err=True)
+        if "next" in error:
+            click.echo(f"  next: {command_of(error['next'], *way)}", err=True)
+
+
+def shell_words(text: str) -> str:
+    """Return an advice with the commands and options in place of the tools and arguments of the same meaning."""
+    return re.sub(r"[a-z]+(_[a-z]+)+", lambda found: _COMMANDS.get(found[0], found[0]), line(text))
+
+
+def command_of(call: Mapping[str, Any], up: str = "", tail: str = "") -> str:
+    """Return the command line for the call of a tool that an answer proposes.
+
+    Args:
+        call: `{"tool": …, "arguments": {…}}`.
+        up: What leads from the current folder to the root, such as `../`.
+        tail: Options that every command needs here.
+    """
+    arguments = dict(call["arguments"])
+    tool = str(call["tool"])
+    words = [_COMMANDS.get(tool, tool)]
+    for name in ("file", "patterns"):
+        value = arguments.pop(name, ())
+        words += [shlex.quote(up + line(each)) for each in ([value] if isinstance(value, str) else value)]
+    if arguments.pop("unread_only", True) is False:
+        words.append("--all")
+    for name, value in arguments.items():
+        option = "--" + name.removesuffix("_seconds").removesuffix("_minutes").removesuffix("_name").replace("_", "-")
+        words.append(option if value is True else f"{option} {shlex.quote(line(str(value)))}")
+    return " ".join(words) + tail
+
+
+def show_granted(leases: Sequence[Mapping[str, Any]]) -> None:
+    """Print leases of the caller, one a line."""
+    for lease in leases:
+        notes = [note for note, holds in _marks(lease) if holds]
+        suffix = f" ({', '.join(notes)})" if notes else ""
+        until = clock_time(lease["expires_at"])
+        click.echo(f"{lease['reservation_id']}  {lease['pattern']}  until {until}{suffix}")
+
+
+def _marks(lease: Mapping[str, Any]) -> tuple[tuple[str, bool], ...]:
+    return (
+        ("shared", not lease["exclusive"]),
+        ("no-force", lease["no_force"]),
+        ("claim: reserve it to keep it", lease["claim"]),
+    )
+
+
+def show_conflicts(answer: Mapping[str, Any]) -> None:
+    """Print what stands in the way, and what is clear."""
+    for conflict in answer["conflicts"]:
+        click.echo(f"{conflict['pattern']}: {holder_words(conflict)}")
+    for pattern in answer["clear"]:
+        click.echo(f"{pattern}: clear")
+
+
+def show_inbox(answer: Mapping[str, Any], me: str) -> None:
+    """Print messages on stdout, and on stderr what timed out and how to read on."""
+    for message in answer["messages"]:
+        rank = "" if message["importance"] == "normal" else f" [{message['importance']}]"
+        topic = f" {line(message['topic'])}" if message["topic"] else ""
+        head = f"{message['message_id']}  {clock_time(message['sent_at'])}  {line(message['from'])}{topic}{rank}"
+        click.echo(f"{head}  {message['thread_id']}")
+        for part in _body_lines(message["body"]):
+            click.echo(f"    {part}")
+        if message.get("note"):
+            click.echo(f"    note: {line(message['note'])}")
+        elif message["topic"] == "release-request":
+            click.echo(f"    answer: interlock respond {message['thread_id']} release   (or: defer --eta MINUTES)")
+    for late in answer["negotiation_timeouts"]:
+        words = ", ".join(f"{key}: {line(str(value))}" for key, value in late.items() if value is not None)
+        click.echo(f"timed out: {words}", err=True)
+    if not answer["messages"]:
+        click.echo(f"no messages for {line(me)}", err=True)
+    if answer["next_cursor"] is not None:
+        click.echo(f"more: interlock inbox --cursor {answer['next_cursor']}", err=True)
+
+
+def _body_lines(body: str) -> list[str]:
+    """Return a body as lines: the fields of a typed one, the text of any other."""
+    try:
+        value: object = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return [
+            line(f"{key}: {part if isinstance(part, str) else json.dumps(part)}")
+            for key, part in fields.items()
+            if key not in ("type", "thread_id")
+        ]
+    return [line(part) for part in body.splitlines()]
+
+
+def show_agents(agents: Sequence[Mapping[str, Any]]) -> None:
+    """Print the agents of the project."""
+    rows = [
+        (row["name"], row["kind"], row["state"], f"{span(row['last_seen_seconds'])} ago", row["leases"])
+        for row in sorted(agents, key=lambda row: row["name"].casefold())
+    ]
+    show_table("", ("agent", "kind", "state", "last seen", "leases"), rows)
+
+
+def show_standing(standing: Mapping[str, Any]) -> None:
+    """Print leases, the line and the negotiations; nothing for a part that is empty."""
+    leases, waiters, negotiations = standing["leases"], standing["waiters"], standing["negotiations"]
+    if leases:
+        rows = [
+            (
+                row["holder"], row["pattern"], "exclusive" if row["exclusive"] else "shared",
+                f"{span(row['expires_in_seconds'])}", row["holder_state"], row["reservation_id"], row["reason"],
+            )
+            for row in leases
+        ]  # fmt: skip
+        show_table("Leases", ("holder", "pattern", "kind", "ends in", "state", "id", "reason"), rows)
+    if waiters:
+        rows = [
+            (row["position"], row["agent"], ", ".join(row["patterns"]), span(row["waiting_seconds"])) for row in waiters
+        ]
+        show_table("Waiting", ("place", "agent", "waits for", "for"), rows)
+    if negotiations:
+        rows = [
+            (
+                row["requester"], row["holder"], _what(row), row["urgency"], row["age_minutes"], state_words(row),
+                row["thread_id"],
+            )
+            for row in negotiations
+        ]  # fmt: skip
+        head = ("requester", "holder", "pattern", "urgency", "age (min)", "state", "thread")
+        show_table("Pending Negotiations", head, rows)
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    """Return what a negotiation is about: the pattern that is held, and the file when it is another."""
+    return row["pattern"] if row["file"] == row["pattern"] else f"{row['file']} of {row['pattern']}"
+
+
+def state_words(row: Mapping[str, Any]) -> str:
+    """Return where a negotiation stands: a deferral with its ETA, one that is over marked as resolved."""
+    state = str(row["state"])
+    if state == "deferred":
+        return f"deferred, ETA {row['eta_minutes']} min"
+    if state == "pending":
+        return "pending, overdue" if row["expired"] else "pending"
+    return _RESOLVED.get(state, state)

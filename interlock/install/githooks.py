@@ -1,0 +1,223 @@
+"""Git's hooks: tiny programs in the folder that git really uses, each with the hook that stood there called first."""
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import interlock
+from interlock.install.errors import EditError, InstallError, Problem
+from interlock.install.files import LINK, File, read_raw
+from interlock.reservations import git
+from interlock.reservations.hooks.scripts import GIT_HOOKS, git_hook
+
+PREFIX: Final = "git:"
+"""What the names of git's hooks begin with in the record."""
+
+KEPT: Final = ".before-interlock"
+"""What is put behind the name of the hook that stood there."""
+
+_NAMES: Final = "|".join(GIT_HOOKS)
+_OURS: Final = re.compile(rf"^# Interlock: .*\n(?:.*\n)*.* hook (?:{_NAMES}) ", re.MULTILINE)
+_CALL: Final = re.compile(rf"(\S.*?) hook (?:{_NAMES}) \"\$@\"\n?\Z")
+_SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh"})
+_READS: Final = frozenset({"reference-transaction"})
+"""Hooks that git gives something on standard input: two programs have to read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One file in git's folder of hooks; see `changes.Change`."""
+
+    name: str
+    path: Path
+    before: File | None
+    after: File | None
+    note: str
+    wanted: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+    then: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where git looks for the hooks of a checkout.
+
+    Args:
+        folder: The folder, without symbolic links.
+        own: It belongs to this repository alone.
+        configured: The value of `core.hooksPath`; empty without.
+    """
+
+    folder: Path
+    own: bool
+    configured: str
+
+
+def find(root: Path) -> Place | None:
+    """Return where git looks for hooks, or None where there is no repository, or no git.
+
+    Linked worktrees share the folder of their repository; `core.hooksPath` names another one.
+    """
+    start = str(root)
+    try:
+        answer = git.ask(start, ["rev-parse", "--show-toplevel", "--git-common-dir", "--git-path", "hooks"])
+    except git.GitFailed:
+        return None
+    top, common, hooks = (Path(os.path.realpath(root / line)) for line in os.fsdecode(answer).split("\n")[:3])
+    try:
+        configured = os.fsdecode(git.ask(start, ["config", "--get", "core.hooksPath"])).removesuffix("\n")
+    except git.GitFailed:
+        configured = ""
+    if configured and not Path(configured).expanduser().is_absolute():
+        # Git counts it from the top of the working tree, wherever it is asked.
+        hooks = Path(os.path.realpath(top / configured))
+    return Place(hooks, any(hooks.is_relative_to(each) for each in (top, common)), configured)
+
+
+def program() -> tuple[tuple[str, ...], Path]:
+    """Return the words that start this installation, whole paths, and a file that is gone when it is."""
+    script = Path(sys.prefix) / "bin" / "interlock"
+    words = (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "interlock")
+    return words, Path(interlock.__file__).resolve()
+
+
+def plan(root: Path) -> list[Hook]:
+    """Return the files to write; none without a repository.
+
+    Raises:
+        InstallError: The folder serves other repositories too, or a hook there cannot be read.
+    """
+    place = find(root)
+    if place is None:
+        return []
+    if not place.own:
+        raise InstallError((_shared(place),))
+    hooks: list[Hook] = []
+    problems: list[Problem] = []
+    for name in GIT_HOOKS:
+        try:
+            hooks += _plan_one(place.folder / name, name)
+        except EditError as error:
+            fix = "Move away what stands there and run init again, or run it with --no-git-hooks."
+            problems.append(
+                Problem(error.code, str(place.folder / name), error.message, error.found, error.expected, fix)
+            )
+    if problems:
+        raise InstallError(tuple(problems))
+    return hooks
+
+
+def command_of(text: str) -> str:
+    """Return the program that a hook of ours starts; empty when it is none of ours."""
+    if not _OURS.search(text):
+        return ""
+    found = _CALL.search(text)
+    return "" if found is None else found[1].rsplit("| ", 1)[-1].removeprefix("exec ").strip()
+
+
+def check_foreign(file: File) -> None:
+    """Refuse a hook of ours that was edited: nobody knows what of it is to stay.
+
+    Raises:
+        EditError: It is one.
+    """
+    if command_of(file.data.decode("utf-8", "replace")):
+        message = "the hook was changed by hand."
+        raise EditError("INI103", message, "another text with a call of Interlock", "the text that init wrote")
+
+
+def script(name: str, words: Sequence[str], marker: Path, kept: File | None = None) -> str:
+    """Return the text of a hook.
+
+    Args:
+        name: The hook.
+        words: What starts Interlock.
+        marker: A file that is gone when the installation is.
+        kept: The hook that stood there; it is called first, with the same arguments and input, and its status counts.
+    """
+    head, comment, *lines = git_hook(name, words).splitlines()
+    back = f'mv "$0{KEPT}" "$0"' if kept is not None else 'rm "$0"'
+    gone = [
+        f"[ -x {shlex.quote(words[0])} ] && [ -e {shlex.quote(str(marker))} ] || {{",
+        '  [ "$INTERLOCK_HOOKS" = off ] && exit 0',
+        f"""  echo "interlock is gone from this machine, so this hook refuses; take it out: {_escaped(back)}" >&2""",
+        "  exit 1",
+        "}",
+    ]
+    return "\n".join([head, comment, *_chained(name, kept), *lines[:-1], *gone, lines[-1], ""])
+
+
+def _escaped(text: str) -> str:
+    """Keep the quotes of a command inside a text in quotes; `$0` stays to be filled in."""
+    return text.replace('"', "'")
+
+
+def _chained(name: str, kept: File | None) -> list[str]:
+    """Return the lines that call the hook that stood there; git runs none that is not executable, nor is it here."""
+    if kept is None or not (kept.mode == LINK or kept.mode & 0o111):
+        return []
+    call = _call(kept, name)
+    if name not in _READS:
+        return [f"{call} || exit $?"]
+    return ["moves=$(cat)", f"printf '%s\\n' \"$moves\" | {call} || exit $?", "exec <<MOVES", "$moves", "MOVES"]
+
+
+def _call(kept: File, name: str) -> str:
+    """Return how the old hook is called.
+
+    A shell script is read under the name that it had: many look for their neighbours by `$0`, and husky's for which
+    hook it is. A link leads to a file that knows its own place, and other programs are started as they are.
+    """
+    path = f'"${{0%/*}}/{name}{KEPT}"'
+    words = _shell(kept)
+    return f"""{shlex.join(words)} -c '. {path}' "$0" "$@\"""" if words else f'{path} "$@"'
+
+
+def _shell(kept: File) -> list[str]:
+    """Return the shell of a script with its options, or nothing when it is no script of a shell."""
+    if kept.mode == LINK:
+        return []
+    if not kept.data.startswith(b"#!"):
+        return ["/bin/sh"] if b"\0" not in kept.data[:512] else []
+    words = kept.data[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
+    at = 1 if len(words) > 1 and Path(words[0]).name == "env" else 0
+    known = bool(words) and Path(words[at]).name in _SHELLS
+    plain = all(word.startswith("-") and word.strip("-") for word in words[at + 1 :])
+    return words if known and plain else []
+
+
+def _plan_one(path: Path, name: str) -> list[Hook]:
+    """Return the hook's file, and before it the one that keeps what stood there."""
+    words, marker = program()
+    wanted = (shlex.join(words),)
+    before = read_raw(path)
+    label = f"{PREFIX}{name}"
+    if before is not None and before.mode != LINK:
+        command = command_of(before.data.decode("utf-8", "replace"))
+        if command:
+            differs = () if command == wanted[0] else (command,)
+            note = "left as it is" if differs else "there already"
+            return [Hook(label, path, before, before, note, wanted, differs)]
+    after = File(script(name, words, marker, before).encode(), 0o755)
+    if before is None:
+        return [Hook(label, path, None, after, "made", wanted)]
+    beside = path.with_name(path.name + KEPT)
+    if read_raw(beside) is not None:
+        raise EditError("INI102", f"`{beside.name}` is in the way.", "a file of that name", "no file")
+    kept = Hook(f"{label}{KEPT}", beside, None, before, "keeps the hook that stood there, which is called first")
+    return [kept, Hook(label, path, before, after, "entry added", wanted)]
+
+
+def _shared(place: Place) -> Problem:
+    message = "git's hooks are in a folder outside of this repository, where they would serve others too."
+    fix = (
+        "Give this repository a folder of its own: `git config core.hooksPath .git/hooks`, or run init with "
+        "--no-git-hooks and call `interlock hook pre-commit` from your own hook."
+    )
+    expected = "a folder in this repository"
+    return Problem("INI104", str(place.folder), message, f"core.hooksPath = `{place.configured}`", expected, fix)

@@ -1,0 +1,137 @@
+"""What init remembers of each file that it wrote, and the copies of what stood there before."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, TypedDict, cast
+
+from interlock.install.errors import InstallError, Problem
+from interlock.install.files import File, replace
+from interlock.install.jsontext import Entry
+
+_SCHEMA: Final = "interlock.init/1"
+
+
+class Row(TypedDict):
+    """One file that was written.
+
+    Args:
+        name: What was installed: `claude`, `claude-hooks`, `git:pre-commit`.
+        path: The file: relative to the root, or absolute outside of it.
+        original: The copy of what stood there; empty where nothing did.
+        mode: Its permissions.
+        after: The digest of what was written.
+        entry: What was put in.
+        folders: The folders that were made for it.
+    """
+
+    name: str
+    path: str
+    original: str
+    mode: int
+    after: str
+    entry: Entry
+    folders: list[str]
+
+
+def home(root: Path) -> Path:
+    """Return the folder of the record."""
+    return root / ".interlock" / "init"
+
+
+def recorded(root: Path) -> list[Row]:
+    """Return the rows of the record, in the order in which the files were written.
+
+    Raises:
+        InstallError: The record is not what was written.
+    """
+    return cast("list[Row]", _record(root).get("rows", []))
+
+
+def original(root: Path, row: Row) -> File | None:
+    """Return what stood in place of a file."""
+    if not row["original"]:
+        return None
+    return File((home(root) / row["original"]).read_bytes(), row.get("mode", 0o644))
+
+
+def remember(root: Path, name: str, path: str, before: File | None, after: File | None, entry: Entry) -> None:
+    """Keep the original of a file and what is about to be done to it; both are on the disk when this returns."""
+    from interlock.graph.store import state_dir  # noqa: PLC0415 - 0.3 s that a dry run and `--help` do not pay
+
+    made_state = not (root / ".interlock").exists()
+    folder = state_dir(root) / "init"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    rows = {row["name"]: row for row in recorded(root)}
+    known = rows[name]["folders"] if name in rows else []
+    copy = "" if before is None else f"{name.replace(':', '-')}.original"
+    if before is not None:
+        replace(folder / copy, before.data, 0o600)
+    parents = [parent for parent in (root / path).parents if not parent.exists()]
+    new = [_named(root, parent) for parent in reversed(parents)]
+    rows[name] = {
+        "name": name,
+        "path": path,
+        "original": copy,
+        "mode": 0o644 if before is None else before.mode,
+        "after": digest(after),
+        "entry": entry,
+        "folders": [*known, *(each for each in new if each not in known)],
+    }
+    store(root, list(rows.values()), made_state=made_state)
+
+
+def forget(root: Path, kept: Sequence[Row]) -> None:
+    """Keep the record of some files alone; the empty folders that init made for the others go."""
+    names = {row["name"] for row in kept}
+    for folder in (folder for row in recorded(root) if row["name"] not in names for folder in reversed(row["folders"])):
+        # One that is not empty is used by somebody else by now.
+        with suppress(OSError):
+            (root / folder).rmdir()
+    store(root, kept)
+
+
+def store(root: Path, rows: Sequence[Row], *, made_state: bool = False) -> None:
+    """Write the record, or remove every trace of it when nothing is left."""
+    folder = home(root)
+    made_state = made_state or bool(_record(root).get("made_state"))
+    if rows:
+        text = json.dumps({"schema": _SCHEMA, "made_state": made_state, "rows": list(rows)}, indent=1)
+        replace(folder / "record.json", text.encode() + b"\n", 0o600)
+        kept = {"record.json", *(row["original"] for row in rows)}
+        for path in folder.iterdir():
+            if path.name not in kept:
+                path.unlink()
+        return
+    if folder.exists():
+        shutil.rmtree(folder)
+    if made_state and folder.parent.exists() and {path.name for path in folder.parent.iterdir()} <= {".gitignore"}:
+        shutil.rmtree(folder.parent)
+
+
+def digest(file: File | None) -> str:
+    """Return the digest of a file's bytes."""
+    return sha256(b"" if file is None else file.data).hexdigest()
+
+
+def _named(root: Path, folder: Path) -> str:
+    return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else str(folder)
+
+
+def _record(root: Path) -> dict[str, Any]:
+    path = home(root) / "record.json"
+    try:
+        data: Any = json.loads(path.read_bytes())
+        found = str(data["schema"])
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError) as error:
+        data, found = {}, str(error)
+    if found != _SCHEMA:
+        place = path.relative_to(root).as_posix()
+        fix = f"Take the entries out by hand, then remove {place}; the originals stand beside it."
+        raise InstallError((Problem("INI103", place, "the record is damaged.", f"`{found}`", f"`{_SCHEMA}`", fix),))
+    return data

@@ -1,0 +1,184 @@
+"""Typed bodies: what a message says that a program reads. One row per type; the topic of such a message is its type.
+
+The source spells two of them with an underscore (Negotiation PRD F1) and with a hyphen (Reservation Tools); written
+is the hyphen, read are both.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+RELEASE_REQUEST: Final = "release-request"
+RELEASE_ACK: Final = "release-ack"
+RELEASE_DEFER: Final = "release-defer"
+
+URGENCIES: Final = ("low", "normal", "urgent")
+MAX_ETA_MINUTES: Final = 1440
+MAX_REASON_BYTES: Final = 500
+"""Of a request or an answer: a typed body always fits into a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a typed body.
+
+    Args:
+        name: Its key.
+        expected: What it must be, in words.
+        fits: Says whether a value is that.
+        required: It must be there; of several rows with the same `either`, one must.
+        either: The group of fields of which one is enough.
+    """
+
+    name: str
+    expected: str
+    fits: Callable[[object], bool]
+    required: bool = True
+    either: str = ""
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def is_whole(value: object, low: int, high: int) -> bool:
+    """Say whether a value is a whole number in bounds; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return low <= value <= high and value == int(value)
+
+
+TYPES: Final[Mapping[str, tuple[Field, ...]]] = {
+    RELEASE_REQUEST: (
+        Field("file", "a path or pattern", _text, either="file"),
+        Field("pattern", "a path or pattern", _text, either="file"),
+        Field("reason", "a text", lambda value: isinstance(value, str)),
+        Field("requester", "the name of an agent", _text),
+        Field("urgency", "low, normal or urgent", lambda value: value in URGENCIES, required=False),
+        Field("thread_id", "a thread id", _text, required=False),
+        Field("reservation_id", "a reservation id", _text, required=False),
+    ),
+    RELEASE_ACK: (
+        Field("file", "a path or pattern", _text),
+        Field("released", "true", lambda value: value is True),
+        Field("released_by", "the name of an agent", _text),
+        Field("reason", "a text", lambda value: isinstance(value, str), required=False),
+    ),
+    RELEASE_DEFER: (
+        Field("file", "a path or pattern", _text),
+        Field("released", "false", lambda value: value is False),
+        Field("eta_minutes", f"a whole number from 1 to {MAX_ETA_MINUTES}",
+              lambda value: is_whole(value, 1, MAX_ETA_MINUTES)),
+        Field("reason", "a text", lambda value: isinstance(value, str)),
+    ),
+}  # fmt: skip
+"""Type to the fields of its body."""
+
+SPEAKERS: Final = {RELEASE_REQUEST: "requester", RELEASE_ACK: "released_by"}
+"""The field of a type that names who speaks: the sender, and nobody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyProblem:
+    """What is wrong with a typed body.
+
+    Args:
+        place: The field, such as `body.eta_minutes`.
+        message: What is wrong, in one sentence.
+        found: What was given.
+        expected: What would have been right.
+    """
+
+    place: str
+    message: str
+    found: object
+    expected: str
+
+
+def type_of(name: object) -> str:
+    """Return the type that a topic or the field `type` names, written with hyphens; empty when it names none."""
+    spelled = name.replace("_", "-") if isinstance(name, str) else ""
+    return spelled if spelled in TYPES else ""
+
+
+def read(body: str) -> dict[str, Any] | None:
+    """Return a typed body with its `type` written with hyphens; None when the body is no typed one, whole or not."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict) or not type_of(cast("dict[str, Any]", fields).get("type")):
+        return None
+    known = cast("dict[str, Any]", fields)
+    return known | {"type": type_of(known["type"])}
+
+
+def problem(kind: str, body: str, speaker: str) -> BodyProblem | None:
+    """Return the first thing that is wrong with a body of a type.
+
+    Args:
+        kind: A key of `TYPES`.
+        body: The text.
+        speaker: Who sends it: nobody speaks for another.
+    """
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return BodyProblem("body", f"A {kind} has a JSON object as its body.", body, "a JSON object")
+    fields = cast("dict[str, Any]", given)
+    if "type" in fields and type_of(fields["type"]) != kind:
+        return BodyProblem("body.type", f"The topic says {kind}, the body another type.", fields["type"], kind)
+    for row in TYPES[kind]:
+        if row.name in fields and not row.fits(fields[row.name]):
+            text = f"`{row.name}` of a {kind} has the wrong value."
+            return BodyProblem(f"body.{row.name}", text, fields[row.name], row.expected)
+        if row.name not in fields and row.required and not _replaced(row, kind, fields):
+            text = f"`{row.name}` of a {kind} is missing."
+            return BodyProblem(f"body.{row.name}", text, "nothing", row.expected)
+    named = fields.get(SPEAKERS.get(kind, ""), speaker)
+    if str(named).casefold() != speaker.casefold():
+        return BodyProblem(f"body.{SPEAKERS[kind]}", "The body speaks for another agent.", named, speaker)
+    return None
+
+
+def _replaced(row: Field, kind: str, fields: Mapping[str, Any]) -> bool:
+    """Say whether another field of the same group stands in for a missing one."""
+    return bool(row.either) and any(other.name in fields for other in TYPES[kind] if other.either == row.either)
+
+
+def request(file: str, reason: str, requester: str, urgency: str, thread_id: str, reservation_id: str, *,
+            legacy: bool = False) -> str:  # fmt: skip
+    """Return the body of a release-request (Negotiation PRD F1, F3).
+
+    Args:
+        file: What is asked for.
+        reason: Why.
+        requester: Who asks.
+        urgency: `low`, `normal` or `urgent`.
+        thread_id: Where the answer goes.
+        reservation_id: The reservation that is asked for.
+        legacy: Made by `request_release`: the field is `pattern`.
+    """
+    named = {"pattern" if legacy else "file": file}
+    rest = {"requester": requester, "urgency": urgency, "thread_id": thread_id, "reservation_id": reservation_id}
+    return dumps({"type": RELEASE_REQUEST, **named, "reason": reason, **rest})
+
+
+def ack(file: str, released_by: str, reason: str = "") -> str:
+    """Return the body of a release-ack (Negotiation PRD F1); `reason` is `timeout` when it was taken."""
+    why = {"reason": reason} if reason else {}
+    return dumps({"type": RELEASE_ACK, "file": file, "released": True, "released_by": released_by, **why})
+
+
+def defer(file: str, eta_minutes: int, reason: str) -> str:
+    """Return the body of a release-defer (Negotiation PRD F1)."""
+    fields = {"file": file, "released": False, "eta_minutes": eta_minutes, "reason": reason}
+    return dumps({"type": RELEASE_DEFER, **fields})
+
+
+def dumps(fields: Mapping[str, Any]) -> str:
+    """Return compact JSON."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,231 @@
+"""What is granted: one look at the rows says what stands in the way, and one step puts the leases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from interlock.reservations import liveness, patterns
+from interlock.reservations.entry import Entry, new_id
+from interlock.reservations.errors import StoreDamaged
+from interlock.reservations.patterns import Pattern
+from interlock.reservations.records import Lease, Waiter, key_of
+
+Blocker: TypeAlias = Lease | Waiter
+"""A lease of somebody else, or somebody who waits in front."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a call or a place in the line asks for.
+
+    Args:
+        patterns: In canonical form, sorted, each once.
+        exclusive: Nobody else may hold an overlapping lease.
+        no_force: Never to be taken by escalation.
+        reason: In the words of who asks.
+        ttl_seconds: How long the leases are to live.
+    """
+
+    patterns: tuple[Pattern, ...]
+    exclusive: bool
+    no_force: bool
+    reason: str
+    ttl_seconds: float
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The patterns as text, in order."""
+        return tuple(pattern.text for pattern in self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What stands in the way of one pattern.
+
+    Args:
+        pattern: What is wanted.
+        served: An own lease serves already, so nothing can stand in the way.
+        blockers: Foreign leases and waiters in front that overlap it.
+        takeable: They are leases of the dead, all of them.
+    """
+
+    pattern: Pattern
+    served: bool
+    blockers: tuple[Blocker, ...]
+    takeable: bool
+
+    @property
+    def free(self) -> bool:
+        """Whether it can be granted, if need be by a takeover."""
+        return not self.blockers or self.takeable
+
+
+def pattern_of(text: str) -> Pattern:
+    """Return the pattern of a stored text.
+
+    Raises:
+        StoreDamaged: The store holds what was never a pattern.
+    """
+    found = patterns.canonical(text)
+    if isinstance(found, Pattern):
+        return found
+    raise StoreDamaged(
+        f"the store holds the pattern {text!r}, which cannot be read: {found.message}",
+        "Upgrade interlock if a newer version wrote it; else remove the lease with `interlock release --all`.",
+    )
+
+
+def wanted_by(waiter: Waiter) -> Wanted:
+    """Return what a place in the line asks for."""
+    asked = tuple(pattern_of(text) for text in waiter.patterns)
+    return Wanted(asked, waiter.exclusive, waiter.no_force, waiter.reason, waiter.ttl_seconds)
+
+
+def near(entry: Entry, pattern: Pattern) -> list[Lease]:
+    """Return the leases whose literal beginnings allow an overlap with a pattern."""
+    return entry.tx.near(patterns.ancestors(pattern.prefix), pattern.prefix)
+
+
+def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
+    """Say whether a pattern meets another one; two that only share never collide."""
+    return exclusive and (pattern.text == held or patterns.overlaps(pattern, pattern_of(held)))
+
+
+def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
+    """Say for each pattern what stands in the way of an agent.
+
+    Args:
+        entry: The call.
+        agent: Who wants it.
+        wanted: What.
+        ahead: Who waits in front, the agent's own places left out.
+    """
+    return [_look(entry, agent, wanted, pattern, ahead) for pattern in wanted.patterns]
+
+
+def _look(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, ahead: Sequence[Waiter]) -> Look:
+    found = near(entry, pattern)
+    me = key_of(agent)
+    own = [lease for lease in found if key_of(lease.agent) == me]
+    if any(serves(lease, pattern, wanted) for lease in own):
+        return Look(pattern, served=True, blockers=(), takeable=False)
+    held = tuple(
+        lease
+        for lease in found
+        if key_of(lease.agent) != me and (wanted.exclusive or lease.exclusive) and _overlap(pattern, lease)
+    )
+    # Whoever waits for what the agent itself shares cannot go on before it: raising the right must not queue behind.
+    shares = any(lease.pattern == pattern.text for lease in own)
+    waiting = () if shares else tuple(waiter for waiter in ahead if meets(pattern, wanted, waiter))
+    takeable = bool(held) and not waiting and all(liveness.is_takeable(entry, lease) for lease in held)
+    return Look(pattern, served=False, blockers=(*held, *waiting), takeable=takeable)
+
+
+def _overlap(pattern: Pattern, lease: Lease) -> bool:
+    # Everything that begins below a whole folder is in it: no need to read 10,000 patterns to refuse `src/**`.
+    is_folder = pattern.text == pattern.prefix + "**"
+    return (is_folder and lease.prefix.startswith(pattern.prefix)) or collides(pattern, lease.pattern, exclusive=True)
+
+
+def meets(pattern: Pattern, wanted: Wanted, waiter: Waiter) -> str:
+    """Return the first pattern of a waiter that collides with a wanted one; empty for none."""
+    exclusive = wanted.exclusive or waiter.exclusive
+    return next((text for text in waiter.patterns if collides(pattern, text, exclusive=exclusive)), "")
+
+
+def serves(lease: Lease, pattern: Pattern, wanted: Wanted) -> bool:
+    """Say whether an own lease gives at least what is wanted, once it is renewed."""
+    if wanted.exclusive and not lease.exclusive:
+        return False
+    if lease.pattern == pattern.text:
+        return True
+    return (lease.no_force or not wanted.no_force) and patterns.covers(pattern_of(lease.pattern), pattern)
+
+
+def grant(entry: Entry, agent: str, wanted: Wanted, *, claim: bool = False) -> list[Lease]:
+    """Give an agent what it wants; nothing stands in the way any more.
+
+    A lease that serves is renewed: same id, same token, never a shorter life; one that only shares the same pattern
+    is raised in place with a new token; what is new gets a lease with a new token, and own leases that it covers with
+    at least their right fall into it.
+
+    Returns:
+        The leases that serve the patterns, each once.
+    """
+    ids = [_grant(entry, agent, wanted, pattern, claim=claim) for pattern in wanted.patterns]
+    found = (entry.tx.lease(reservation_id) for reservation_id in dict.fromkeys(ids))
+    return [lease for lease in found if lease is not None]
+
+
+def _grant(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, *, claim: bool) -> str:
+    me = key_of(agent)
+    own = [lease for lease in near(entry, pattern) if key_of(lease.agent) == me]
+    serving = next((lease for lease in own if serves(lease, pattern, wanted)), None)
+    if serving is not None:
+        # A place in the line makes no promise about what its agent holds already: the call renews it.
+        return serving.reservation_id if claim else _renew(entry, serving, pattern, wanted)
+    same = next((lease for lease in own if lease.pattern == pattern.text), None)
+    minutes = entry.desk.settings.claim_minutes
+    life = min(wanted.ttl_seconds, minutes * 60) if claim else wanted.ttl_seconds
+    lease = Lease(
+        reservation_id=same.reservation_id if same else new_id("rsv"),
+        agent=entry.agent.name if key_of(entry.agent.name) == me else agent,
+        pattern=pattern.text,
+        prefix=pattern.prefix,
+        exclusive=wanted.exclusive,
+        no_force=wanted.no_force or (same is not None and same.no_force),
+        claim=claim and same is None,
+        reason=wanted.reason or (same.reason if same else ""),
+        token=entry.tx.next_number("token"),
+        granted_at=entry.now,
+        renewed_at=entry.now,
+        expires_at=max(entry.now + life, same.expires_at if same else 0.0),
+    )
+    entry.tx.put_lease(lease)
+    entry.event("lease_granted", **facts(lease), exclusive=lease.exclusive, claim=lease.claim)
+    for other in own:
+        if other.reservation_id != lease.reservation_id and _falls_into(other, lease, pattern):
+            _merge(entry, other, lease)
+    return lease.reservation_id
+
+
+def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> str:
+    same = lease.pattern == pattern.text
+    renewed = replace(
+        lease,
+        claim=False,
+        no_force=lease.no_force or (same and wanted.no_force),
+        reason=(same and wanted.reason) or lease.reason,
+        renewed_at=entry.now,
+        expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds),
+    )
+    entry.tx.put_lease(renewed)
+    entry.event("lease_renewed", **facts(renewed))
+    return renewed.reservation_id
+
+
+def _falls_into(other: Lease, lease: Lease, pattern: Pattern) -> bool:
+    right = (lease.exclusive or not other.exclusive) and (lease.no_force or not other.no_force)
+    return right and patterns.covers(pattern, pattern_of(other.pattern))
+
+
+def _merge(entry: Entry, other: Lease, lease: Lease) -> None:
+    # What was asked of the narrow lease is still held, now by the wide one: the requests go with it.
+    for asked in entry.tx.open_negotiations(reservation_id=other.reservation_id):
+        entry.tx.put_negotiation(replace(asked, reservation_id=lease.reservation_id, pattern=lease.pattern))
+    if other.expires_at > lease.expires_at:
+        current = entry.tx.lease(lease.reservation_id) or lease
+        entry.tx.put_lease(replace(current, expires_at=max(current.expires_at, other.expires_at)))
+    entry.tx.drop_lease(other.reservation_id)
+    entry.event("lease_released", **facts(other), into=lease.reservation_id)
+
+
+def facts(lease: Lease) -> dict[str, object]:
+    """Return what every event about a lease says."""
+    return {
+        "agent": lease.agent,
+        "reservation_id": lease.reservation_id,
+        "pattern": lease.pattern,
+        "token": lease.token,
+        "expires_at": lease.expires_at,
+    }

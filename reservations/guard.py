@@ -1,0 +1,203 @@
+"""Acting under one's leases: they are checked, and nobody can take them while the action runs."""
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from interlock.reservations import granting, leases, patterns
+from interlock.reservations.answers import Conflict, Refusal
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.entry import Entry
+from interlock.reservations.patterns import Pattern
+from interlock.reservations.records import Lease, key_of
+from interlock.reservations.rules import refuse
+from interlock.reservations.views import conflict_info
+
+
+class GuardRefused(Exception):  # noqa: N818 - named by what is the case
+    """The caller may not act: RSV206 for each path that no own lease covers, or the pattern code of a bad path.
+
+    Args:
+        errors: Each says who holds the path now, if anybody does.
+    """
+
+    def __init__(self, errors: Sequence[Refusal]) -> None:
+        super().__init__("; ".join(f"{row['code']} {row['place']}: {row['message']}" for row in errors))
+        self.errors = list(errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What an action works under.
+
+    Args:
+        desk: The store and the world.
+        caller: Who acts.
+        leases: By path, the lease that covers it, as it was checked.
+    """
+
+    desk: Desk
+    caller: Caller
+    leases: dict[str, Lease]
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """The fencing token for each path."""
+        return {path: lease.token for path, lease in self.leases.items()}
+
+    def confirm(self) -> None:
+        """Check all leases once more, for an action that was held up: just before it takes effect.
+
+        Only under `hold_seconds`; without, the store is the caller's own until the action has ended.
+
+        Raises:
+            GuardRefused: One of them ended meanwhile.
+        """
+        with leases.entered(self.desk, self.caller) as entry:
+            refusals = _confirm(entry, self.leases)
+        if refusals:
+            raise GuardRefused(refusals)
+
+
+@contextmanager
+def guarded(
+    desk: Desk, caller: Caller, paths: Iterable[str], *, hold_seconds: float | None = None
+) -> Generator[Guard, None, None]:
+    """Let the body act on paths that own exclusive leases cover, and keep everybody else away from them meanwhile.
+
+    Without `hold_seconds` the body runs inside the transaction: whatever happens to this process, no lease changes
+    hands before the body has ended. That is for short actions, such as replacing one file: all other calls wait, and
+    no call of this room may be made in it. With `hold_seconds` the body runs outside: the leases live at least so long
+    from now on and cannot be taken by force or from a silent holder. A body that may be stopped for longer calls
+    `Guard.confirm` before it takes effect. When it has ended, `no_force` is as it was; the life stays.
+
+    Args:
+        desk: The store and the world.
+        caller: Who acts.
+        paths: Paths as the file system has them, relative to the checkout.
+        hold_seconds: How long the body may need; None: it is short.
+
+    Raises:
+        GuardRefused: A path is not covered; nothing was done.
+        StoreBusy: The turn did not come in time.
+        StoreDamaged: What is stored cannot be read.
+        StoreUnwritten: It cannot be written.
+    """
+    wanted = list(dict.fromkeys(paths))
+    if hold_seconds is None:
+        with leases.entered(desk, caller) as entry:
+            held, refusals = _covering(entry, wanted)
+            if not refusals:
+                yield Guard(desk, caller, held)
+        if refusals:
+            raise GuardRefused(refusals)
+        return
+    with leases.entered(desk, caller) as entry:
+        held, refusals = _covering(entry, wanted)
+        protected = [] if refusals else _hold(entry, held.values(), hold_seconds)
+    if refusals:
+        raise GuardRefused(refusals)
+    try:
+        yield Guard(desk, caller, held)
+    finally:
+        if protected:
+            _let_go(desk, caller, protected)
+
+
+def check_token(desk: Desk, caller: Caller, reservation_id: str, token: int) -> bool:
+    """Say whether a fencing token is that of a lease which the caller holds now."""
+    with leases.entered(desk, caller) as entry:
+        lease = entry.tx.lease(reservation_id)
+        return lease is not None and lease.token == token and key_of(lease.agent) == key_of(entry.agent.name)
+
+
+def _covering(entry: Entry, paths: Sequence[str]) -> tuple[dict[str, Lease], list[Refusal]]:
+    """Return the own exclusive lease of each path, and a refusal of each path that has none."""
+    own = [lease for lease in entry.tx.leases_of(entry.agent.name) if lease.exclusive]
+    known = [(granting.pattern_of(lease.pattern), lease) for lease in own]
+    held: dict[str, Lease] = {}
+    refusals: list[Refusal] = []
+    for path in paths:
+        lease = next((lease for pattern, lease in known if patterns.matches(pattern, path)), None)
+        if lease is None:
+            refusals.append(_uncovered(entry, path))
+        else:
+            held[path] = lease
+    return held, _noted(entry, refusals)
+
+
+def _confirm(entry: Entry, held: dict[str, Lease]) -> list[Refusal]:
+    """Return a refusal of each path whose lease is not the one that was checked."""
+    refusals: list[Refusal] = []
+    for path, lease in held.items():
+        # The id of an exclusive lease has one token for as long as it stands.
+        if entry.tx.lease(lease.reservation_id) is None:
+            refusals.append(_uncovered(entry, path, lease))
+    return _noted(entry, refusals)
+
+
+def _noted(entry: Entry, refusals: list[Refusal]) -> list[Refusal]:
+    if refusals:
+        paths = [row["place"] for row in refusals[:10]]
+        entry.event("guard_refused", agent=entry.agent.name, code=refusals[0]["code"], paths=paths)
+    return refusals
+
+
+def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
+    """Return the refusal of a path that no own lease covers, with who holds it now."""
+    pattern = patterns.canonical(patterns.quote(path))
+    if not isinstance(pattern, Pattern):
+        problem = pattern
+        return refuse(
+            problem.code, problem.message, place=path, found=problem.found, expected=problem.expected, fix=problem.fix
+        )  # fmt: skip
+    holder = _holder(entry, pattern, path)
+    if lost is not None:
+        message = f"Your lease {lost.reservation_id} with token {lost.token} has ended."
+    elif holder is not None:
+        message = f"`{path}` is held by {holder['holder']}."
+    else:
+        message = f"You hold no exclusive lease that covers `{path}`."
+    found = "no lease" if holder is None else f"a lease of {holder['holder']}, {holder['holder_state']}"
+    fix = "Reserve it, read the file again, and repeat the action."
+    if holder is not None:
+        fix = f"Leave it alone; ask {holder['holder']} with negotiate_release, or wait in the line for it."
+    wait = {} if holder is None else {"wait_seconds": entry.desk.settings.max_wait_seconds}
+    return refuse(
+        "RSV206",
+        message,
+        place=path,
+        found=found,
+        expected="an own exclusive lease that has not ended",
+        fix=fix,
+        conflict=holder,
+        next={"tool": "reserve_files", "arguments": {"patterns": [pattern.text], **wait}},
+    )
+
+
+def _holder(entry: Entry, pattern: Pattern, path: str) -> Conflict | None:
+    me = key_of(entry.agent.name)
+    for lease in granting.near(entry, pattern):
+        if key_of(lease.agent) != me and patterns.matches(granting.pattern_of(lease.pattern), path):
+            return conflict_info(entry, path, lease)
+    return None
+
+
+def _hold(entry: Entry, held: Iterable[Lease], seconds: float) -> list[Lease]:
+    """Let leases live on and protect them; return those that were not protected before."""
+    fresh: list[Lease] = []
+    for lease in {lease.reservation_id: lease for lease in held}.values():
+        until = max(lease.expires_at, entry.now + seconds)
+        if not lease.no_force:
+            fresh.append(lease)
+        if until != lease.expires_at or not lease.no_force:
+            entry.tx.put_lease(replace(lease, expires_at=until, no_force=True))
+    return fresh
+
+
+def _let_go(desk: Desk, caller: Caller, protected: Sequence[Lease]) -> None:
+    with leases.entered(desk, caller) as entry:
+        for lease in protected:
+            now = entry.tx.lease(lease.reservation_id)
+            if now is not None:
+                entry.tx.put_lease(replace(now, no_force=False))

@@ -1,0 +1,47 @@
+"""`interlock hook applypatch-msg`: `git am` changes no path that another agent holds; git asks before it applies."""
+
+import os
+import os.path
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from interlock.reservations import git
+from interlock.reservations.answers import Conflict
+from interlock.reservations.held import touched
+from interlock.reservations.hooks.gitdoor import Verdict, judged
+
+FIX: Final = (
+    "`git am --abort`, wait until these paths are free (`interlock reserve PATHS --wait 45`), then apply it again."
+)
+
+
+def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - the patch is where git keeps it
+    """Return 0 when the patch at hand leaves alone what others hold, else 1 with the reason."""
+    return judged("applypatch-msg", env, _look)
+
+
+def _look(held: Sequence[Conflict]) -> Verdict:
+    """Judge the paths of the patch that `git am` is about to apply."""
+    here = os.getcwd()
+    folder = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")
+    paths = patched_paths(here, os.path.join(folder, "rebase-apply", "patch"), in_hook=True)
+    return "this patch changes", touched(held, paths), FIX
+
+
+def patched_paths(here: str, path: str, *, in_hook: bool = False) -> list[str]:
+    """Return the paths that a patch file changes, both ends of a rename.
+
+    Raises:
+        GitFailed: Git cannot read the patch.
+    """
+    fields = git.ask(here, ["apply", "--numstat", "-z", "--", path], in_hook=in_hook)
+    paths: list[str] = []
+    ends = 0
+    for item in git.names(fields):
+        if ends:
+            paths, ends = [*paths, item], ends - 1
+        elif (path_here := item.split("\t", 2)[-1]) != "":
+            paths.append(path_here)
+        else:
+            ends = 2
+    return paths

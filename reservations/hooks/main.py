@@ -1,0 +1,118 @@
+"""The door of every hook: it reads standard input, runs one of them, and never shows a traceback to an agent."""
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final, NamedTuple, NoReturn
+
+from interlock.reservations.errors import ReservationError
+
+__all__ = ["MAX_INPUT_BYTES", "OFF", "main"]
+
+MAX_INPUT_BYTES: Final = 8 * 1024 * 1024
+"""A client sends the whole text of an edit; nothing that is edited by hand is as large as this."""
+
+OFF: Final = "INTERLOCK_HOOKS"
+"""The variable that turns the hooks off: `INTERLOCK_HOOKS=off`."""
+
+DEBUG: Final = "INTERLOCK_DEBUG"
+
+
+class _Hook(NamedTuple):
+    module: str
+    failed: int
+    reads: bool = True
+
+
+_HOOKS: Final = {
+    "pre-edit": _Hook("pre_edit", 2),
+    "post-tool": _Hook("post_tool", 1),
+    "session-start": _Hook("session_start", 1),
+    "stop": _Hook("stop", 1),
+    "pre-commit": _Hook("pre_commit", 1, reads=False),
+    "pre-rebase": _Hook("pre_rebase", 1, reads=False),
+    "applypatch-msg": _Hook("applypatch_msg", 1, reads=False),
+    "reference-transaction": _Hook("reference_transaction", 1),
+}
+"""Hook to its module, its exit status when it cannot do its work, and whether anything comes on standard input.
+
+Clients let a call through on every status but 2; git stops on any but 0.
+"""
+
+
+def main(argv: Sequence[str]) -> NoReturn:
+    """Run a hook and exit with its status.
+
+    Args:
+        argv: Its name, and what the client or git gives it.
+    """
+    gc.disable()
+    status = _run(argv)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        status = status or 1
+    # Nothing is left to tidy up, and taking the interpreter down costs a tenth of the whole call.
+    os._exit(status)
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Return the exit status of a hook."""
+    name = argv[0] if argv else ""
+    hook = _HOOKS.get(name)
+    if hook is None:
+        problem = f"there is no hook `{name}`" if name else "a hook must be named"
+        return _say(2, f"interlock: {problem}: `interlock hook {' | '.join(_HOOKS)}`.")
+    if os.environ.get(OFF, "").strip().lower() == "off" and name != "session-start":
+        return 0
+    try:
+        data = _input() if hook.reads else b""
+        module = __import__(f"interlock.reservations.hooks.{hook.module}", fromlist=["run"])
+        return module.run(argv[1:], data, os.environ)
+    except ReservationError as error:
+        return _say(hook.failed, f"interlock {error.code}: {name}: {error.message}\n  fix: {error.fix}")
+    except Exception as error:  # noqa: BLE001 - the last door: the agent gets a reason, whatever happens
+        if os.environ.get(DEBUG):
+            import traceback  # noqa: PLC0415 - only on request
+
+            traceback.print_exc()
+        text = f"interlock RSV900: {name} failed: {type(error).__name__}: {error}"
+        fix = f"this is a defect of Interlock; {DEBUG}=1 shows more, and {OFF}=off turns the hooks off."
+        return _say(hook.failed, f"{text}\n  fix: {fix}")
+
+
+def _input() -> bytes:
+    """Return what stands on standard input; a terminal gives nothing.
+
+    What is too much is read to its end and dropped, so that the client does not meet a closed pipe.
+
+    Raises:
+        InputRefused: It is larger than `MAX_INPUT_BYTES`.
+    """
+    try:
+        if os.isatty(0):
+            return b""
+        with open(0, "rb", buffering=0, closefd=False) as pipe:
+            parts: list[bytes] = []
+            size = 0
+            while part := pipe.read(65536):
+                size += len(part)
+                if size <= MAX_INPUT_BYTES:
+                    parts.append(part)
+                else:
+                    parts.clear()
+    except OSError:
+        return b""
+    if size <= MAX_INPUT_BYTES:
+        return b"".join(parts)
+    from interlock.reservations.hooks.reading import InputRefused  # noqa: PLC0415 - git's hooks need none of it
+
+    raise InputRefused(f"standard input is larger than {MAX_INPUT_BYTES} bytes.", "Make the edit in smaller steps.")
+
+
+def _say(status: int, text: str) -> int:
+    """Print a reason for the agent or the person, and return the status."""
+    sys.stderr.write(f"{text}\n")
+    return status

@@ -1,0 +1,55 @@
+"""When a shell command of an agent began: what post-tool compares the times of changed files with.
+
+The mark stands in the store beside remembered answers, under a key that no agent can write.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from interlock.reservations import leases
+from interlock.reservations.entry import Entry
+from interlock.reservations.hooks import door
+from interlock.reservations.hooks.reading import Call
+from interlock.reservations.place import Place
+from interlock.reservations.records import Lease, key_of
+
+__all__ = ["begin", "begun", "foreign", "once"]
+
+_PREFIX: Final = "\x1fhook "
+
+
+def begin(found: Place, call: Call, env: Mapping[str, str], client: str) -> None:
+    """Remember when a tool call begins, while others hold anything; where nothing was ever reserved, do nothing.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    if not os.path.lexists(found.store_path):
+        return
+    desk, caller = door.opened(found, call, env, client)
+    with leases.entered(desk, caller) as entry:
+        if call.tool_use_id and foreign(entry):
+            key = f"{_PREFIX}tool {call.tool_use_id}"
+            entry.tx.remember(entry.agent.name, key, "", repr(entry.now), entry.now)
+
+
+def begun(entry: Entry, call: Call) -> float | None:
+    """Return when a tool call began, or None when that was not remembered."""
+    row = entry.tx.remembered(entry.agent.name, f"{_PREFIX}tool {call.tool_use_id}") if call.tool_use_id else None
+    return None if row is None else float(row[1])
+
+
+def once(entry: Entry, what: str) -> bool:
+    """Say whether this is the first time that something is asked about in the agent's name."""
+    key = f"{_PREFIX}{what}"
+    if entry.tx.remembered(entry.agent.name, key) is not None:
+        return False
+    entry.tx.remember(entry.agent.name, key, "", "", entry.now)
+    return True
+
+
+def foreign(entry: Entry) -> list[Lease]:
+    """Return the leases of other agents."""
+    me = key_of(entry.agent.name)
+    return [lease for lease in entry.tx.leases() if key_of(lease.agent) != me]

@@ -1,0 +1,120 @@
+"""`interlock hook post-tool`: what a command wrote is compared with what others hold.
+
+Writes through a shell go round the edit hook. After a tool that may write, changed files that another agent holds and
+that changed while the tool ran are reported to both: once for each file and lease. A holder that was at work in the
+same time is left out, since then nobody can say whose change it is.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from interlock.reservations import git, leases, place
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.entry import Entry
+from interlock.reservations.hooks import door, marks, reading
+from interlock.reservations.hooks.reading import Call
+from interlock.reservations.patterns import Pattern, canonical, matches
+from interlock.reservations.records import Lease
+from interlock.reservations.rules import shown
+
+__all__ = ["run"]
+
+GRAIN_SECONDS: Final = 0.05
+"""File systems take the time of a change from a clock that ticks every few milliseconds."""
+MAX_SHOWN: Final = 10
+TOPIC: Final = "surprise-write"
+
+
+def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
+    """Return 0; what was found goes to the agent as context, and to the holders as messages.
+
+    Args:
+        argv: `--client NAME`, or nothing.
+        data: What the client says, JSON.
+        env: The environment.
+
+    Raises:
+        ReservationError: The input, the project, the settings or the store cannot be used.
+    """
+    client = reading.client_of(argv)
+    call = reading.read(data)
+    if call.tool in reading.READS or call.tool in reading.EDITS:
+        return 0
+    found = place.find(call.cwd)
+    if not os.path.lexists(found.store_path):
+        return 0
+    desk, caller = door.opened(found, call, env, client)
+    with leases.entered(desk, caller) as entry:
+        begun = marks.begun(entry, call)
+        held = [] if begun is None else _idle(marks.foreign(entry), begun - GRAIN_SECONDS)
+    if begun is None or not held:
+        return 0
+    hits = _changed(found, held, begun - GRAIN_SECONDS)
+    if hits:
+        door.answer(call, "PostToolUse", _report(desk, caller, call, hits))
+    return 0
+
+
+def _idle(held: Sequence[Lease], since: float) -> list[Lease]:
+    """Return the leases whose holder gave no sign of work on them since a time."""
+    return [lease for lease in held if max(lease.granted_at, lease.renewed_at) < since]
+
+
+def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tuple[str, Lease]]:
+    """Return the held files that changed on the disk since a time, each with its lease.
+
+    In a git checkout these are files with uncommitted changes; elsewhere only leases of single files can be looked at.
+    """
+    rows = [(pattern, lease) for lease in held if isinstance(pattern := canonical(lease.pattern), Pattern)]
+    if found.common:
+        paths = git.changed(found.root, [pattern.prefix for pattern, _ in rows])
+        pairs = [(path, lease) for path in paths for pattern, lease in rows if matches(pattern, path)]
+    else:
+        pairs = [(pattern.path, lease) for pattern, lease in rows if pattern.literal]
+    return [(path, lease) for path, lease in pairs if _time_of(os.path.join(found.root, path)) >= since]
+
+
+def _time_of(path: str) -> float:
+    """Return when a file changed; of one that is gone, when its folder did."""
+    while True:
+        try:
+            return os.lstat(path).st_ctime
+        except OSError:
+            above = os.path.dirname(path)
+            if above == path:
+                return 0.0
+            path = above
+
+
+def _report(desk: Desk, caller: Caller, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
+    """Tell the holders, and return what to tell the writer: what is not yet known alone."""
+    with leases.entered(desk, caller) as entry:
+        new = [hit for hit in hits if marks.once(entry, f"surprise {hit[1].reservation_id} {hit[0]}")]
+        for path, lease in new:
+            _tell(entry, call, path, lease)
+    if not new:
+        return ""
+    lines = [
+        f"  {shown(path)}: held by {shown(lease.agent)} as {shown(lease.pattern)}" for path, lease in new[:MAX_SHOWN]
+    ]
+    lines += [f"  and {len(new) - MAX_SHOWN} more"] if len(new) > MAX_SHOWN else []
+    return "\n".join([
+        f"Interlock: while {shown(call.tool)} ran, files changed that other agents hold; they have been told.",
+        *lines,
+        "If it was this command, tell the holder what you changed with send_message, and undo it unless you agree.",
+    ])  # fmt: skip
+
+
+def _tell(entry: Entry, call: Call, path: str, lease: Lease) -> None:
+    """Leave a message for the holder, and the event."""
+    entry.tell(
+        lease.agent,
+        TOPIC,
+        f"{shown(path)}, which you hold ({lease.reservation_id}), changed on the disk while {shown(call.tool)} of "
+        f"{entry.agent.name} ran. Read it again and look at the difference before you go on.",
+    )
+    entry.event(
+        "surprise_write", agent=entry.agent.name, holder=lease.agent, reservation_id=lease.reservation_id,
+        pattern=lease.pattern, path=shown(path), tool=call.tool,
+    )  # fmt: skip

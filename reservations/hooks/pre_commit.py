@@ -1,0 +1,30 @@
+"""`interlock hook pre-commit`: a commit carries no path that another agent holds."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from interlock.reservations import git
+from interlock.reservations.answers import Conflict
+from interlock.reservations.held import touched
+from interlock.reservations.hooks.gitdoor import Verdict, judged
+
+FIX: Final = (
+    "commit your own paths alone: `interlock commit -m MESSAGE`, or `git commit -m MESSAGE -- PATHS`; what the other "
+    "agents have staged may stay staged."
+)
+
+
+def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - git gives this hook nothing
+    """Return 0 when the index that is about to be committed leaves alone what others hold, else 1 with the reason.
+
+    The index is the one that git names: that of `commit -a`, `commit -- PATHS` and of a linked worktree too. Additions,
+    changes, deletions, both ends of a rename, changed modes and submodules count.
+    """
+    return judged("pre-commit", env, _look)
+
+
+def _look(held: Sequence[Conflict]) -> Verdict:
+    """Judge the staged paths."""
+    staged = git.staged_paths(os.getcwd(), in_hook=True)
+    return "this commit carries", touched(held, staged), FIX

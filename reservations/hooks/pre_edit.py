@@ -1,0 +1,127 @@
+"""`interlock hook pre-edit`: an edit touches no path that another agent holds, and reserves its file.
+
+Before a shell command the git guard is asked, since a shell goes round editing tools.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from interlock.reservations import leases, place
+from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.hooks import door, reading, requests
+from interlock.reservations.hooks.reading import Call
+from interlock.reservations.patterns import covers, quote
+from interlock.reservations.rules import RULES, shown
+
+__all__ = ["run"]
+
+REFUSED: Final = 2
+"""The status that stops the tool call; clients let it through on every other."""
+WAIT_SECONDS: Final = 45
+"""What is suggested to an agent that would rather wait: clients give up on a call after about a minute."""
+
+
+def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
+    """Return 0 when the tool may go on, or 2 with the reason on standard error; without a word when all is well.
+
+    What cannot be known is refused: input that is not understood, a store that cannot be read.
+
+    Args:
+        argv: `--client NAME`, or nothing.
+        data: What the client says, JSON.
+        env: The environment.
+
+    Raises:
+        ReservationError: The input, the project, the settings or the store cannot be used.
+    """
+    client = reading.client_of(argv)
+    call = reading.read(data)
+    paths = reading.written(call)
+    command = reading.command(call)
+    if command and (status := _guarded(command, call, env, client)):
+        return status
+    if not paths:
+        return 0
+    found = place.find(call.cwd)
+    wanted = list(dict.fromkeys(quote(row) for path in paths for row in door.relatives(found, call.cwd, path)))
+    if not wanted:
+        return 0
+    mode = requests.mode_of(env)
+    desk, caller = door.opened(found, call, env, client)
+    return _edit(desk, caller, call, wanted, mode)
+
+
+def _edit(desk: Desk, caller: Caller, call: Call, wanted: list[str], mode: requests.Mode) -> int:
+    """Look after the requests that wait, then reserve the paths."""
+    waiting = requests.look(desk, caller)
+    context = requests.handle(desk, caller, waiting, mode)
+    known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
+    reason = "" if known else f"edits it with {shown(call.tool)}"
+    answer = leases.reserve(desk, caller, wanted, reason=reason)
+    if answer["errors"]:
+        lines = [line for refusal in answer["errors"] for line in _explained(refusal)]
+        sys.stderr.write("\n".join([*lines, *([context] if context else [])]) + "\n")
+        return REFUSED
+    door.answer(call, "PreToolUse", "\n".join(part for part in (_takeovers(answer), context) if part))
+    return 0
+
+
+def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> int:
+    """Ask the guard about a shell command; see `git_guard`."""
+    from interlock.reservations.hooks import git_guard, marks  # noqa: PLC0415 - editing tools do not need them
+
+    found = place.find(call.cwd)
+    marks.begin(found, call, env, client)
+    named = {**env, **door.identified(env, call, client)}
+    reason = git_guard.check_command(command, call.cwd, named)
+    if reason is None:
+        return 0
+    sys.stderr.write(f"{reason.rstrip()}\n")
+    return REFUSED
+
+
+def _explained(refusal: Refusal) -> list[str]:
+    """Return a refusal as lines: the rule, who is in the way and whether it still works, and the calls that help."""
+    lines = [f"interlock {refusal['code']}: {shown(refusal['message'])}"]
+    if conflict := refusal.get("conflict"):
+        lines += [f"  {line}" for line in _holder(conflict)]
+    else:
+        lines.append(f"  found: {shown(refusal['found'])}")
+    lines += [f"  expected: {RULES[refusal['code']]}", f"  fix: {refusal['fix']}"]
+    return [*lines, *(f"  call: {call}" for call in _calls(refusal))]
+
+
+def _calls(refusal: Refusal) -> list[str]:
+    """Return the calls that help, as an agent would write them."""
+    conflict, call = refusal.get("conflict"), refusal.get("next")
+    if conflict is None:
+        return [] if call is None else [f"{call['tool']}(…)"]
+    file = shown(conflict["pattern"])
+    ask = f'negotiate_release(file="{file}", reason="…")'
+    wait = f'reserve_files(patterns=["{file}"], reason="…", wait_seconds={WAIT_SECONDS})'
+    return [ask, wait] if conflict["reservation_id"] else [wait]
+
+
+def _holder(conflict: Conflict) -> list[str]:
+    """Return who holds what, why, since when and until when."""
+    age, left = door.seconds(conflict["lease_age_seconds"]), door.seconds(conflict["expires_in_seconds"])
+    seen = door.seconds(conflict["last_seen_seconds"])
+    rows = [
+        f"holder: {shown(conflict['holder'])}, {conflict['holder_state']}, last seen {seen} ago",
+        f"reason: {shown(conflict['reason']) or 'none given'}",
+        f"lease: {shown(conflict['held_pattern'])}, held for {age}, ends in {left} ({conflict['expires_at']})",
+    ]
+    if conflict["dirty"] is not None:
+        rows.append(f"changes: {'uncommitted ones' if conflict['dirty'] else 'none that are uncommitted'}")
+    return rows
+
+
+def _takeovers(answer: ReserveAnswer) -> str:
+    """Return what was taken over from the dead: their unsaved work may still be in the files."""
+    return "\n".join(
+        f"Interlock: you took over {shown(row['pattern'])} from {shown(row['holder'])} ({row['holder_state']}). "
+        "Its uncommitted changes may be in the file: look at `git diff` before you edit."
+        for row in answer.get("taken_over", [])
+    )

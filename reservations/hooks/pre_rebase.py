@@ -1,0 +1,84 @@
+"""`interlock hook pre-rebase`: a rebase rewrites no path that another agent holds; git asks before it begins."""
+
+import os
+import os.path
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from interlock.reservations import git
+from interlock.reservations.answers import Conflict
+from interlock.reservations.held import overlapping, touched
+from interlock.reservations.hooks.gitdoor import Verdict, judged
+
+FIX: Final = (
+    "wait until these paths are free (`interlock reserve PATHS --wait 45`), or rebase in a worktree of your own."
+)
+
+
+def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - git sends this hook no input
+    """Return 0 when the rebase leaves alone what others hold, else 1 with the reason.
+
+    Args:
+        argv: The upstream, and the branch when it is not the one checked out.
+        data: Nothing.
+        env: The environment that git gave the hook.
+    """
+    status = judged("pre-rebase", env, partial(_look, list(argv)))
+    if status:
+        _put_back(os.getcwd())
+    return status
+
+
+def _look(argv: list[str], held: Sequence[Conflict]) -> Verdict:
+    """Judge the paths that differ on either side since the branches parted, and unsaved work that was set aside."""
+    here = os.getcwd()
+    paths = rebased_paths(here, argv, in_hook=True)
+    aside = [path for _, stash in _set_aside(here) for path in git.stashed_paths(here, stash, in_hook=True)]
+    hits = overlapping(held, "**") if paths is None else touched(held, [*paths, *aside])
+    return "this rebase rewrites", hits, FIX
+
+
+def _set_aside(here: str) -> list[tuple[str, str]]:
+    """Return where git notes what `--autostash` has put away before it asks this hook, and the commit that holds it."""
+    folder = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")
+    rows: list[tuple[str, str]] = []
+    for name in ("rebase-merge", "rebase-apply"):
+        path = os.path.join(folder, name, "autostash")
+        try:
+            with open(path, encoding="ascii") as file:
+                rows.append((path, file.read().strip()))
+        except FileNotFoundError:
+            continue
+    return rows
+
+
+def _put_back(here: str) -> None:
+    """Put back what `--autostash` has put away: git does not when this hook refuses, and it may be another's work."""
+    try:
+        for path, stash in _set_aside(here):
+            git.ask(here, ["stash", "apply", "-q", stash], in_hook=True)
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))
+    except (git.GitFailed, OSError) as error:
+        sys.stderr.write(f"  unsaved work is set aside still: `git rebase --abort` puts it back ({error})\n")
+
+
+def rebased_paths(here: str, names: Sequence[str], *, in_hook: bool = False) -> list[str] | None:
+    """Return the paths that replaying HEAD on other commits may write on the way; None when that is not known.
+
+    Args:
+        here: A folder of the checkout.
+        names: The upstream, then what else takes part: the new base, the branch.
+        in_hook: See `git.environment`.
+    """
+    ends = [git.commit_of(here, name, in_hook=in_hook) for name in ("HEAD", *names)]
+    if len(ends) == 1 or any(end is None for end in ends):
+        return None
+    head, *others = [end for end in ends if end]
+    paths: list[str] = []
+    for other in others:
+        paths += git.merged_paths(here, head, other, in_hook=in_hook)
+        paths += git.merged_paths(here, other, head, in_hook=in_hook)
+    return paths

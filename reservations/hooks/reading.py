@@ -1,0 +1,196 @@
+"""What a client says to a hook: its event, the tool, and the paths that the tool is about to write."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, cast
+
+from interlock.reservations.errors import ReservationError
+
+__all__ = ["CLIENTS", "EDITS", "READS", "Call", "InputRefused", "client_of", "read", "written"]
+
+CLIENTS: Final = ("claude", "codex", "gemini")
+"""The clients that send this input; the first is meant when the command line names none."""
+
+EDITS: Final = {
+    "Edit": ("file_path",),
+    "Write": ("file_path",),
+    "MultiEdit": ("file_path",),
+    "NotebookEdit": ("notebook_path", "file_path"),
+    "Update": ("file_path",),
+    "write_file": ("file_path", "absolute_path", "path"),
+    "replace": ("file_path", "absolute_path", "path"),
+    "edit_file": ("file_path", "path"),
+    "apply_patch": (),
+}
+"""Tool to the fields of its input that may hold the path; `apply_patch` names its paths in the text of the patch."""
+
+READS: Final = frozenset({
+    "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "ToolSearch",
+    "AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "read_file", "read_many_files", "list_directory", "glob",
+    "search_file_content", "grep_search", "google_web_search", "web_fetch", "view_image", "update_plan",
+})  # fmt: skip
+"""Tools that write no file of the project."""
+
+SHELLS: Final = {
+    "Bash": ("command",),
+    "PowerShell": ("command",),
+    "shell": ("command",),
+    "local_shell": ("command",),
+    "exec_command": ("cmd", "command"),
+    "shell_command": ("command",),
+    "run_shell_command": ("command",),
+}
+"""Tool to the fields that may hold its command line: a text, or a list of words."""
+
+_PATCH: Final = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+_PATCH_FIELDS: Final = ("command", "input", "patch")
+_SHAPE: Final = "one JSON object on standard input, as the client sends it to its hooks"
+
+
+class InputRefused(ReservationError):  # noqa: N818 - named by what is the case
+    """What came on standard input is not what a client sends, so nobody knows what is about to be written."""
+
+    code: ClassVar[str] = "RSV907"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The input of one hook.
+
+    Args:
+        event: `PreToolUse`, `SessionStart`, …; empty when the client does not say.
+        session_id: The client's session.
+        cwd: The folder that the agent works in; it exists.
+        tool: The tool's name; empty for events without one.
+        tool_use_id: Which use of the tool; the same before and after.
+        tool_input: The tool's arguments.
+        fields: Everything that was sent.
+    """
+
+    event: str
+    session_id: str
+    cwd: str
+    tool: str
+    tool_use_id: str
+    tool_input: dict[str, Any]
+    fields: dict[str, Any] = field(repr=False)
+
+
+def client_of(argv: Sequence[str]) -> str:
+    """Return the client that the hook's command line names by `--client NAME`.
+
+    Raises:
+        InputRefused: It names none that is known, or says something else.
+    """
+    if not argv:
+        return CLIENTS[0]
+    if len(argv) == 2 and argv[0] == "--client" and argv[1] in CLIENTS:
+        return argv[1]
+    raise InputRefused(f"`{' '.join(argv)}` is not understood.", f"Write `--client {' | '.join(CLIENTS)}`, or nothing.")
+
+
+def read(data: bytes) -> Call:
+    """Return what a client said.
+
+    Raises:
+        InputRefused: It is no JSON object, or a field has a type that no client sends.
+    """
+    if not data.strip():
+        raise InputRefused("standard input is empty.", f"Send {_SHAPE}.")
+    try:
+        found: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputRefused(f"standard input is no JSON: {error}.", f"Send {_SHAPE}.") from None
+    if not isinstance(found, dict):
+        raise InputRefused(f"standard input is a JSON {type(found).__name__}.", f"Send {_SHAPE}.")
+    fields = cast("dict[str, Any]", found)
+    arguments: object = fields.get("tool_input") or {}
+    if not isinstance(arguments, dict):
+        # A tool of free text, such as a patch, is sent as the text alone.
+        arguments = {"input": arguments}
+    cwd = _text(fields, "cwd") or os.getcwd()
+    if not os.path.isdir(cwd):
+        raise InputRefused(f"`cwd` is {cwd}, which is no folder.", "Send the folder that the agent works in.")
+    return Call(
+        event=_text(fields, "hook_event_name"),
+        session_id=_text(fields, "session_id"),
+        cwd=cwd,
+        tool=_text(fields, "tool_name"),
+        tool_use_id=_text(fields, "tool_use_id"),
+        tool_input=cast("dict[str, Any]", arguments),
+        fields=fields,
+    )
+
+
+def written(call: Call) -> list[str]:
+    """Return the paths that an editing tool is about to write, as the client spells them; none for other tools.
+
+    A shell command that carries a patch for `apply_patch` counts as that tool.
+
+    Raises:
+        InputRefused: The tool edits, and the path is not where it should be.
+    """
+    if call.tool in SHELLS:
+        return _patched(command(call))
+    if call.tool not in EDITS:
+        return []
+    names = EDITS[call.tool]
+    if not names:
+        paths = _patched("\n".join(_words(call.tool_input.get(name)) for name in _PATCH_FIELDS))
+    else:
+        given = next((call.tool_input[name] for name in names if name in call.tool_input), None)
+        paths = [given] if isinstance(given, str) and given else []
+    if not paths or not all(_is_name(path) for path in paths):
+        where = " or ".join(f"tool_input.{name}" for name in names or _PATCH_FIELDS)
+        raise InputRefused(f"{call.tool} writes a file, and {where} does not say which.", f"Send the path in {where}.")
+    return paths
+
+
+def command(call: Call) -> str:
+    """Return the command line of a shell tool; empty for other tools."""
+    for name in SHELLS.get(call.tool, ()):
+        if text := _words(call.tool_input.get(name)):
+            return text
+    return ""
+
+
+def _is_name(path: str) -> bool:
+    """Say whether a text can be the name of a file."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
+def _patched(text: str) -> list[str]:
+    """Return the paths that a patch for `apply_patch` names."""
+    if "*** Begin Patch" not in text:
+        return []
+    lines = (line.strip() for line in text.splitlines())
+    return [line[len(mark) :].strip() for line in lines for mark in _PATCH if line.startswith(mark)]
+
+
+def _words(value: object) -> str:
+    """Return a text, or the words of a list as a command line."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return ""
+    from shlex import quote  # noqa: PLC0415 - few clients send a list
+
+    words = [word for word in cast("list[object]", value) if isinstance(word, str)]
+    # `bash -lc TEXT` is the usual list: the text is the command.
+    shell = len(words) == 3 and words[1] in {"-c", "-lc"}
+    return words[2] if shell else " ".join(quote(word) for word in words)
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    """Return a field that is a text when it is there."""
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not _is_name(value):
+        raise InputRefused(f"`{name}` is no text.", f"Send {_SHAPE}.")
+    return value

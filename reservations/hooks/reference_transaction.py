@@ -1,0 +1,145 @@
+"""`interlock hook reference-transaction`: the checked-out branch and the stash leave alone what other agents hold.
+
+Git asks this hook before it moves any ref, with `--no-verify` too. Judged are moves of a checked-out branch or of HEAD,
+a new stash (before git takes the changes out of the working tree), and the start of a merge (its ORIG_HEAD, before the
+working tree changes). Fetches, pushes, tags, notes and branches that nobody has checked out pass.
+"""
+
+import os
+import os.path
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from interlock.reservations import git
+from interlock.reservations.answers import Conflict
+from interlock.reservations.held import Hit, touched
+from interlock.reservations.hooks.gitdoor import Verdict, is_zero, judged
+
+MOVE_FIX: Final = (
+    "leave these paths out: `interlock commit -m MESSAGE` commits your own alone. If this was a cherry-pick, revert, "
+    "rebase or am, go back with its `--abort`."
+)
+STASH_FIX: Final = "set aside your own paths alone: `git stash push -- PATHS`, or commit them: `interlock commit`."
+MERGE_FIX: Final = "wait until these paths are free (`interlock reserve PATHS --wait 45`), then merge."
+_STARTS: Final = ("rebase-merge/orig-head", "rebase-apply/orig-head", "rebase-apply/abort-safety", "sequencer/head")
+"""Where git keeps the commit that `--abort` goes back to; going back always passes."""
+
+
+def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
+    """Return 0 when the moves leave alone what others hold, else 1 with the reason.
+
+    Args:
+        argv: The state; only `prepared` can still be refused.
+        data: A line for each ref: old id, new id, name.
+        env: The environment that git gave the hook.
+    """
+    if list(argv[:1]) != ["prepared"]:
+        return 0
+    moves = [tuple(line.split(" ", 2)) for line in os.fsdecode(data).split("\n")]
+    wanted = [move for move in moves if len(move) == 3 and _concerns(move, env)]
+    return judged("reference-transaction", env, partial(_look, wanted, env)) if wanted else 0
+
+
+def _concerns(move: tuple[str, ...], env: Mapping[str, str]) -> bool:
+    """Say whether a move may touch a working tree, by what git says alone."""
+    old, new, name = move
+    if name == "ORIG_HEAD":
+        return _action(env) in {"merge", "pull"}
+    if is_zero(new):
+        # A branch that is deleted alone is one that git packs away; the deletion of the checked-out one names HEAD too.
+        return name == "HEAD"
+    return old != new and (name in {"HEAD", "refs/stash"} or name.startswith("refs/heads/"))
+
+
+def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Sequence[Conflict]) -> Verdict | None:
+    """Judge the moves, the first that touches something is the answer."""
+    here = os.getcwd()
+    answer = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir", "--git-common-dir"], in_hook=True))
+    folder, common = answer.removesuffix("\n").split("\n")
+    common = os.path.join(here, common)
+    seen: set[tuple[str | None, str]] = set()
+    for old, new, name in moves:
+        if name == "refs/stash":
+            verdict = "this stash would take away", _stashed(here, new, held), STASH_FIX
+        elif name == "ORIG_HEAD":
+            verdict = "this merge would change", touched(held, _merging(here, folder, env)), MERGE_FIX
+        elif name != "HEAD" and name not in _checked_out(common):
+            continue
+        else:
+            before = git.commit_of(here, name, in_hook=True) if is_zero(old) else old
+            gone = before is None and is_zero(new)
+            if gone or before == new or (before, new) in seen or _is_fresh(folder, before) or _goes_back(folder, new):
+                continue
+            seen.add((before, new))
+            after = git.empty_tree(here, in_hook=True) if is_zero(new) else new
+            hits = touched(held, git.between(here, before, after, in_hook=True))
+            verdict = f"this move of {'HEAD' if name == 'HEAD' else name} changes", hits, MOVE_FIX
+        if verdict[1]:
+            return verdict
+    return None
+
+
+def _action(env: Mapping[str, str]) -> str:
+    """Return what git says it is doing, where it says so."""
+    return env.get("GIT_REFLOG_ACTION", "").partition(" ")[0]
+
+
+def _stashed(here: str, stash: str, held: Sequence[Conflict]) -> list[Hit]:
+    """Return what is held and about to be taken out of the working tree.
+
+    What is no longer there is being saved, not taken away: git keeps the work that a rebase had set aside this way.
+    """
+    hits = touched(held, git.stashed_paths(here, stash, in_hook=True))
+    still = git.changed(here, [path for path, _ in hits], in_hook=True) if hits else {}
+    return [hit for hit in hits if hit[0] in still]
+
+
+def _merging(here: str, folder: str, env: Mapping[str, str]) -> list[str]:
+    """Return the paths that the merge at hand may change."""
+    named = env.get("GIT_REFLOG_ACTION", "").split()[1:] if _action(env) == "merge" else []
+    tips = [commit for name in named if (commit := git.commit_of(here, name, in_hook=True))]
+    if not tips:
+        tips = _fetched(os.path.join(folder, "FETCH_HEAD"))
+    head = git.commit_of(here, "HEAD", in_hook=True)
+    return [path for tip in tips if head for path in git.merged_paths(here, head, tip, in_hook=True)]
+
+
+def _fetched(path: str) -> list[str]:
+    """Return the commits that the last fetch marked for merging."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().split("\n")
+    except FileNotFoundError:
+        return []
+    return [line.split("\t")[0] for line in lines if line and "\tnot-for-merge\t" not in line]
+
+
+def _checked_out(common: str) -> set[str]:
+    """Return the branches that some worktree has checked out."""
+    places = [common]
+    trees = os.path.join(common, "worktrees")
+    if os.path.isdir(trees):
+        places += [os.path.join(trees, name) for name in os.listdir(trees)]
+    heads = (_first_line(os.path.join(place, "HEAD")) for place in places)
+    return {head.removeprefix("ref: ") for head in heads if head.startswith("ref: ")}
+
+
+def _goes_back(folder: str, new: str) -> bool:
+    """Say whether a move returns to where an operation in progress began."""
+    return any(_first_line(os.path.join(folder, *name.split("/"))) == new for name in _STARTS)
+
+
+def _is_fresh(folder: str, before: str | None) -> bool:
+    """Say whether this is a worktree that is just being made: nothing is in it that could be changed."""
+    made = os.path.basename(os.path.dirname(folder)) == "worktrees"
+    return before is None and made and not os.path.exists(os.path.join(folder, "index"))
+
+
+def _first_line(path: str) -> str:
+    """Return the first line of a file of git's; empty without the file."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline().rstrip("\n")
+    except OSError:
+        return ""

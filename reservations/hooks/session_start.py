@@ -1,0 +1,97 @@
+"""`interlock hook session-start`: the session gets its name, and its client's process is remembered.
+
+With that the MCP server, shell commands and git's hooks below the same client are the same agent.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from interlock.reservations import identity, place, standing
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.hooks import door, reading
+from interlock.reservations.hooks.main import OFF
+from interlock.reservations.records import key_of
+from interlock.reservations.rules import shown
+
+__all__ = ["run"]
+
+ENV_FILE: Final = "CLAUDE_ENV_FILE"
+EVENT: Final = "SessionStart"
+MAX_SHOWN: Final = 8
+
+
+def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
+    """Return 0; the agent gets a short context: its name, who else is here, and what is asked of it.
+
+    In a folder that is no project (no git checkout, never used with Interlock) nothing is made and nothing said.
+
+    Args:
+        argv: `--client NAME`, or nothing.
+        data: What the client says, JSON.
+        env: The environment.
+
+    Raises:
+        ReservationError: The input, the project, the settings or the store cannot be used.
+    """
+    client = reading.client_of(argv)
+    call = reading.read(data)
+    if env.get(OFF, "").strip().lower() == "off":
+        door.answer(call, EVENT, f"Interlock: its hooks are off ({OFF}=off): edits are neither checked nor reserved.")
+        return 0
+    found = place.find(call.cwd)
+    if not found.common and not os.path.lexists(found.store_path):
+        return 0
+    desk, caller = door.opened(found, call, env, client)
+    own = standing.join(desk, caller)
+    door.answer(call, EVENT, _context(desk, caller, own))
+    if path := env.get(ENV_FILE):
+        _export(path, identity.exports(env, own["name"], call.session_id))
+    return 0
+
+
+def _context(desk: Desk, caller: Caller, own: Mapping[str, Any]) -> str:
+    """Return what a session should know when it begins."""
+    me = key_of(own["name"])
+    held = [row for row in standing.standing(desk, caller, 0)["leases"] if key_of(row["holder"]) != me]
+    others = [row for row in standing.list_agents(desk, caller)["agents"] if key_of(row["name"]) != me]
+    here = [shown(row["name"]) for row in others if row["state"] == "alive"]
+    lines = [f"Interlock: you are {shown(own['name'])} in {shown(caller.root)}. Your edits reserve their files."]
+    if here:
+        lines.append(f"Others here: {_some(here)}.")
+    if held:
+        rows = [f"{shown(row['pattern'])} ({shown(row['holder'])}, {row['holder_state']})" for row in held]
+        lines.append(f"They hold: {_some(rows)}. Reserve what you need with reserve_files before you begin.")
+    if own["leases"]:
+        lines.append(f"You hold: {_some([shown(row['pattern']) for row in own['leases']])}.")
+    if own["requests"]:
+        rows = [f"{shown(row['requester'])} asks for {shown(row['file'])}" for row in own["requests"]]
+        lines.append(f"{_some(rows)}: answer with respond_to_release; fetch_inbox() has the thread ids.")
+    elif own["unread"]:
+        lines.append(f"Unread messages: {own['unread']}; fetch_inbox() reads them.")
+    if here or held:
+        lines.append("Commit with `interlock commit`, which takes your own paths alone.")
+    return "\n".join(lines)
+
+
+def _some(rows: Sequence[str]) -> str:
+    """Return the first rows as one line, with the number of the others."""
+    more = f" and {len(rows) - MAX_SHOWN} more" if len(rows) > MAX_SHOWN else ""
+    return ", ".join(rows[:MAX_SHOWN]) + more
+
+
+def _export(path: str, variables: Mapping[str, str]) -> None:
+    """Add the variables to the file that the client reads before each shell command; once each."""
+    lines = [f"export {name}={_quoted(value)}\n" for name, value in variables.items()]
+    with open(path, "a+", encoding="utf-8") as file:
+        file.seek(0)
+        known = file.read()
+        begun = "" if not known or known.endswith("\n") else "\n"
+        new = [line for line in lines if line not in known]
+        if new:
+            file.write(begun + "".join(new))
+
+
+def _quoted(value: str) -> str:
+    """Return a value as one word of a shell."""
+    return "'" + value.replace("'", "'\\''") + "'"

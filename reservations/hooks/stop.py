@@ -1,0 +1,75 @@
+"""`interlock hook stop`: requests that still wait when the agent stops, and the leases of a session that ends.
+
+A pause in the middle of a session (Stop) takes nothing away: the agent is sent back once for each request that it has
+not answered. The end of a session (SessionEnd) releases what has no uncommitted changes; what has some stays reserved
+until its lease ends or somebody takes it over from the ended process.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from interlock.reservations import leases, place, standing, waiting
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.hooks import door, marks, reading, requests
+from interlock.reservations.hooks.reading import Call
+
+__all__ = ["run"]
+
+END: Final = "SessionEnd"
+
+
+def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
+    """Return 0; a Stop with open requests is answered with a block and the calls to make.
+
+    Args:
+        argv: `--client NAME`, or nothing.
+        data: What the client says, JSON.
+        env: The environment.
+
+    Raises:
+        ReservationError: The input, the project, the settings or the store cannot be used.
+    """
+    client = reading.client_of(argv)
+    call = reading.read(data)
+    found = place.find(call.cwd)
+    if not os.path.lexists(found.store_path):
+        return 0
+    desk, caller = door.opened(found, call, env, client)
+    if call.event == END:
+        _end(desk, caller)
+    elif not call.fields.get("stop_hook_active"):
+        _remind(desk, caller, call)
+    return 0
+
+
+def _remind(desk: Desk, caller: Caller, call: Call) -> None:
+    """Send the agent back to its open requests; for each of them once."""
+    open_ones = requests.look(desk, caller)
+    with leases.entered(desk, caller) as entry:
+        new = [row for row, _ in open_ones.open if marks.once(entry, f"stop {row.thread_id}")]
+    if not new:
+        return
+    reason = "\n".join(["Before you stop, answer who waits for your files:", *requests.spelled(open_ones, new)])
+    if call.event in {"", "Stop", "SubagentStop"}:
+        sys.stdout.write(json.dumps({"decision": "block", "reason": reason}) + "\n")
+    else:
+        door.answer(call, call.event, reason)
+
+
+def _end(desk: Desk, caller: Caller) -> None:
+    """Release what has no uncommitted changes; when nothing is left, the agent leaves."""
+    own = leases.mine(desk, caller)["reservations"]
+    dirty = desk.dirty(caller.root, tuple(row["pattern"] for row in own))
+    clean = [row["reservation_id"] for row in own if dirty.get(row["pattern"]) is False]
+    if len(clean) == len(own):
+        standing.leave(desk, caller)
+        return
+    with leases.entered(desk, caller) as entry:
+        for place_in_line in waiting.places_of(entry, entry.agent.name):
+            waiting.leave(entry, place_in_line, "its session ended")
+        waiting.settle(entry)
+    if clean:
+        leases.release(desk, caller, clean)

@@ -1,0 +1,134 @@
+"""Which agent a program works for: one name through every door.
+
+The edit hook, the MCP server, the shell and git's hooks are different processes below one client. They find the same
+name: by the environment, by the session, or by what session-start stored for the client's process.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from interlock.reservations import process
+from interlock.reservations.records import AgentKind
+from interlock.reservations.store import Store
+
+__all__ = ["Known", "exports", "of_session", "resolve", "told", "who"]
+
+NAMES: Final = ("INTERLOCK_AGENT_ID", "INTERMUTE_AGENT_ID")
+SESSION: Final = "CLAUDE_SESSION_ID"
+EXPORTED: Final = "INTERLOCK_AGENT_SESSION"
+"""Set by session-start beside a name that it made of the session itself. A client that is started inside such a session
+inherits both and is another agent: that name counts only when nothing nearer says who this is."""
+MAX_SESSION: Final = 80
+
+
+class Known(NamedTuple):
+    """Who calls, and the process that it is.
+
+    Args:
+        name: The agent's name.
+        kind: `person` for `user@host`.
+        pid: The client's process; None when there is none.
+        started: Its start mark.
+    """
+
+    name: str
+    kind: AgentKind
+    pid: int | None
+    started: str
+
+
+def resolve(
+    env: Mapping[str, str], store: Store, session_id: str = "", client: str = "claude"
+) -> tuple[str, AgentKind]:
+    """Return the agent's name and kind; see `who`.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    known = who(env, store, session_id, client)
+    return known.name, known.kind
+
+
+def who(env: Mapping[str, str], store: Store, session_id: str = "", client: str = "claude") -> Known:
+    """Return the agent and its process.
+
+    The name, in this order: `INTERLOCK_AGENT_ID`, `INTERMUTE_AGENT_ID`, `CLIENT-SESSION` of a hook's input,
+    `claude-$CLAUDE_SESSION_ID`, what is stored for the nearest ancestor process, `user@host`. The process is the
+    ancestor that the name was stored for, else `process.client()`.
+
+    Args:
+        env: The environment.
+        store: Where the processes of clients are stored.
+        session_id: The session that a hook's input names.
+        client: What kind of client sent that input: `claude`, `codex`, `gemini`.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    name = told(env, session_id, client)
+    if not name and (bound := _bound(store)) is not None:
+        return bound
+    pid, started = process.client()
+    name = name or _given(env)
+    return Known(name, "agent", pid, started) if name else Known(_person(env), "person", pid, started)
+
+
+def told(env: Mapping[str, str], session_id: str = "", client: str = "claude") -> str:
+    """Return the name that the environment or the session says, or nothing: then the store must be asked."""
+    given = "" if env.get(EXPORTED) else _given(env)
+    if given or session_id:
+        return given or of_session(session_id, client)
+    return of_session(env[SESSION]) if env.get(SESSION) else ""
+
+
+def of_session(session_id: str, client: str = "claude") -> str:
+    """Return the name of a session's agent: letters, digits, `.`, `_` and `-` of the session's id are kept."""
+    kept = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in session_id)
+    return f"{client}-{kept[:MAX_SESSION]}"
+
+
+def exports(env: Mapping[str, str], name: str, session_id: str) -> dict[str, str]:
+    """Return the variables that give a session's shell commands the session's agent."""
+    own = told(env, "") != name
+    return {NAMES[0]: name, **({EXPORTED: session_id} if own and session_id else {})}
+
+
+def _given(env: Mapping[str, str]) -> str:
+    """Return the name that a variable gives, or nothing."""
+    return next((name for variable in NAMES if (name := env.get(variable, "").strip())), "")
+
+
+def _bound(store: Store) -> Known | None:
+    """Return what is stored for the nearest ancestor; none above the first init, which strangers share."""
+    above = _candidates(process.ancestors())
+    machine = process.host()
+    with store.transaction() as tx:
+        for parent in above:
+            if name := tx.agent_of_process(machine, parent.pid, parent.started):
+                row = tx.agent(name)
+                return Known(name, "agent" if row is None else row.kind, parent.pid, parent.started)
+    return None
+
+
+def _candidates(above: Iterable[process.Process]) -> list[process.Process]:
+    """Return the ancestors below the first init; what init adopts shares it with strangers."""
+    rows: list[process.Process] = []
+    for parent in above:
+        if parent.name in process.INITS:
+            break
+        rows.append(parent)
+    return rows
+
+
+def _person(env: Mapping[str, str]) -> str:
+    """Return `user@host`."""
+    user = env.get("LOGNAME") or env.get("USER")
+    if not user:
+        try:
+            import pwd  # noqa: PLC0415 - only without the usual variables
+
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except (ImportError, KeyError):
+            user = str(os.getuid())
+    return f"{user}@{os.uname().nodename}"

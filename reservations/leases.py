@@ -1,0 +1,376 @@
+"""The calls about leases, and the one way into the store that every call takes."""
+
+import json
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from interlock.reservations import arguments, deadlock, granting, liveness, refusals, waiting
+from interlock.reservations.answers import (
+    Conflict,
+    ConflictsAnswer,
+    MineAnswer,
+    Refusal,
+    ReleaseAllAnswer,
+    ReleaseAnswer,
+    ReserveAnswer,
+)
+from interlock.reservations.arguments import Asked
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.entry import Entry
+from interlock.reservations.granting import Look, Wanted
+from interlock.reservations.records import Lease, NegotiationState, Waiter, key_of
+from interlock.reservations.views import conflict_info, iso, lease_info
+
+Ending: TypeAlias = Literal["released", "expired", "taken_over", "forced"]
+
+KEEP_SECONDS: Final = 7 * 24 * 3600.0
+"""So long remembered answers, read messages and resolved negotiations are kept."""
+
+AWAY_SECONDS: Final = 3600.0
+"""An agent that comes back after so long has the store tidied: seldom enough to cost nothing."""
+
+MAX_CONFLICTS: Final = 100
+"""So many conflicts one answer of check_conflicts lists; `more` says how many there are besides."""
+
+
+# -- the way in, and the way out of a lease ------------------------------------------------------------------------
+
+
+@contextmanager
+def entered(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
+    """Open the transaction of a call; every call of every door goes through here.
+
+    The agent is registered (event `agent_joined`) or its `last_seen` moved, its process bound to it, what expired is
+    ended, and the line is settled. What the body puts stands when it ends, and is undone when it raises::
+
+        with leases.entered(desk, caller) as entry:
+            held = entry.tx.leases_of(entry.agent.name)
+
+    Inside it: no I/O, no second `entered`, and `entry.now` for the time. To give up a lease call `end`.
+
+    Raises:
+        StoreBusy: The turn did not come in time.
+        StoreDamaged: What is stored cannot be read.
+        StoreUnwritten: It cannot be written.
+    """
+    with desk.store.transaction() as tx:
+        now = desk.clock()
+        agent, before = liveness.touch(desk, tx, caller, now)
+        entry = Entry(desk, caller, tx, now, agent)
+        if before is None:
+            entry.event("agent_joined", agent=agent.name, kind=agent.kind, client=agent.client)
+        if before is None or now - before.last_seen > AWAY_SECONDS:
+            tx.forget(now - KEEP_SECONDS)
+        end(entry, tx.expired(now), "expired")
+        yield entry
+
+
+def end(
+    entry: Entry,
+    ended: Lease | Iterable[Lease],
+    how: Ending,
+    *,
+    resolve: NegotiationState = "free",
+    note: str = "",
+) -> None:
+    """End leases, in the only way a lease ends; then whoever waits for them gets them.
+
+    Args:
+        entry: The call.
+        ended: The leases; one that has ended already is passed over.
+        how: Why: names the event.
+        resolve: What becomes of the open negotiations about them: `free`, or `released` or `forced` of a hand-over.
+        note: The reason of that answer.
+    """
+    for lease in [ended] if isinstance(ended, Lease) else ended:
+        drop(entry, lease, how, resolve=resolve, note=note)
+    waiting.settle(entry)
+
+
+def drop(entry: Entry, lease: Lease, how: Ending, *, resolve: NegotiationState = "free", note: str = "") -> None:
+    """End one lease and leave the line as it is: for `end`, and for a takeover, which has a taker already."""
+    if entry.tx.lease(lease.reservation_id) is None:
+        return
+    entry.tx.drop_lease(lease.reservation_id)
+    open_ones = entry.tx.open_negotiations(reservation_id=lease.reservation_id)
+    for asked in open_ones:
+        closed = replace(asked, state=resolve, note=note or asked.note, resolved_at=entry.now)
+        entry.tx.put_negotiation(closed)
+    threads = {"negotiations": {asked.thread_id: resolve for asked in open_ones}} if open_ones else {}
+    entry.event(f"lease_{how}", **granting.facts(lease), by=entry.agent.name, **threads)
+
+
+# -- reserving -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One look of a call: its answer, or, while it waits, its place and when to look again at the latest."""
+
+    answer: ReserveAnswer
+    waiter_id: int = 0
+    look_at: float | None = None
+
+
+def reserve(
+    desk: Desk,
+    caller: Caller,
+    patterns: object,
+    *,
+    reason: object = "",
+    ttl_minutes: object = None,
+    exclusive: object = True,
+    no_force: object = False,
+    partial: object = False,
+    wait_seconds: object = 0,
+    idempotency_key: object = None,
+) -> ReserveAnswer:
+    """Reserve patterns, all or none, or with `partial` what is free; see `Reservations.reserve_files`.
+
+    Asking for less than one holds renews what one holds. An idempotency key remembers answers that granted something:
+    a retry gets the first answer, byte for byte, even when the lease has ended since; a refusal has changed nothing and
+    is tried anew.
+    """
+    options = {
+        "reason": reason,
+        "ttl_minutes": ttl_minutes,
+        "exclusive": exclusive,
+        "no_force": no_force,
+        "partial": partial,
+        "wait_seconds": wait_seconds,
+        "idempotency_key": idempotency_key,
+    }
+    asked = arguments.read_reserve(desk, caller, patterns, options)
+    if not isinstance(asked, Asked):
+        return {"reservations": [], "errors": asked}
+    attempt = _wait(desk, caller, asked) if asked.wait_seconds else _once(desk, caller, asked, None)
+    _ask_dirty(desk, caller, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
+    return attempt.answer
+
+
+def _wait(desk: Desk, caller: Caller, asked: Asked) -> _Attempt:
+    """Try until it is granted, refused or the time is over; an exception gives the place up."""
+    deadline = desk.clock() + asked.wait_seconds
+    waiter_id = 0
+    try:
+        while True:
+            stamp = desk.store.stamp()
+            attempt = _once(desk, caller, asked, deadline, waiter_id)
+            if attempt.look_at is None:
+                return attempt
+            waiter_id = attempt.waiter_id
+            waiting.until_changed(desk, stamp, attempt.look_at)
+    except BaseException:
+        with entered(desk, caller) as entry:
+            _leave(entry, asked, "its call was ended")
+            waiting.settle(entry)
+        raise
+
+
+def _once(desk: Desk, caller: Caller, asked: Asked, deadline: float | None = None, waiter_id: int = 0) -> _Attempt:
+    """Grant, refuse or wait, in one transaction.
+
+    Args:
+        desk: The store and the world.
+        caller: Who calls.
+        asked: For what.
+        deadline: Until when the call waits; None when it does not.
+        waiter_id: The place that it had when it looked last.
+    """
+    with entered(desk, caller) as entry:
+        if asked.key and (known := _remembered(entry, asked)) is not None:
+            return _Attempt(known)
+        me = entry.agent.name
+        place = waiting.place_of(entry, asked.wanted)
+        looks = granting.look(entry, me, asked.wanted, waiting.ahead(entry, me, place))
+        blocked = [found for found in looks if not found.free]
+        takes = [found for found in looks if found.free] if asked.partial or not blocked else []
+        over = _too_many(entry, takes)
+        if over is not None:
+            return _Attempt(_refused(entry, asked, [over]))
+        if takes:
+            answer = _take(entry, asked, takes, waiter_id)
+            answer["errors"] = [refusals.blocked(entry, asked, found) for found in blocked]
+            if asked.key:
+                entry.tx.remember(me, asked.key, asked.digest, json.dumps(answer), entry.now)
+            return _Attempt(answer)
+        if deadline is None:
+            return _Attempt(_give_up(entry, asked, blocked))
+        members = deadlock.circle(entry, deadlock.waited_for(blocked))
+        if members:
+            return _Attempt(_circle(entry, asked, members, blocked))
+        if entry.now >= deadline:
+            return _Attempt(_give_up(entry, asked, blocked))
+        place = waiting.join(entry, asked.wanted, deadline + desk.settings.linger_seconds)
+        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, _next_look(entry, blocked, deadline))
+
+
+def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> ReserveAnswer:
+    """Put the leases, those of dead holders ended before; then whoever waits for what became free gets it."""
+    taken: dict[str, dict[str, Any]] = {}
+    for held in (held for found in takes for held in found.blockers):
+        if isinstance(held, Lease) and held.reservation_id not in taken:
+            taken[held.reservation_id] = _take_over(entry, held)
+    wanted = replace(asked.wanted, patterns=tuple(found.pattern for found in takes))
+    leases = granting.grant(entry, entry.agent.name, wanted)
+    _leave(entry, asked, "granted")
+    if waiter_id:
+        waiting.confirm(entry, waiter_id)
+    waiting.settle(entry)
+    answer: ReserveAnswer = {"reservations": [lease_info(lease, entry.now) for lease in leases], "errors": []}
+    if taken:
+        answer["taken_over"] = list(taken.values())
+    requests = len(entry.tx.open_negotiations(holder=entry.agent.name))
+    if requests:
+        answer["release_requests"] = requests
+    return answer
+
+
+def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
+    """End a lease of a dead holder, and tell it."""
+    state = liveness.state(entry, lease.agent)
+    drop(entry, lease, "taken_over")
+    why = "your process has ended" if state == "gone" else "you were silent for too long"
+    body = f"{lease.pattern}: taken over by {entry.agent.name}, because {why}. Reserve it again before you edit it."
+    entry.tell(lease.agent, "taken-over", body)
+    return {
+        "reservation_id": lease.reservation_id,
+        "pattern": lease.pattern,
+        "holder": lease.agent,
+        "holder_state": state,
+    }
+
+
+def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnswer:
+    """Refuse; a place in the line stands a little longer."""
+    answer = _refused(entry, asked, [refusals.blocked(entry, asked, found) for found in blocked])
+    place = waiting.linger(entry, asked.wanted)
+    if place is not None:
+        position = 1 + sum(waiter.waiter_id < place.waiter_id for waiter in entry.tx.waiters())
+        answer["waiting"] = {"position": position, "since": iso(place.since), "kept_until": iso(place.until)}
+    return answer
+
+
+def _circle(entry: Entry, asked: Asked, members: Sequence[str], blocked: Sequence[Look]) -> ReserveAnswer:
+    """Refuse the call that would close a circle, and tell the others."""
+    _leave(entry, asked, "deadlock")
+    deadlock.report(entry, members)
+    return _refused(entry, asked, [refusals.circle(entry, asked, members, blocked[0])])
+
+
+def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer:
+    names = list(asked.wanted.texts[: waiting.NAMED])
+    entry.event("lease_refused", agent=entry.agent.name, code=errors[0]["code"], patterns=names)
+    return {"reservations": [], "errors": errors}
+
+
+def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
+    """Return the refusal of a call after which its agent would hold more than it may."""
+    limit = entry.desk.settings.max_leases
+    new = sum(not found.served for found in takes)
+    if not new:
+        return None
+    held = len(entry.tx.leases_of(entry.agent.name))
+    if held + new <= limit:
+        return None
+    return refusals.too_many(held, new, limit)
+
+
+def _remembered(entry: Entry, asked: Asked) -> ReserveAnswer | None:
+    """Return the answer that stands for an idempotency key."""
+    found = entry.tx.remembered(entry.agent.name, asked.key)
+    if found is None:
+        return None
+    digest, answer = found
+    if digest == asked.digest:
+        return cast("ReserveAnswer", json.loads(answer))
+    return _refused(entry, asked, [refusals.other_arguments(asked.key)])
+
+
+def _leave(entry: Entry, asked: Asked, why: str) -> None:
+    place = waiting.place_of(entry, asked.wanted)
+    if place is not None:
+        waiting.leave(entry, place, why)
+
+
+def _next_look(entry: Entry, blocked: Sequence[Look], deadline: float) -> float:
+    """Return when a waiting call looks again, if nothing changes before."""
+    ends = [held.until if isinstance(held, Waiter) else held.expires_at for found in blocked for held in found.blockers]
+    return min([deadline, entry.now + waiting.LOOK_SECONDS, *ends])
+
+
+def _ask_dirty(desk: Desk, caller: Caller, conflicts: Sequence[Conflict]) -> None:
+    """Say of each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
+    held = tuple(sorted({row["held_pattern"] for row in conflicts}))
+    if held:
+        known = desk.dirty(caller.root, held)
+        for row in conflicts:
+            row["dirty"] = known.get(row["held_pattern"])
+
+
+# -- releasing and looking -----------------------------------------------------------------------------------------
+
+
+def release(desk: Desk, caller: Caller, reservation_ids: object) -> ReleaseAnswer:
+    """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files)."""
+    ids, errors = arguments.read_list("reservation_ids", reservation_ids, desk.settings.max_leases)
+    if not ids:
+        return {"released": [], "errors": errors}
+    own: dict[str, Lease] = {}
+    with entered(desk, caller) as entry:
+        for place, reservation_id in ids:
+            lease = entry.tx.lease(reservation_id)
+            if lease is None:
+                errors.append(refusals.unknown_id(place, reservation_id))
+            elif key_of(lease.agent) != key_of(entry.agent.name):
+                errors.append(refusals.foreign(place, lease))
+            else:
+                own[reservation_id] = lease
+        end(entry, own.values(), "released")
+    return {"released": [*own], "errors": errors}
+
+
+def release_all(desk: Desk, caller: Caller) -> ReleaseAllAnswer:
+    """Release everything the caller holds, and leave the line (Reservation Tools, release_all)."""
+    with entered(desk, caller) as entry:
+        for waiter in waiting.places_of(entry, entry.agent.name):
+            waiting.leave(entry, waiter, "released all")
+        own = entry.tx.leases_of(entry.agent.name)
+        end(entry, own, "released")
+    return {"released_count": len(own)}
+
+
+def mine(desk: Desk, caller: Caller) -> MineAnswer:
+    """Return the active leases of the caller (Reservation Tools, my_reservations)."""
+    with entered(desk, caller) as entry:
+        own = entry.tx.leases_of(entry.agent.name)
+        return {"reservations": [lease_info(lease, entry.now) for lease in own]}
+
+
+def check(desk: Desk, caller: Caller, patterns: object) -> ConflictsAnswer:
+    """Say what an exclusive reservation of patterns would meet, and reserve nothing.
+
+    A pattern is clear when reserving it would be granted with nobody in the way; leases of the dead are conflicts here,
+    though reserving would take them over. Wrong patterns are refused, the others are answered.
+    """
+    given, errors = arguments.read_patterns(desk, caller, patterns)
+    answer: ConflictsAnswer = {"conflicts": [], "clear": [], "errors": errors}
+    if not given:
+        return answer
+    with entered(desk, caller) as entry:
+        front = waiting.ahead(entry, entry.agent.name, None)
+        more = 0
+        for row in given:
+            wanted = Wanted((row.pattern,), exclusive=True, no_force=False, reason="", ttl_seconds=0)
+            (found,) = granting.look(entry, entry.agent.name, wanted, front)
+            if not found.blockers:
+                answer["clear"].append(row.text)
+            shown = found.blockers[: MAX_CONFLICTS - len(answer["conflicts"])]
+            answer["conflicts"] += [conflict_info(entry, row.text, held, row.pattern.text) for held in shown]
+            more += len(found.blockers) - len(shown)
+    if more:
+        answer["more"] = more
+    _ask_dirty(desk, caller, answer["conflicts"])
+    return answer

@@ -1,0 +1,63 @@
+"""From the store into the journal of a checkout: each event once, whatever is killed in between."""
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from interlock.reservations.answers import iso
+from interlock.reservations.store import Store
+
+if TYPE_CHECKING:
+    from interlock.journal import Journal
+
+RUN: Final = "reservations"
+"""The run of the journal that the events belong to."""
+
+BATCH: Final = 500
+"""So many events go into the journal at once."""
+
+
+def drain(store: Store, root: str, journal: "Journal | None" = None, limit: int = 10_000) -> int:
+    """Write queued events of a checkout into its journal, and take them out of the queue.
+
+    The key of a line is `<store id>/<event id>`: a drain that was killed before the queue was emptied is repeated
+    without a second line, and two at once write the same lines. Hooks never call this, for the journal is slow to load.
+
+    Args:
+        store: Where they are queued.
+        root: The checkout.
+        journal: Its journal; default: `artifacts/interlock/events.jsonl` below the root.
+        limit: At most so many events.
+
+    Returns:
+        How many were written and taken out of the queue.
+
+    Raises:
+        JournalError: The journal cannot be written; the events stay queued.
+        ReservationError: The store cannot be used.
+    """
+    done = 0
+    while done < limit:
+        with store.transaction() as tx:
+            store_id = tx.store_id()
+            events = tx.events(root, min(BATCH, limit - done))
+        if not events:
+            break
+        journal = journal or _journal(root)
+        lines = [
+            (f"{store_id}/{event.event_id}", event.type, {**json.loads(event.data), "at": iso(event.at)})
+            for event in events
+        ]
+        journal.extend(RUN, lines)
+        with store.transaction() as tx:
+            tx.drop_events(event.event_id for event in events)
+        done += len(events)
+    return done
+
+
+def _journal(root: str) -> "Journal":
+    # Late: the hooks' side of this room is loaded without it.
+    import os  # noqa: PLC0415
+
+    from interlock.journal import Journal  # noqa: PLC0415
+
+    return Journal(os.path.join(root, "artifacts", "interlock", "events.jsonl"))

@@ -1,0 +1,267 @@
+"""Path patterns: their canonical form, what they match, and where the index of the store finds them.
+
+A path is relative to the repository root: parts of at least one character, separated by `/`. `*` and `?` stay inside
+a part and match dot-files too, since a lease must cover them; `**` as a whole part stands for any number of parts, at
+the end for everything below: `a/**` does not match `a` itself, `**/a` matches `a`. `[a-z]`, `[!a-z]` (also `[^a-z]`)
+is one character, `{a,b}` are alternatives, which may have `/`. A character in brackets stands for itself, and there is
+no other escape.
+
+Texts and paths are compared in Unicode form NFC. Where file systems do not tell case, neither do patterns; their text
+keeps it.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from interlock.reservations import globs
+from interlock.reservations.charsets import fold, single
+from interlock.reservations.globs import Alternative, GlobError, PatternProblem
+from interlock.reservations.overlap import DOUBLE, Automaton, Part, automaton
+
+__all__ = [
+    "FOLD_CASE", "Pattern", "PatternProblem", "ancestors", "canonical", "covers", "index_prefix", "matches",
+    "overlaps", "quote", "relative",
+]  # fmt: skip
+
+FOLD_CASE: Final = sys.platform in {"darwin", "win32"}
+"""Whether two paths that differ in case alone are one file here."""
+
+_CACHED: Final = 1024
+_AUTOMATA: Final = 256
+"""So many of each are kept; a large automaton takes half a megabyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A pattern in canonical form; two of the same text are equal.
+
+    Args:
+        text: The canonical form.
+        prefix: See `index_prefix`.
+        literal: No wildcard and no alternative: it is one path.
+        path: That path as the file system has it; empty for any other pattern.
+    """
+
+    text: str
+    prefix: str = field(compare=False)
+    literal: bool = field(compare=False)
+    path: str = field(compare=False)
+    alternatives: tuple[Alternative, ...] = field(compare=False, repr=False)
+
+
+def canonical(
+    text: str,
+    *,
+    is_folder: Callable[[str], bool] | None = None,
+    exists: Callable[[str], bool] | None = None,
+    fold_case: bool = FOLD_CASE,
+) -> Pattern | PatternProblem:
+    """Return the one form of a pattern, or why it is none.
+
+    Args:
+        text: The pattern as it was given.
+        is_folder: Says whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
+        exists: Says whether a path is there. With it, a part with brackets or braces that is the name of something,
+            such as `app/[slug]`, is that name and no class. Asked at most once a part, and never about `*` or `?`.
+        fold_case: For tests; the index prefix depends on it.
+    """
+    try:
+        if exists is not None:
+            text = _with_real_names(text, exists)
+        pattern = _read(text, fold_case)
+        if is_folder is None:
+            return pattern
+        folders = [
+            (*parts, DOUBLE) if (path := _path(parts)) is not None and is_folder(path) else parts
+            for parts in pattern.alternatives
+        ]
+        changed = tuple(folders) != pattern.alternatives
+        return _read(globs.write(folders), fold_case) if changed else pattern
+    except GlobError as error:
+        return error.problem
+
+
+def overlaps(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:
+    """Say whether some path matches both; exact.
+
+    Raises:
+        ValueError: A text is no pattern.
+    """
+    one, two = _pattern(a, fold_case), _pattern(b, fold_case)
+    if one.literal and two.literal:
+        return (fold(one.path) == fold(two.path)) if fold_case else one.path == two.path
+    if two.literal:
+        one, two = two, one
+    other = _automaton(two.text, fold_case)
+    if one.literal:
+        return other.accepts(fold(one.path) if fold_case else one.path)
+    return other.meets(_automaton(one.text, fold_case))
+
+
+def matches(pattern: Pattern | str, path: str, *, fold_case: bool = FOLD_CASE) -> bool:
+    """Say whether a pattern matches a path, as the file system has it: not quoted, relative, without `.` and `//`.
+
+    Raises:
+        ValueError: A text is no pattern.
+    """
+    read = _pattern(pattern, fold_case)
+    if not path or path[0] == "/" or path[-1] == "/" or "//" in path:
+        return False
+    path = fold(globs.normal(path)) if fold_case else globs.normal(path)
+    if read.literal:
+        return path == (fold(read.path) if fold_case else read.path)
+    return _automaton(read.text, fold_case).accepts(path)
+
+
+def covers(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:
+    """Say whether every path of `b` is one of `a`: True is always right, False may stand for "hard to know".
+
+    It is exact where `b` is a literal, and knows folders, stars and alternatives in each other. It does not see that
+    `{a,b}/*` covers `[ab]/*`, where two alternatives answer one class.
+
+    Raises:
+        ValueError: A text is no pattern.
+    """
+    one, two = _pattern(a, fold_case), _pattern(b, fold_case)
+    if one == two:
+        return True
+    if two.literal:
+        return matches(one, two.path, fold_case=fold_case)
+    if one.literal:
+        return False
+    return _automaton(one.text, fold_case).includes(_automaton(two.text, fold_case))
+
+
+def index_prefix(pattern: Pattern | str, *, fold_case: bool = FOLD_CASE) -> str:
+    """Return the literal beginning up to the last `/` before the first wildcard; of a literal, all of it.
+
+    It is not quoted, and without case where paths are: it is for the index, not for showing. If two patterns overlap,
+    the prefix of one is among the `ancestors` of the other's, or begins with it.
+
+    Raises:
+        ValueError: A text is no pattern.
+    """
+    return _pattern(pattern, fold_case).prefix
+
+
+def ancestors(prefix: str) -> tuple[str, ...]:
+    """Return the prefixes of leases that may overlap a prefix from above: `""`, `src/`, `src/app/`, `src/app/x.py`."""
+    cuts = [at + 1 for at, character in enumerate(prefix) if character == "/"]
+    if prefix and not prefix.endswith("/"):
+        cuts.append(len(prefix))
+    return ("", *(prefix[:cut] for cut in cuts))
+
+
+def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | PatternProblem:
+    """Return a path of a tool call as the text of a literal pattern.
+
+    Lexical: `..` and `.` are resolved in the text, and nothing is looked up. Where links lead is the caller's
+    matter; a caller whose root may be reached by several names resolves both first.
+
+    What a pattern cannot have (control characters, a backslash, a byte that is no UTF-8 and comes as half of a
+    surrogate pair) is written as `?`: the file is held, and with it those whose names differ there alone.
+
+    Args:
+        path: Absolute, or relative to the root.
+        root: Absolute.
+        fold_case: Whether the root may be written in another case.
+    """
+    try:
+        if not path or "\0" in path:
+            message = "The path is empty or has a NUL character."
+            raise globs.malformed(message, ascii(path)[1:-1], "a path", "Give the path of the file.")
+        base = os.path.normpath(root).rstrip("/") + "/"
+        full = "/" + os.path.normpath(os.path.join(base, path)).lstrip("/")
+        if full.rstrip("/") + "/" == base:
+            raise globs.outside("The path is the repository root itself.", path, "Name a file below it.")
+        if not (fold(full).startswith(fold(base)) if fold_case else full.startswith(base)):
+            raise globs.outside(
+                "The path is outside of the repository.", path, "Only files of the repository are held."
+            )
+        return quote(full[len(base) :])
+    except GlobError as error:
+        return error.problem
+
+
+def quote(path: str) -> str:
+    """Return a relative path as the text of the pattern that is it alone, as far as `relative` says."""
+    name = globs.normal(path)
+    pieces = (globs.quoted(character) if globs.is_allowed(character) else "?" for character in name)
+    return globs.tilde("".join(pieces))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def _pattern(value: Pattern | str, fold_case: bool) -> Pattern:
+    """Return a pattern; a text that is none is the caller's mistake."""
+    if isinstance(value, Pattern):
+        return value
+    try:
+        return _read(value, fold_case)
+    except GlobError as error:
+        raise ValueError(error.problem.message) from error
+
+
+@lru_cache(_CACHED)
+def _read(text: str, fold_case: bool) -> Pattern:
+    """Read a text until it stays as it is: what is written must be read the same, and keep to the bounds."""
+    while True:
+        alternatives = globs.read(text)
+        written = globs.write(alternatives)
+        if written == text:
+            break
+        text = written
+    path = _path(alternatives[0]) if len(alternatives) == 1 else None
+    prefix = _prefix(alternatives) if path is None else path
+    prefix = fold(prefix) if fold_case else prefix
+    return Pattern(text, prefix, path is not None, path or "", tuple(alternatives))
+
+
+@lru_cache(_AUTOMATA)
+def _automaton(text: str, fold_case: bool) -> Automaton:
+    return automaton(_read(text, fold_case).alternatives, fold_case=fold_case)
+
+
+def _path(parts: Alternative) -> str | None:
+    """Return the path that parts without wildcards are."""
+    names = [_name(part) for part in parts]
+    return None if None in names else "/".join(name for name in names if name is not None)
+
+
+def _name(part: Part) -> str | None:
+    codes = [single(item) for item in part]
+    return None if None in codes else "".join(chr(code) for code in codes if code is not None)
+
+
+def _prefix(alternatives: list[Alternative]) -> str:
+    """Return the folders that all alternatives begin with, as far as they have no wildcard."""
+    prefix = ""
+    for part in alternatives[0][: globs.shared(alternatives)]:
+        name = _name(part)
+        if name is None:
+            break
+        prefix += name + "/"
+    return prefix
+
+
+def _with_real_names(text: str, exists: Callable[[str], bool]) -> str:
+    """Quote the parts with brackets or braces that name what is there, as long as all before them is literal."""
+    if not globs.SPECIAL.intersection(text) or len(text) > globs.MAX_CHARACTERS:
+        return text
+    parts = text.split("/")
+    real: list[str] = []
+    for number, part in enumerate(parts[: globs.MAX_PARTS]):
+        real.append(part)
+        if "*" in part or "?" in part or part == ".." or (part in {"", "~"} and not number):
+            break
+        if globs.SPECIAL.isdisjoint(part):
+            continue
+        if not exists("/".join(real)):
+            break
+        parts[number] = globs.quoted(part)
+    return "/".join(parts)

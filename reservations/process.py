@@ -1,0 +1,172 @@
+"""Processes of this machine: which one is the client that we work for, and whether one still runs.
+
+Linux is read from `/proc`; elsewhere `ps` is asked.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+__all__ = ["Process", "ancestors", "client", "from_proc", "from_ps", "host", "is_running"]
+
+SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "busybox", "pwsh"})
+WRAPPERS: Final = frozenset({
+    "interlock", "git", "env", "sudo", "doas", "su", "timeout", "nohup", "setsid", "nice", "ionice", "xargs", "time",
+    "stdbuf", "script", "make", "gmake", "just", "uv", "uvx", "pipx", "pre-commit", "husky", "lefthook", "strace",
+})  # fmt: skip
+"""Programs that run a command for somebody else and end with it."""
+INITS: Final = frozenset({
+    "init", "systemd", "launchd", "tini", "dumb-init", "docker-init", "catatonit", "runit", "s6-svscan", "pause",
+})  # fmt: skip
+"""What adopts processes whose parent has ended: nobody's client."""
+
+_MAX_ANCESTORS: Final = 64
+_MAX_CMDLINE: Final = 4096
+_FIRST_NAMESPACE: Final = "pid:[4026531836]"
+_PS_SECONDS: Final = 5
+_ON_LINUX: Final = sys.platform == "linux"
+
+
+class Process(NamedTuple):
+    """One process.
+
+    Args:
+        pid: Its number.
+        parent: Its parent's number.
+        name: What it calls itself.
+        started: What tells it from a later process of the same number.
+        ended: It waits for its parent to take note.
+    """
+
+    pid: int
+    parent: int
+    name: str
+    started: str
+    ended: bool = False
+
+
+def host() -> str:
+    """Return the machine's name; in a container or sandbox with processes of its own, with that space's number."""
+    name = os.uname().nodename
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return name
+    return name if space == _FIRST_NAMESPACE else f"{name}/{space[5:-1]}"
+
+
+def client() -> tuple[int | None, str]:
+    """Return the process that this one works for: pid and start mark, or (None, "") when there is none.
+
+    It is the nearest ancestor that is no shell, no program that only runs a command for another, no init, and none of
+    our own programs. Only shells above: the highest of them, as in a container that runs a shell.
+    """
+    shell: Process | None = None
+    for process in ancestors():
+        if process.name in INITS:
+            break
+        if process.name in SHELLS:
+            shell = process
+        elif process.name not in WRAPPERS and not _is_ours(process.pid):
+            return process.pid, process.started
+    return (None, "") if shell is None else (shell.pid, shell.started)
+
+
+def ancestors() -> Iterator[Process]:
+    """Yield the ancestors of this process, the parent first."""
+    table = None if _ON_LINUX else from_ps("-ax")
+    pid = os.getppid()
+    for _ in range(_MAX_ANCESTORS):
+        process = _read(pid) if table is None else table.get(pid)
+        if process is None:
+            return
+        yield process
+        pid = process.parent
+
+
+def is_running(host_name: str, pid: int, started: str) -> bool | None:
+    """Say whether a process still runs; None when that cannot be known from here, as for another machine.
+
+    Args:
+        host_name: The machine, as `host` named it.
+        pid: Its number.
+        started: Its start mark; empty when unknown: then any process of that number counts.
+    """
+    if host_name != host() or pid <= 0:
+        return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    except OverflowError:
+        return False
+    process = _read(pid)
+    if process is None:
+        return None
+    return not process.ended and (not started or process.started == started)
+
+
+def _read(pid: int) -> Process | None:
+    """Return a process, or None when it cannot be seen."""
+    return from_proc(pid) if _ON_LINUX else from_ps("-p", str(pid)).get(pid)
+
+
+def from_proc(pid: int) -> Process | None:
+    """Read `/proc/PID/stat`: the name stands in parentheses and may hold anything, parentheses included."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read(_MAX_CMDLINE).decode("utf-8", "replace")
+    except OSError:
+        return None
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    values = rest.split()
+    return Process(pid, int(values[1]), name.removeprefix("-"), f"{_boot()}-{values[19]}", values[0] in {"Z", "X"})
+
+
+@lru_cache(maxsize=1)
+def _boot() -> str:
+    """Return what tells this run of the machine from others, since start times count from its beginning."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read(8).decode()
+    except OSError:
+        return ""
+
+
+def from_ps(*which: str) -> dict[int, Process]:
+    """Ask `ps`, where there is no `/proc`; its start times are whole seconds."""
+    from subprocess import DEVNULL, PIPE, run  # noqa: PLC0415 - slow to import, and Linux needs none
+
+    command = ("ps", *which, "-o", "pid=,ppid=,stat=,lstart=,comm=")
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    done = run(command, stdout=PIPE, stderr=DEVNULL, env=environment, timeout=_PS_SECONDS, check=False)
+    rows = [line.split(None, 8) for line in done.stdout.decode("utf-8", "replace").splitlines()]
+    return {
+        int(row[0]): Process(
+            int(row[0]), int(row[1]), os.path.basename(row[8]).removeprefix("-"), "-".join(row[3:8]), row[2][0] in "ZX"
+        )
+        for row in rows
+        if len(row) == 9
+    }
+
+
+def _is_ours(pid: int) -> bool:
+    """Say whether a process is one of our own programs, started by Python."""
+    if _ON_LINUX:
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read(_MAX_CMDLINE).decode("utf-8", "replace").split("\0")
+        except OSError:
+            return False
+    else:
+        from subprocess import DEVNULL, PIPE, run  # noqa: PLC0415
+
+        command = ("ps", "-p", str(pid), "-o", "args=")
+        done = run(command, stdout=PIPE, stderr=DEVNULL, timeout=_PS_SECONDS, check=False)
+        words = done.stdout.decode("utf-8", "replace").split()
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    return os.path.basename(script) in {"interlock", "interlock-mcp"}

@@ -1,0 +1,119 @@
+"""The refusals of the calls about leases: each names who is in the way, and a call that helps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from interlock.reservations.answers import Refusal
+from interlock.reservations.arguments import Asked
+from interlock.reservations.entry import Entry
+from interlock.reservations.granting import Look
+from interlock.reservations.records import Lease, Waiter
+from interlock.reservations.rules import refuse
+from interlock.reservations.views import conflict_info
+
+_OWN_LEASES: dict[str, Any] = {"tool": "my_reservations", "arguments": {}}
+_WHY = "I need to edit it."
+
+
+def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
+    """Return the RSV201 of one pattern: who is in the way, whether it still works, and what to do."""
+    held = found.blockers[0]
+    given = asked.given[found.pattern.text]
+    row = conflict_info(entry, given.text, held, found.pattern.text)
+    does = "waits in front for" if isinstance(held, Waiter) else "holds"
+    more = f" (and {len(found.blockers) - 1} more)" if len(found.blockers) > 1 else ""
+    seen = f"{row['holder_state']}, last seen {row['last_seen_seconds']} s ago"
+    seconds = entry.desk.settings.max_wait_seconds
+    soon = isinstance(held, Waiter) or held.expires_at - entry.now <= seconds
+    fix, call = _wait(given.text, seconds) if soon else _negotiate(given.text, held.agent, asked.wanted.reason)
+    return refuse(
+        "RSV201",
+        f"{held.agent} ({seen}) {does} `{row['held_pattern']}`{more}.",
+        place=given.place,
+        found=f"{given.text} overlaps {row['held_pattern']}",
+        expected="no overlapping lease of another agent, and nobody in front who waits for one",
+        fix=fix,
+        conflict=row,
+        next=call,
+    )
+
+
+def circle(entry: Entry, asked: Asked, members: Sequence[str], found: Look) -> Refusal:
+    """Return the RSV204 of a call that would close a circle."""
+    given = asked.given[found.pattern.text]
+    chain = " waits for ".join([*members, members[0]])
+    return refuse(
+        "RSV204",
+        f"You would wait for each other: {chain}.",
+        place=given.place,
+        found=chain,
+        expected="nobody who waits for you in front of you",
+        fix="Release what they wait for (my_reservations lists what you hold), then reserve all of it in one call.",
+        conflict=conflict_info(entry, given.text, found.blockers[0], found.pattern.text),
+        next=_OWN_LEASES,
+    )
+
+
+def too_many(held: int, new: int, limit: int) -> Refusal:
+    """Return the RSV205 of a call after which its agent would hold more than it may."""
+    return refuse(
+        "RSV205",
+        f"You hold {held} leases and would get {new} more.",
+        place="patterns",
+        found=f"{held} + {new} leases",
+        expected=f"at most {limit} leases of one agent",
+        fix="Release what you no longer edit, or reserve a wider pattern such as src/**.",
+        next=_OWN_LEASES,
+    )
+
+
+def other_arguments(key: str) -> Refusal:
+    """Return the RSV106 of an idempotency key that stands for another call."""
+    return refuse(
+        "RSV106",
+        "This idempotency key was used for a call with other arguments.",
+        place="idempotency_key",
+        found=key,
+        expected="a new key for a new call",
+        fix="Send the same arguments to get the first answer again, or another key.",
+    )
+
+
+def unknown_id(place: str, reservation_id: str) -> Refusal:
+    """Return the RSV203 of an id that names no lease."""
+    return refuse(
+        "RSV203",
+        "No lease has this id: it has ended, or never was.",
+        place=place,
+        found=reservation_id,
+        expected="the reservation_id of a lease that you hold",
+        fix="Ask my_reservations what you hold; a lease that has ended needs no release.",
+        next=_OWN_LEASES,
+    )
+
+
+def foreign(place: str, lease: Lease) -> Refusal:
+    """Return the RSV202 of a lease that somebody else holds."""
+    fix, call = _negotiate(lease.pattern, lease.agent, "")
+    return refuse(
+        "RSV202",
+        f"`{lease.pattern}` is held by {lease.agent}.",
+        place=place,
+        found=lease.reservation_id,
+        expected="the reservation_id of a lease that you hold",
+        fix=fix,
+        next=call,
+    )
+
+
+def _negotiate(text: str, holder: str, reason: str) -> tuple[str, dict[str, Any]]:
+    """Return the fix where waiting alone would take long."""
+    fix = f"Ask {holder} with negotiate_release, or wait in the line with wait_seconds, or work on something else."
+    call = {"file": text, "reason": reason or _WHY, "agent_name": holder}
+    return fix, {"tool": "negotiate_release", "arguments": call}
+
+
+def _wait(text: str, seconds: float) -> tuple[str, dict[str, Any]]:
+    """Return the fix where it will soon be free."""
+    call = {"patterns": [text], "wait_seconds": seconds}
+    return "Wait in the line with wait_seconds.", {"tool": "reserve_files", "arguments": call}

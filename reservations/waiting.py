@@ -1,0 +1,157 @@
+"""The line: whoever waits has a place, and what becomes free goes to the first whose patterns are all free."""
+
+from dataclasses import replace
+from typing import Final
+
+from interlock.reservations import granting, liveness
+from interlock.reservations.answers import iso
+from interlock.reservations.desk import Desk
+from interlock.reservations.entry import Entry
+from interlock.reservations.granting import Wanted
+from interlock.reservations.records import Lease, Waiter, key_of
+
+POLL_SECONDS: Final = 0.02
+"""How often a waiting call asks whether the store has changed."""
+
+LOOK_SECONDS: Final = 1.0
+"""A waiting call looks at least so often: the death of a process writes nothing into the store."""
+
+MAX_PLACES: Final = 50
+"""So many places of one agent; one more and its oldest is given up."""
+
+
+NAMED: Final = 5
+"""So many patterns are named in the message about a grant."""
+
+
+def thread_of(waiter_id: int) -> str:
+    """Return the thread of the one message that tells a waiter of its grant."""
+    return f"wait_{waiter_id}"
+
+
+def place_of(entry: Entry, wanted: Wanted) -> Waiter | None:
+    """Return the caller's place for the same patterns and the same right."""
+    own = places_of(entry, entry.agent.name)
+    return next((w for w in own if w.patterns == wanted.texts and w.exclusive == wanted.exclusive), None)
+
+
+def places_of(entry: Entry, agent: str) -> list[Waiter]:
+    """Return the places of an agent, the oldest first."""
+    me = key_of(agent)
+    return [waiter for waiter in entry.tx.waiters() if key_of(waiter.agent) == me]
+
+
+def ahead(entry: Entry, agent: str, place: Waiter | None) -> list[Waiter]:
+    """Return who waits in front of an agent, its own places left out; without a place, all others are in front."""
+    me = key_of(agent)
+    others = (waiter for waiter in entry.tx.waiters() if key_of(waiter.agent) != me)
+    return [waiter for waiter in others if place is None or waiter.waiter_id < place.waiter_id]
+
+
+def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
+    """Put the caller at the end of the line; asking again for the same keeps the place, and moves its end on.
+
+    Args:
+        entry: The call.
+        wanted: What it waits for, all together.
+        until: When the place is given up, seconds since the epoch.
+    """
+    known = place_of(entry, wanted)
+    if known is not None:
+        if until > known.until:
+            known = _moved(known, wanted, until)
+            entry.tx.put_waiter(known)
+        return known
+    own = places_of(entry, entry.agent.name)
+    for oldest in own[: max(0, len(own) - MAX_PLACES + 1)]:
+        leave(entry, oldest, "too many places")
+    waiter = entry.tx.add_waiter(_new(entry, wanted, until))
+    entry.event("waiter_joined", waiter_id=waiter.waiter_id, agent=waiter.agent, patterns=list(waiter.patterns[:NAMED]))
+    return waiter
+
+
+def linger(entry: Entry, wanted: Wanted) -> Waiter | None:
+    """Let a place of the caller, if it has one, stand for `linger_seconds` from now, whatever it was before."""
+    known = place_of(entry, wanted)
+    if known is not None:
+        known = _moved(known, wanted, entry.now + entry.desk.settings.linger_seconds)
+        entry.tx.put_waiter(known)
+    return known
+
+
+def leave(entry: Entry, waiter: Waiter, why: str) -> None:
+    """Take a place out of the line."""
+    entry.tx.drop_waiter(waiter.waiter_id)
+    entry.event("waiter_left", waiter_id=waiter.waiter_id, agent=waiter.agent, reason=why)
+
+
+def settle(entry: Entry) -> None:
+    """Grant to the first in line what is free of leases and of waiters in front; give up places that are over.
+
+    What is granted is a claim of `claim_minutes`, and its agent gets one message (topic `granted`); a call that is
+    waiting at that moment makes it an ordinary lease and marks the message as read, see `confirm`.
+    """
+    front: list[Waiter] = []
+    for waiter in entry.tx.waiters():
+        if waiter.until <= entry.now:
+            leave(entry, waiter, "its time is over")
+        elif liveness.state(entry, waiter.agent) == "gone":
+            leave(entry, waiter, "its process has ended")
+        else:
+            me = key_of(waiter.agent)
+            wanted = granting.wanted_by(waiter)
+            in_front = [other for other in front if key_of(other.agent) != me]
+            looks = granting.look(entry, waiter.agent, wanted, in_front)
+            if any(found.blockers for found in looks):
+                front.append(waiter)
+            else:
+                _grant(entry, waiter, granting.grant(entry, waiter.agent, wanted, claim=True))
+
+
+def confirm(entry: Entry, waiter_id: int) -> None:
+    """Mark the message about a grant as read: the call that waited brings the news itself."""
+    for message in entry.tx.thread(thread_of(waiter_id)):
+        if message.read_at is None:
+            entry.tx.put_message(replace(message, read_at=entry.now))
+
+
+def until_changed(desk: Desk, stamp: object, until: float) -> None:
+    """Wait until the store has changed since `stamp` was taken, or a time has come.
+
+    Args:
+        desk: The store and the world; `desk.pause` waits.
+        stamp: `store.stamp()` from before the rows were looked at.
+        until: Seconds since the epoch.
+    """
+    while desk.store.stamp() == stamp and (left := until - desk.clock()) > 0:
+        desk.pause(min(POLL_SECONDS, left))
+
+
+def _new(entry: Entry, wanted: Wanted, until: float) -> Waiter:
+    return Waiter(
+        waiter_id=0,
+        agent=entry.agent.name,
+        patterns=wanted.texts,
+        exclusive=wanted.exclusive,
+        no_force=wanted.no_force,
+        reason=wanted.reason,
+        ttl_seconds=wanted.ttl_seconds,
+        since=entry.now,
+        until=until,
+    )
+
+
+def _moved(waiter: Waiter, wanted: Wanted, until: float) -> Waiter:
+    return replace(waiter, no_force=wanted.no_force, reason=wanted.reason, ttl_seconds=wanted.ttl_seconds, until=until)
+
+
+def _grant(entry: Entry, waiter: Waiter, leases: list[Lease]) -> None:
+    entry.tx.drop_waiter(waiter.waiter_id)
+    ids = [lease.reservation_id for lease in leases]
+    entry.event("waiter_granted", waiter_id=waiter.waiter_id, agent=waiter.agent, reservation_ids=ids)
+    names = ", ".join(waiter.patterns[:NAMED]) + (", …" if len(waiter.patterns) > NAMED else "")
+    until = min(lease.expires_at for lease in leases)
+    entry.tell(
+        waiter.agent, "granted", f"{names}: yours until {iso(until)}. Reserve again to keep it, or release it.",
+        thread_id=thread_of(waiter.waiter_id),
+    )  # fmt: skip

@@ -1,0 +1,289 @@
+"""The toolset `reservations`: who may edit what, and how agents in one checkout settle it (Reservation Tools)."""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, cast
+
+from anyio import to_thread
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from interlock.reservations import identity, outbox, place, process, settings
+from interlock.reservations.answers import (
+    AgentsAnswer,
+    ConflictsAnswer,
+    InboxAnswer,
+    MineAnswer,
+    NegotiateAnswer,
+    ReleaseAllAnswer,
+    ReleaseAnswer,
+    RequestAnswer,
+    ReserveAnswer,
+    RespondAnswer,
+    SentAnswer,
+    StandingAnswer,
+)
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.opening import open_desk
+from interlock.reservations.service import Reservations
+from interlock.server.places import Places
+from interlock.server.results import compact
+
+if TYPE_CHECKING:
+    from interlock.server.app import InterlockServer
+
+AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
+
+STANDING_URI: Final = "interlock://reservations"
+
+CALLS: Final = 32
+"""How many calls of one caller that do not wait are at work at once."""
+WAITING_CALLS: Final = 16
+"""How many calls of one caller wait at once; they have places of their own, so that no answer stands behind a wait."""
+
+Patterns = Annotated[list[str], Field(description="Relative to the repository root: `src/app.py`, `docs/**`.")]
+WaitSeconds = Annotated[float, Field(description="How long to wait, at most 45.")]
+Key = Annotated[str | None, Field(description="Makes a repetition of this call safe.")]
+
+_WRITES: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_SENDS: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+_READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_LOG: Final = logging.getLogger("interlock.server")
+
+
+class CallEnded(BaseException):
+    """The client of a waiting call went away; no error, and nothing that a handler of errors may keep."""
+
+
+class ReservationCalls:
+    """The reservations of one project for everybody who calls through this server.
+
+    Args:
+        root: The project's root.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = str(root)
+        self._lock = threading.Lock()
+        self._desk: Desk | None = None
+        self._place: place.Place | None = None
+        self._due = False
+        self._draining: asyncio.Task[None] | None = None
+        self._complaint = ""
+
+    def of(self, who: str, gone: threading.Event | None = None) -> Reservations:
+        """Return the calls of one agent. The settings are those that stand in the configuration now.
+
+        Args:
+            who: The agent that a token stands for; empty on stdio, where it is the client's session, looked up each
+                time: it may have begun, or begun anew, after this server.
+            gone: Set when nobody waits for the answer any more.
+
+        Raises:
+            ReservationError: The place, the settings or the store cannot be used.
+        """
+        found, desk = self._open()
+        desk = replace(desk, settings=settings.read(found.root), pause=_pause(gone))
+        if who:
+            # The process behind a request is not known, and may be on another machine.
+            return Reservations(desk, Caller(who, "agent", found.root, "http"))
+        known = identity.who(os.environ, desk.store)
+        caller = Caller(known.name, known.kind, found.root, "mcp", process.host(), known.pid, known.started)
+        return Reservations(desk, caller)
+
+    def standing(self, who: str) -> StandingAnswer:
+        """Return the leases, the line, and the negotiations of the last hour; where no store is, none is made."""
+        found, _ = self._open()
+        if not os.path.exists(found.store_path):  # noqa: PTH110 - a text, as the whole room has it
+            return StandingAnswer(leases=[], waiters=[], negotiations=[])
+        return self.of(who).standing()
+
+    def drain(self) -> None:
+        """Write what happened into the journal; what cannot be written stays queued, and is complained of once."""
+        if self._desk is None or self._place is None:
+            return
+        try:
+            outbox.drain(self._desk.store, self._place.root)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the answer is out and nothing is lost
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                _LOG.warning("what happened to reservations stays queued and is not in the journal yet: %s", error)
+        else:
+            self._complaint = ""
+
+    def drain_soon(self) -> None:
+        """Have `drain` called, behind the answer; calls that come together are written together."""
+        self._due = True
+        if self._draining is None or self._draining.done():
+            self._draining = asyncio.ensure_future(self._drain_all())
+
+    async def _drain_all(self) -> None:
+        while self._due:
+            self._due = False
+            await to_thread.run_sync(self.drain)
+
+    def _open(self) -> tuple[place.Place, Desk]:
+        with self._lock:
+            if self._desk is None or self._place is None:
+                self._place = place.find(self._root)
+                self._desk = open_desk(self._place)
+            return self._place, self._desk
+
+
+def _pause(gone: threading.Event | None) -> Callable[[float], None]:
+    """Return how a waiting call pauses: it ends when its client went away."""
+    event = gone or threading.Event()
+
+    def pause(seconds: float) -> None:
+        if event.wait(seconds):
+            raise CallEnded
+
+    return pause
+
+
+def changes(answer: Mapping[str, Any]) -> bool:
+    """Tell whether the call with this answer changed what `interlock://reservations` holds."""
+    parts = ("reservations", "taken_over", "waiting", "released", "released_count", "negotiation_timeouts")
+    asked = answer.get("thread_id") is not None and answer.get("status") != "refused"
+    return asked or any(answer.get(part) for part in parts)
+
+
+def _answered(work: Callable[[Reservations], AnswerT], mine: Reservations) -> AnswerT:
+    """Return the answer of a call; of one that nobody waits for, nothing that anybody sees."""
+    try:
+        return work(mine)
+    except CallEnded:
+        return cast("AnswerT", {})
+
+
+def register(server: "InterlockServer") -> ReservationCalls:
+    """Add the tools and the resource to a server; returns the calls behind them."""
+    calls = ReservationCalls(server.root)
+    acting = Places(CALLS, CALLS)
+    # A wait whose client went away is left to its thread, which ends by itself at its next look.
+    waiting = Places(WAITING_CALLS, WAITING_CALLS, leave=True)
+
+    async def at_work(
+        work: Callable[[Reservations], AnswerT], *, wait_seconds: float = 0, quiet: bool = False
+    ) -> AnswerT:
+        who, gone = server.caller(), threading.Event()
+        places = waiting if wait_seconds > 0 else acting
+        try:
+            answer = await places.work(lambda: _answered(work, calls.of(who, gone)), who)
+        finally:
+            gone.set()
+            calls.drain_soon()
+        if not quiet and changes(answer):
+            await server.announce([STANDING_URI])
+        return answer
+
+    @server.tool(annotations=_WRITES)
+    async def reserve_files(
+        patterns: Patterns,
+        reason: Annotated[str, Field(description="Why, for the others.")] = "",
+        ttl_minutes: Annotated[float | None, Field(description="Default: 15, or as configured.")] = None,
+        exclusive: bool = True,
+        no_force: Annotated[bool, Field(description="Never to be taken by escalation.")] = False,
+        partial: Annotated[bool, Field(description="Grant what is free in place of all or none.")] = False,
+        wait_seconds: WaitSeconds = 0,
+        idempotency_key: Key = None,
+    ) -> ReserveAnswer:
+        """Reserve what you are about to edit: all of it or, with errors[], none. Reserving again renews."""
+        return await at_work(
+            lambda mine: mine.reserve_files(
+                patterns, reason, ttl_minutes, exclusive=exclusive, no_force=no_force, partial=partial,
+                wait_seconds=wait_seconds, idempotency_key=idempotency_key,
+            ),
+            wait_seconds=wait_seconds,
+        )  # fmt: skip
+
+    @server.tool(annotations=_WRITES)
+    async def release_files(reservation_ids: list[str]) -> ReleaseAnswer:
+        """Release reservations by id, as soon as you have committed."""
+        return await at_work(lambda mine: mine.release_files(reservation_ids))
+
+    @server.tool(annotations=_WRITES)
+    async def release_all() -> ReleaseAllAnswer:
+        """Release everything that you hold, and leave every line."""
+        return await at_work(lambda mine: mine.release_all())
+
+    @server.tool(annotations=_READS)
+    async def check_conflicts(patterns: Patterns) -> ConflictsAnswer:
+        """See who stands in the way of patterns, and whether they still work; reserves nothing."""
+        return await at_work(lambda mine: mine.check_conflicts(patterns), quiet=True)
+
+    @server.tool(annotations=_READS)
+    async def my_reservations() -> MineAnswer:
+        """List what you hold now."""
+        return await at_work(lambda mine: mine.my_reservations(), quiet=True)
+
+    @server.tool(annotations=_SENDS)
+    async def send_message(
+        to: Annotated[str, Field(description="An agent of list_agents.")],
+        body: str,
+        topic: str | None = None,
+        idempotency_key: Key = None,
+    ) -> SentAnswer:
+        """Send a message to one agent."""
+        return await at_work(lambda mine: mine.send_message(to, body, topic, idempotency_key), quiet=True)
+
+    @server.tool(annotations=_SENDS)
+    async def fetch_inbox(
+        cursor: Annotated[int | None, Field(description="next_cursor of the last answer.")] = None,
+        unread_only: bool = True,
+        limit: int | None = None,
+    ) -> InboxAnswer:
+        """Read messages to you, and mark them as read; tells which of your requests timed out."""
+        return await at_work(lambda mine: mine.fetch_inbox(cursor, unread_only=unread_only, limit=limit))
+
+    @server.tool(annotations=_READS)
+    async def list_agents() -> AgentsAnswer:
+        """List the agents of this project: whether each still works, and how much it holds."""
+        return await at_work(lambda mine: mine.list_agents(), quiet=True)
+
+    @server.tool(annotations=_WRITES)
+    async def request_release(agent_name: str, pattern: str, reason: str) -> RequestAnswer:
+        """Ask for a release without urgency and time limit; deprecated, use negotiate_release."""
+        return await at_work(lambda mine: mine.request_release(agent_name, pattern, reason))
+
+    @server.tool(annotations=_WRITES)
+    async def negotiate_release(
+        file: Annotated[str, Field(description="A path or a pattern that another agent holds.")],
+        reason: str,
+        urgency: Literal["low", "normal", "urgent"] = "normal",
+        agent_name: Annotated[str | None, Field(description="The holder; default: whoever it is.")] = None,
+        wait_seconds: WaitSeconds = 0,
+    ) -> NegotiateAnswer:
+        """Ask the holder of a file to release it. On `free` or `release` reserve it; on `pending` ask again later."""
+        return await at_work(
+            lambda mine: mine.negotiate_release(file, reason, urgency, agent_name, wait_seconds),
+            wait_seconds=wait_seconds,
+        )
+
+    @server.tool(annotations=_WRITES)
+    async def respond_to_release(
+        thread_id: str,
+        action: Literal["release", "defer"],
+        file: str | None = None,
+        eta_minutes: Annotated[float | None, Field(description="To defer: in how many minutes.")] = None,
+        reason: str | None = None,
+    ) -> RespondAnswer:
+        """Answer a release-request of your inbox: release now, or defer."""
+        return await at_work(lambda mine: mine.respond_to_release(thread_id, action, file, eta_minutes, reason))
+
+    @server.resource(
+        STANDING_URI,
+        name="reservations",
+        description="Leases, who waits, and the negotiations of the last hour.",
+        mime_type="application/json",
+    )
+    async def standing() -> str:
+        who = server.caller()
+        return await to_thread.run_sync(lambda: compact(calls.standing(who)))
+
+    return calls

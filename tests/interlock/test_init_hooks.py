@@ -1,0 +1,470 @@
+"""The hooks that `interlock init` installs: in the clients' settings and in git, chained, and taken back whole."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import interlock
+from interlock.install import InstallError, Launch, apply, apply_undo, githooks, pick, plan, plan_undo
+from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
+from interlock.reservations.hooks.reading import EDITS, SHELLS
+from interlock.reservations.hooks.scripts import GIT_HOOKS
+
+LAUNCH = Launch("interlock", ("mcp",), "for a test")
+PATHS = {row.client: row.path for row in HOOKS}
+EVENTS = {"claude": CLAUDE, "codex": CODEX, "gemini": GEMINI}
+PROGRAM = Path(sys.prefix) / "bin" / "interlock"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return the root of a git checkout with one commit."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "a.txt").write_text("a\n")
+    git(folder, "add", "a.txt")
+    git(folder, "commit", "-qm", "first")
+    return folder
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return an environment in which git knows its author and nobody's configuration is read."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "INTER", "CLAUDE"))}
+    who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in (("NAME", "t"), ("EMAIL", "t@t"))}
+    return {**kept, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **more}
+
+
+def git(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run git to a good end."""
+    done = attempt(folder, *words, **more)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def attempt(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run git."""
+    return subprocess.run(
+        ["git", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=environment(**more)
+    )
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes]]:
+    """Return every file and link with its mode and bytes; git's own objects and logs are left out."""
+    found: dict[str, tuple[int, bytes]] = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if name.startswith((".git/objects", ".git/logs", ".git/index", ".git/COMMIT_EDITMSG", ".git/refs")):
+            continue
+        data = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        found[name] = (path.lstat().st_mode, data)
+    return found
+
+
+def install(root: Path, *clients: str, git_hooks: bool = False) -> None:
+    """Write what init would."""
+    apply(root, plan(root, pick(clients), LAUNCH, git=git_hooks))
+
+
+def uninstall(root: Path) -> None:
+    """Take all of it back."""
+    apply_undo(root, plan_undo(root, pick(["all"]), git=True))
+
+
+def hooks_of(root: Path, client: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the hooks that a client reads."""
+    return json.loads((root / PATHS[client]).read_text())["hooks"]
+
+
+# -- the clients ---------------------------------------------------------------------------------------------------------
+
+
+def test_claude_gets_a_hook_for_each_event_that_blocks_when_it_cannot_be_started(root: Path) -> None:
+    install(root, "claude")
+    hooks = hooks_of(root, "claude")
+    (edit,) = hooks["PreToolUse"]
+    assert set(edit["matcher"].split("|")) == {"Edit", "Write", "MultiEdit", "NotebookEdit", "Bash"}
+    assert edit["hooks"][0]["command"] == "interlock hook pre-edit"
+    assert edit["hooks"][0]["onFailure"] == "block"
+    assert [hooks[name][0]["hooks"][0]["command"] for name in ("PostToolUse", "SessionStart", "Stop", "SessionEnd")] == [
+        "interlock hook post-tool", "interlock hook session-start", "interlock hook stop", "interlock hook stop",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("client", EVENTS)
+def test_a_matcher_names_only_tools_that_the_hook_knows(client: str) -> None:
+    for event in EVENTS[client]:
+        assert set(filter(None, event.matcher.split("|"))) <= {*EDITS, *SHELLS}
+
+
+@pytest.mark.parametrize("client", ["codex", "gemini"])
+def test_other_clients_are_named_on_the_command_line(root: Path, client: str) -> None:
+    install(root, client)
+    lines = [row["command"] for groups in hooks_of(root, client).values() for group in groups for row in group["hooks"]]
+    assert lines
+    assert all(line.endswith(f" --client {client}") for line in lines)
+
+
+def test_gemini_is_given_milliseconds_and_the_server_stands_in_the_same_file(root: Path) -> None:
+    install(root, "gemini")
+    data = json.loads((root / ".gemini/settings.json").read_text())
+    assert data["hooks"]["BeforeTool"][0]["hooks"][0]["timeout"] == 30_000
+    assert "interlock" in data["mcpServers"]
+
+
+SETTINGS = {
+    "nothing": None,
+    "empty": "{}",
+    "other settings": '{\n    "theme": "dark"\n}\n',
+    "other hooks": (
+        '{\r\n\t"hooks": {\r\n\t\t"PreToolUse": [\r\n\t\t\t{"matcher": "Edit", "hooks": [{"type": "command", '
+        '"command": "mine"}]}\r\n\t\t],\r\n\t\t"BeforeTool": [], "Stop": []\r\n\t},\r\n\t"z": 1\r\n}\r\n'
+    ),
+    "one line": '{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"mine"}]}]},"a":[1,{"b":2}]}',
+}
+
+
+@pytest.mark.parametrize("client", PATHS)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_other_settings_stay_and_the_undo_restores_every_byte_and_mode(root: Path, client: str, name: str) -> None:
+    path = root / PATHS[client]
+    text = SETTINGS[name]
+    if text is not None:
+        path.parent.mkdir()
+        path.write_bytes(text.encode())
+        path.chmod(0o640)
+    before = tree(root)
+    install(root, client)
+    if text is not None:
+        old, new = json.loads(text), json.loads(path.read_bytes())
+        assert {key: new[key] for key in old if key != "hooks"} == {key: old[key] for key in old if key != "hooks"}
+        for event, groups in old.get("hooks", {}).items():
+            assert new["hooks"][event][: len(groups)] == groups
+        assert ("\r\n" in text) == (b"\r\n" in path.read_bytes())
+        assert path.stat().st_mode & 0o777 == 0o640
+    installed = tree(root)
+    install(root, client)
+    assert tree(root) == installed
+    uninstall(root)
+    assert tree(root) == before
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_an_undo_after_an_edit_takes_our_groups_alone(root: Path, client: str) -> None:
+    install(root, client)
+    path = root / PATHS[client]
+    data = json.loads(path.read_text())
+    event = next(iter(data["hooks"]))
+    mine = {"matcher": "Read", "hooks": [{"type": "command", "command": "mine"}]}
+    data["hooks"][event].append(mine)
+    path.write_text(json.dumps(data, indent=3))
+    uninstall(root)
+    assert json.loads(path.read_text()) == {"hooks": {event: [mine]}}
+
+
+def test_a_hook_that_runs_another_installation_is_left_and_told_apart(root: Path) -> None:
+    path = root / PATHS["claude"]
+    path.parent.mkdir()
+    path.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/interlock hook stop"}]}]}}')
+    before = path.read_text()
+    (change,) = (row for row in plan(root, pick(["claude"]), LAUNCH) if row.name == "claude-hooks")
+    assert change.differs == ("/opt/interlock hook stop",)
+    assert change.is_done
+    install(root, "claude")
+    assert path.read_text() == before
+
+
+def test_events_that_are_missing_are_added_to_those_that_stand(root: Path) -> None:
+    install(root, "claude")
+    path = root / PATHS["claude"]
+    data = json.loads(path.read_text())
+    del data["hooks"]["Stop"]
+    path.write_text(json.dumps(data))
+    install(root, "claude")
+    hooks = hooks_of(root, "claude")
+    assert {name: len(groups) for name, groups in hooks.items()} == {event.name: 1 for event in CLAUDE}
+
+
+def test_a_group_of_ours_that_was_changed_by_hand_is_refused_by_the_undo(root: Path) -> None:
+    install(root, "claude")
+    path = root / PATHS["claude"]
+    path.write_text(path.read_text().replace('"timeout": 30', '"timeout": 3'))
+    with pytest.raises(InstallError) as caught:
+        plan_undo(root, pick(["all"]))
+    assert caught.value.code == "INI103"
+
+
+@pytest.mark.parametrize("text", ['{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "{", '{"hooks": {}, "hooks": {}}'])
+def test_settings_that_cannot_be_edited_are_refused_with_what_to_paste(root: Path, text: str) -> None:
+    path = root / PATHS["claude"]
+    path.parent.mkdir()
+    path.write_text(text)
+    before = tree(root)
+    with pytest.raises(InstallError) as caught:
+        plan(root, pick(["claude"]), LAUNCH)
+    (problem,) = caught.value.problems
+    assert problem.code in {"INI101", "INI102"}
+    assert problem.path.startswith(PATHS["claude"])
+    paste = problem.fix.partition("\n")[2]
+    pasted = json.loads(paste if paste.startswith("{") else f"{{{paste}}}")
+    assert set(pasted["hooks"]) == {event.name for event in CLAUDE}
+    assert tree(root) == before
+
+
+def test_only_a_call_of_ours_counts_as_ours() -> None:
+    ours = ["interlock hook stop", "/a b/interlock hook pre-edit --client codex", "x -P -m interlock hook  post-tool"]
+    assert all(is_ours(line) for line in ours)
+    assert not any(is_ours(line) for line in ["interlock mcp", "hook stop", "interlock hook other", None, 3])
+
+
+# -- git ---------------------------------------------------------------------------------------------------------------
+
+
+def write_hook(path: Path, text: str, mode: int = 0o755) -> None:
+    """Write a hook that somebody had before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def test_git_starts_each_hook_by_the_whole_path_of_this_installation(root: Path) -> None:
+    install(root, git_hooks=True)
+    for name in GIT_HOOKS:
+        path = root / ".git" / "hooks" / name
+        assert os.access(path, os.X_OK)
+        program = githooks.command_of(path.read_text())
+        assert Path(program.split()[0]).is_absolute()
+        assert subprocess.run(["sh", "-n", path], check=False).returncode == 0
+    uninstall(root)
+    assert not [name for name in GIT_HOOKS if (root / ".git" / "hooks" / name).exists()]
+
+
+def test_a_second_install_changes_nothing_and_a_foreign_installation_is_told_apart(root: Path) -> None:
+    install(root, git_hooks=True)
+    before = tree(root)
+    install(root, git_hooks=True)
+    assert tree(root) == before
+    path = root / ".git/hooks/pre-commit"
+    words, _ = githooks.program()
+    path.write_text(path.read_text().replace(words[0], "/opt/other/interlock"))
+    (row,) = (row for row in plan(root, [], LAUNCH, git=True) if row.name == "git:pre-commit")
+    assert row.differs
+    assert row.is_done
+
+
+CHAINED = {
+    "sh": '#!/bin/sh\necho "$0|$*" >> {log}\n{end}\n',
+    "sh with options": '#!/bin/sh -e\necho "$0|$*" >> {log}\n{end}\n',
+    "bash by env": '#!/usr/bin/env bash\nset -euo pipefail\necho "$0|$*" >> {log}\n{end}\n',
+    "python": '#!/usr/bin/env python3\nimport sys\nopen("{log}", "a").write(sys.argv[0] + "|\\n")\nsys.exit({code})\n',
+    "no shebang": 'echo "$0|$*" >> {log}\n{end}\n',
+}
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("kind", CHAINED)
+def test_the_hook_that_stood_there_is_called_first_and_its_status_counts(root: Path, kind: str, code: int) -> None:
+    log = root / "log"
+    path = root / ".git/hooks/pre-commit"
+    write_hook(path, CHAINED[kind].format(log=log, end=f"exit {code}", code=code))
+    before = tree(root)
+    install(root, git_hooks=True)
+    (root / "b.txt").write_text("b\n")
+    git(root, "add", "b.txt")
+    done = attempt(root, "commit", "-qm", "second")
+    assert (done.returncode == 0) == (code == 0)
+    name = log.read_text().partition("|")[0]
+    assert Path(name).name == ("pre-commit.before-interlock" if kind == "python" else "pre-commit")
+    assert (root / name).parent == root / ".git/hooks"
+    log.unlink()
+    (root / "b.txt").unlink()
+    uninstall(root)
+    assert tree(root) == before
+
+
+def test_the_old_hook_of_references_sees_every_state_and_the_same_input(root: Path) -> None:
+    log = root / ".git/log"
+    write_hook(root / ".git/hooks/reference-transaction", f'#!/bin/sh\necho "$1" >> {log}\ncat >> {log}\n')
+    install(root, git_hooks=True)
+    git(root, "branch", "other")
+    lines = log.read_text().splitlines()
+    head = git(root, "rev-parse", "HEAD").stdout.strip()
+    assert [line for line in lines if line in {"prepared", "committed"}] == ["prepared", "committed"]
+    assert [line for line in lines if line.endswith(f" {head} refs/heads/other")]
+
+
+def test_a_hook_that_git_did_not_run_is_not_run_now(root: Path) -> None:
+    log = root / ".git/log"
+    write_hook(root / ".git/hooks/pre-commit", f"#!/bin/sh\ntouch {log}\nexit 1\n", 0o644)
+    install(root, git_hooks=True)
+    git(root, "commit", "--allow-empty", "-qm", "second")
+    assert not log.exists()
+    uninstall(root)
+    assert (root / ".git/hooks/pre-commit").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_linked_hook_is_called_through_its_link_and_comes_back_as_one(root: Path) -> None:
+    log = root / ".git/log"
+    write_hook(root / "scripts/hook.sh", f'#!/bin/sh\nreadlink -f "$0" > {log}\n')
+    path = root / ".git/hooks/pre-commit"
+    path.symlink_to("../../scripts/hook.sh")
+    before = tree(root)
+    install(root, git_hooks=True)
+    git(root, "commit", "--allow-empty", "-qm", "second")
+    assert log.read_text().strip() == str((root / "scripts/hook.sh").resolve())
+    log.unlink()
+    uninstall(root)
+    assert path.is_symlink()
+    assert tree(root) == before
+
+
+def test_husky_still_finds_the_hook_that_it_is_called_as(root: Path) -> None:
+    write_hook(root / ".husky/_/h", '#!/usr/bin/env sh\nn=$(basename "$0")\ns=$(dirname "$(dirname "$0")")/$n\n'
+                                    '[ ! -f "$s" ] && exit 0\nsh -e "$s" "$@"\n')  # fmt: skip
+    write_hook(root / ".husky/_/pre-commit", '#!/usr/bin/env sh\n. "$(dirname "$0")/h"\n')
+    write_hook(root / ".husky/pre-commit", "exit 7\n", 0o644)
+    git(root, "config", "core.hooksPath", ".husky/_")
+    install(root, git_hooks=True)
+    assert not [name for name in GIT_HOOKS if (root / ".git/hooks" / name).exists()]
+    assert attempt(root, "commit", "--allow-empty", "-qm", "second").returncode != 0
+    (root / ".husky/pre-commit").write_text("exit 0\n")
+    git(root, "commit", "--allow-empty", "-qm", "second")
+
+
+def test_worktrees_share_the_hooks_of_their_repository(root: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    git(root, "worktree", "add", "-q", str(other))
+    install(other, git_hooks=True)
+    assert (root / ".git/hooks/pre-commit").exists()
+    assert all(row.is_done for row in plan(root, [], LAUNCH, git=True))
+    uninstall(other)
+    assert not (root / ".git/hooks/pre-commit").exists()
+
+
+def test_a_folder_of_hooks_that_serves_other_repositories_is_refused(root: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    git(root, "config", "core.hooksPath", str(shared))
+    with pytest.raises(InstallError) as caught:
+        plan(root, pick(["claude"]), LAUNCH, git=True)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("INI104", str(shared))
+    assert str(shared) in problem.found
+    assert not list(shared.iterdir())
+
+
+def test_without_a_repository_there_are_no_hooks_of_git(tmp_path: Path) -> None:
+    assert plan(tmp_path, [], LAUNCH, git=True) == ()
+
+
+def test_an_old_copy_in_the_way_is_refused(root: Path) -> None:
+    write_hook(root / ".git/hooks/pre-commit", "#!/bin/sh\n")
+    write_hook(root / ".git/hooks/pre-commit.before-interlock", "#!/bin/sh\n")
+    with pytest.raises(InstallError) as caught:
+        plan(root, [], LAUNCH, git=True)
+    assert caught.value.code == "INI102"
+
+
+def test_an_installation_that_is_gone_refuses_with_one_line_that_helps(root: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copy(sys.executable, copy)
+    log = root / ".git/log"
+    kept = githooks.File(f"#!/bin/sh\ntouch {log}\n".encode(), 0o755)
+    path = root / ".git/hooks/pre-commit"
+    write_hook(path.with_name("pre-commit.before-interlock"), kept.data.decode())
+    write_hook(path, githooks.script("pre-commit", (str(copy),), tmp_path / "gone", kept))
+    done = attempt(root, "commit", "--allow-empty", "-qm", "second")
+    assert done.returncode == 1
+    assert log.exists()
+    (line,) = done.stderr.splitlines()
+    git(root, "commit", "--allow-empty", "-qm", "second", INTERLOCK_HOOKS="off")
+    fix = line.rpartition(": ")[2]
+    assert subprocess.run(["sh", "-c", fix], cwd=root, check=False).returncode == 0
+    assert path.read_text() == kept.data.decode()
+
+
+def test_a_fetch_of_other_references_passes_though_the_installation_is_gone(root: Path, tmp_path: Path) -> None:
+    path = root / ".git/hooks/reference-transaction"
+    write_hook(path, githooks.script("reference-transaction", ("/gone/interlock",), tmp_path / "gone"))
+    git(root, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert attempt(root, "branch", "other").returncode != 0
+
+
+def test_a_hook_that_somebody_put_in_place_of_ours_is_left(root: Path) -> None:
+    path = root / ".git/hooks/pre-commit"
+    write_hook(path, "#!/bin/sh\n# old\n")
+    install(root, git_hooks=True)
+    write_hook(path, "#!/bin/sh\n# new\n")
+    uninstall(root)
+    assert path.read_text() == "#!/bin/sh\n# new\n"
+    assert path.with_name("pre-commit.before-interlock").read_text() == "#!/bin/sh\n# old\n"
+
+
+def test_a_hook_of_ours_that_was_edited_is_refused_by_the_undo(root: Path) -> None:
+    install(root, git_hooks=True)
+    path = root / ".git/hooks/pre-commit"
+    path.write_text(path.read_text().replace("exec ", "echo mine\nexec "))
+    with pytest.raises(InstallError) as caught:
+        plan_undo(root, [], git=True)
+    assert caught.value.code == "INI103"
+
+
+def test_the_marker_is_a_file_of_this_installation() -> None:
+    words, marker = githooks.program()
+    assert marker == Path(interlock.__file__).resolve()
+    assert os.access(words[0], os.X_OK)
+
+
+# -- the commands ------------------------------------------------------------------------------------------------------
+
+
+def interlock_command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "interlock", *words], cwd=folder, capture_output=True, text=True, timeout=60,
+        check=False, env=environment(),
+    )  # fmt: skip
+
+
+def test_init_installs_all_and_uninstall_leaves_every_file_as_it_was(root: Path) -> None:
+    write_hook(root / ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n", 0o750)
+    (root / ".claude").mkdir()
+    (root / ".claude/settings.json").write_text('{"model": "m"}')
+    before = tree(root)
+    shown = interlock_command(root, "init", "--client", "all", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert tree(root) == before
+    assert "+++ b/.git/hooks/reference-transaction" in shown.stdout
+    done = interlock_command(root, "init", "--client", "all", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["files"]
+    assert {row["client"] for row in rows} == {"claude", "codex", "gemini", "cursor", "git"}
+    assert all(row["changed"] for row in rows)
+    assert interlock_command(root, "init", "--client", "all").stdout.splitlines()[-1] == "all is done"
+    gone = interlock_command(root, "uninstall")
+    assert gone.returncode == 0, gone.stderr
+    assert tree(root) == before
+
+
+def test_one_client_is_taken_back_and_git_keeps_its_hooks(root: Path) -> None:
+    install(root, "claude", "gemini", git_hooks=True)
+    done = interlock_command(root, "uninstall", "--client", "gemini")
+    assert done.returncode == 0, done.stderr
+    assert not (root / ".gemini").exists()
+    assert (root / ".claude/settings.json").exists()
+    assert (root / ".git/hooks/pre-commit").exists()
+
+
+@pytest.mark.parametrize(("option", "written"), [("--no-hooks", {".mcp.json"}),
+                                                 ("--no-git-hooks", {".mcp.json", ".claude/settings.json"})])  # fmt: skip
+def test_hooks_are_left_out_on_request(root: Path, option: str, written: set[str]) -> None:
+    done = interlock_command(root, "init", option, "--json")
+    assert done.returncode == 0, done.stderr
+    assert {row["path"] for row in json.loads(done.stdout)["files"]} == written
+    assert interlock_command(root, "init", "--undo", option).returncode == 2

@@ -1,0 +1,134 @@
+"""A real repository with two agents in it: `ann` holds files, `bob` is the one who might hurt her."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.reservations import leases, place, settings
+from interlock.reservations.answers import ReserveAnswer
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.hooks.git_guard import check_command
+from interlock.reservations.hooks.scripts import GIT_HOOKS, git_hook
+from interlock.reservations.sqlite import SqliteStore
+
+COMMAND = [sys.executable, "-m", "interlock"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a program answered."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass
+class Checkout:
+    """A checkout, its desk, and the environment of an agent."""
+
+    root: Path
+    clock: list[float]
+
+    @property
+    def desk(self) -> Desk:
+        found = place.find(str(self.root))
+        store = SqliteStore(found.store_path)
+        return Desk(store, settings.read(found.root), is_running=lambda _host, _pid, _started: None)
+
+    def caller(self, name: str) -> Caller:
+        return Caller(name, "agent", str(self.root), "cli")
+
+    def reserve(self, name: str, *patterns: str, exclusive: bool = True, reason: str = "rewriting it") -> ReserveAnswer:
+        answer = leases.reserve(self.desk, self.caller(name), list(patterns), reason=reason, exclusive=exclusive)
+        assert answer["errors"] == []
+        return answer
+
+    def release(self, name: str) -> None:
+        leases.release_all(self.desk, self.caller(name))
+
+    def env(self, name: str) -> dict[str, str]:
+        """The environment of an agent; nothing of the developer's git or agent gets in."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "INTER", "CLAUDE"))}
+        home = str(self.root.parent)
+        who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
+               for part, value in (("NAME", name), ("EMAIL", f"{name}@example.org"))}  # fmt: skip
+        own = {"HOME": home, "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true"}
+        return kept | who | own | {"INTERLOCK_AGENT_ID": name}
+
+    def git(self, name: str, *arguments: str, cwd: Path | None = None, data: bytes = b"") -> Done:
+        """Run git as an agent."""
+        return self.run(name, "git", *arguments, cwd=cwd, data=data)
+
+    def run(
+        self,
+        name: str,
+        *command: str,
+        cwd: Path | None = None,
+        data: bytes = b"",
+        env: Mapping[str, str] | None = None,
+    ) -> Done:
+        """Run any program as an agent."""
+        done = subprocess.run(
+            command, cwd=cwd or self.root, env=self.env(name) | dict(env or {}), input=data, capture_output=True,
+            check=False, timeout=60,
+        )  # fmt: skip
+        return Done(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
+
+    def must(self, name: str, *arguments: str, cwd: Path | None = None) -> str:
+        """Run git as an agent; it has to work. Returns its output without the last newline."""
+        done = self.git(name, *arguments, cwd=cwd)
+        assert done.status == 0, (arguments, done)
+        return done.out.removesuffix("\n")
+
+    def guard(self, name: str, command: str, cwd: Path | None = None) -> str | None:
+        """Ask the guard about a shell command, as the hook of the agent's client does."""
+        return check_command(command, str(cwd or self.root), self.env(name))
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of the working tree."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def read(self, path: str) -> str:
+        """Read a file of the working tree."""
+        return (self.root / path).read_text()
+
+    def install(self) -> None:
+        """Install git's hooks, as they are installed for users."""
+        for name in GIT_HOOKS:
+            path = self.root / ".git" / "hooks" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(git_hook(name, COMMAND))
+            path.chmod(0o755)
+
+    def head(self, name: str = "HEAD") -> str:
+        """Return a commit's id."""
+        return self.must("bob", "rev-parse", name)
+
+    def files_of(self, commit: str = "HEAD") -> set[str]:
+        """Return the paths that a commit changes."""
+        output = self.must("bob", "show", "--format=", "--name-only", "-z", "--no-renames", commit)
+        return {path for path in output.split("\0") if path}
+
+    def index(self) -> dict[str, str]:
+        """Return the entries of the index: path to mode, object and stage."""
+        rows = self.must("bob", "ls-files", "-s", "-z").split("\0")
+        return {path: entry for row in rows if row for entry, _, path in (row.partition("\t"),)}
+
+
+def make(folder: Path) -> Checkout:
+    """Make a repository with one commit on `main`: `ann.py`, `bob.py`, `src/ann.py`, `src/bob.py`."""
+    root = folder / "project"
+    root.mkdir()
+    checkout = Checkout(root, [0.0])
+    checkout.must("bob", "init", "-q", "-b", "main")
+    for path in ("ann.py", "bob.py", "src/ann.py", "src/bob.py"):
+        checkout.write(path, f"{path} one\n")
+    checkout.must("bob", "add", "-A")
+    checkout.must("bob", "commit", "-q", "-m", "one")
+    return checkout

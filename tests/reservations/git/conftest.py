@@ -1,0 +1,21 @@
+"""The checkouts that the tests of git work in."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.reservations.git.checkout import Checkout, make
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Checkout:
+    """A repository without hooks of ours."""
+    return make(tmp_path)
+
+
+@pytest.fixture
+def checkout(bare: Checkout) -> Checkout:
+    """A repository with git's hooks installed, in which `ann` holds `ann.py` and `src/ann.py`."""
+    bare.install()
+    bare.reserve("ann", "ann.py", "src/ann.py")
+    return bare

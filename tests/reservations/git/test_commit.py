@@ -1,0 +1,249 @@
+"""`interlock commit`: exactly one's own paths, whatever others do in the same checkout."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from interlock.reservations.commit import CommitAnswer, commit
+from tests.reservations.git.checkout import Checkout
+
+
+def committed(checkout: Checkout, name: str, *paths: str, release: bool = False) -> CommitAnswer:
+    return commit(checkout.desk, checkout.caller(name), f"work of {name}", list(paths), release=release)
+
+
+def codes(answer: CommitAnswer) -> list[str]:
+    return [row["code"] for row in answer["errors"]]
+
+
+@pytest.fixture
+def shared(checkout: Checkout) -> Checkout:
+    """Both agents hold their files, both have changed them, and ann has staged hers."""
+    checkout.reserve("bob", "bob.py", "src/bob.py", "new/**")
+    for path in ("ann.py", "src/ann.py", "bob.py", "src/bob.py"):
+        checkout.write(path, f"{path} two\n")
+    checkout.must("ann", "add", "ann.py")
+    return checkout
+
+
+def test_own_paths_are_committed_and_what_others_staged_stays_staged(shared: Checkout) -> None:
+    before = shared.index()
+    answer = committed(shared, "bob")
+    assert (answer["errors"], answer["paths"]) == ([], ["bob.py", "src/bob.py"])
+    assert answer["commit"] == shared.head()
+    assert shared.files_of() == {"bob.py", "src/bob.py"}
+    after = shared.index()
+    assert {path for path in before if before[path] != after[path]} == {"bob.py", "src/bob.py"}
+    assert shared.must("ann", "status", "--porcelain").split("\n") == ["M  ann.py", " M src/ann.py"]
+    assert answer["left"] == 2
+
+
+def test_new_files_and_deletions_are_taken_along(shared: Checkout) -> None:
+    shared.write("new/a.py", "x\n")
+    (shared.root / "src" / "bob.py").unlink()
+    answer = committed(shared, "bob")
+    assert answer["paths"] == ["bob.py", "new/a.py", "src/bob.py"]
+    assert shared.must("bob", "ls-tree", "-r", "--name-only", "HEAD").split() == [
+        "ann.py", "bob.py", "new/a.py", "src/ann.py"
+    ]  # fmt: skip
+
+
+def test_named_paths_alone_are_committed(shared: Checkout) -> None:
+    answer = committed(shared, "bob", "src/bob.py")
+    assert answer["paths"] == ["src/bob.py"]
+    assert shared.must("bob", "diff", "--name-only").split() == ["bob.py", "src/ann.py"]
+
+
+def test_named_path_of_another_is_refused_with_its_holder(shared: Checkout) -> None:
+    before = shared.head()
+    answer = committed(shared, "bob", "src")
+    assert codes(answer) == ["RSV206"]
+    assert answer["errors"][0].get("conflict", {}).get("holder") == "ann"
+    assert shared.head() == before
+
+
+def test_path_without_a_lease_is_refused_with_the_call_that_reserves_it(bare: Checkout) -> None:
+    bare.write("bob.py", "two\n")
+    answer = committed(bare, "bob", "bob.py")
+    assert codes(answer) == ["RSV206"]
+    assert answer["errors"][0].get("next") == {"tool": "reserve_files", "arguments": {"patterns": ["bob.py"]}}
+
+
+def test_shared_lease_is_not_enough(bare: Checkout) -> None:
+    bare.reserve("bob", "bob.py", exclusive=False)
+    bare.write("bob.py", "two\n")
+    assert codes(committed(bare, "bob", "bob.py")) == ["RSV206"]
+    assert codes(committed(bare, "bob")) == ["RSV208"]
+
+
+def test_nothing_to_commit_says_so_and_makes_no_commit(checkout: Checkout) -> None:
+    before = checkout.head()
+    answer = committed(checkout, "bob")
+    assert (answer["commit"], codes(answer), checkout.head()) == (None, ["RSV208"], before)
+
+
+def test_path_that_is_nowhere_is_refused(shared: Checkout) -> None:
+    assert codes(committed(shared, "bob", "src/bbo.py")) == ["RSV208"]
+
+
+def test_leases_are_kept_unless_asked_and_released_where_nothing_else_is_changed(shared: Checkout) -> None:
+    shared.reserve("bob", "wide/**")
+    for path in ("wide/a", "wide/b"):
+        shared.write(path, "x\n")
+    assert committed(shared, "bob", "bob.py")["released"] == []
+    answer = committed(shared, "bob", "wide/a", release=True)
+    assert answer["released"] == []
+    assert len(committed(shared, "bob", release=True)["released"]) == 2
+
+
+def hook(checkout: Checkout, name: str, text: str) -> None:
+    """Put a hook of the user's own in the place of ours."""
+    path = checkout.root / ".git" / "hooks" / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_failing_hook_of_the_user_stops_the_commit_and_nothing_is_lost(shared: Checkout) -> None:
+    hook(shared, "pre-commit", "echo 'lint: line 3' >&2; exit 1")
+    shared.write("new/a.py", "x\n")
+    index, head = shared.index(), shared.head()
+    answer = committed(shared, "bob")
+    assert codes(answer) == ["RSV208"]
+    assert "lint: line 3" in answer.get("said", "")
+    assert (shared.index(), shared.head()) == (index, head)
+    assert shared.read("bob.py") == "bob.py two\n"
+    assert shared.read("new/a.py") == "x\n"
+
+
+def test_hook_of_the_user_sees_the_index_of_the_commit_and_may_change_its_files(shared: Checkout) -> None:
+    hook(shared, "pre-commit", "git diff --cached --name-only '*.py' > seen; echo formatted >> bob.py; git add bob.py")
+    answer = committed(shared, "bob")
+    assert shared.read("seen").split() == ["bob.py", "src/bob.py"]
+    assert answer["errors"] == []
+    assert shared.must("bob", "show", "HEAD:bob.py").endswith("formatted")
+
+
+def test_hook_that_sweeps_in_a_foreign_file_is_undone(shared: Checkout) -> None:
+    (shared.root / ".git" / "hooks" / "reference-transaction").unlink()
+    hook(shared, "pre-commit", "git add -A")
+    before = shared.head()
+    answer = committed(shared, "bob")
+    assert (codes(answer), shared.head()) == (["RSV208"], before)
+    assert shared.read("ann.py") == "ann.py two\n"
+
+
+def test_merge_under_way_is_refused_with_the_way_out(shared: Checkout) -> None:
+    (shared.root / ".git" / "MERGE_HEAD").write_text(shared.head() + "\n")
+    answer = committed(shared, "bob")
+    assert codes(answer) == ["RSV208"]
+    assert "merge --abort" in answer["errors"][0]["fix"]
+
+
+def test_first_commit_and_detached_head_work(bare: Checkout) -> None:
+    bare.reserve("bob", "bob.py")
+    bare.write("bob.py", "two\n")
+    bare.must("bob", "switch", "-q", "--detach")
+    assert committed(bare, "bob")["commit"] == bare.head()
+    bare.must("bob", "checkout", "-q", "--orphan", "fresh")
+    bare.write("bob.py", "three\n")
+    assert committed(bare, "bob")["paths"] == ["bob.py"]
+    assert bare.must("bob", "ls-tree", "-r", "--name-only", "HEAD") == "bob.py"
+
+
+def test_repository_without_any_commit_works(tmp_path: Path) -> None:
+    root = tmp_path / "fresh"
+    root.mkdir()
+    fresh = Checkout(root, [0.0])
+    fresh.must("bob", "init", "-q")
+    fresh.must("bob", "config", "user.name", "bob")
+    fresh.must("bob", "config", "user.email", "bob@example.org")
+    fresh.write("a.py", "x\n")
+    fresh.reserve("bob", "a.py")
+    assert committed(fresh, "bob")["commit"] == fresh.head()
+
+
+@pytest.mark.parametrize("name", ["a\nb", '"q"', "-dash", "[x]*", ":(top)x", "tab\t", "ünï"])
+def test_odd_file_names_are_committed(checkout: Checkout, name: str) -> None:
+    checkout.reserve("bob", "odd/**")
+    checkout.write(f"odd/{name}", "x\n")
+    assert committed(checkout, "bob")["paths"] == [f"odd/{name}"]
+
+
+def test_wildcard_in_a_file_name_means_that_file_alone(checkout: Checkout) -> None:
+    checkout.reserve("bob", "odd/**")
+    for name in ("*", "x"):
+        checkout.write(f"odd/{name}", "x\n")
+    assert committed(checkout, "bob", "odd/*")["paths"] == ["odd/*"]
+
+
+def test_file_name_that_is_not_utf8_is_committed(checkout: Checkout) -> None:
+    name = os.fsdecode(b"bad-\xff")
+    checkout.reserve("bob", "odd/**")
+    checkout.write(f"odd/{name}", "x\n")
+    assert committed(checkout, "bob")["paths"] == [f"odd/{name}"]
+
+
+def test_two_agents_commit_at_once_and_both_commits_carry_their_own_paths(shared: Checkout) -> None:
+    answers: dict[str, CommitAnswer] = {}
+
+    def work(name: str) -> None:
+        answers[name] = committed(shared, name)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("ann", "bob")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {name: answer["paths"] for name, answer in answers.items()} == {
+        "ann": ["ann.py", "src/ann.py"], "bob": ["bob.py", "src/bob.py"]
+    }  # fmt: skip
+    for answer in answers.values():
+        assert shared.files_of(str(answer["commit"])) == set(answer["paths"])
+
+
+def test_held_index_is_waited_for(shared: Checkout) -> None:
+    lock = shared.root / ".git" / "index.lock"
+    lock.touch()
+    desk = shared.desk
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        lock.unlink(missing_ok=True)
+
+    object.__setattr__(desk, "pause", pause)
+    assert commit(desk, shared.caller("bob"), "x")["errors"] == []
+    assert pauses
+
+
+def test_commit_is_an_event(shared: Checkout) -> None:
+    answer = committed(shared, "bob")
+    with shared.desk.store.transaction() as tx:
+        events = [json.loads(row.data) for row in tx.events(str(shared.root), 100) if row.type == "committed"]
+    assert [(row["agent"], row["commit"]) for row in events] == [("bob", answer["commit"])]
+
+
+def cli(checkout: Checkout, *arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    code = "from interlock.cli.commit import commit_command as c; c()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=cwd or checkout.root, env=checkout.env("bob"),
+        capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def test_command_prints_the_id_and_ends_with_the_right_status(shared: Checkout) -> None:
+    done = cli(shared, "-m", "x", "bob.py", cwd=shared.root / "src")
+    assert (done.returncode, done.stdout.strip()) == (0, shared.head())
+    assert shared.files_of() == {"src/bob.py"}
+    done = cli(shared, "-m", "x", "--json", "--release", "bob.py")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["commit"], len(answer["released"])) == (0, shared.head(), 1)
+    assert cli(shared, "-m", "x", "ann.py").returncode == 5
+    assert cli(shared, "-m", "x", "--json", "bob.py").returncode == 1
+    assert cli(shared, "bob.py").returncode == 2
+    assert cli(shared, "-m", "x", "../../elsewhere").returncode == 2

@@ -1,0 +1,112 @@
+"""A git checkout, and agents in it whose clients call the hooks as processes."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from interlock.reservations import place
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.git import dirty
+from interlock.reservations.records import Event, Lease, Message
+from interlock.reservations.service import Reservations
+from interlock.reservations.settings import Settings
+from interlock.reservations.sqlite import SqliteStore
+
+HOOK = (str(Path(sys.executable).with_name("interlock")), "hook")
+"""The console script, as a client's settings name it."""
+FOREIGN = ("INTERLOCK_", "INTERMUTE_", "CLAUDE", "GIT_")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the variables of a client: none of ours, none of the machine's git settings; compiled modules are kept."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    kept |= {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "interlock-tests-pycache")}
+    return {**kept, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **more}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one hook did."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def context(self) -> str:
+        """What the agent is told; empty for silence."""
+        return json.loads(self.out)["hookSpecificOutput"]["additionalContext"] if self.out else ""
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A project with a store.
+
+    Args:
+        root: Its folder.
+    """
+
+    root: Path
+
+    def hook(self, name: str, data: dict[str, Any] | bytes, *argv: str, cwd: Path | None = None, **env: str) -> Ran:
+        """Run one hook as a client does."""
+        text = data if isinstance(data, bytes) else json.dumps(data).encode()
+        done = subprocess.run(
+            (*HOOK, name, *argv), input=text, cwd=cwd or self.root, env=environment(**env), capture_output=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def edit(self, session: str, path: str | Path, *, cwd: Path | None = None, **env: str) -> Ran:
+        """Let a session's client ask before it edits."""
+        return self.hook("pre-edit", self.call(session, "Edit", {"file_path": str(path)}, cwd), cwd=cwd, **env)
+
+    def call(
+        self, session: str, tool: str, arguments: object, cwd: Path | None = None, **more: object
+    ) -> dict[str, Any]:
+        """Return what a client says before a tool."""
+        return {
+            "session_id": session, "cwd": str(cwd or self.root), "hook_event_name": "PreToolUse", "tool_name": tool,
+            "tool_input": arguments, "tool_use_id": "toolu_1", **more,
+        }  # fmt: skip
+
+    def event(self, session: str, name: str, **more: object) -> dict[str, Any]:
+        """Return what a client says about its session."""
+        return {"session_id": session, "cwd": str(self.root), "hook_event_name": name, **more}
+
+    @property
+    def desk(self) -> Desk:
+        return Desk(SqliteStore(place.find(str(self.root)).store_path), Settings(), dirty=dirty)
+
+    def agent(self, name: str) -> Reservations:
+        """Return the calls of an agent, as its server makes them; its process is this one."""
+        return Reservations(self.desk, Caller(name, "agent", str(self.root), "mcp"))
+
+    @property
+    def leases(self) -> dict[str, str]:
+        """Pattern to holder."""
+        return {lease.pattern: lease.agent for lease in self.rows()}
+
+    def rows(self) -> list[Lease]:
+        with self.desk.store.transaction() as tx:
+            return tx.leases()
+
+    def messages(self, agent: str, topic: str) -> list[Message]:
+        with self.desk.store.transaction() as tx:
+            return [row for row in tx.inbox(agent, after=0, unread_only=False, limit=100) if row.topic == topic]
+
+    def events(self, kind: str) -> list[Event]:
+        with self.desk.store.transaction() as tx:
+            return [row for row in tx.events(str(self.root), 1000) if row.type == kind]

@@ -1,0 +1,334 @@
+"""`interlock hook pre-edit`, through its real command line."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from interlock.reservations.patterns import FOLD_CASE
+from tests.reservations.hooks.checkout import HOOK, Checkout, Ran, environment, git
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-first\n+second\n*** Add File: new/d.py\n+x\n*** End Patch\n"
+
+
+def refused(ran: Ran, code: str) -> bool:
+    """Say whether a hook refused with a code, said how to go on, and printed nothing for the client to read."""
+    return ran.status == 2 and f"interlock {code}" in ran.err and "fix: " in ran.err and not ran.out
+
+
+def test_the_first_edit_reserves_the_file_and_says_nothing(checkout: Checkout) -> None:
+    assert checkout.edit("one", "a.py") == Ran(0, "", "")
+    assert checkout.leases == {"a.py": "claude-one"}
+
+
+def test_an_own_file_passes_and_is_renewed_and_never_stacked(checkout: Checkout) -> None:
+    for path in ("src/c.py", checkout.root / "src" / "c.py", "./src//c.py"):
+        assert checkout.edit("one", path) == Ran(0, "", "")
+    assert checkout.leases == {"src/c.py": "claude-one"}
+
+
+def test_an_edit_below_an_own_wider_lease_keeps_it_and_its_reason(checkout: Checkout) -> None:
+    checkout.agent("claude-one").reserve_files(["src/**"], "refactoring")
+    assert checkout.edit("one", "src/c.py").status == 0
+    assert [(row.pattern, row.reason) for row in checkout.rows()] == [("src/**", "refactoring")]
+
+
+def test_a_file_of_another_agent_is_refused_with_holder_reason_liveness_expiry_and_the_calls_that_help(
+    checkout: Checkout,
+) -> None:
+    checkout.agent("alice").reserve_files(["src/**"], "refactoring the parser")
+    ran = checkout.edit("one", "src/c.py")
+    assert refused(ran, "RSV201")
+    for said in ("alice", "alive", "refactoring the parser", "src/**", "ends in 14 min", "none that are uncommitted"):
+        assert said in ran.err
+    assert 'negotiate_release(file="src/c.py"' in ran.err
+    assert 'reserve_files(patterns=["src/c.py"]' in ran.err
+    assert checkout.leases == {"src/**": "alice"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "paths"),
+    [
+        ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, ["a.py"]),
+        ("Write", {"file_path": "new.py", "content": "x"}, ["new.py"]),
+        ("MultiEdit", {"file_path": "a.py", "edits": []}, ["a.py"]),
+        ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "x"}, ["n.ipynb"]),
+        ("write_file", {"file_path": "new.py", "content": "x"}, ["new.py"]),
+        ("replace", {"file_path": "a.py", "old_string": "x"}, ["a.py"]),
+        ("apply_patch", {"command": PATCH}, ["a.py", "new/d.py"]),
+        ("apply_patch", PATCH, ["a.py", "new/d.py"]),
+        ("Bash", {"command": f"apply_patch <<'EOF'\n{PATCH}EOF"}, ["a.py", "new/d.py"]),
+        ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}EOF"]}, ["a.py", "new/d.py"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 20 else None,
+)
+def test_every_editing_tool_of_every_client_is_understood(
+    checkout: Checkout, tool: str, arguments: object, paths: list[str]
+) -> None:
+    ran = checkout.hook("pre-edit", checkout.call("one", tool, arguments))
+    assert (ran.status, ran.err) == (0, "")
+    assert sorted(checkout.leases) == paths
+
+
+def test_an_edit_of_several_files_is_reserved_whole_or_not_at_all(checkout: Checkout) -> None:
+    checkout.agent("alice").reserve_files(["new/**"])
+    assert refused(checkout.hook("pre-edit", checkout.call("one", "apply_patch", {"command": PATCH})), "RSV201")
+    assert checkout.leases == {"new/**": "alice"}
+
+
+@pytest.mark.parametrize("tool", ["Read", "Grep", "read_file", "mcp__other__look", ""])
+def test_a_tool_that_writes_nothing_passes_and_makes_no_store(checkout: Checkout, tool: str) -> None:
+    ran = checkout.hook("pre-edit", checkout.call("one", tool, {"file_path": "a.py"}))
+    assert ran == Ran(0, "", "")
+    assert not (checkout.root / ".git" / "interlock").exists()
+
+
+def test_a_path_outside_the_project_passes_and_is_not_reserved(checkout: Checkout) -> None:
+    for path in (checkout.root.parent / "elsewhere.py", "../elsewhere.py", "/dev/null", checkout.root):
+        assert checkout.edit("one", path) == Ran(0, "", "")
+    assert checkout.leases == {}
+
+
+def test_a_link_is_held_where_it_stands_and_where_it_leads(checkout: Checkout) -> None:
+    outside = checkout.root.parent / "link.py"
+    outside.symlink_to(checkout.root / "a.py")
+    (checkout.root / "inner.py").symlink_to("b.py")
+    checkout.agent("alice").reserve_files(["a.py", "b.py"])
+    assert refused(checkout.edit("one", outside), "RSV201")
+    assert refused(checkout.edit("one", "inner.py"), "RSV201")
+    checkout.agent("alice").release_all()
+    assert checkout.edit("one", "inner.py").status == 0
+    assert sorted(checkout.leases) == ["b.py", "inner.py"]
+
+
+def test_the_project_is_found_through_a_linked_folder(checkout: Checkout) -> None:
+    link = checkout.root.parent / "door"
+    link.symlink_to(checkout.root)
+    checkout.agent("alice").reserve_files(["a.py"])
+    assert refused(checkout.edit("one", link / "a.py", cwd=link), "RSV201")
+    assert refused(checkout.edit("one", "../a.py", cwd=link / "src"), "RSV201")
+
+
+def test_two_spellings_of_a_name_are_one_file_where_the_system_says_so(checkout: Checkout) -> None:
+    checkout.agent("alice").reserve_files(["a.py"])
+    assert (checkout.edit("one", "A.py").status == 2) is FOLD_CASE
+
+
+@pytest.mark.parametrize("name", ["[x].py", "a*b?.py", "{p,q}.py", "wei\u00df e\u0301.py", "-rf", "~x", "a\nb.py"])
+def test_a_name_is_that_file_and_no_pattern(checkout: Checkout, name: str) -> None:
+    assert checkout.edit("one", name).status == 0
+    assert refused(checkout.edit("two", f"./{name}"), "RSV201")
+    assert checkout.edit("two", "x.py").status == 0
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_worktrees_of_one_repository_share_their_leases(checkout: Checkout, inside: bool) -> None:
+    tree = checkout.root / ".trees" / "t" if inside else checkout.root.parent / "tree"
+    git(checkout.root, "worktree", "add", "-q", "-b", "other", str(tree))
+    checkout.agent("alice").reserve_files(["src/c.py"])
+    assert refused(checkout.edit("one", "src/c.py", cwd=tree), "RSV201")
+    assert refused(checkout.edit("one", tree / "src" / "c.py"), "RSV201")
+    assert checkout.edit("one", tree / "a.py").status == 0
+    assert checkout.leases["a.py"] == "claude-one"
+
+
+def test_a_repository_inside_the_project_is_still_part_of_it(checkout: Checkout) -> None:
+    nested = checkout.root / "vendor" / "lib"
+    nested.mkdir(parents=True)
+    git(nested, "init", "-q")
+    checkout.agent("alice").reserve_files(["vendor/**"])
+    assert refused(checkout.edit("one", nested / "x.py"), "RSV201")
+
+
+def test_a_folder_without_git_is_a_project_too(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path.resolve())
+    (tmp_path / "interlock.toml").write_text("")
+    (tmp_path / "sub").mkdir()
+    assert checkout.edit("one", "sub/x.py", cwd=tmp_path / "sub").status == 0
+    assert checkout.edit("one", "x.py", cwd=tmp_path / "sub").status == 0
+    assert (tmp_path / ".interlock" / "reservations.sqlite").is_file()
+    assert refused(checkout.edit("two", "sub/x.py"), "RSV201")
+
+
+def test_what_a_dead_holder_left_is_taken_over_and_said(checkout: Checkout) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    alice = checkout.agent("alice")
+    gone = type(alice.caller)("alice", "agent", str(checkout.root), "mcp", os.uname().nodename, ended.pid, "then")
+    type(alice)(alice.desk, gone).reserve_files(["a.py"])
+    ran = checkout.edit("one", "a.py")
+    assert ran.status == 0
+    assert "alice" in ran.context
+    assert "git diff" in ran.context
+    assert checkout.leases == {"a.py": "claude-one"}
+
+
+# -- what cannot be known is refused -------------------------------------------------------------------------------
+
+
+def test_a_store_that_cannot_be_read_refuses_with_the_file_and_the_fix(checkout: Checkout) -> None:
+    checkout.edit("one", "a.py")
+    store = checkout.root / ".git" / "interlock" / "reservations.sqlite"
+    store.write_bytes(b"this is no database, and was one before" * 500)
+    ran = checkout.edit("one", "a.py")
+    assert refused(ran, "RSV902")
+    assert str(store) in ran.err
+
+
+def test_a_store_that_cannot_be_made_refuses(checkout: Checkout) -> None:
+    (checkout.root / ".git" / "interlock").write_text("a file where the folder should be")
+    assert refused(checkout.edit("one", "a.py"), "RSV903")
+
+
+def test_a_fault_of_the_configuration_refuses_with_the_key(checkout: Checkout) -> None:
+    (checkout.root / "interlock.toml").write_text("[reservations]\nttl_minuts = 3\n")
+    ran = checkout.edit("one", "a.py")
+    assert refused(ran, "RSV904")
+    assert "ttl_minutes" in ran.err
+
+
+def test_a_project_that_is_not_there_refuses(checkout: Checkout) -> None:
+    assert refused(checkout.edit("one", "a.py", INTERLOCK_PROJECT="/no/such/folder"), "RSV905")
+
+
+BAD = {
+    "nothing": b"",
+    "blanks": b" \n",
+    "no JSON": b"Edit a.py, please",
+    "half of it": b'{"tool_name": "Edit", "tool_in',
+    "a list": b"[1, 2]",
+    "a number": b"3",
+    "no UTF-8": b'{"tool_name": "\xff\xfe"}',
+    "NUL bytes": b"\0" * 100,
+    "nested too deep": b"[" * 200_000,
+    "no path": b'{"tool_name": "Edit", "tool_input": {}}',
+    "no input": b'{"tool_name": "Write"}',
+    "a path that is no text": b'{"tool_name": "Edit", "tool_input": {"file_path": ["a.py"]}}',
+    "an empty path": b'{"tool_name": "Edit", "tool_input": {"file_path": ""}}',
+    "a path with NUL": b'{"tool_name": "Edit", "tool_input": {"file_path": "a\\u0000.py"}}',
+    "half a character": b'{"tool_name": "Edit", "tool_input": {"file_path": "\\ud800.py"}}',
+    "a patch without files": b'{"tool_name": "apply_patch", "tool_input": {"command": "*** Begin Patch"}}',
+    "a tool that is no text": b'{"tool_name": {"a": 1}}',
+    "a folder that is none": b'{"tool_name": "Edit", "cwd": "/no/such", "tool_input": {"file_path": "a.py"}}',
+}
+
+
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD)
+def test_input_that_is_not_understood_refuses(checkout: Checkout, data: bytes) -> None:
+    ran = checkout.hook("pre-edit", data)
+    assert refused(ran, "RSV907")
+    assert "Traceback" not in ran.err
+
+
+def test_ten_megabytes_of_input_are_refused_and_read_to_the_end(checkout: Checkout) -> None:
+    call = checkout.call("one", "Write", {"file_path": "a.py", "content": "x" * 10_000_000})
+    with subprocess.Popen(
+        (*HOOK, "pre-edit"), stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=checkout.root, env=environment()
+    ) as hook:
+        assert hook.stdin is not None
+        assert hook.stderr is not None
+        assert hook.stdin.write(json.dumps(call).encode()) > 10_000_000
+        hook.stdin.close()
+        assert b"RSV907" in hook.stderr.read()
+    assert hook.returncode == 2
+
+
+def test_a_large_edit_within_the_bound_passes(checkout: Checkout) -> None:
+    call = checkout.call("one", "Write", {"file_path": "a.py", "content": "x" * 7_000_000})
+    assert checkout.hook("pre-edit", call) == Ran(0, "", "")
+
+
+@pytest.mark.parametrize("argv", [["--client", "vi"], ["--client"], ["--help"]])
+def test_a_command_line_that_is_not_understood_refuses(checkout: Checkout, argv: list[str]) -> None:
+    assert refused(checkout.hook("pre-edit", checkout.call("one", "Edit", {"file_path": "a.py"}), *argv), "RSV907")
+
+
+def test_an_unknown_hook_is_named_with_those_that_exist(checkout: Checkout) -> None:
+    ran = checkout.hook("pre-edti", b"{}")
+    assert ran.status == 2
+    assert "pre-edit" in ran.err
+
+
+def test_a_defect_is_a_refusal_and_never_a_traceback(checkout: Checkout) -> None:
+    code = (
+        "import sys\n"
+        "from interlock.reservations.hooks import main, pre_edit\n"
+        "def run(*_): raise KeyError('planted')\n"
+        "pre_edit.run = run\n"
+        "main.main(['pre-edit'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=b"{}",
+        cwd=checkout.root,
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"RSV900" in done.stderr
+    assert b"planted" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+# -- the agent's name, and the switch ------------------------------------------------------------------------------
+
+
+def test_a_given_name_goes_before_the_session(checkout: Checkout) -> None:
+    checkout.edit("one", "a.py", INTERLOCK_AGENT_ID="alice")
+    checkout.edit("one", "b.py", INTERMUTE_AGENT_ID="bob")
+    assert checkout.leases == {"a.py": "alice", "b.py": "bob"}
+
+
+def test_other_clients_are_named_after_themselves(checkout: Checkout) -> None:
+    call = checkout.call("s/1", "write_file", {"file_path": "a.py"})
+    assert checkout.hook("pre-edit", call, "--client", "gemini").status == 0
+    assert checkout.leases == {"a.py": "gemini-s-1"}
+
+
+def test_switched_off_every_edit_passes(checkout: Checkout) -> None:
+    checkout.agent("alice").reserve_files(["a.py"])
+    assert checkout.edit("one", "a.py", INTERLOCK_HOOKS="off") == Ran(0, "", "")
+    assert checkout.leases == {"a.py": "alice"}
+
+
+# -- many at once, and fast ----------------------------------------------------------------------------------------
+
+
+def test_of_fifty_that_edit_one_file_at_once_one_may(checkout: Checkout) -> None:
+    with ThreadPoolExecutor(50) as pool:
+        rows = list(pool.map(checkout.edit, [f"s{number}" for number in range(50)], ["a.py"] * 50))
+    assert sorted(row.status for row in rows) == [0, *[2] * 49]
+    assert all(refused(row, "RSV201") for row in rows if row.status)
+    winner = next(number for number, row in enumerate(rows) if row.status == 0)
+    assert checkout.leases == {"a.py": f"claude-s{winner}"}
+
+
+def test_fifty_edits_of_one_agent_at_once_all_pass(checkout: Checkout) -> None:
+    with ThreadPoolExecutor(50) as pool:
+        rows = list(pool.map(checkout.edit, ["one"] * 50, [f"f{number}.py" for number in range(50)]))
+    assert rows == [Ran(0, "", "")] * 50
+    assert len(checkout.leases) == 50
+
+
+SLOW = frozenset({
+    "click", "pydantic", "langgraph", "langchain_core", "mcp", "anyio", "lark", "rich", "pathlib", "subprocess",
+    "tomllib", "shutil", "tempfile", "uuid", "hashlib", "logging", "urllib", "socket", "asyncio",
+})  # fmt: skip
+
+
+def test_an_edit_imports_nothing_that_is_slow(checkout: Checkout) -> None:
+    command = (sys.executable, "-X", "importtime", *HOOK, "pre-edit")
+    data = json.dumps(checkout.call("one", "Edit", {"file_path": "a.py"})).encode()
+    done = subprocess.run(command, input=data, cwd=checkout.root, env=environment(), capture_output=True, check=True)
+    rows = done.stderr.decode().splitlines()
+    # What the interpreter imports by itself, before it begins with the program, is not ours.
+    begun = 1 + next(index for index, row in enumerate(rows) if row.endswith("| site"))
+    names = {row.rpartition("|")[2].strip() for row in rows[begun:] if row.startswith("import time:")}
+    assert "interlock.reservations.hooks.pre_edit" in names
+    assert not {name for name in names if name.partition(".")[0] in SLOW}
+    assert "interlock.cli" not in names

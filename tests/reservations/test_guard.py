@@ -1,0 +1,183 @@
+"""Acting under one's leases: checked in one transaction, and nobody takes them meanwhile."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlock.reservations.desk import Desk
+from interlock.reservations.guard import GuardRefused, check_token, guarded
+from interlock.reservations.service import Reservations
+from interlock.reservations.settings import Settings
+from interlock.reservations.sqlite import SqliteStore
+from tests.reservations.world import World, codes, ids
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def act(world: World, name: str, *paths: str, hold_seconds: float | None = None) -> dict[str, int]:
+    with guarded(world.desk, world.caller(name), paths, hold_seconds=hold_seconds) as guard:
+        return guard.tokens
+
+
+def refusal(world: World, name: str, path: str) -> dict[str, object]:
+    with pytest.raises(GuardRefused) as caught:
+        act(world, name, path)
+    (error,) = caught.value.errors
+    return {**error}
+
+
+@pytest.mark.parametrize("hold_seconds", [None, 60])
+def test_an_action_gets_the_tokens_of_the_leases_that_cover_its_paths(world: World, hold_seconds: float | None) -> None:
+    world.agent("ann").reserve_files(["src/**", "[[]x].py"])
+    tokens = act(world, "ann", "src/a.py", "src/b.py", "[x].py", hold_seconds=hold_seconds)
+    assert tokens == {"src/a.py": 2, "src/b.py": 2, "[x].py": 1}
+
+
+@pytest.mark.parametrize("hold_seconds", [None, 60])
+def test_a_path_without_an_own_exclusive_lease_is_refused_and_the_action_never_runs(
+    world: World, hold_seconds: float | None
+) -> None:
+    world.agent("ann").reserve_files(["a"])
+    world.agent("ann").reserve_files(["shared"], exclusive=False)
+    world.agent("bob").reserve_files(["b"])
+    ran: list[bool] = []
+    with (
+        pytest.raises(GuardRefused) as caught,
+        guarded(world.desk, world.caller("ann"), ["a", "shared", "b", "free", "../x"], hold_seconds=hold_seconds),
+    ):
+        ran.append(True)
+    assert ran == []
+    assert [(row["code"], row["place"]) for row in caught.value.errors] == [
+        ("RSV206", "shared"),
+        ("RSV206", "b"),
+        ("RSV206", "free"),
+        ("RSV101", "../x"),
+    ]
+    assert len(world.events("guard_refused")) == 1
+
+
+def test_a_refusal_says_who_holds_the_path_now(world: World) -> None:
+    world.agent("bob").reserve_files(["src/**"])
+    error = refusal(world, "ann", "src/a.py")
+    assert isinstance(error["conflict"], dict)
+    assert error["conflict"]["holder"] == "bob"
+    assert "conflict" not in refusal(world, "ann", "free")
+
+
+def test_a_lease_that_ended_covers_nothing_though_its_holder_believes_in_it(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], ttl_minutes=1)
+    world.now += 60
+    refusal(world, "ann", "a")
+    world.agent("bob").reserve_files(["a"])
+    refusal(world, "ann", "a")
+
+
+def test_nobody_gets_into_the_store_while_a_short_action_runs(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+    with guarded(world.desk, world.caller("ann"), ["a"]), pytest.raises(RuntimeError, match="transaction is open"):
+        world.agent("bob").reserve_files(["a"])
+
+
+def test_an_action_that_fails_leaves_the_store_as_it_was_and_its_error_comes_out(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+    before = world.leases()
+    for hold_seconds in (None, 9000.0):
+        with (
+            pytest.raises(ZeroDivisionError),
+            guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=hold_seconds),
+        ):
+            _ = 1 / 0
+    assert [replace(lease, expires_at=0) for lease in world.leases()] == [replace(before[0], expires_at=0)]
+
+
+def test_a_held_lease_outlives_its_time_and_is_not_taken_by_force_or_from_the_silent() -> None:
+    world = World(settings=Settings(escalation="force"))
+    world.agent("ann").reserve_files(["a"], ttl_minutes=1)
+    world.agent("bob").negotiate_release("a", "please", "urgent")
+    with guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=3600) as guard:
+        world.now += 1000
+        world.agent("bob").fetch_inbox()
+        assert codes(world.agent("bob").reserve_files(["a"])) == ["RSV201"]
+        guard.confirm()
+    assert [(lease.agent, lease.no_force) for lease in world.leases()] == [("ann", False)]
+
+
+def test_a_lease_that_had_no_force_keeps_it(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], no_force=True)
+    act(world, "ann", "a", hold_seconds=10)
+    assert [lease.no_force for lease in world.leases()] == [True]
+
+
+def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], ttl_minutes=1)
+    with guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=60) as guard:
+        world.now += 61
+        world.agent("bob").reserve_files(["a"])
+        with pytest.raises(GuardRefused) as caught:
+            guard.confirm()
+    assert [row["code"] for row in caught.value.errors] == ["RSV206"]
+    assert [(lease.agent, lease.no_force) for lease in world.leases()] == [("bob", False)]
+
+
+def test_only_the_token_of_a_lease_that_stands_is_good(world: World) -> None:
+    ann = world.agent("ann")
+    desk, caller = world.desk, world.caller("ann")
+    old = ann.reserve_files(["a"], ttl_minutes=1)["reservations"][0]
+    assert check_token(desk, caller, old["reservation_id"], old["token"])
+    assert not check_token(desk, caller, old["reservation_id"], old["token"] + 1)
+    assert not check_token(desk, world.caller("bob"), old["reservation_id"], old["token"])
+    assert not check_token(desk, caller, "rsv_unknown", old["token"])
+    world.now += 60
+    new = ann.reserve_files(["a"])["reservations"][0]
+    assert not check_token(desk, caller, old["reservation_id"], old["token"])
+    assert check_token(desk, caller, new["reservation_id"], new["token"])
+
+
+PAUSED = """
+import sys
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.guard import GuardRefused, guarded
+from interlock.reservations.service import Reservations
+from interlock.reservations.sqlite import SqliteStore
+
+desk, caller = Desk(SqliteStore(sys.argv[1])), Caller("paused", "agent", sys.argv[2], "run")
+answer = Reservations(desk, caller).reserve_files(["file"], ttl_minutes=0.02)
+print("reserved", len(answer["reservations"]), flush=True)
+sys.stdin.readline()
+try:
+    with guarded(desk, caller, ["file"]):
+        open(sys.argv[2] + "/file", "w").write("paused")
+    print("written", flush=True)
+except GuardRefused as error:
+    print(error.errors[0]["code"], error.errors[0]["conflict"]["holder"], flush=True)
+"""
+
+
+def test_a_process_that_was_stopped_past_its_lease_cannot_write_through_the_guard(tmp_path: Path) -> None:
+    path = str(tmp_path / "store.sqlite")
+    paused = subprocess.Popen(
+        [sys.executable, "-c", PAUSED, path, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with paused:
+        assert paused.stdin is not None
+        assert paused.stdout is not None
+        assert paused.stdout.readline() == "reserved 1\n"
+        os.kill(paused.pid, signal.SIGSTOP)
+        try:
+            other = Reservations(Desk(SqliteStore(path)), replace(World().caller("other"), root=str(tmp_path)))
+            assert len(ids(other.reserve_files(["file"], wait_seconds=30))) == 1
+            (tmp_path / "file").write_text("other")
+        finally:
+            os.kill(paused.pid, signal.SIGCONT)
+        paused.stdin.write("go\n")
+        paused.stdin.flush()
+        assert paused.stdout.readline() == "RSV206 other\n"
+    assert (tmp_path / "file").read_text() == "other"

@@ -1,0 +1,155 @@
+"""One identity, three doors, with real processes; and who goes before whom."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.reservations import identity, leases, process
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.store import Store
+from tests.reservations.hooks.checkout import Checkout, environment, git
+from tests.reservations.memory import MemoryStore
+
+CLIENT = Path(__file__).with_name("client.py")
+WHO = """
+import json, os
+from interlock.reservations import identity, place
+from interlock.reservations.sqlite import SqliteStore
+known = identity.who(os.environ, SqliteStore(place.find(os.getcwd()).store_path))
+print(json.dumps([known.name, known.kind, known.pid]))
+"""
+
+
+def put(store: Store, name: str, pid: int, started: str, host: str = "") -> None:
+    with store.transaction() as tx:
+        tx.bind_process(host or process.host(), pid, started, name, 0.0)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    root = tmp_path.resolve() / "project"
+    root.mkdir()
+    git(root, "init", "-q")
+    (root.parent / "who.py").write_text(WHO)
+    return Checkout(root)
+
+
+def client(checkout: Checkout, session: str, **env: str) -> dict[str, Any]:
+    """Run a client from start to end, and return what its programs said."""
+    who = checkout.root.parent / "who.py"
+    hook = checkout.root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f'#!/bin/sh\n"{sys.executable}" "{who}" > .git/{session}.who\n')
+    hook.chmod(0o755)
+    command = [sys.executable, str(CLIENT), session, str(who)]
+    done = subprocess.run(
+        command, cwd=checkout.root, env=environment(**env), capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_hook_server_shell_and_git_hook_of_one_client_are_one_agent(checkout: Checkout) -> None:
+    answer = client(checkout, "one")
+    assert len(answer["told"]) == 5
+    assert all(row == ["claude-one", "agent", answer["pid"]] for row in answer["told"].values())
+    assert checkout.leases == {"one.py": "claude-one"}
+    with checkout.desk.store.transaction() as tx:
+        assert [agent.name for agent in tx.agents()] == ["claude-one"]
+
+
+def test_two_clients_are_two_agents(checkout: Checkout) -> None:
+    one, two = client(checkout, "one"), client(checkout, "two")
+    assert {row[0] for row in one["told"].values()} == {"claude-one"}
+    assert {row[0] for row in two["told"].values()} == {"claude-two"}
+
+
+def test_a_given_name_is_the_name_at_every_door(checkout: Checkout) -> None:
+    answer = client(checkout, "one", INTERLOCK_AGENT_ID="alice")
+    assert {row[0] for row in answer["told"].values()} == {"alice"}
+
+
+def test_a_client_inside_a_session_is_an_agent_of_its_own(checkout: Checkout) -> None:
+    inherited = {"INTERLOCK_AGENT_ID": "claude-outer", "INTERLOCK_AGENT_SESSION": "outer"}
+    answer = client(checkout, "inner", **inherited)
+    assert {row[0] for row in answer["told"].values()} == {"claude-inner"}
+    assert checkout.leases == {"inner.py": "claude-inner"}
+
+
+GIVEN = [
+    ({"INTERLOCK_AGENT_ID": "a", "INTERMUTE_AGENT_ID": "b", "CLAUDE_SESSION_ID": "c"}, "d", "a"),
+    ({"INTERLOCK_AGENT_ID": " ", "INTERMUTE_AGENT_ID": "b", "CLAUDE_SESSION_ID": "c"}, "d", "b"),
+    ({"CLAUDE_SESSION_ID": "c"}, "d", "claude-d"),
+    ({"CLAUDE_SESSION_ID": "c"}, "", "claude-c"),
+    ({"INTERLOCK_AGENT_ID": "claude-x", "INTERLOCK_AGENT_SESSION": "x"}, "d", "claude-d"),
+    ({"INTERLOCK_AGENT_ID": "claude-x", "INTERLOCK_AGENT_SESSION": "x"}, "", "claude-x"),
+]
+
+
+@pytest.mark.parametrize(("env", "session", "name"), GIVEN)
+def test_the_order_of_names(env: dict[str, str], session: str, name: str) -> None:
+    assert identity.resolve(env, MemoryStore(), session) == (name, "agent")
+
+
+def test_without_any_name_it_is_the_person_at_this_machine() -> None:
+    name, kind = identity.resolve({"LOGNAME": "ada"}, MemoryStore())
+    assert (name, kind) == (f"ada@{os.uname().nodename}", "person")
+    assert identity.resolve({}, MemoryStore())[0].endswith(f"@{os.uname().nodename}")
+
+
+def test_the_nearest_stored_ancestor_says_who_it_is() -> None:
+    store = MemoryStore()
+    above = [row for row in process.ancestors() if row.name not in process.INITS]
+    put(store, "far", above[-1].pid, above[-1].started)
+    assert identity.who({}, store)[:3] == ("far", "agent", above[-1].pid)
+    put(store, "near", above[0].pid, above[0].started)
+    assert identity.who({}, store).name == "near"
+
+
+@pytest.mark.parametrize(("started", "host"), [("another time", ""), ("", "another machine")])
+def test_a_later_process_of_the_same_number_is_somebody_else(started: str, host: str) -> None:
+    store = MemoryStore()
+    parent = next(iter(process.ancestors()))
+    put(store, "stale", parent.pid, started or parent.started, host)
+    assert identity.who({"USER": "ada"}, store).kind == "person"
+
+
+def test_an_agent_that_left_is_no_longer_found_by_its_process() -> None:
+    store = MemoryStore()
+    parent = next(iter(process.ancestors()))
+    put(store, "", parent.pid, parent.started)
+    assert identity.who({"USER": "ada"}, store).kind == "person"
+
+
+def test_a_stored_person_stays_a_person() -> None:
+    store = MemoryStore()
+    parent = next(iter(process.ancestors()))
+    caller = Caller("ada@here", "person", "/", "mcp", process.host(), parent.pid, parent.started)
+    with leases.entered(Desk(store), caller):
+        pass
+    assert identity.who({}, store)[:2] == ("ada@here", "person")
+
+
+@pytest.mark.parametrize(
+    ("session", "name"),
+    [
+        ("a1-b2.c_3", "claude-a1-b2.c_3"),
+        ("../x y\n", "claude-..-x-y-"),
+        ("é", "claude--"),
+        ("x" * 500, f"claude-{'x' * 80}"),
+    ],
+)
+def test_a_session_makes_a_name_of_plain_characters(session: str, name: str) -> None:
+    assert identity.of_session(session) == name
+
+
+def test_only_a_name_made_of_the_session_is_exported_as_such() -> None:
+    assert identity.exports({}, "claude-s", "s") == {"INTERLOCK_AGENT_ID": "claude-s", "INTERLOCK_AGENT_SESSION": "s"}
+    given = {"INTERLOCK_AGENT_ID": "alice"}
+    assert identity.exports(given, "alice", "s") == {"INTERLOCK_AGENT_ID": "alice"}

@@ -1,0 +1,467 @@
+"""Leases: granted or refused in one transaction, renewed and never stacked, ended in one way."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from interlock.reservations.settings import Settings
+from tests.reservations.world import START, World, codes, ids
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+# -- granting ------------------------------------------------------------------------------------------------------
+
+
+def test_a_free_pattern_is_granted_with_a_token_and_an_expiry(world: World) -> None:
+    (lease,) = world.agent("ann").reserve_files(["src/a.py"], "fixing")["reservations"]
+    assert (lease["pattern"], lease["holder"], lease["exclusive"], lease["claim"]) == ("src/a.py", "ann", True, False)
+    assert (lease["token"], lease["expires_in_seconds"], lease["reason"]) == (1, 900, "fixing")
+
+
+def test_a_second_holder_is_refused_until_the_lease_expires(world: World) -> None:
+    world.agent("ann").reserve_files(["src/a.py"], ttl_minutes=2)
+    (error,) = world.agent("bob").reserve_files(["src/*"])["errors"]
+    assert (error["code"], error["place"]) == ("RSV201", "patterns[0]")
+    assert "conflict" in error
+    assert (error["conflict"]["holder"], error["conflict"]["held_pattern"]) == ("ann", "src/a.py")
+    world.now += 119.9
+    assert codes(world.agent("bob").reserve_files(["src/*"])) == ["RSV201"]
+    world.now += 0.1
+    assert codes(world.agent("bob").reserve_files(["src/*"])) == []
+
+
+def test_a_refusal_names_the_next_call_with_arguments_that_work(world: World) -> None:
+    world.agent("ann").reserve_files(["src/a.py"])
+    (error,) = world.agent("bob").reserve_files(["src/a.py"])["errors"]
+    assert "next" in error
+    assert error["next"]["tool"] == "negotiate_release"
+    assert world.agent("bob").negotiate_release(**error["next"]["arguments"])["status"] == "pending"
+
+
+def test_a_lease_about_to_end_is_waited_for_and_not_negotiated(world: World) -> None:
+    world.agent("ann").reserve_files(["src/a.py"], ttl_minutes=0.5)
+    (error,) = world.agent("bob").reserve_files(["src/a.py"])["errors"]
+    assert "next" in error
+    assert error["next"]["tool"] == "reserve_files"
+    assert codes(world.agent("bob").reserve_files(**error["next"]["arguments"])) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "granted"), [(False, False, True), (True, False, False), (False, True, False)]
+)
+def test_shared_leases_overlap_each_other_and_nothing_else(
+    world: World, first: bool, second: bool, granted: bool
+) -> None:
+    world.agent("ann").reserve_files(["src/**"], exclusive=first)
+    assert (not codes(world.agent("bob").reserve_files(["src/a.py"], exclusive=second))) is granted
+
+
+def test_several_patterns_are_granted_together_or_not_at_all(world: World) -> None:
+    world.agent("ann").reserve_files(["b"])
+    answer = world.agent("bob").reserve_files(["a", "b", "c"])
+    assert (answer["reservations"], codes(answer)) == ([], ["RSV201"])
+    assert answer["errors"][0]["place"] == "patterns[1]"
+    assert [lease.pattern for lease in world.leases()] == ["b"]
+
+
+def test_partial_grants_what_is_free_and_names_the_rest(world: World) -> None:
+    world.agent("ann").reserve_files(["b"])
+    answer = world.agent("bob").reserve_files(["a", "b", "c"], partial=True)
+    assert ([row["pattern"] for row in answer["reservations"]], codes(answer)) == (["a", "c"], ["RSV201"])
+
+
+def test_tokens_rise_with_every_grant_and_stay_with_a_renewal(world: World) -> None:
+    ann = world.agent("ann")
+    first = ann.reserve_files(["a"])["reservations"][0]
+    again = ann.reserve_files(["a"])["reservations"][0]
+    other = ann.reserve_files(["b"])["reservations"][0]
+    assert (again["reservation_id"], again["token"]) == (first["reservation_id"], first["token"])
+    assert other["token"] > first["token"]
+
+
+def test_an_own_lease_that_expired_is_granted_anew_with_a_new_token(world: World) -> None:
+    ann = world.agent("ann")
+    first = ann.reserve_files(["a"], ttl_minutes=1)["reservations"][0]
+    world.now += 60
+    second = ann.reserve_files(["a"])["reservations"][0]
+    assert second["reservation_id"] != first["reservation_id"]
+    assert second["token"] > first["token"]
+
+
+# -- renewing ------------------------------------------------------------------------------------------------------
+
+
+def test_reserving_again_renews_and_never_stacks(world: World) -> None:
+    ann = world.agent("ann")
+    first = ann.reserve_files(["src/**"])
+    for patterns in (["src/**"], ["src/a.py"], ["./src//a.py", "src/b/*.py"]):
+        world.now += 10
+        assert ids(ann.reserve_files(patterns)) == ids(first)
+    (lease,) = world.leases()
+    assert lease.expires_at == world.now + 900
+
+
+def test_renewing_never_shortens_a_lease(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"], ttl_minutes=60)
+    ann.reserve_files(["a"], ttl_minutes=1)
+    assert world.leases()[0].expires_at == START + 3600
+
+
+def test_narrow_leases_fall_into_a_wider_one(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["src/a.py", "src/b.py", "docs/c"])
+    (wide,) = ann.reserve_files(["src/**"])["reservations"]
+    assert sorted(lease.pattern for lease in world.leases()) == ["docs/c", "src/**"]
+    assert wide["token"] == 4
+    assert {event["into"] for event in world.events("lease_released")} == {wide["reservation_id"]}
+
+
+def test_a_pattern_and_what_it_covers_in_one_call_is_one_lease(world: World) -> None:
+    answer = world.agent("ann").reserve_files(["src/a.py", "src/**", "src/**/a.py", "src/a.py"])
+    assert [row["pattern"] for row in answer["reservations"]] == ["src/**"]
+    assert len(world.leases()) == 1
+
+
+def test_an_exclusive_lease_does_not_fall_into_a_shared_one(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["src/a.py"])
+    ann.reserve_files(["src/**"], exclusive=False)
+    assert sorted((lease.pattern, lease.exclusive) for lease in world.leases()) == [
+        ("src/**", False),
+        ("src/a.py", True),
+    ]
+
+
+def test_a_request_for_a_narrow_lease_follows_it_into_the_wider_one(world: World) -> None:
+    world.agent("ann").reserve_files(["src/a.py"])
+    thread = world.agent("bob").request_release("ann", "src/a.py", "please")["thread_id"]
+    world.agent("bob").release_all()
+    (wide,) = world.agent("ann").reserve_files(["src/**"])["reservations"]
+    with world.store.transaction() as tx:
+        (asked,) = tx.open_negotiations(holder="ann")
+    assert (asked.thread_id, asked.reservation_id, asked.pattern) == (thread, wide["reservation_id"], "src/**")
+
+
+def test_a_shared_lease_is_raised_in_place_with_a_new_token(world: World) -> None:
+    ann = world.agent("ann")
+    shared = ann.reserve_files(["a"], exclusive=False)["reservations"][0]
+    raised = ann.reserve_files(["a"])["reservations"][0]
+    assert raised["reservation_id"] == shared["reservation_id"]
+    assert (raised["exclusive"], raised["token"] > shared["token"]) == (True, True)
+
+
+def test_raising_is_refused_while_others_share_and_the_shared_lease_stays(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"], exclusive=False)
+    world.agent("bob").reserve_files(["a"], exclusive=False)
+    assert codes(ann.reserve_files(["a"])) == ["RSV201"]
+    assert [lease.exclusive for lease in world.leases()] == [False, False]
+
+
+def test_asking_for_less_keeps_more(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"], no_force=True)
+    (lease,) = ann.reserve_files(["a"], exclusive=False)["reservations"]
+    assert (lease["exclusive"], lease["no_force"], lease["token"]) == (True, True, 1)
+
+
+def test_no_force_is_added_by_reserving_the_same_pattern_again(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"])
+    (lease,) = ann.reserve_files(["a"], no_force=True)["reservations"]
+    assert (lease["no_force"], lease["token"], len(world.leases())) == (True, 1, 1)
+
+
+def test_an_agent_is_the_same_in_any_case_of_its_name(world: World) -> None:
+    world.agent("Ann").reserve_files(["a"])
+    (lease,) = world.agent("ANN").reserve_files(["a"])["reservations"]
+    assert (lease["holder"], lease["token"]) == ("Ann", 1)
+
+
+# -- takeover ------------------------------------------------------------------------------------------------------
+
+
+def test_a_holder_whose_process_ended_is_taken_over_and_told(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], no_force=True)
+    world.end_process("ann")
+    answer = world.agent("bob").reserve_files(["a"])
+    assert "taken_over" in answer
+    assert [(row["holder"], row["holder_state"]) for row in answer["taken_over"]] == [("ann", "gone")]
+    assert [lease.agent for lease in world.leases()] == ["bob"]
+    assert len(world.messages("ann", "taken-over")) == 1
+    assert len(world.events("lease_taken_over")) == 1
+
+
+def test_a_silent_holder_is_taken_over_unless_its_lease_has_no_force(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"])
+    ann.reserve_files(["b"], no_force=True)
+    world.now += 300
+    assert codes(world.agent("bob").reserve_files(["a"])) == ["RSV201"]
+    world.now += 1
+    assert codes(world.agent("bob").reserve_files(["a"])) == []
+    (error,) = world.agent("bob").reserve_files(["b"])["errors"]
+    assert "conflict" in error
+    assert error["conflict"]["holder_state"] == "silent"
+
+
+def test_a_silent_person_keeps_its_leases(world: World) -> None:
+    world.agent("me@host", "person").reserve_files(["a"])
+    world.now += 800
+    assert codes(world.agent("bob").reserve_files(["a"])) == ["RSV201"]
+
+
+def test_whoever_waits_in_front_for_the_file_of_the_dead_comes_first(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+    world.agent("bob").reserve_files(["a"], wait_seconds=0.01)
+    world.end_process("ann")
+    assert codes(world.agent("cid").reserve_files(["a"])) == ["RSV201"]
+    assert codes(world.agent("bob").reserve_files(["a"])) == []
+
+
+def test_nothing_is_taken_from_the_dead_when_the_call_is_refused_for_another_pattern(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+    world.agent("cid").reserve_files(["b"])
+    world.end_process("ann")
+    assert codes(world.agent("bob").reserve_files(["a", "b"])) == ["RSV201"]
+    assert sorted(lease.agent for lease in world.leases()) == ["ann", "cid"]
+
+
+# -- the arguments -------------------------------------------------------------------------------------------------
+
+WRONG: list[tuple[str, dict[str, Any], str, str]] = [
+    ("no patterns", {"patterns": []}, "RSV104", "patterns"),
+    ("ten thousand patterns", {"patterns": ["a"] * 10_000}, "RSV104", "patterns"),
+    ("a text for a list", {"patterns": "src/a.py"}, "RSV105", "patterns"),
+    ("a map for a list", {"patterns": {"a": 1}}, "RSV105", "patterns"),
+    ("nothing for a list", {"patterns": None}, "RSV105", "patterns"),
+    ("a number among patterns", {"patterns": ["a", "b", 3]}, "RSV105", "patterns[2]"),
+    ("a list among patterns", {"patterns": [["a"]]}, "RSV105", "patterns[0]"),
+    ("out of the tree", {"patterns": ["a", "../b"]}, "RSV101", "patterns[1]"),
+    ("an absolute path", {"patterns": ["/etc/passwd"]}, "RSV101", "patterns[0]"),
+    ("an empty pattern", {"patterns": [""]}, "RSV102", "patterns[0]"),
+    ("an open bracket", {"patterns": ["a["]}, "RSV102", "patterns[0]"),
+    ("a lone surrogate", {"patterns": ["\ud800"]}, "RSV102", "patterns[0]"),
+    ("a pattern of a megabyte", {"patterns": ["a" * 1_000_000]}, "RSV103", "patterns[0]"),
+    ("ttl is not a number", {"ttl_minutes": float("nan")}, "RSV105", "ttl_minutes"),
+    ("ttl without end", {"ttl_minutes": float("inf")}, "RSV105", "ttl_minutes"),
+    ("ttl below zero", {"ttl_minutes": -1}, "RSV105", "ttl_minutes"),
+    ("ttl zero", {"ttl_minutes": 0}, "RSV105", "ttl_minutes"),
+    ("ttl of ages", {"ttl_minutes": 10**9}, "RSV105", "ttl_minutes"),
+    ("ttl beyond floats", {"ttl_minutes": 10**400}, "RSV105", "ttl_minutes"),
+    ("ttl true", {"ttl_minutes": True}, "RSV105", "ttl_minutes"),
+    ("ttl text", {"ttl_minutes": "15"}, "RSV105", "ttl_minutes"),
+    ("wait not a number", {"wait_seconds": float("nan")}, "RSV105", "wait_seconds"),
+    ("wait below zero", {"wait_seconds": -0.1}, "RSV105", "wait_seconds"),
+    ("wait too long", {"wait_seconds": 45.1}, "RSV105", "wait_seconds"),
+    ("wait nothing", {"wait_seconds": None}, "RSV105", "wait_seconds"),
+    ("exclusive one", {"exclusive": 1}, "RSV105", "exclusive"),
+    ("no_force text", {"no_force": "true"}, "RSV105", "no_force"),
+    ("partial nothing", {"partial": None}, "RSV105", "partial"),
+    ("partial and waiting", {"partial": True, "wait_seconds": 1}, "RSV105", "partial"),
+    ("a reason that is a list", {"reason": ["x"]}, "RSV105", "reason"),
+    ("a reason of 501 characters", {"reason": "x" * 501}, "RSV105", "reason"),
+    ("a reason with an escape sequence", {"reason": "\x1b[2J"}, "RSV105", "reason"),
+    ("a reason with a lone surrogate", {"reason": "\ud800"}, "RSV105", "reason"),
+    ("an empty key", {"idempotency_key": ""}, "RSV105", "idempotency_key"),
+    ("a key that is a number", {"idempotency_key": 7}, "RSV105", "idempotency_key"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "place"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+def test_a_wrong_argument_is_refused_at_its_place_and_grants_nothing(
+    world: World, arguments: dict[str, Any], code: str, place: str
+) -> None:
+    given: dict[str, Any] = {"patterns": ["fine"], **arguments}
+    answer = world.agent("ann").reserve_files(**given)
+    assert [(row["code"], row["place"]) for row in answer["errors"]] == [(code, place)]
+    assert len(json.dumps(answer)) < 2000
+    assert (answer["reservations"], world.leases()) == ([], [])
+
+
+def test_everything_that_is_wrong_is_told_at_once(world: World) -> None:
+    answer = world.agent("ann").reserve_files(["..", "ok", 1], ttl_minutes=-1, exclusive=None)  # type: ignore[arg-type,list-item]
+    assert {row["place"] for row in answer["errors"]} == {"patterns[0]", "patterns[2]", "ttl_minutes", "exclusive"}
+
+
+def test_a_folder_is_held_with_everything_below_it() -> None:
+    world = World()
+
+    def is_folder(root: str, path: str) -> bool:
+        return (root, path) == ("/checkout", "src")
+
+    ann = world.agent("ann")
+    ann.desk = replace(world.desk, is_folder=is_folder)
+    assert ann.reserve_files(["src"])["reservations"][0]["pattern"] == "src/**"
+
+
+def test_an_agent_holds_no_more_than_it_may() -> None:
+    world = World(settings=Settings(max_leases=3))
+    ann = world.agent("ann")
+    assert codes(ann.reserve_files(["a", "b"])) == []
+    assert codes(ann.reserve_files(["c", "d"])) == ["RSV205"]
+    assert codes(ann.reserve_files(["a", "c"])) == []
+    assert codes(ann.reserve_files(["a", "b", "c"])) == []
+
+
+# -- repeating -----------------------------------------------------------------------------------------------------
+
+
+def test_the_same_key_gives_the_first_answer_byte_for_byte(world: World) -> None:
+    ann = world.agent("ann")
+    first = json.dumps(ann.reserve_files(["a"], idempotency_key="k"))
+    world.now += 1000
+    assert json.dumps(ann.reserve_files(["a"], idempotency_key="k")) == first
+    assert world.leases() == []
+
+
+def test_the_same_key_with_other_arguments_is_refused(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"], idempotency_key="k")
+    answer = ann.reserve_files(["b"], idempotency_key="k")
+    assert [(row["code"], row["place"]) for row in answer["errors"]] == [("RSV106", "idempotency_key")]
+    assert [lease.pattern for lease in world.leases()] == ["a"]
+
+
+def test_a_key_is_the_agents_own(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], idempotency_key="k")
+    assert codes(world.agent("bob").reserve_files(["b"], idempotency_key="k")) == []
+
+
+def test_a_refused_call_is_tried_anew_under_its_key(world: World) -> None:
+    held = world.agent("ann").reserve_files(["a"])
+    bob = world.agent("bob")
+    assert codes(bob.reserve_files(["a"], idempotency_key="k")) == ["RSV201"]
+    world.agent("ann").release_files(ids(held))
+    assert codes(bob.reserve_files(["a"], idempotency_key="k")) == []
+
+
+# -- releasing and looking -----------------------------------------------------------------------------------------
+
+
+def test_only_the_holder_releases_and_each_slip_has_its_own_refusal(world: World) -> None:
+    own = ids(world.agent("ann").reserve_files(["a"]))
+    foreign = ids(world.agent("bob").reserve_files(["b"]))
+    answer = world.agent("ann").release_files([*own, *foreign, "rsv_0", *own, 5])  # type: ignore[list-item]
+    assert answer["released"] == own
+    assert [(row["code"], row["place"]) for row in answer["errors"]] == [
+        ("RSV105", "reservation_ids[4]"),
+        ("RSV202", "reservation_ids[1]"),
+        ("RSV203", "reservation_ids[2]"),
+    ]
+    assert [lease.agent for lease in world.leases()] == ["bob"]
+
+
+@pytest.mark.parametrize("wrong", [[], None, "rsv_1", {}, ["x"] * 1001])
+def test_a_release_without_a_list_of_ids_is_refused(world: World, wrong: Any) -> None:
+    answer = world.agent("ann").release_files(wrong)
+    assert answer["released"] == []
+    assert codes(answer)[0] in {"RSV104", "RSV105"}
+
+
+def test_releasing_twice_says_that_it_has_ended(world: World) -> None:
+    ann = world.agent("ann")
+    own = ids(ann.reserve_files(["a"]))
+    assert ann.release_files(own)["released"] == own
+    assert codes(ann.release_files(own)) == ["RSV203"]
+
+
+def test_an_expired_lease_cannot_be_released(world: World) -> None:
+    ann = world.agent("ann")
+    own = ids(ann.reserve_files(["a"], ttl_minutes=1))
+    world.now += 61
+    assert codes(ann.release_files(own)) == ["RSV203"]
+    assert len(world.events("lease_expired")) == 1
+
+
+def test_release_all_counts_what_it_released(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a", "b"])
+    world.agent("bob").reserve_files(["c"])
+    assert ann.release_all() == {"released_count": 2}
+    assert ann.release_all() == {"released_count": 0}
+    assert [lease.agent for lease in world.leases()] == ["bob"]
+
+
+def test_my_reservations_are_the_active_ones(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"], ttl_minutes=1)
+    ann.reserve_files(["b"])
+    world.now += 61
+    assert [row["pattern"] for row in ann.my_reservations()["reservations"]] == ["b"]
+
+
+def test_a_check_reserves_nothing_and_gives_back_the_patterns_as_they_came(world: World) -> None:
+    world.agent("ann").reserve_files(["src/**"])
+    answer = world.agent("bob").check_conflicts(["./src/a.py", "docs/", "../x", "./lib//b"])
+    assert [(row["pattern"], row["holder"]) for row in answer["conflicts"]] == [("./src/a.py", "ann")]
+    assert (answer["clear"], codes(answer)) == (["docs/", "./lib//b"], ["RSV101"])
+    assert len(world.leases()) == 1
+
+
+def test_own_leases_are_clear(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["src/**"])
+    assert ann.check_conflicts(["src/a.py", "**"])["clear"] == ["src/a.py", "**"]
+
+
+def test_a_check_against_many_leases_is_a_bounded_answer(world: World) -> None:
+    ann = world.agent("ann")
+    for start in (0, 100):
+        ann.reserve_files([f"src/{number}" for number in range(start, start + 100)])
+    answer = world.agent("bob").check_conflicts(["src/**"])
+    assert (len(answer["conflicts"]), answer.get("more"), answer["clear"]) == (100, 100, [])
+
+
+def test_dirtiness_is_asked_once_after_the_transaction_and_only_about_conflicts() -> None:
+    world = World()
+    asked: list[tuple[str, ...]] = []
+
+    def dirty(_root: str, patterns: tuple[str, ...]) -> dict[str, bool | None]:
+        with world.store.transaction():  # it would not open within another one
+            asked.append(patterns)
+        return {"src/**": True}
+
+    world.agent("ann").reserve_files(["src/**", "docs/**"])
+    bob = world.agent("bob")
+    bob.desk = replace(world.desk, dirty=dirty)
+    assert bob.reserve_files(["free"])["errors"] == []
+    answer = bob.check_conflicts(["src/a", "docs/b", "src/c"])
+    assert [row["dirty"] for row in answer["conflicts"]] == [True, None, True]
+    assert asked == [("docs/**", "src/**")]
+
+
+# -- ending --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["release", "expiry", "takeover"])
+def test_whatever_ends_a_lease_frees_the_requests_for_it(world: World, how: str) -> None:
+    own = ids(world.agent("ann").reserve_files(["a"]))
+    thread = world.agent("bob").negotiate_release("a", "please")["thread_id"]
+    if how == "release":
+        world.agent("ann").release_files(own)
+    elif how == "expiry":
+        world.now += 901
+        world.look()
+    else:
+        world.end_process("ann")
+        world.agent("bob").reserve_files(["a"])
+    with world.store.transaction() as tx:
+        assert thread is not None
+        asked = tx.negotiation(thread)
+    assert asked is not None
+    assert (asked.state, asked.resolved_at) == ("free", world.now)
+
+
+def test_a_call_registers_its_agent_once(world: World) -> None:
+    for _ in range(3):
+        world.now += 10
+        world.agent("ann").my_reservations()
+    assert [event["agent"] for event in world.events("agent_joined")] == ["ann"]

@@ -1,0 +1,125 @@
+"""From the store into the journal: every event once."""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+
+from interlock.journal import Entry, Journal
+from interlock.reservations import outbox
+from tests.reservations.world import ROOT, World
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.agent("ann").reserve_files(["a", "b"])
+    world.agent("bob").reserve_files(["a"])
+    return world
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "events.jsonl")
+
+
+def test_events_become_lines_of_the_journal_and_leave_the_queue(world: World, journal: Journal) -> None:
+    assert outbox.drain(world.store, ROOT, journal) == 5
+    lines = list(journal.entries(outbox.RUN))
+    assert [line.type for line in lines] == [
+        "agent_joined", "lease_granted", "lease_granted", "agent_joined", "lease_refused",
+    ]  # fmt: skip
+    assert [line.key for line in lines] == [f"0123456789abcdef/{number}" for number in range(1, 6)]
+    assert (lines[1].data["pattern"], lines[1].data["token"]) == ("a", 1)
+    assert lines[1].data["at"] == "2027-01-15T08:00:00Z"
+    assert world.queue() == []
+
+
+def test_without_events_no_journal_is_made(tmp_path: Path) -> None:
+    assert outbox.drain(World().store, str(tmp_path)) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path) -> None:
+    world = World()
+    with world.store.transaction() as tx:
+        tx.add_event(str(tmp_path), "lease_granted", "{}", 0)
+        tx.add_event("/another", "lease_granted", "{}", 0)
+    assert outbox.drain(world.store, str(tmp_path)) == 1
+    lines = Journal(tmp_path / "artifacts" / "interlock" / "events.jsonl").entries()
+    assert [line.key for line in lines] == ["0123456789abcdef/1"]
+    with world.store.transaction() as tx:
+        assert len(tx.events("/another", 10)) == 1
+
+
+def test_no_more_than_the_limit_is_written(world: World, journal: Journal) -> None:
+    assert outbox.drain(world.store, ROOT, journal, limit=3) == 3
+    assert (len(list(journal.entries())), len(world.queue())) == (3, 2)
+
+
+def test_many_events_go_in_several_batches(world: World, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "BATCH", 2)
+    assert outbox.drain(world.store, ROOT, journal) == 5
+    assert len(list(journal.entries())) == 5
+
+
+class Failing(Journal):
+    """A journal whose process is killed before or after the lines are on the disk."""
+
+    after = False
+
+    def extend(self, run: str, events: Sequence[tuple[str, str, Mapping[str, Any]]]) -> tuple[Entry, ...]:
+        if self.after:
+            super().extend(run, events)
+        raise OSError("killed")
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_drain_that_was_killed_is_repeated_without_a_line_twice(
+    world: World, journal: Journal, *, after: bool
+) -> None:
+    failing = Failing(journal.path)
+    failing.after = after
+    with pytest.raises(OSError, match="killed"):
+        outbox.drain(world.store, ROOT, failing)
+    assert len(world.queue()) == 5
+    assert outbox.drain(world.store, ROOT, journal) == 5
+    assert len({line.key for line in journal.entries()}) == len(list(journal.entries())) == 5
+
+
+def test_two_drains_at_once_write_every_event_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "BATCH", 7)
+    world = World()
+    for number in range(100):
+        world.agent("ann").reserve_files([f"f{number}"])
+    barrier = Barrier(2)
+    failures: list[BaseException] = []
+
+    def drain() -> None:
+        barrier.wait(10)
+        try:
+            outbox.drain(world.store, ROOT, Journal(tmp_path / "events.jsonl"))
+        except BaseException as error:  # noqa: BLE001 - shown below
+            failures.append(error)
+
+    threads = [Thread(target=drain) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert failures == []
+    assert len(list(Journal(tmp_path / "events.jsonl").entries())) == 101
+    assert world.queue() == []
+
+
+def test_the_journal_is_not_loaded_by_the_rules() -> None:
+    program = (
+        "import sys, interlock.reservations.service, interlock.reservations.outbox, interlock.reservations.guard\n"
+    )
+    program += "print(sorted(m for m in sys.modules if m.startswith(('interlock.journal', 'pathlib', 'subprocess'))))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,122 @@
+"""Leases between real processes on one store: the line keeps its order, and nothing is held twice."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from interlock.reservations import process, waiting
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.service import Reservations
+from interlock.reservations.sqlite import SqliteStore
+from tests.reservations.world import ids
+
+PEOPLE = """
+import os, sys
+from interlock.reservations import process
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.service import Reservations
+from interlock.reservations.sqlite import SqliteStore
+
+folder, name = sys.argv[1:3]
+caller = Caller(name, "agent", folder, "run", process.host(), os.getpid())
+agent = Reservations(Desk(SqliteStore(folder + "/store.sqlite")), caller)
+"""
+
+IN_LINE = (
+    PEOPLE
+    + """
+answer = agent.reserve_files(["a"], wait_seconds=45)
+assert answer["errors"] == [], answer
+with open(folder + "/log", "a") as log:
+    log.write(name + "\\n")
+agent.release_files([row["reservation_id"] for row in answer["reservations"]])
+"""
+)
+
+BACK_AND_FORTH = (
+    PEOPLE
+    + """
+patterns = sys.argv[3:]
+for turn in range(25):
+    answer = agent.reserve_files(patterns, wait_seconds=45)
+    assert answer["errors"] == [], answer
+    assert sorted(row["pattern"] for row in answer["reservations"]) == sorted(patterns), answer
+    for pattern in patterns:
+        os.close(os.open(f"{folder}/{pattern}.held", os.O_CREAT | os.O_EXCL))
+    for pattern in patterns:
+        os.unlink(f"{folder}/{pattern}.held")
+    agent.release_files([row["reservation_id"] for row in answer["reservations"]])
+"""
+)
+
+
+Start: TypeAlias = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a program with the folder and further arguments; none outlives the test."""
+    people: list[subprocess.Popen[str]] = []
+
+    def run(program: str, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", program, str(tmp_path), *arguments]
+        people.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        return people[-1]
+
+    yield run
+    for person in people:
+        person.kill()
+        person.communicate()
+
+
+def here(folder: Path) -> Reservations:
+    caller = Caller("holder", "agent", str(folder), "run", process.host(), os.getpid())
+    return Reservations(Desk(SqliteStore(str(folder / "store.sqlite"))), caller)
+
+
+def await_line(agent: Reservations, length: int) -> None:
+    """Return as soon as so many wait."""
+    until = agent.desk.clock() + 30
+    while True:
+        stamp = agent.desk.store.stamp()
+        with agent.desk.store.transaction() as tx:
+            if len(tx.waiters()) == length:
+                return
+        assert agent.desk.clock() < until, f"no {length} in line after 30 seconds"
+        waiting.until_changed(agent.desk, stamp, agent.desk.clock() + 1)
+
+
+def test_eight_processes_are_served_in_the_order_they_came_and_a_killed_one_is_passed_over(
+    tmp_path: Path, start: Start
+) -> None:
+    holder = here(tmp_path)
+    held = ids(holder.reserve_files(["a"]))
+    line: list[subprocess.Popen[str]] = []
+    for number in range(8):
+        line.append(start(IN_LINE, f"p{number}"))
+        await_line(holder, number + 1)
+    for killed in (line.pop(3), line.pop(0)):
+        killed.kill()
+        killed.wait(10)
+    holder.release_files(held)
+    for waiter in line:
+        _, errors = waiter.communicate(timeout=40)
+        assert errors == ""
+    assert (tmp_path / "log").read_text().split() == ["p1", "p2", "p4", "p5", "p6", "p7"]
+
+
+@pytest.mark.parametrize("orders", [(["a", "b"], ["b", "a"]), (["a", "b", "c"], ["c", "a"], ["b", "c"])])
+def test_agents_that_want_the_same_files_in_another_order_never_lock_each_other_out(
+    tmp_path: Path, start: Start, orders: tuple[list[str], ...]
+) -> None:
+    people = [start(BACK_AND_FORTH, f"p{number}", *order) for number, order in enumerate(orders)]
+    for person in people:
+        _, errors = person.communicate(timeout=60)
+        assert (person.returncode, errors) == (0, "")
+    with here(tmp_path).desk.store.transaction() as tx:
+        assert (tx.leases(), tx.waiters()) == ([], [])

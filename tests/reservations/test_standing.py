@@ -1,0 +1,183 @@
+"""Who is here and what stands: agents, leases, the line, negotiations; joining and leaving."""
+
+from typing import Any
+
+import pytest
+
+from interlock.reservations.desk import Caller
+from interlock.reservations.service import Reservations
+from tests.reservations.team import ROOT, START, Team, codes, inbox
+
+
+def test_agents_are_listed_with_their_state_and_leases_the_last_seen_first() -> None:
+    team = Team()
+    ada = team.agent("Ada", pid=7)
+    ada.reserve_files(["a", "b"])
+    team.agent("Bob")
+    team.minutes(6)
+    cyd = team.agent("Cyd")
+    team.ended.add(7)
+    rows = {row["name"]: row for row in cyd.list_agents()["agents"]}
+    assert next(iter(rows)) == "Cyd"
+    assert {name: (row["state"], row["leases"]) for name, row in rows.items()} == {
+        "Cyd": ("alive", 0), "Bob": ("silent", 0), "Ada": ("gone", 2),
+    }  # fmt: skip
+    assert rows["Bob"]["last_seen_seconds"] == 360
+    assert set(rows["Ada"]) == {"name", "kind", "state", "last_seen", "last_seen_seconds", "leases"}
+
+
+def test_an_agent_of_days_ago_is_listed_only_while_it_holds_something() -> None:
+    team = Team(max_ttl_minutes=10_000)
+    team.agent("Ada").reserve_files(["a"], ttl_minutes=5000)
+    team.agent("Bob")
+    team.minutes(2 * 1440)
+    assert [row["name"] for row in team.agent("Cyd").list_agents()["agents"]] == ["Cyd", "Ada"]
+
+
+def test_the_standing_shows_leases_with_their_holders_and_the_line_in_order() -> None:
+    team = Team()
+    ada, bob, cyd = team.agent("Ada", pid=7), team.agent("Bob"), team.agent("Cyd")
+    ada.reserve_files(["src/**"], "refactoring", no_force=True)
+    bob.negotiate_release("src/a.py", "need it")
+    team.minutes(1, ada, bob)
+    cyd.negotiate_release("src/b.py", "me too")
+    shown = cyd.standing()
+    [lease] = shown["leases"]
+    assert (lease["holder"], lease["pattern"], lease["no_force"], lease["reason"]) == (
+        "Ada",
+        "src/**",
+        True,
+        "refactoring",
+    )
+    assert (lease["holder_state"], lease["age_seconds"], lease["last_seen_seconds"]) == ("alive", 60, 0)
+    line = [(row["position"], row["agent"], row["patterns"], row["waiting_seconds"]) for row in shown["waiters"]]
+    assert line == [(1, "Bob", ["src/a.py"], 60), (2, "Cyd", ["src/b.py"], 0)]
+
+
+def test_a_pending_negotiation_shows_who_asks_whom_for_what_and_for_how_long() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/**"])
+    thread = bob.negotiate_release("src/a.py", "need it", urgency="urgent")["thread_id"]
+    team.minutes(3, ada, bob)
+    [row] = bob.standing()["negotiations"]
+    found = {key: row[key] for key in ("thread_id", "requester", "holder", "pattern", "file", "urgency", "state")}
+    assert found == {
+        "thread_id": thread, "requester": "Bob", "holder": "Ada", "pattern": "src/**", "file": "src/a.py",
+        "urgency": "urgent", "state": "pending",
+    }  # fmt: skip
+    assert (row["age_minutes"], row["minutes_left"], row["expired"], row["resolved"]) == (3, 2, False, False)
+    team.minutes(4, ada, bob)
+    [row] = bob.standing()["negotiations"]
+    assert (row["age_minutes"], row["minutes_left"], row["expired"]) == (7, -2, True)
+
+
+def test_a_deferred_negotiation_shows_its_eta_and_what_is_left_of_it() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["a"], ttl_minutes=60)
+    thread = bob.negotiate_release("a", "need it")["thread_id"]
+    ada.respond_to_release(str(thread), "defer", eta_minutes=20, reason="tests run")
+    team.minutes(5, ada, bob)
+    [row] = bob.standing()["negotiations"]
+    assert (row["state"], row["eta_minutes"], row["minutes_left"], row["note"]) == ("deferred", 20, 15, "tests run")
+
+
+@pytest.mark.parametrize("how", ["released", "forced", "free", "withdrawn"])
+def test_a_resolved_negotiation_is_marked_with_how_and_fades_after_the_hour(how: str) -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["a"], ttl_minutes=60)
+    thread = str(bob.negotiate_release("a", "need it")["thread_id"])
+    if how == "released":
+        ada.respond_to_release(thread, "release")
+    elif how == "forced":
+        team.minutes(10, ada)
+        bob.fetch_inbox()
+    elif how == "free":
+        ada.release_all()
+    else:
+        bob.leave()
+    [row] = ada.standing()["negotiations"]
+    assert (row["state"], row["resolved"]) == (how, True)
+    assert row["how"]
+    assert row["resolved_at"]
+    assert row["minutes_left"] is None
+    team.minutes(61)
+    assert ada.standing()["negotiations"] == []
+    assert len(ada.standing(24 * 60)["negotiations"]) == 1
+
+
+def test_an_open_negotiation_is_shown_however_old_it_is() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["a"], ttl_minutes=1440)
+    bob.negotiate_release("a", "some day", urgency="low")
+    team.minutes(300, ada, bob)
+    assert [row["age_minutes"] for row in bob.standing()["negotiations"]] == [300]
+
+
+@pytest.mark.parametrize(
+    "since", [float("nan"), float("inf"), -5, 0, 10**400, "60", None, [1], True], ids=lambda value: str(value)[:8]
+)
+def test_an_absurd_time_span_is_no_error(since: Any) -> None:
+    team = Team()
+    ada = team.agent("Ada")
+    ada.reserve_files(["a"])
+    assert len(ada.standing(since)["leases"]) == 1
+
+
+def test_joining_tells_what_concerns_the_agent() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    assert ada.join() == {"name": "Ada", "kind": "agent", "leases": [], "unread": 0, "requests": [], "waiting_for": []}
+    ada.reserve_files(["a"])
+    thread = bob.negotiate_release("a", "need it")["thread_id"]
+    joined = ada.join()
+    assert [row["pattern"] for row in joined["leases"]] == ["a"]
+    assert (joined["unread"], [row["thread_id"] for row in joined["requests"]]) == (1, [thread])
+    assert [(row["position"], row["patterns"]) for row in bob.join()["waiting_for"]] == [(1, ["a"])]
+
+
+def test_joining_under_another_spelling_keeps_the_first_name() -> None:
+    team = Team()
+    team.agent("Ada")
+    assert team.agent("ADA", joined=False).join()["name"] == "Ada"
+    assert len(team.agent("ada").list_agents()["agents"]) == 1
+
+
+def test_leaving_gives_back_everything_and_keeps_the_agent_and_its_messages() -> None:
+    team = Team()
+    ada, bob, cyd = team.agent("Ada", pid=7), team.agent("Bob"), team.agent("Cyd")
+    ada.reserve_files(["a"])
+    bob.reserve_files(["b"])
+    ada.negotiate_release("b", "need it")
+    cyd.negotiate_release("a", "need it")
+    bob.send_message("Ada", "bye")
+    assert ada.leave() == {"name": "Ada", "released_count": 1, "withdrawn": 1}
+    assert [row["pattern"] for row in cyd.my_reservations()["reservations"]] == ["a"]
+    bob.release_all()
+    assert codes(cyd.reserve_files(["b"])) == []
+    assert ("Ada", 0) in [(row["name"], row["leases"]) for row in bob.list_agents()["agents"]]
+    assert any(row["body"] == "bye" for row in inbox(ada))
+    assert [data["agent"] for kind, data in team.events() if kind == "agent_left"] == ["Ada"]
+
+
+def test_leaving_unbinds_the_process() -> None:
+    team = Team()
+    ada = team.agent("Ada", pid=7)
+    with team.store.transaction() as tx:
+        assert tx.agent_of_process("host", 7, "then") == "Ada"
+    ada.leave()
+    with team.store.transaction() as tx:
+        assert not tx.agent_of_process("host", 7, "then")
+    ada.leave()
+    assert ada.join()["name"] == "Ada"
+
+
+def test_a_caller_without_a_process_may_leave() -> None:
+    team = Team()
+    calls = Reservations(team.desk, Caller("web", "agent", ROOT, "http"))
+    calls.reserve_files(["a"])
+    assert calls.leave()["released_count"] == 1
+    assert team.now == START

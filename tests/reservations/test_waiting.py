@@ -1,0 +1,232 @@
+"""The line: first come, first served, for all patterns of a call together."""
+
+import pytest
+
+from interlock.reservations import granting, leases, waiting
+from interlock.reservations.granting import Wanted
+from interlock.reservations.settings import Settings
+from tests.reservations.memory import MemoryStore
+from tests.reservations.world import World, codes, ids
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def wait(world: World, name: str, *patterns: str, seconds: float = 60) -> None:
+    """Put an agent at the end of the line, as a call does that gave up at once."""
+    wanted = Wanted(tuple(map(granting.pattern_of, sorted(patterns))), True, False, "", 900)
+    with leases.entered(world.desk, world.caller(name)) as entry:
+        waiting.join(entry, wanted, world.now + seconds)
+
+
+def test_a_waiting_call_gets_what_is_released_while_it_waits(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    world.pauses = [lambda: None, lambda: world.agent("ann").release_files(held)]
+    (lease,) = world.agent("bob").reserve_files(["a"], wait_seconds=10)["reservations"]
+    assert (lease["holder"], lease["claim"], lease["expires_in_seconds"]) == ("bob", False, 900)
+    assert world.line() == []
+
+
+def test_a_waiting_call_ends_at_its_deadline_and_keeps_its_place_a_little_longer(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+    begun = world.now
+    answer = world.agent("bob").reserve_files(["a"], wait_seconds=10)
+    assert codes(answer) == ["RSV201"]
+    assert world.now - begun == pytest.approx(10)
+    assert answer.get("waiting", {})["position"] == 1
+    world.now += 59
+    world.look()
+    assert world.line() == ["bob"]
+    world.now += 1.1
+    world.look()
+    assert world.line() == []
+
+
+def test_a_waiting_call_is_granted_when_the_lease_expires_though_nobody_else_calls(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], ttl_minutes=0.1)
+    begun = world.now
+    assert codes(world.agent("bob").reserve_files(["a"], wait_seconds=20)) == []
+    assert world.now - begun == pytest.approx(6, abs=0.1)
+
+
+def test_a_waiting_call_takes_over_when_the_holder_dies_meanwhile(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+    world.pauses = [lambda: world.end_process("ann")]
+    begun = world.now
+    answer = world.agent("bob").reserve_files(["a"], wait_seconds=20)
+    assert [row["holder"] for row in answer.get("taken_over", [])] == ["ann"]
+    assert world.now - begun <= waiting.LOOK_SECONDS + 0.1
+
+
+def test_an_exception_while_waiting_gives_the_place_up(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    world.pauses = [interrupt]
+    with pytest.raises(KeyboardInterrupt):
+        world.agent("bob").reserve_files(["a"], wait_seconds=20)
+    assert world.line() == []
+
+
+def test_what_is_released_goes_to_the_first_in_line(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    for name in ("bob", "cid", "dee"):
+        wait(world, name, "a")
+    world.agent("ann").release_files(held)
+    assert [(lease.agent, lease.claim) for lease in world.leases()] == [("bob", True)]
+    assert world.line() == ["cid", "dee"]
+
+
+def test_a_waiter_without_a_call_gets_a_short_claim_and_one_message(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    wait(world, "bob", "a")
+    world.agent("ann").release_files(held)
+    for _ in range(3):
+        world.look()
+    assert len(world.messages("bob", "granted")) == 1
+    (claim,) = world.leases()
+    assert claim.expires_at == world.now + 120
+    (lease,) = world.agent("bob").reserve_files(["a"])["reservations"]
+    assert (lease["reservation_id"], lease["token"], lease["claim"]) == (claim.reservation_id, claim.token, False)
+    assert lease["expires_in_seconds"] == 900
+
+
+def test_a_call_that_brings_the_grant_itself_leaves_no_unread_message(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    world.pauses = [lambda: world.agent("ann").release_files(held)]
+    world.agent("bob").reserve_files(["a"], wait_seconds=10)
+    assert [message.read_at is not None for message in world.messages("bob", "granted")] == [True]
+
+
+def test_a_claim_that_nobody_picks_up_goes_to_the_next(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    world.settings = Settings(claim_minutes=0.5)
+    wait(world, "bob", "a")
+    wait(world, "cid", "a")
+    world.agent("ann").release_files(held)
+    world.now += 30
+    world.look()
+    assert [lease.agent for lease in world.leases()] == ["cid"]
+
+
+def test_a_newcomer_queues_behind_whoever_waits_in_front_even_when_the_file_is_free(world: World) -> None:
+    world.agent("ann").reserve_files(["b"])
+    wait(world, "bob", "a", "b")
+    (error,) = world.agent("cid").reserve_files(["a"])["errors"]
+    assert error["code"] == "RSV201"
+    assert "conflict" in error
+    assert (error["conflict"]["holder"], error["conflict"].get("waiting")) == ("bob", True)
+    assert world.agent("cid").check_conflicts(["a"])["clear"] == []
+    assert codes(world.agent("cid").reserve_files(["c"])) == []
+
+
+def test_a_wide_pattern_is_not_starved_by_narrow_ones(world: World) -> None:
+    names = ["n1", "n2"]
+    held = ids(world.agent("n1").reserve_files(["src/1"]))
+    wait(world, "wide", "src/**")
+    for number in range(20):
+        name = names[number % 2]
+        assert codes(world.agent(name).reserve_files([f"src/new{number}"])) == ["RSV201"]
+    world.agent("n1").release_files(held)
+    assert [(lease.agent, lease.pattern) for lease in world.leases()] == [("wide", "src/**")]
+
+
+def test_shared_waiters_are_granted_together(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    for name in ("bob", "cid"):
+        world.agent(name).reserve_files(["a"], exclusive=False, wait_seconds=0.01)
+    world.agent("ann").release_files(held)
+    assert sorted(lease.agent for lease in world.leases()) == ["bob", "cid"]
+
+
+def test_asking_again_for_the_same_keeps_the_place(world: World) -> None:
+    world.agent("ann").reserve_files(["a", "b"])
+    wait(world, "bob", "a", "b")
+    wait(world, "cid", "a")
+    world.now += 50
+    world.agent("bob").reserve_files(["b", "a"])
+    world.now += 50
+    wait(world, "cid", "a")
+    assert world.line() == ["bob", "cid"]
+
+
+def test_one_call_after_another_waits_as_long_as_it_takes_in_one_place(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    for _ in range(3):
+        assert codes(world.agent("bob").reserve_files(["a"], wait_seconds=45)) == ["RSV201"]
+        wait(world, "cid", "a")
+    assert world.line() == ["bob", "cid"]
+    world.agent("ann").release_files(held)
+    assert codes(world.agent("bob").reserve_files(["a"], wait_seconds=45)) == []
+
+
+def test_a_waiter_whose_process_ended_is_passed_over(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    wait(world, "bob", "a")
+    wait(world, "cid", "a")
+    world.end_process("bob")
+    world.agent("ann").release_files(held)
+    assert [lease.agent for lease in world.leases()] == ["cid"]
+
+
+def test_release_all_leaves_the_line(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+    wait(world, "bob", "a")
+    world.agent("bob").release_all()
+    assert world.line() == []
+
+
+def test_a_grant_from_the_line_does_not_lengthen_what_the_waiter_holds(world: World) -> None:
+    world.agent("bob").reserve_files(["b"], ttl_minutes=5)
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    wait(world, "bob", "a", "b")
+    world.now += 30
+    world.agent("ann").release_files(held)
+    rows = {lease.pattern: (lease.claim, lease.expires_at - world.now) for lease in world.leases()}
+    assert rows == {"a": (True, 120), "b": (False, 270)}
+
+
+def test_a_shared_lease_that_is_raised_from_the_line_is_no_claim(world: World) -> None:
+    world.agent("bob").reserve_files(["a"], exclusive=False)
+    held = ids(world.agent("ann").reserve_files(["a"], exclusive=False))
+    wait(world, "bob", "a")
+    world.agent("ann").release_files(held)
+    (lease,) = world.leases()
+    assert (lease.agent, lease.exclusive, lease.claim, lease.expires_at - world.now) == ("bob", True, False, 900)
+
+
+def test_the_place_of_a_call_ends_with_it_and_the_lingering_if_it_was_killed(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
+    until: list[float] = []
+
+    def note() -> None:
+        with world.store.transaction() as tx:
+            until.extend(waiter.until for waiter in tx.waiters())
+
+    begun = world.now
+    world.pauses = [note]
+    world.agent("bob").reserve_files(["a"], wait_seconds=10)
+    assert until == [begun + 10 + 60]
+
+
+def test_an_agent_has_no_more_than_so_many_places(world: World) -> None:
+    world.agent("ann").reserve_files(["**"])
+    for number in range(waiting.MAX_PLACES + 5):
+        wait(world, "bob", f"f{number}")
+    assert len(world.line()) == waiting.MAX_PLACES
+    assert len(world.events("waiter_left")) == 5
+
+
+def test_a_wait_ends_when_the_store_changes_or_the_time_has_come() -> None:
+    store = MemoryStore()
+    world = World(store=store)
+    begun, stamp = world.now, store.stamp()
+    waiting.until_changed(world.desk, stamp, world.now + 1)
+    assert world.now == pytest.approx(begun + 1)
+    world.pauses = [lambda: None, world.look]
+    waiting.until_changed(world.desk, stamp, world.now + 1000)
+    assert world.now < begun + 2

@@ -1,0 +1,53 @@
+"""Several agents around one project, each with a client and a server of its own, in this process."""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+
+from interlock.server import make_server
+
+Answer = dict[str, Any]
+
+MASKS = (
+    (re.compile(r"\b(rsv|neg|msg|thr)_[0-9a-f]{16}\b"), r"\1_0123456789abcdef"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"), "2026-01-01T00:00:00Z"),
+    (re.compile(r"\b\d\d:\d\d:\d\d\b"), "00:00:00"),
+    (re.compile(r'"(\w+_seconds)": \d+'), r'"\1": 0'),
+    (re.compile(r"\b\d+ s\b *"), "0 s "),
+    (re.compile(r"\b1[45] min\b *"), "15 min "),
+)
+"""What differs from run to run, and what is shown in its place."""
+
+
+def masked(text: str) -> str:
+    """Return a text without what differs from run to run."""
+    for pattern, instead in MASKS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+@asynccontextmanager
+async def team(root: Path, *names: str) -> AsyncGenerator[list[Client]]:
+    """Connect one client for each agent; they meet in the store alone."""
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(Client(make_server(root, caller=lambda name=name: name))) for name in names
+        ]
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> Answer:
+    """Call a tool that answers, with a refusal or without."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+def codes(answer: Answer) -> list[str]:
+    """Return the codes of an answer's refusals; each says what to do."""
+    assert all(each["message"] and each["fix"] and each["place"] for each in answer["errors"])
+    return [each["code"] for each in answer["errors"]]

@@ -1,0 +1,370 @@
+"""The toolset `reservations` through a client: what it lists, what each tool answers, and what it refuses."""
+
+import gc
+import json
+import sqlite3
+import threading
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.shared.subscriptions import ResourceUpdated
+from mcp_types import TextResourceContents
+from syrupy.assertion import SnapshotAssertion
+
+from interlock.journal import Journal
+from interlock.reservations import place
+from interlock.server import make_server
+from interlock.server.reservations import STANDING_URI, WAITING_CALLS, CallEnded, ReservationCalls
+from tests.server.reservation_team import Answer, call, codes, masked, team
+from tests.server.stdio_process import call as request
+from tests.server.stdio_process import server as stdio
+from tests.server.test_app import error_of, tool_list
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = {
+    "reserve_files", "release_files", "release_all", "check_conflicts", "my_reservations", "send_message",
+    "fetch_inbox", "list_agents", "request_release", "negotiate_release", "respond_to_release",
+}  # fmt: skip
+MAX_TOOLSET_BYTES = 9_728
+
+
+async def ids(client: Client) -> list[str]:
+    """Return the ids of what a client holds."""
+    return [lease["reservation_id"] for lease in (await call(client, "my_reservations"))["reservations"]]
+
+
+async def standing(client: Client) -> Answer:
+    """Read the resource."""
+    (content,) = (await client.read_resource(STANDING_URI)).contents
+    assert isinstance(content, TextResourceContents)
+    return json.loads(content.text)
+
+
+async def test_the_eleven_tools_are_the_ones_that_were_reviewed(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    listed = await tool_list(tmp_path, "reservations")
+    assert {tool["name"] for tool in listed} == TOOLS
+    assert len(json.dumps(listed, separators=(",", ":"))) <= MAX_TOOLSET_BYTES
+    assert json.dumps(listed, indent=1) == snapshot
+
+
+async def test_every_answer_has_the_reviewed_shape(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    async with team(tmp_path, "anna", "ben") as (anna, ben):
+        steps: list[tuple[Client, str, Answer]] = [
+            (anna, "reserve_files", {"patterns": ["src/**"], "reason": "new login", "no_force": True}),
+            (ben, "reserve_files", {"patterns": ["src/app.py", "docs/a.md"], "reason": "fix"}),
+            (ben, "reserve_files", {"patterns": ["src/app.py", "docs/a.md"], "partial": True}),
+            (ben, "check_conflicts", {"patterns": ["src/app.py", "README.md"]}),
+            (ben, "negotiate_release", {"file": "src/app.py", "reason": "fix", "urgency": "urgent"}),
+            (anna, "fetch_inbox", {}),
+            (anna, "my_reservations", {}),
+            (ben, "send_message", {"to": "anna", "body": "Please be quick."}),
+            (ben, "request_release", {"agent_name": "anna", "pattern": "src/app.py", "reason": "fix"}),
+            (ben, "list_agents", {}),
+            (anna, "release_files", {"reservation_ids": ["rsv_0000000000000000"]}),
+        ]
+        told: list[Any] = []
+        for client, tool, arguments in steps:
+            answer = await call(client, tool, **arguments)
+            # Who was seen last is a matter of the second.
+            answer.get("agents", []).sort(key=itemgetter("name"))
+            told.append([tool, answer])
+        thread = told[4][1]["thread_id"]
+        told.append(["interlock://reservations", await standing(anna)])
+        for action in ({"action": "defer", "eta_minutes": 5, "reason": "tests"}, {"action": "release"}):
+            answer = await call(anna, "respond_to_release", thread_id=thread, file="src/app.py", **action)
+            told.append(["respond_to_release", answer])
+        told.append(["release_all", await call(ben, "release_all")])
+    assert masked(json.dumps(told, indent=1)) == snapshot
+
+
+async def test_two_agents_conflict_negotiate_and_hand_over_while_one_waits(tmp_path: Path) -> None:
+    async with team(tmp_path, "anna", "ben") as (anna, ben):
+        assert codes(await call(anna, "reserve_files", patterns=["a.py"], reason="r")) == []
+        refused = await call(ben, "reserve_files", patterns=["a.py"])
+        assert codes(refused) == ["RSV201"]
+        assert refused["errors"][0]["conflict"]["holder"] == "anna"
+        assert refused["errors"][0]["next"]["tool"] in TOOLS
+        answers: list[Answer] = []
+
+        async def wait() -> None:
+            answers.append(await call(ben, "negotiate_release", file="a.py", reason="fix", wait_seconds=40))
+
+        thread = ""
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait)
+                thread = await asked(anna)
+                done = await call(anna, "respond_to_release", thread_id=thread, action="release")
+                assert (done["status"], len(done["released"])) == ("released", 1)
+        assert answers[0]["status"] == "release"
+        (lease,) = (await call(ben, "my_reservations"))["reservations"]
+        assert (lease["pattern"], lease["holder"]) == ("a.py", "ben")
+        (ack,) = [each for each in (await call(ben, "fetch_inbox"))["messages"] if each["topic"] == "release-ack"]
+        assert ack["thread_id"] == thread
+        assert json.loads(ack["body"])["released_by"] == "anna"
+        assert (await call(anna, "fetch_inbox"))["messages"] == [], "it was read"
+
+
+async def asked(client: Client) -> str:
+    """Read the inbox until somebody asks for a release; return the thread."""
+    while True:
+        for message in (await call(client, "fetch_inbox"))["messages"]:
+            if message["topic"] == "release-request":
+                return message["thread_id"]
+        await anyio.lowlevel.checkpoint()
+
+
+async def queued(client: Client, count: int) -> None:
+    """Wait until so many stand in the line."""
+    while len((await standing(client))["waiters"]) < count:
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_wait_in_line_blocks_nobody_and_ends_with_the_grant(tmp_path: Path) -> None:
+    async with team(tmp_path, "anna", "ben") as (anna, ben):
+        await call(anna, "reserve_files", patterns=["a.py"])
+        answers: list[Answer] = []
+
+        async def wait() -> None:
+            answers.append(await call(ben, "reserve_files", patterns=["a.py"], wait_seconds=45))
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait)
+                await queued(anna, 1)
+                assert (await call(ben, "my_reservations"))["reservations"] == [], "the waiting agent may call too"
+                assert (await call(anna, "release_files", reservation_ids=await ids(anna)))["released"]
+        assert codes(answers[0]) == []
+        assert await ids(ben) == [answers[0]["reservations"][0]["reservation_id"]]
+
+
+async def test_more_waits_than_one_caller_may_have_leave_room_for_every_other_call(tmp_path: Path) -> None:
+    async with team(tmp_path, "anna", "ben") as (anna, ben):
+        await call(anna, "reserve_files", patterns=["**"])
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+
+                async def wait(number: int) -> None:
+                    await call(ben, "reserve_files", patterns=[f"f{number}"], wait_seconds=45)
+
+                for number in range(WAITING_CALLS + 4):
+                    group.start_soon(wait, number)
+                await queued(anna, WAITING_CALLS)
+                assert codes(await call(ben, "check_conflicts", patterns=["x"])) == []
+                assert (await call(anna, "release_all"))["released_count"] == 1
+
+
+def test_a_wait_whose_client_went_away_ends_at_its_next_look(tmp_path: Path) -> None:
+    gone = threading.Event()
+    mine = ReservationCalls(tmp_path).of("ben", gone)
+    mine.desk.pause(0)
+    gone.set()
+    with pytest.raises(CallEnded):
+        mine.desk.pause(60)
+
+
+async def test_a_call_that_its_client_takes_back_leaves_the_line_and_no_trace_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with team(tmp_path, "anna", "ben") as (anna, ben):
+        await call(anna, "reserve_files", patterns=["a.py"])
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                group.start_soon(lambda: call(ben, "reserve_files", patterns=["a.py"], wait_seconds=45))
+                await queued(anna, 1)
+                group.cancel_scope.cancel()
+            while (await standing(anna))["waiters"]:
+                await anyio.lowlevel.checkpoint()
+        assert codes(await call(ben, "reserve_files", patterns=["b.py"])) == []
+    gc.collect()
+    assert caplog.records == []
+
+
+def test_a_server_ends_soon_after_its_client_though_a_call_still_waits(tmp_path: Path) -> None:
+    ReservationCalls(tmp_path).of("anna").reserve_files(["a.py"])
+    with stdio(tmp_path) as wire:
+        wire.send(request("reserve_files", {"patterns": ["a.py"], "wait_seconds": 45}))
+        assert wire.process.stdin is not None
+        wire.process.stdin.close()
+        wire.process.stdin = None
+        assert wire.process.wait(30) == 0
+
+
+BIG = "x" * 1_000_000
+BAD: list[tuple[str, Answer, list[str]]] = [
+    ("reserve_files", {"patterns": []}, ["RSV104"]),
+    ("reserve_files", {"patterns": [f"f{n}" for n in range(10_000)]}, ["RSV104"]),
+    ("reserve_files", {"patterns": ["../x"]}, ["RSV101"]),
+    ("reserve_files", {"patterns": ["/etc/passwd"]}, ["RSV101"]),
+    ("reserve_files", {"patterns": ["a[b"]}, ["RSV102"]),
+    ("reserve_files", {"patterns": [BIG]}, ["RSV103"]),
+    ("reserve_files", {"patterns": ["a"], "ttl_minutes": -1}, ["RSV105"]),
+    ("reserve_files", {"patterns": ["a"], "ttl_minutes": 1e300}, ["RSV105"]),
+    ("reserve_files", {"patterns": ["a"], "wait_seconds": 1e9}, ["RSV105"]),
+    ("reserve_files", {"patterns": ["a"], "reason": BIG}, ["RSV105"]),
+    ("reserve_files", {"patterns": "a"}, ["MCP204"]),
+    ("reserve_files", {"patterns": [1]}, ["MCP204"]),
+    ("reserve_files", {}, ["MCP203"]),
+    ("reserve_files", {"patterns": ["a"], "agent_id": "ben"}, ["MCP202"]),
+    ("release_files", {"reservation_ids": []}, ["RSV104"]),
+    ("release_files", {"reservation_ids": ["rsv_ffffffffffffffff"]}, ["RSV203"]),
+    ("release_files", {"reservation_ids": ["HELD"]}, ["RSV202"]),
+    ("release_files", {"reservation_ids": ["'; DROP TABLE leases"]}, ["RSV203"]),
+    ("release_all", {"agent": "anna"}, ["MCP202"]),
+    ("check_conflicts", {"patterns": []}, ["RSV104"]),
+    ("check_conflicts", {"patterns": ["a/../../b"]}, ["RSV101"]),
+    ("my_reservations", {"agent": "anna"}, ["MCP202"]),
+    ("send_message", {"to": "nobody", "body": "x"}, ["RSV301"]),
+    ("send_message", {"to": "", "body": "x"}, ["RSV301"]),
+    ("send_message", {"to": "anna", "body": BIG}, ["RSV302"]),
+    ("send_message", {"to": ["anna"], "body": "x"}, ["MCP204"]),
+    ("fetch_inbox", {"cursor": -1}, ["RSV105"]),
+    ("fetch_inbox", {"limit": 0}, ["RSV105"]),
+    ("fetch_inbox", {"cursor": "1"}, ["MCP204"]),
+    ("list_agents", {"all": True}, ["MCP202"]),
+    ("request_release", {"agent_name": "nobody", "pattern": "held.py", "reason": "r"}, ["RSV301"]),
+    ("request_release", {"agent_name": "anna", "pattern": "free.py", "reason": "r"}, ["RSV303"]),
+    ("negotiate_release", {"file": "../x", "reason": "r"}, ["RSV101"]),
+    ("negotiate_release", {"file": "held.py", "reason": BIG}, ["RSV105"]),
+    ("negotiate_release", {"file": "held.py", "reason": "r", "agent_name": "nobody"}, ["RSV301"]),
+    ("negotiate_release", {"file": "held.py", "reason": "r", "urgency": "asap"}, ["MCP204"]),
+    ("negotiate_release", {"file": "held.py", "reason": "r", "wait_seconds": -1}, ["RSV105"]),
+    ("respond_to_release", {"thread_id": "neg_ffffffffffffffff", "action": "release"}, ["RSV304"]),
+    ("respond_to_release", {"thread_id": "THREAD", "action": "release"}, ["RSV305"]),
+    ("respond_to_release", {"thread_id": "THREAD", "action": "defer", "eta_minutes": 1e9}, ["RSV306"]),
+    ("respond_to_release", {"thread_id": "THREAD", "action": "keep"}, ["MCP204"]),
+]
+
+
+def stored(root: Path) -> dict[str, list[Any]]:
+    """Return every row that a refused call must leave as it is: all but signs of life and the record of refusals."""
+    with sqlite3.connect(place.find(str(root)).store_path) as rows:
+        named = rows.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        tables = {name for (name,) in named} - {"agent", "event", "process", "meta", "counter"}
+        found = {name: sorted(map(repr, rows.execute(f"SELECT * FROM {name}"))) for name in sorted(tables)}
+    rows.close()
+    return found
+
+
+async def test_bad_input_is_refused_with_its_rule_and_changes_nothing(tmp_path: Path) -> None:
+    async with team(tmp_path, "anna", "ben", "cleo") as (anna, ben, cleo):
+        held = (await call(anna, "reserve_files", patterns=["held.py"]))["reservations"][0]["reservation_id"]
+        thread = (await call(cleo, "negotiate_release", file="held.py", reason="r"))["thread_id"]
+        await call(ben, "my_reservations")
+        before = stored(tmp_path)
+        assert {"lease", "message", "negotiation"} <= set(before)
+        for tool, arguments, expected in BAD:
+            text = json.dumps(arguments).replace('"HELD"', f'"{held}"').replace('"THREAD"', f'"{thread}"')
+            result = await ben.call_tool(tool, json.loads(text))
+            if result.is_error:
+                error = error_of(result)
+                found = [error["code"]]
+                assert error["fix"]
+            else:
+                assert result.structured_content is not None
+                found = codes(result.structured_content)
+            assert found == expected, (tool, text[:200])
+            assert len(str(result.content)) < 3000, "what was sent is not sent back"
+            assert stored(tmp_path) == before, (tool, text[:200])
+
+
+async def test_numbers_that_are_none_and_empty_answers_are_refused_before_the_tool(tmp_path: Path) -> None:
+    with stdio(tmp_path) as wire:
+        for bad in (b"NaN", b"Infinity", b"1e999"):
+            arguments = b'{"patterns":["a"],"ttl_minutes":' + bad + b"}"
+            line = (
+                json.dumps(request("reserve_files", {}))
+                .encode()
+                .replace(b'"arguments": {}', b'"arguments": ' + arguments)
+            )
+            assert "error" in wire.ask(line)
+    assert not (tmp_path / ".interlock").exists()
+
+
+async def test_a_broken_configuration_or_store_is_told_with_a_fix_and_the_other_tools_go_on(tmp_path: Path) -> None:
+    async with team(tmp_path, "anna") as (anna,):
+        (tmp_path / "interlock.toml").write_text("[reservations]\nttl_minuts = 1\n")
+        error = error_of(await anna.call_tool("reserve_files", {"patterns": ["a"]}))
+        assert (error["code"], bool(error["fix"])) == ("RSV904", True)
+        (tmp_path / "interlock.toml").write_text("")
+        assert codes(await call(anna, "reserve_files", patterns=["a"])) == []
+    store = Path(place.find(str(tmp_path)).store_path)
+    store.write_bytes(b"no database at all" * 1000)
+    async with team(tmp_path, "anna") as (anna,):
+        error = error_of(await anna.call_tool("reserve_files", {"patterns": ["a"]}))
+        assert (error["code"], bool(error["fix"])) == ("RSV902", True)
+        assert str(store) in error["message"]
+        assert not (await anna.call_tool("envelope_template", {"role": "visual-qa"})).is_error
+
+
+async def test_reading_the_resource_makes_no_store_and_shows_what_the_calls_made(tmp_path: Path) -> None:
+    async with team(tmp_path, "anna", "ben") as (anna, ben):
+        assert await standing(anna) == {"leases": [], "waiters": [], "negotiations": []}
+        assert list(tmp_path.iterdir()) == []
+        await call(anna, "reserve_files", patterns=["a.py"])
+        await call(ben, "negotiate_release", file="a.py", reason="r", urgency="low")
+        shown = await standing(anna)
+    assert [lease["pattern"] for lease in shown["leases"]] == ["a.py"]
+    (row,) = shown["negotiations"]
+    assert (row["requester"], row["holder"], row["urgency"], row["state"]) == ("ben", "anna", "low", "pending")
+
+
+async def test_who_listens_is_told_when_leases_change_and_not_when_they_are_looked_at(tmp_path: Path) -> None:
+    server = make_server(tmp_path, caller=lambda: "anna")
+    async with Client(server) as anna, anna.listen(resource_subscriptions=[STANDING_URI]) as told:
+        await call(anna, "check_conflicts", patterns=["a.py"])
+        await call(anna, "my_reservations")
+        await call(anna, "reserve_files", patterns=["a.py"])
+        with anyio.fail_after(30):
+            event = await anext(told)
+        assert isinstance(event, ResourceUpdated)
+        assert event.uri == STANDING_URI
+        await call(anna, "list_agents")
+        with anyio.move_on_after(0.1) as quiet:
+            await anext(told)
+        assert quiet.cancelled_caught
+
+
+async def test_what_happened_is_in_the_journal_when_the_server_has_ended(tmp_path: Path) -> None:
+    server = make_server(tmp_path, caller=lambda: "anna")
+    async with Client(server) as anna:
+        await call(anna, "reserve_files", patterns=["a.py"])
+        await call(anna, "release_all")
+    server.close()
+    journal = Journal(tmp_path / "artifacts" / "interlock" / "events.jsonl")
+    assert [entry.type for entry in journal.entries("reservations")] == [
+        "agent_joined", "lease_granted", "lease_released",
+    ]  # fmt: skip
+
+
+async def test_a_journal_that_cannot_be_written_costs_no_answer_and_no_event(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "artifacts").write_text("no folder")
+    server = make_server(tmp_path, caller=lambda: "anna")
+    async with Client(server) as anna:
+        assert codes(await call(anna, "reserve_files", patterns=["a.py"])) == []
+        server.close()
+        assert len([row for row in caplog.records if "queued" in row.message]) == 1, "it is said once"
+        (tmp_path / "artifacts").unlink()
+    server.close()
+    journal = Journal(tmp_path / "artifacts" / "interlock" / "events.jsonl")
+    assert "lease_granted" in [entry.type for entry in journal.entries("reservations")]
+
+
+async def test_the_name_of_a_session_is_looked_up_for_each_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Client(make_server(tmp_path)) as client:
+        await call(client, "reserve_files", patterns=["a"])
+        monkeypatch.setenv("INTERLOCK_AGENT_ID", "named-later")
+        (lease,) = (await call(client, "reserve_files", patterns=["b"]))["reservations"]
+        assert lease["holder"] == "named-later"
+        kinds = {row["name"]: row["kind"] for row in (await call(client, "list_agents"))["agents"]}
+    assert kinds.pop("named-later") == "agent"
+    assert list(kinds.values()) == ["person"]
