@@ -3,11 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import sha256
 from typing import Final, Literal, Protocol, TypeAlias
 
 from interlock.envelope.protocol import EvidenceKey
 
 Step: TypeAlias = Literal["build", "qa", "review"]
+
+_MAX_NAME_CHARS: Final = 100
+
+
+def agent_of_run(run_id: str) -> str:
+    """Return the name of the agent that a run is among the reservations: `run:` and its id, a long one cut."""
+    name = f"run:{run_id}"
+    if len(name) <= _MAX_NAME_CHARS:
+        return name
+    return f"{name[: _MAX_NAME_CHARS - 17]}-{sha256(run_id.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,7 @@ class Ask:
         reports_dir: Folder for the reports of this agent, relative to the root; it may not exist yet.
         system: The prompt of the role with its contract.
         turn: Which hand of the build phase this is within the attempt, from 1; progress reports make it grow.
+        agent: The name under which the run holds its files; empty when it holds none.
     """
 
     run_id: str
@@ -43,6 +55,12 @@ class Ask:
     reports_dir: str
     system: str
     turn: int = 1
+    agent: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables for a program that does the work: its hooks then know it as the run itself."""
+        return {"INTERLOCK_AGENT_ID": self.agent} if self.agent else {}
 
     @property
     def ask_id(self) -> str:

@@ -213,13 +213,17 @@ def finish(drafts: Iterable[Draft], lines: Sequence[str], rules: "Mapping[str, R
 
 
 def code_span(text: str) -> str:
-    """Quote text as CommonMark code: any text, backticks and outer blanks included, can be read back."""
+    """Quote text as CommonMark code: any text, backticks and outer blanks included, can be read back.
+
+    CommonMark takes a blank off both ends or off none, so indented text needs no more blanks than it has.
+    """
     longest = run = 0
     for char in text:
         run = run + 1 if char == "`" else 0
         longest = max(longest, run)
     ticks = "`" * (longest + 1)
-    pad = " " if not text or text[0] in " `" or text[-1] in " `" else ""
+    edges = text[:1] + text[-1:]
+    pad = " " if edges in ("", "  ") or "`" in edges else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 

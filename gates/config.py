@@ -106,13 +106,14 @@ class EnvelopeConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """`[run]`: the budgets of a run.
+    """`[run]`: the budgets of a run, and its leases.
 
     Args:
         max_reasks: How often one answer may be asked for again.
         max_rework: How many rounds of rework a task may take.
         max_progress: How many progress reports one round of work may hold beside those of its design steps.
         unchanged: What a build answer is that changed no file in scope: an error or a warning.
+        reserve: Whether a run holds leases on its task's scope, and queues while others hold them.
     """
 
     __pydantic_config__: ClassVar[Any] = _STRICT
@@ -121,6 +122,7 @@ class RunConfig:
     max_rework: int = 3
     max_progress: int = 5
     unchanged: Literal["error", "warn"] = "error"
+    reserve: bool = True
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from langgraph.config import get_stream_writer
 from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
-from interlock.agents.ask import REMOTE, Ask, Remote, Runner, RunnerError
+from interlock.agents.ask import REMOTE, Ask, Remote, Runner, RunnerError, agent_of_run
 from interlock.agents.prompt import assignment, reask
 from interlock.agents.quoting import visible
 from interlock.agents.runners.remote import remote_request
@@ -248,6 +248,7 @@ def make_ask(desk: Desk, role: Role, state: TaskState, number: int, *, refusal: 
         reports_dir=reports_dir,
         system=desk.policy.agents[role.name].system,
         turn=state["turn"],
+        agent=agent_of_run(state["run_id"]) if desk.policy.reserve else "",
     )
 
 

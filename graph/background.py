@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from interlock.agents.ask import RunnerError
-from interlock.graph.errors import AnswerError, RunBusyError
+from interlock.graph.errors import AnswerError, RunBusyError, ScopeHeldError
 from interlock.graph.store import RunStore
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ WAIT_SECONDS: Final = 40.0
 _POLL_SECONDS: Final = 0.1
 """How often a run that another process drives is tried again."""
 
-_OF_THE_CALLER: Final = (AnswerError, RunBusyError)
+_OF_THE_CALLER: Final = (AnswerError, RunBusyError, ScopeHeldError)
 """What only the call that handed an answer in is told: the others of the same drive did nothing wrong."""
 
 Watcher: TypeAlias = Callable[[str, Mapping[str, Any]], None]
@@ -36,6 +36,10 @@ class _Drive:
         answers: Responses by role that it hands in.
         asks: The ask ids that they are for, by role.
         patience_until: Until when it waits for another process that drives the run; monotonic seconds.
+        taken: The answers were handed in, or will not be.
+        halted: It has ended, or waits for files that others hold.
+        ended: It has ended.
+        queued: Who holds those files.
     """
 
     run_id: str
@@ -43,7 +47,9 @@ class _Drive:
     asks: Mapping[str, str]
     patience_until: float
     taken: threading.Event = field(default_factory=threading.Event)
+    halted: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
+    queued: tuple[Mapping[str, Any], ...] = ()
     view: "RunView | None" = None
     error: Exception | None = None
     told: bool = False
@@ -74,6 +80,7 @@ class Drives:
         answers: Mapping[str, str] | None = None,
         asks: Mapping[str, str] | None = None,
         wait_seconds: float = WAIT_SECONDS,
+        until_queued: bool = False,
     ) -> "RunView":
         """Take a run on and return where it stands, at the latest after the given time. Safe to repeat.
 
@@ -86,10 +93,13 @@ class Drives:
             answers: Responses by role name, for roles that the run waits for. A call that returns has handed them in.
             asks: By role name the ask id that its response is for.
             wait_seconds: How long to wait; 0 starts the drive and looks.
+            until_queued: Return at once when the run waits for files that others hold.
 
         Raises:
             UnknownRunError, RunDamagedError, AnswerError: See `graph.errors`.
             RunBusyError: The run was driven all the time, here or by another process; the answers were not handed in.
+            ScopeHeldError: Others held files of the scope all the time; the answers were not handed in.
+            LeasesError: The leases of the run cannot be taken or kept.
             RunnerError: An agent of an earlier or of this drive gave no answer; the run can be taken on.
         """
         until = time.monotonic() + wait_seconds
@@ -101,7 +111,8 @@ class Drives:
             drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until))
         if given:
             drive.taken.wait()
-        if not drive.ended.wait(_left(until)):
+        (drive.halted if until_queued else drive.ended).wait(_left(until))
+        if not drive.ended.is_set():
             return self.look(run_id)
         try:
             return self._outcome(drive)
@@ -122,7 +133,20 @@ class Drives:
 
         driven = run_id in self.busy() or RunStore(self.root, run_id).driven()
         view = view_run(run_id, root=self.root)
-        return replace(view, phase="running", waiting=()) if driven and view.phase != "done" else view
+        if not driven or view.phase == "done":
+            return view
+        return replace(view, phase="running", waiting=(), queued=self._queued(run_id))
+
+    def keep_files(self, view: "RunView", worker: str | None = None) -> None:
+        """Renew what a run holds that waits for an answer; see `graph.runs.keep_files`."""
+        from interlock.graph.runs import keep_files  # noqa: PLC0415
+
+        keep_files(view, root=self.root, worker=worker)
+
+    def _queued(self, run_id: str) -> tuple[Mapping[str, Any], ...]:
+        with self._guard:
+            drive = self._drives.get(run_id)
+        return () if drive is None or drive.ended.is_set() else drive.queued
 
     def busy(self) -> tuple[str, ...]:
         """Return the runs that this process drives at this moment."""
@@ -158,6 +182,7 @@ class Drives:
                 if drive.error is None:
                     del self._drives[drive.run_id]
                 drive.ended.set()
+                drive.halted.set()
                 drive.taken.set()
 
     def _drive(self, drive: _Drive) -> "RunView":
@@ -165,12 +190,27 @@ class Drives:
         from interlock.graph.runs import drive as drive_run  # noqa: PLC0415 - LangGraph takes a second to import
 
         def notice(step: Mapping[str, Any]) -> None:
-            drive.taken.set()
+            if step["kind"] == "queued":
+                drive.queued = tuple(step["blockers"])
+                drive.halted.set()
+            elif step["kind"] in _OF_THE_RUN:
+                drive.taken.set()
+            if step["kind"] == "unqueued":
+                drive.halted.clear()
+                drive.queued = ()
             self.watcher(drive.run_id, step)
 
         while True:
             try:
-                return drive_run(drive.run_id, root=self.root, answers=drive.answers, asks=drive.asks, notice=notice)
+                return drive_run(
+                    drive.run_id,
+                    root=self.root,
+                    answers=drive.answers,
+                    asks=drive.asks,
+                    notice=notice,
+                    # An answer belongs to a call that waits for it; a run without one waits for its files by itself.
+                    queue_seconds=_left(drive.patience_until) if drive.answers else None,
+                )
             except RunBusyError:
                 if time.monotonic() + _POLL_SECONDS >= drive.patience_until:
                     raise

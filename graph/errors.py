@@ -55,3 +55,15 @@ class AnswerError(GraphError):
     """An answer was given to a run that does not wait for it."""
 
     code = "RUN605"
+
+
+class ScopeHeldError(GraphError):
+    """Others hold files of the task's scope, and did so for as long as the call could wait."""
+
+    code = "RUN606"
+
+
+class LeasesError(GraphError):
+    """The leases on the task's scope cannot be taken or kept: the store, its settings or the project's place."""
+
+    code = "RUN607"

@@ -29,6 +29,7 @@ _MEANING: Mapping[Cause, str] = {
 def run_summary(view: RunView, root: Path) -> dict[str, Any]:
     """Return where a run stands and where its records are, as JSON values."""
     entries = list(Journal(journal_path(root)).entries(view.run_id))
+    store = RunStore(root, view.run_id)
     values = view.values
     attempt = int(values.get("attempt", 0))
     evidence: dict[str, list[str]] = {}
@@ -43,7 +44,8 @@ def run_summary(view: RunView, root: Path) -> dict[str, Any]:
         "phase": view.phase,
         "status": view.status,
         "attempt": attempt,
-        "driven": RunStore(root, view.run_id).driven(),
+        "driven": store.driven(),
+        "stopped": store.stopped(),
         "path": [entry.data["to"] for entry in entries if entry.type == "status"],
         "fail_reasons": list(values.get("fail_reasons", [])),
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
@@ -68,7 +70,11 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
     held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree)
     if view.status == "BLOCKED":
         held -= {reason.partition(":")[0] for reason in values.get("fail_reasons", ())}
-    driven = RunStore(root, view.run_id).driven()
+    if not any(data["outcome"] not in ("invalid", "stale") for data in answers):
+        held -= {gate_id for gate_id in held if view.policy.protocol.gate(gate_id).certifier == ANYBODY}
+    store = RunStore(root, view.run_id)
+    driven = store.driven()
+    stopped = None if driven else store.stopped()
     gates = [_gate_row(view, gate_id, gate_id in held) for gate_id in view.task.gates_required]
     return {
         "schema": "interlock.explanation/1",
@@ -78,11 +84,12 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
         "meaning": STATUS_MEANING[view.status] if view.status else "not started",
         "phase": view.phase,
         "driven": driven,
-        "why": _why(moves, view),
+        "stopped": stopped,
+        "why": _why(moves, view) if stopped is None else f"{_why(moves, view)} {_stop(stopped)}",
         "fail_reasons": list(values.get("fail_reasons", [])),
         "gates": gates,
         "last_refusal": None if refused is None else _refusal(refused),
-        "next": _next_steps(view, gates, driven=driven),
+        "next": [*([stopped["fix"]] if stopped is not None else []), *_next_steps(view, gates, driven=driven)],
     }
 
 
@@ -97,6 +104,11 @@ def _why(moves: list[Entry], view: RunView) -> str:
     cause: Cause = last["cause"]
     spent = "; the rework budget is spent" if view.phase == "done" and REWORKABLE[cause] else ""
     return f"{text}, because {_MEANING[cause]}{spent}."
+
+
+def _stop(stopped: Mapping[str, str]) -> str:
+    end = "" if stopped["message"].endswith((".", "!", "?")) else "."
+    return f"There it stopped, since an agent gave no answer ({stopped['code']}): {stopped['message']}{end}"
 
 
 def _gate_row(view: RunView, gate_id: str, held: bool) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class Policy:
         inputs: Whether a named input that does not exist is a warning or an error.
         unchanged: Whether a hand-over of an unchanged tree is an error or a warning.
         fingerprints: Digests of the configuration, the roster, the gates and the grammar.
+        reserve: Whether the run holds leases on its task's scope.
     """
 
     protocol: Protocol
@@ -68,6 +69,7 @@ class Policy:
     inputs: Literal["warn", "must-exist"] = "warn"
     unchanged: Literal["error", "warn"] = "error"
     fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
+    reserve: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
@@ -128,6 +130,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         agents=agents,
         inputs=config.envelope.inputs,
         unchanged=run.unchanged,
+        reserve=run.reserve,
         fingerprints={
             "config": config.fingerprint(),
             "roster": _digest([asdict(role) for role in roster.values()]),

@@ -21,6 +21,24 @@ _APPLIED: Final = {"config": "frozen", "grammar": "present"}
 """Which of two differing policies holds for the run: a grammar comes with the installed version."""
 
 
+def policy_changes(root: Path, frozen: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return what is no longer as a run froze it: `config` or `grammar`, both digests, and which of them is applied.
+
+    Args:
+        root: The project's root.
+        frozen: The fingerprints of the run's policy.
+    """
+    try:
+        config = load_config(root).fingerprint()
+    except ConfigError as error:
+        config = f"unreadable: {error.code}"
+    return [
+        {"what": name, "frozen": frozen[name], "present": present, "applied": _APPLIED[name]}
+        for name, present in (("config", config), ("grammar", grammar_fingerprint()))
+        if present != frozen[name]
+    ]
+
+
 def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:
     """Rename the evidence folders of an attempt that begins: what lies there already is evidence of other work.
 
@@ -110,14 +128,8 @@ class Recorder:
             run_id: The run.
             frozen: The fingerprints of the policy.
         """
-        try:
-            config = load_config(root).fingerprint()
-        except ConfigError as error:
-            config = f"unreadable: {error.code}"
-        for name, present in (("config", config), ("grammar", grammar_fingerprint())):
-            if present != frozen[name]:
-                data = {"what": name, "frozen": frozen[name], "present": present, "applied": _APPLIED[name]}
-                self.keep(run_id, f"policy_changed/{present}", "policy_changed", data)
+        for data in policy_changes(root, frozen):
+            self.keep(run_id, f"policy_changed/{data['present']}", "policy_changed", dict(data))
 
     def keep_files(self, root: Path, collection: Collection) -> None:
         """Keep a copy of each collected file under its digest, so that a later run cannot replace it.

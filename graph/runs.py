@@ -6,6 +6,7 @@ import os
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -23,6 +24,7 @@ from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_stat
 from interlock.graph.errors import AnswerError, RunDamagedError
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
+from interlock.graph.scope_leases import ScopeLeases
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
 from interlock.journal import Head, Journal
@@ -56,6 +58,7 @@ class RunView:
         values: The state of the graph as last checkpointed.
         next: The nodes that come next.
         waiting: The roles that it waits for.
+        queued: Who holds the files that it waits for before it can go on; told by whoever drives it.
     """
 
     run_id: str
@@ -65,6 +68,7 @@ class RunView:
     values: Mapping[str, Any]
     next: tuple[str, ...]
     waiting: tuple[Waiting, ...]
+    queued: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def status(self) -> Status | None:
@@ -122,8 +126,12 @@ def drive(
     asks: Mapping[str, str] | None = None,
     runners: Mapping[str, Runner | Remote] | None = None,
     notice: Notice | None = None,
+    queue_seconds: float | None = None,
 ) -> RunView:
     """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
+
+    The run holds leases on its task's scope, unless `[run] reserve` is off; while others hold files of it, it waits
+    in the line. At its end it releases them.
 
     Args:
         run_id: The run, made by `start_run`.
@@ -131,12 +139,14 @@ def drive(
         answers: Responses by role name, for roles that the run waits for.
         asks: By role name the ask id that its response is for; a response to another ask is not taken.
         runners: Runners by role name that replace the configured ones.
-        notice: Called with each step as it happens.
+        notice: Called with each step as it happens, also from other threads.
+        queue_seconds: How long to wait for files that others hold; None: as long as it takes.
 
     Raises:
         UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
         AnswerError: An answer was given for a role that the run does not wait for, or to an ask that is over;
             nothing was done.
+        ScopeHeldError, LeasesError: The files of the scope cannot be had; nothing was done.
     """
     store = RunStore(root, run_id)
     store.load()
@@ -160,12 +170,18 @@ def drive(
                 if given
                 else None
             )
-            for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
-                start, config, stream_mode="custom", durability="sync", version="v2"
-            ):
-                if notice is not None:
-                    notice(cast("Mapping[str, Any]", part["data"]))
-            return _view(run_id, task, policy, graph.get_state(config))
+            with _leases(root, run_id, task, policy, notice, queue_seconds) as held, store.stops_noted():
+                for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
+                    start, config, stream_mode="custom", durability="sync", version="v2"
+                ):
+                    if notice is not None:
+                        notice(cast("Mapping[str, Any]", part["data"]))
+                view = _view(run_id, task, policy, graph.get_state(config))
+                if held is not None and view.phase == "done":
+                    held.finish()
+                elif held is not None:
+                    held.rest()
+            return view
 
 
 def view_run(run_id: str, *, root: Path) -> RunView:
@@ -195,6 +211,11 @@ def find_run(root: Path, name: str) -> str | None:
     newest = list(reversed(runs))
     named = next((run for run in newest if run.rpartition(".")[0] == name), None)
     return named or next((run for run in newest if _is_of(RunStore(root, run), name)), None)
+
+
+def runs_of(root: Path, task_id: str) -> list[str]:
+    """Return the runs of a task, the newest first, whatever they are called."""
+    return [run for run in reversed(list_runs(root)) if _is_of(RunStore(root, run), task_id)]
 
 
 def _is_of(store: RunStore, task_id: str) -> bool:
@@ -228,6 +249,38 @@ def known_heads(root: Path, *, damaged: Callable[[str, RunDamagedError], None] |
         if head is not None:
             heads[run_id] = head
     return heads
+
+
+def _leases(
+    root: Path, run_id: str, task: Task, policy: Policy, notice: Notice | None, queue_seconds: float | None
+) -> AbstractContextManager[ScopeLeases | None]:
+    """Return what holds the files of a run, once they are free; nothing where the policy says so."""
+    if not policy.reserve:
+        return nullcontext()
+    return ScopeLeases.open(root, run_id, task).held(notice, queue_seconds=queue_seconds)
+
+
+def keep_files(view: RunView, *, root: Path, worker: str | None = None) -> None:
+    """Renew what a run holds that waits for an answer; with a worker, give it into the hands of that agent.
+
+    Args:
+        view: Where the run stands.
+        root: The project's root.
+        worker: The agent that was given the ask; empty: the client of this process. None: nobody was.
+
+    Raises:
+        LeasesError: The store cannot be used.
+    """
+    if not view.policy.reserve or view.phase != "waiting":
+        return
+    held = ScopeLeases.open(root, view.run_id, view.task)
+    try:
+        if worker is None:
+            held.keep()
+        else:
+            held.lend(held.worker(worker))
+    finally:
+        held.close()
 
 
 def _config(run_id: str, policy: Policy) -> RunnableConfig:

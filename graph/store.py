@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
+from interlock.agents.ask import AgentsError
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.policy import Policy
 from interlock.graph.task import Task
@@ -18,6 +19,9 @@ from interlock.journal import Journal
 
 _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """No stored answer is longer: what is kept of one is cut by characters."""
+
+_STOPPED = "stopped.json"
+_MAX_STOP_CHARS = 2000
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
@@ -70,6 +74,7 @@ class RunStore:
                 f"`{run_id[:80]}` is not a run id",
                 "Use letters, digits, `.`, `_` and `-`; `interlock status` lists runs.",
             )
+        self.root = root
         self.run_id = run_id
         self.folder = root / ".interlock" / "runs" / run_id
 
@@ -103,9 +108,7 @@ class RunStore:
         try:
             data = (self.folder / name).read_bytes()
         except FileNotFoundError as error:
-            raise UnknownRunError(
-                f"there is no run `{self.run_id}` here", "`interlock status` lists the runs of this project."
-            ) from error
+            raise no_task_run(self.root, self.run_id) from error
         except OSError as error:
             raise self.damaged(name, error.strerror or "the system gives no reason") from error
         try:
@@ -149,6 +152,29 @@ class RunStore:
                 f"the answer {path} cannot be stored: {error.strerror}",
                 f"Make {path.parent} a real folder that this user can write, and resume.",
             ) from error
+
+    @contextmanager
+    def stops_noted(self) -> Generator[None]:
+        """Keep why an agent ended the drive that happens within, and forget why an earlier one ended.
+
+        Raises:
+            AgentsError: The one that came, after it was kept.
+        """
+        (self.folder / _STOPPED).unlink(missing_ok=True)
+        try:
+            yield
+        except AgentsError as error:
+            row = {"code": error.code, "message": error.message[:_MAX_STOP_CHARS], "fix": error.fix[:_MAX_STOP_CHARS]}
+            write_atomically(self.folder / _STOPPED, _readable(row))
+            raise
+
+    def stopped(self) -> dict[str, str] | None:
+        """Return code, message and fix of what ended the last drive too early; None when nothing did."""
+        try:
+            read = json.loads((self.folder / _STOPPED).read_bytes())
+            return {name: str(read[name]) for name in ("code", "message", "fix")}
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def keep_tree(self, attempt: int, files: Mapping[str, str]) -> None:
         """Store the files in scope as they were handed over, so that a later change can be named."""
@@ -205,6 +231,24 @@ def _try_lock(file: IO[bytes], kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:
+    """Return the error for a name that no task run has; a ticket run of that name is pointed to.
+
+    Args:
+        root: The project's root.
+        name: What was named.
+        ticket_run: The ticket run that it means, where the caller knows one.
+    """
+    if ticket_run is None and (root / ".interlock" / "tickets" / name / "run.json").exists():
+        ticket_run = name
+    if ticket_run is not None:
+        return UnknownRunError(
+            f"`{name}` is a ticket and no task: ticket run {ticket_run} is taken on by its agent, over MCP",
+            f"`interlock explain {ticket_run}` says where it stands; its agent goes on with interlock_submit_ticket.",
+        )
+    return UnknownRunError(f"there is no run or task `{name}` below {root}", "`interlock status` lists the runs.")
 
 
 def list_runs(root: Path) -> list[str]:

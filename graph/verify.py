@@ -1,11 +1,12 @@
 """Verifying the journal of a root against the heads that checkpoints keep and those that a person kept."""
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.pipeline.checkpoints import CHECKPOINTS
@@ -133,7 +134,7 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     a head given by hand pins it too. A run that cannot be read back is a problem of its own; all else is checked.
     """
     path = journal_path(root)
-    given = dict(heads)
+    given = dict(_meant(root, heads))
     if _is_untouched(root) and not given:
         return Verification(str(path), (), 0, 0, 0, str(snapshots_path(root)), untouched=True)
     damaged: list[RunProblem] = []
@@ -151,15 +152,58 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     whole = {run: state for run, state in runs.items() if all(item.run != journal_run(run) for item in damaged)}
     of_snapshots = verify(snapshots_path(root), _heads(whole, "snapshots"), exact=False) if runs else []
     journal = Journal(path)
-    lines = count = 0
     try:
         lines, count = sum(1 for _ in journal.entries()), len(journal.runs())
     except JournalDamaged:
-        lines = path.read_bytes().count(b"\n")
+        lines, count = _readable(path.read_bytes())
     found = (*problems, *of_snapshots, *damaged)
     return Verification(
         str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots)
     )
+
+
+def runs_without_state(root: Path) -> list[str]:
+    """Return the runs of tasks and tickets that the journal holds, where no state of any run is kept below a root.
+
+    The state is what `.interlock` holds; a clone has the journal alone. Of a damaged journal, nothing is known here.
+    """
+    if not journal_path(root).exists() or list_runs(root) or list_ticket_runs(root):
+        return []
+    try:
+        entries = list(Journal(journal_path(root)).entries())
+    except JournalDamaged:
+        return []
+    return list(dict.fromkeys(entry.run for entry in entries if entry.type == "run_started"))
+
+
+def _meant(root: Path, heads: Iterable[tuple[str, Head]]) -> Iterator[tuple[str, Head]]:
+    """Yield heads by the names that the journal has; a ticket run may be named without `ticket:` before it.
+
+    A name that a task run has means that one.
+    """
+    try:
+        written = Journal(journal_path(root)).runs()
+    except JournalDamaged:
+        written = []
+    tasks = {*list_runs(root), *(run for run in written if not run.startswith(journal_run("")))}
+    tickets = {*written, *(journal_run(run) for run in list_ticket_runs(root))}
+    for run, head in heads:
+        of_ticket = run not in tasks and journal_run(run) in tickets
+        yield (journal_run(run) if of_ticket else run), head
+
+
+def _readable(data: bytes) -> tuple[int, int]:
+    """Return how many lines a damaged journal has, and how many runs those name that can still be read."""
+    runs: set[str] = set()
+    for line in data.splitlines():
+        try:
+            row: object = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        run: object = cast("dict[str, object]", row).get("run") if isinstance(row, dict) else None
+        if isinstance(run, str):
+            runs.add(run)
+    return data.count(b"\n"), len(runs)
 
 
 def _is_untouched(root: Path) -> bool:

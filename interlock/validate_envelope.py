@@ -273,6 +273,12 @@ def _gates(given: list[str] | None) -> tuple[str, ...] | None:
     gates = tuple(dict.fromkeys(gate.strip() for part in given for gate in part.split(",") if gate.strip()))
     if not gates:
         raise UsageError("--gates names no gate. Name the gates that the task requires, or leave the option out.")
+    from interlock.envelope.case import GATE  # noqa: PLC0415
+
+    for gate in gates:
+        if not GATE.fullmatch(gate):
+            hint = _hint(gate.upper(), DEFAULT_PROTOCOL.gates)
+            raise UsageError(f"--gates: {gate!r} is no gate id{hint}. One is written as GATE-CODE-REVIEW.")
     return gates
 
 
@@ -280,7 +286,7 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
     try:
         data = _read(path, args.max_bytes)
     except OSError as error:
-        return _unreadable(path, error)
+        return _unreadable(path, error, told=args.format == "text")
     from interlock.gates.response import Expected, judge_response  # noqa: PLC0415
 
     report = judge_response(
@@ -309,12 +315,14 @@ def _read(path: str, max_bytes: int) -> bytes:
             os.close(descriptor)
 
 
-def _unreadable(path: str, error: OSError) -> FileResult:
+def _unreadable(path: str, error: OSError, *, told: bool) -> FileResult:
+    """Return the result of a file that was not read; where programs read the answer, a person is told on stderr."""
     from interlock.envelope.finding import Finding  # noqa: PLC0415
 
     reason = (error.strerror or "unknown reason").lower()
     fix = FIXES.get(type(error), UNREADABLE.remedy)
-    sys.stderr.write(f"validate-envelope: cannot read {path!r}: {reason}. {fix}\n")
+    if not told:
+        sys.stderr.write(f"validate-envelope: cannot read {path!r}: {reason}. {fix}\n")
     finding = Finding(
         code=UNREADABLE.code,
         level=UNREADABLE.level,

@@ -58,7 +58,7 @@ def commit(
         desk: The store and the world.
         caller: Who commits.
         message: The message; None opens the user's editor.
-        paths: Files and folders relative to the root, each of whose changed files must be one's own; none: all own ones.
+        paths: Files and folders relative to the root, all of whose changes must be own ones; none: every own one.
         release: Give up the leases of what was committed, where nothing else below them is changed.
 
     Raises:
@@ -144,8 +144,9 @@ def _made(desk: Desk, caller: Caller, message: str | None, paths: list[str], new
     strange = touched(foreign(desk, caller), set(carried) - set(paths))
     if strange and before:
         git.ask(root, ["update-ref", "-m", "interlock commit: undone", "HEAD", before, made])
-        text = f"A hook of yours added {shown(strange[0][0])}, held by {shown(strange[0][1]['holder'])}; it was undone."
-        return _refused(text, strange[0][0], "Let the hook stage only the files of the commit.")
+        path, holder = strange[0][0], strange[0][1]["holder"]
+        text = f"A hook of yours added {shown(path)}, which {shown(holder)} holds; the commit was undone."
+        return _refused(text, path, "Let the hook stage only the files of the commit.")
     answer: CommitAnswer = {"commit": made, "paths": sorted(carried), "left": 0, "released": [], "errors": []}
     return _saying(answer, said)
 

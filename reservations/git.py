@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.patterns import PatternProblem, canonical, index_prefix, matches
+from interlock.reservations.patterns import FOLD_CASE, Pattern, PatternProblem, canonical, index_prefix, matches
 
 LIMIT_SECONDS: Final = 20.0
 """A question to git takes milliseconds; one that takes this long has met a hanging disk or a prompt."""
@@ -151,13 +151,19 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
         return answer
     try:
         below = os.fsdecode(ask(root, ["rev-parse", "--show-prefix"])).removesuffix("\n")
-        found = changed(root, [index_prefix(pattern) for pattern in known.values()])
+        found = changed(root, [_folder(pattern) for pattern in known.values()])
     except GitFailed:
         return answer
     paths = [path[len(below) :].removesuffix("/") for path in found if path.startswith(below)]
     for text, pattern in known.items():
         answer[text] = any(matches(pattern, path) for path in paths)
     return answer
+
+
+def _folder(pattern: Pattern) -> str:
+    """Return where to look for a pattern's files; everywhere, where a name may be spelled in several ways."""
+    prefix = index_prefix(pattern)
+    return "" if FOLD_CASE or not prefix.isascii() else prefix
 
 
 def staged_paths(root: str, *, in_hook: bool = False) -> list[str]:

@@ -161,15 +161,28 @@ def _grant(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, *, claim:
     me = key_of(agent)
     own = [lease for lease in near(entry, pattern) if key_of(lease.agent) == me]
     serving = next((lease for lease in own if serves(lease, pattern, wanted)), None)
-    if serving is not None:
+    if serving is None:
+        lease = _put(entry, agent, wanted, pattern, own, claim=claim)
+    elif claim:
         # A place in the line makes no promise about what its agent holds already: the call renews it.
-        return serving.reservation_id if claim else _renew(entry, serving, pattern, wanted)
+        return serving.reservation_id
+    else:
+        lease = _renew(entry, serving, pattern, wanted)
+    if serving is None or lease.no_force != serving.no_force:
+        for other in own:
+            if other.reservation_id != lease.reservation_id and _falls_into(other, lease, pattern):
+                _merge(entry, other, lease)
+    return lease.reservation_id
+
+
+def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequence[Lease], *, claim: bool) -> Lease:
+    """Put a new lease, or raise the one of the same pattern in place; either has a new token."""
     same = next((lease for lease in own if lease.pattern == pattern.text), None)
     minutes = entry.desk.settings.claim_minutes
     life = min(wanted.ttl_seconds, minutes * 60) if claim else wanted.ttl_seconds
     lease = Lease(
         reservation_id=same.reservation_id if same else new_id("rsv"),
-        agent=entry.agent.name if key_of(entry.agent.name) == me else agent,
+        agent=agent,
         pattern=pattern.text,
         prefix=pattern.prefix,
         exclusive=wanted.exclusive,
@@ -183,13 +196,11 @@ def _grant(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, *, claim:
     )
     entry.tx.put_lease(lease)
     entry.event("lease_granted", **facts(lease), exclusive=lease.exclusive, claim=lease.claim)
-    for other in own:
-        if other.reservation_id != lease.reservation_id and _falls_into(other, lease, pattern):
-            _merge(entry, other, lease)
-    return lease.reservation_id
+    return lease
 
 
-def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> str:
+def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Lease:
+    """Let a lease live longer, and give it what else was asked for under its own pattern."""
     same = lease.pattern == pattern.text
     renewed = replace(
         lease,
@@ -201,7 +212,7 @@ def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> str:
     )
     entry.tx.put_lease(renewed)
     entry.event("lease_renewed", **facts(renewed))
-    return renewed.reservation_id
+    return renewed
 
 
 def _falls_into(other: Lease, lease: Lease, pattern: Pattern) -> bool:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from interlock.reservations.answers import Conflict
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.globs import normal
-from interlock.reservations.overlap import fold
 from interlock.reservations.patterns import FOLD_CASE, Pattern, PatternProblem, canonical, matches, overlaps
 from interlock.reservations.records import key_of
 from interlock.reservations.rules import RULES, shown
@@ -63,14 +61,15 @@ def foreign(desk: Desk, caller: Caller) -> list[Conflict]:
 def touched(held: Sequence[Conflict], paths: Iterable[str]) -> list[Hit]:
     """Return the given paths that somebody holds, each once."""
     rows = [(pattern, conflict) for conflict in held if (pattern := _pattern(conflict["held_pattern"])) is not None]
-    literal = {_same(pattern.path): conflict for pattern, conflict in rows if pattern.literal}
-    wide = [(pattern, pattern.prefix, conflict) for pattern, conflict in rows if not pattern.literal]
+    literal = {pattern.path: conflict for pattern, conflict in rows if pattern.literal}
+    wide = [(pattern, conflict) for pattern, conflict in rows if not pattern.literal]
     hits: list[Hit] = []
     for path in dict.fromkeys(paths):
-        folded = _same(path)
-        conflict = literal.get(folded) or next(
-            (row for pattern, prefix, row in wide if folded.startswith(prefix) and matches(pattern, path)), None
-        )
+        # Most names are spelled in one way only; for these, thousands of paths and leases are a look into a table.
+        plain = path.isascii() and not FOLD_CASE
+        near = [row for row in wide if path.startswith(row[0].prefix)] if plain else rows
+        conflict = literal.get(path) if plain else None
+        conflict = conflict or next((row for pattern, row in near if matches(pattern, path)), None)
         hits += [] if conflict is None else [(path, conflict)]
     return hits
 
@@ -157,8 +156,3 @@ def _pattern(text: str) -> Pattern | None:
     """Return a pattern that can be compared."""
     found = canonical(text)
     return None if isinstance(found, PatternProblem) else found
-
-
-def _same(path: str) -> str:
-    """Return what a path is compared by."""
-    return fold(normal(path)) if FOLD_CASE else normal(path)

@@ -129,9 +129,9 @@ def reserve(
 ) -> ReserveAnswer:
     """Reserve patterns, all or none, or with `partial` what is free; see `Reservations.reserve_files`.
 
-    Asking for less than one holds renews what one holds. An idempotency key remembers answers that granted something:
-    a retry gets the first answer, byte for byte, even when the lease has ended since; a refusal has changed nothing and
-    is tried anew.
+    Asking for less than one holds renews what one holds. An idempotency key remembers an answer without refusals: a
+    retry gets it again, byte for byte, even when the lease has ended since. After a refusal, or a part of what was
+    asked for, a retry tries again; what was granted is renewed then, and never granted twice.
     """
     options = {
         "reason": reason,
@@ -193,7 +193,7 @@ def _once(desk: Desk, caller: Caller, asked: Asked, deadline: float | None = Non
         if takes:
             answer = _take(entry, asked, takes, waiter_id)
             answer["errors"] = [refusals.blocked(entry, asked, found) for found in blocked]
-            if asked.key:
+            if asked.key and not blocked:
                 entry.tx.remember(me, asked.key, asked.digest, json.dumps(answer), entry.now)
             return _Attempt(answer)
         if deadline is None:
@@ -257,6 +257,7 @@ def _circle(entry: Entry, asked: Asked, members: Sequence[str], blocked: Sequenc
     """Refuse the call that would close a circle, and tell the others."""
     _leave(entry, asked, "deadlock")
     deadlock.report(entry, members)
+    waiting.settle(entry)
     return _refused(entry, asked, [refusals.circle(entry, asked, members, blocked[0])])
 
 

@@ -55,6 +55,8 @@ class Automaton:
     _single: dict[int, int] = field(default_factory=dict[int, int])
     _codes: list[int] = field(default_factory=list[int])
     _sums: list[int] = field(default_factory=list[int])
+    _ends: list[int] = field(default_factory=list[int])
+    _masks: list[int] = field(default_factory=list[int])
     _sets: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
     _meeting: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
     _holding: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
@@ -136,11 +138,11 @@ class Automaton:
     def _wander(self, reach: int, characters: Ranges) -> int:
         """Return the states after any number of characters of a set.
 
-        Adding the states that can be left to those that can be passed carries through each run of them from there.
+        Adding the states to be left to all that these characters leave carries through each run of them from there.
+        No skip is forgotten: a state that may be skipped is entered by `/` alone, and `/` leaves it.
         """
-        left = self._leaving(characters)
-        passable = left | self._skip
-        return reach | (((reach & left) + passable) ^ passable)
+        passable = self._leaving(characters)
+        return reach | (((reach & passable) + passable) ^ passable)
 
     def _before(self, able: int, characters: Ranges) -> int:
         """Return the states that come to `able` with every character of a set."""
@@ -161,17 +163,38 @@ class Automaton:
         """Return the states that some character of a set leaves."""
         mask = self._meeting.get(characters)
         if mask is None:
-            mask = 0
-            for ranges, states in self._sets.items():
-                if meet(ranges, characters):
-                    mask |= states
             code = single(characters)
             if code is not None:
-                mask |= self._single.get(code, 0)
+                mask = self._left_by(code)
             else:
-                mask |= self._singles_in(characters)
+                mask = self._singles_in(characters)
+                for ranges, states in self._sets.items():
+                    if meet(ranges, characters):
+                        mask |= states
             _remember(self._meeting, characters, mask)
         return mask
+
+    def _holding_all(self, characters: Ranges) -> int:
+        """Return the states that every character of a set leaves."""
+        if single(characters) is not None:
+            return self._leaving(characters)
+        mask = self._holding.get(characters)
+        if mask is None:
+            mask = 0
+            for ranges, states in self._sets.items():
+                if within(characters, ranges):
+                    mask |= states
+            _remember(self._holding, characters, mask)
+        return mask
+
+    def _left_by(self, code: int) -> int:
+        """Return the states that one character leaves: at the ends of its ranges a set changes between yes and no."""
+        if not self._masks:
+            ends = sorted((end, states) for ranges, states in self._sets.items() for low, high in ranges
+                          for end in (low, high + 1))  # fmt: skip
+            self._ends = [end for end, _ in ends]
+            self._masks = [0, *accumulate((states for _, states in ends), int.__xor__)]
+        return self._single.get(code, 0) | self._masks[bisect_right(self._ends, code)]
 
     def _singles_in(self, characters: Ranges) -> int:
         """Return the states that are left by one character, and it is of a set.
@@ -179,26 +202,12 @@ class Automaton:
         No state is left by two of them: what the characters up to one leave, without what those before another
         leave, is what those between leave.
         """
-        if not self._codes:
+        if not self._sums:
             self._codes = sorted(self._single)
-            self._sums = [0, *accumulate(self._single[code] for code in self._codes)]
+            self._sums = [0, *accumulate((self._single[code] for code in self._codes), int.__xor__)]
         mask = 0
         for low, high in characters:
             mask |= self._sums[bisect_right(self._codes, high)] ^ self._sums[bisect_left(self._codes, low)]
-        return mask
-
-    def _holding_all(self, characters: Ranges) -> int:
-        """Return the states that every character of a set leaves."""
-        mask = self._holding.get(characters)
-        if mask is None:
-            mask = 0
-            for ranges, states in self._sets.items():
-                if within(characters, ranges):
-                    mask |= states
-            code = single(characters)
-            if code is not None:
-                mask |= self._single.get(code, 0)
-            _remember(self._holding, characters, mask)
         return mask
 
 

@@ -73,12 +73,12 @@ class _Link:
         """Take the turn among the threads of this process; errors of SQLite leave as errors of the store."""
         if self._owner == get_ident():
             raise RuntimeError("a transaction is open in this thread")
-        self._deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._patience
         if not self._lock.acquire(timeout=self._patience):
             raise StoreBusy(
                 f"{self.path}: another thread of this process held it for {self._patience:g} s", "call again"
             )
-        self._owner = get_ident()
+        self._owner, self._deadline = get_ident(), deadline
         try:
             yield self
         except sqlite3.Error as error:
@@ -120,7 +120,7 @@ class _Link:
                     raise
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
-        # Inside a transaction only a reader may be in the way, for microseconds.
+        # Inside a transaction only a reader may be in the way, and only for microseconds.
         connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
         return row and row[0]
 

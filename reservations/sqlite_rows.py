@@ -40,7 +40,7 @@ _MESSAGE: Final = _columns(Message)
 _NEGOTIATION: Final = _columns(Negotiation)
 _OPEN: Final = "state IN ('pending', 'deferred')"
 # One search in an index for each reason to be listed; an OR would read every row.
-_RECENT: Final = " UNION ".join(
+_RECENT: Final = " UNION ALL ".join(
     f"SELECT number FROM negotiation WHERE {each}" for each in (_OPEN, "created_at >= ?1", "resolved_at >= ?1")
 )
 

@@ -34,7 +34,7 @@ from interlock.envelope.labels import closest
 from interlock.server import envelope, prompts, resources, tickets
 from interlock.server.arguments import check_arguments, refined, unknown_tool
 from interlock.server.resources import task_uris
-from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call
+from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call, sentences
 from interlock.server.schemas import answer_schema, trimmed
 from interlock.server.stdio import serve_stdio
 from interlock.server.subscribers import Subscribers
@@ -272,7 +272,7 @@ def make_server(
     wanted = [each.strip() for each in toolsets if each.strip()]
     for each in wanted:
         if each not in ALL:
-            near = closest(each, ALL)
+            near = closest(each, ALL, 0.75)
             fix = f"Write `{near}`." if near else f"Name some of {', '.join(ALL)}."
             raise ToolsetError(f"there is no toolset `{each[:80]}`", fix)
     if not wanted:
@@ -308,7 +308,7 @@ def _described(error: BaseException, what: str) -> dict[str, Any]:
 
 
 def _protocol_error(error: Mapping[str, Any]) -> MCPError:
-    text = f"{error['code']}: {error['message']}. {error['fix']}"
+    text = f"{error['code']}: {sentences(error['message'], error['fix'])}"
     return MCPError(code=INTERNAL_ERROR, message=text, data=dict(error))
 
 

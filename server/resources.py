@@ -22,7 +22,7 @@ from mcp_types import (
 from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUS_MEANING, STATUS_OWNER, STATUSES, TRANSITIONS
 from interlock.graph.errors import UnknownRunError
 from interlock.server.project import tables
-from interlock.server.results import compact
+from interlock.server.results import compact, sentences
 from interlock.server.rules import cut, problem, shown
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ async def _read(work: Callable[[], str]) -> str:
     try:
         return await to_thread.run_sync(work)
     except UnknownRunError as error:
-        raise ResourceNotFoundError(f"{error.code}: {error.message}. {error.fix}") from error
+        raise ResourceNotFoundError(f"{error.code}: {sentences(error.message, error.fix)}") from error
 
 
 def _run_names(server: "InterlockServer") -> Iterable[str]:

@@ -59,6 +59,9 @@ def describe(error: BaseException) -> dict[str, Any] | None:
     message, fix = getattr(error, "message", None), getattr(error, "fix", None)
     if isinstance(message, str) and isinstance(fix, str):
         problems = [_problem_text(each) for each in getattr(error, "problems", ())]
+        # Errors of a file that the user wrote name it, and the place in it.
+        place = [getattr(error, name, "") for name in ("path", "key")] if problems else []
+        message = ": ".join([*(part for part in place if isinstance(part, str) and part), message])
         data: dict[str, Any] = {"code": str(getattr(error, "code", type(error).__name__)), "message": message}
         return {**data, "fix": fix, **({"problems": problems} if len(problems) > 1 else {})}
     if isinstance(error, OSError):
@@ -74,6 +77,11 @@ def describe(error: BaseException) -> dict[str, Any] | None:
 def defect(error: BaseException) -> dict[str, Any]:
     """Return the description of an error that nobody foresaw."""
     return {"code": "INTERNAL", "message": f"{type(error).__name__}: {str(error)[:400]}", "fix": DEFECT_FIX}
+
+
+def sentences(message: str, fix: str) -> str:
+    """Return what is wrong and what to do as one text; a message may or may not end with a full stop."""
+    return f"{message.rstrip('.')}. {fix}"
 
 
 def _problem_text(item: object) -> str:

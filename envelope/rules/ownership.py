@@ -48,7 +48,10 @@ def _status_row(code: str) -> Check:
         legal = " or ".join(case.legal) or "no envelope at all: the task is closed"
         advice = "" if case.legal else "Send nothing: the task is closed."
         if case.current_status is None and case.role is not None and case.role.kind in ECHO:
-            advice = f"{case.role.name} can say that its gate passed only while the task is {ECHO[case.role.kind]}."
+            echo = ECHO[case.role.kind]
+            advice = f"{case.role.name} can say that its gate passed only while the task is {echo}."
+            if code == "ENV404":
+                advice += f" If it is, say so where this is checked: `--current-status {echo}`."
         yield draft(code, "STATUS", item, verdict[1], legal, state(case, better), advice)
 
     return check

@@ -26,6 +26,7 @@ from interlock.envelope.repair import better_status, some_action, state
 from interlock.envelope.rule import Rule
 
 _ASCII_FIELDS: Final = ("STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED")
+_HOLE: Final = re.compile(r"[<\[{].*[>\]}]")
 _UNSEEN: Final = re.compile("[\u00ad\u034f\u061c\u200c-\u200f\ufe00-\ufe0f]")
 """What free text may hold and nobody sees."""
 _NUMBER: Final = re.compile(r"[0-9]+\.")
@@ -77,11 +78,14 @@ def _task_id(case: Case) -> Iterator[Draft]:
     if item is None or TASK_ID.fullmatch(item.text):
         return
     mended = re.sub(r"[^A-Z0-9]+", "-", item.text.upper()).strip("-")
-    best = case.task_id or (mended if TASK_ID.fullmatch(mended) else "<task id, such as HOME-IA-001>")
+    # A hole of the template is no id that was written in another way.
+    meant = TASK_ID.fullmatch(mended) and not _HOLE.fullmatch(item.text)
+    best = case.task_id or (mended if meant else "<task id, such as HOME-IA-001>")
     message = f"{snippet(item.text)} is not a task id.{strange(item.text)}"
     expected = "capitals, digits and hyphens in at least two parts, such as `HOME-IA-001`"
+    advice = "" if case.task_id or meant else "The id is the one that the assignment names."
     yield draft(
-        "ENV302", "TASK_ID", item, message, f"`{case.task_id}`" if case.task_id else expected, [put(item, best)]
+        "ENV302", "TASK_ID", item, message, f"`{case.task_id}`" if case.task_id else expected, [put(item, best)], advice
     )
 
 

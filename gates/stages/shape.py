@@ -34,15 +34,33 @@ def shape_issues(fields: Sequence[Field], holder: Mapping[str, Any], at: str = "
 
 
 def _meant(unknown: Sequence[str], absent: Sequence[str]) -> dict[str, str]:
-    """Match unknown keys with the missing fields that they probably stand for, each field once."""
+    """Match unknown keys with the missing fields that they probably stand for, each field once.
+
+    A key that is the last word of one field alone, as `id` is of `source_id`, comes before one that is spelled like it.
+    """
     left = list(absent)
     found: dict[str, str] = {}
-    for key in unknown:
-        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:100].strip()).lower().replace("-", "_").replace(" ", "_")
-        if near := get_close_matches(snake, left, 1, 0.7):
-            found[key] = near[0]
-            left.remove(near[0])
+    for nearest in (_of_last_word, _spelled_like):
+        for key in unknown:
+            name = nearest(_snake(key), left) if key not in found else None
+            if name is not None:
+                found[key] = name
+                left.remove(name)
     return found
+
+
+def _snake(key: str) -> str:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:100].strip())
+    return words.lower().replace("-", "_").replace(" ", "_")
+
+
+def _of_last_word(key: str, names: Sequence[str]) -> str | None:
+    ending = [name for name in names if name.endswith(f"_{key}")]
+    return ending[0] if len(ending) == 1 else None
+
+
+def _spelled_like(key: str, names: Sequence[str]) -> str | None:
+    return next(iter(get_close_matches(key, names, 1, 0.7)), None)
 
 
 def _missing(field: Field, at: str, key: str | None) -> Issue:

@@ -17,6 +17,9 @@ from interlock.graph.pipeline.contract import (
 )
 from interlock.graph.pipeline.machine import fields_of
 
+NEXT_ENDS: Final = "the next failure ends the run"
+SAME_ENDS: Final = "the same findings once more end the run"
+
 _BEGIN: Final = "Begin a run with interlock_begin_run(ticket_id)."
 
 
@@ -82,8 +85,10 @@ def attempt_reason(gate: Mapping[str, Any]) -> str:
         case "retry":
             failed = [item for item in issues if item["level"] != "warn"]
             left = gate["retries_left"]
-            tries = f"{_count(range(left), 'retry', 'retries')} left" if left else "the next failure ends the run"
-            return f"{state}: {_count(failed, 'finding')} to mend, {tries}. {failed[0]['message']}"
+            tries = f"{_count(range(left), 'retry', 'retries')} left" if left else NEXT_ENDS
+            # Lines that an older version wrote do not say how often the same may come back.
+            same = f"; {SAME_ENDS}" if left and gate.get("identical_left") == 0 else ""
+            return f"{state}: {_count(failed, 'finding')} to mend, {tries}{same}. {failed[0]['message']}"
         case "stop":
             why = gate["why"] or next(item["message"] for item in issues if item["level"] == "stop")
             return f"{FAIL_CLOSED} in {state} ({gate['reason_code']}): {why}"

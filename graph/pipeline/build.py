@@ -14,6 +14,7 @@ from interlock.gates.stages import Issue, Observed, Stage, Surroundings, judge_s
 from interlock.gates.stages.tree import OWN_FILES
 from interlock.gates.tree import tree_diff
 from interlock.graph.errors import RunDamagedError
+from interlock.graph.pipeline.comparing import other_key
 from interlock.graph.pipeline.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
 from interlock.graph.pipeline.machine import GATE_EVENTS, apply, attempt, begun
 from interlock.graph.pipeline.policy import ticket_policy
@@ -177,6 +178,7 @@ class _Nodes:
                 store.tree(state["trees"]["begin"]) if cites else None,
             )
             issues = judge_stage(stage, payload, earlier(state), around)
+            issues = (*issues, *other_key(payload, state["ticket_id"]))
         else:
             issues = (_version_issue(version),)
         following = self.spec.after(stage.name)

@@ -84,6 +84,30 @@ def other_ticket(payload: Mapping[str, Any], state: RunState, spec: PipelineSpec
     )
 
 
+def other_key(payload: Mapping[str, Any], ticket_id: str) -> list[Issue]:
+    """Return a warning when the ticket that was fetched has an id in its tracker that does not look like the run's.
+
+    Trackers have keys of their own, and the server asks none: so it is told, and refused never.
+    """
+    key = payload.get("external_ticket_id")
+    if not isinstance(key, str) or _is_end(key, ticket_id) or _is_end(ticket_id, key):
+        return []
+    return [
+        issue(
+            "TKT132", "external_ticket_id", f"The ticket that was fetched is {shown(key)}; the run is of {ticket_id}.",
+            found=key, expected=f"{ticket_id}, or the key that its tracker has for it",
+            fix=f"If it is another ticket than {ticket_id}, stop, tell the user, and begin a run of the one that is "
+            "meant. Otherwise go on.",
+        )
+    ]  # fmt: skip
+
+
+def _is_end(short: str, whole: str) -> bool:
+    """Say whether an id is another one, or stands at its end after a sign: `7` in `SHOP-7`, `SHOP-7` in a URL."""
+    end, text = short.strip().lstrip("#").casefold(), whole.strip().casefold()
+    return end != "" and text.endswith(end) and not text[: -len(end)][-1:].isalnum()
+
+
 def stale(revision: object, state: RunState) -> Issue:
     """Return the finding about a revision that is not the present one."""
     present = state["revision"]

@@ -276,6 +276,6 @@ def _unfinished(step_id: str, why: str, fix: str) -> Issue:
 
 def _cannot(what: str, error: GraphError | GateError | AgentsError) -> Issue:
     return issue(
-        "TKT143", "payload", f"{what[:1].upper()}{what[1:]}: {error.message}.", found=error.message,
+        "TKT143", "payload", f"{what[:1].upper()}{what[1:]}: {error.message.rstrip('.')}.", found=error.message,
         expected="a task that can start under `[tickets.delegate]`", fix=error.fix,
     )  # fmt: skip

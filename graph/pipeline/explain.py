@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.graph.errors import RunDamagedError
+from interlock.graph.pipeline.answers import NEXT_ENDS, SAME_ENDS
 from interlock.graph.pipeline.contract import FAIL_CLOSED, RunStatus
 from interlock.graph.pipeline.store import TicketStore, copies_dir, journal_run, list_ticket_runs
 from interlock.graph.pipeline.tickets import Tickets
@@ -111,10 +112,18 @@ def _why(summary: Mapping[str, Any], gates: list[Entry]) -> str:
         case "pass":
             return f"{last['state']} passed at revision {last['revision']}."
         case "retry":
-            return f"{last['state']} was refused at revision {last['revision']} and can be mended."
+            ends = f"; {end}" if (end := _what_ends(summary["retries_left"])) else ""
+            return f"{last['state']} was refused at revision {last['revision']} and can be mended{ends}."
         case _:
             why = f": {last['why']}" if last["why"] else ""
             return f"{last['state']} failed closed at revision {last['revision']} ({last['reason_code']}){why}."
+
+
+def _what_ends(left: Mapping[str, int]) -> str:
+    """Return which further failure ends a run that was refused, as a clause; empty while none does at once."""
+    if not (left["stage"] and left["run"]):
+        return NEXT_ENDS
+    return "" if left["identical"] else SAME_ENDS
 
 
 def _attempt(entry: Entry) -> dict[str, Any]:
@@ -144,11 +153,18 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         ("revision", str(summary["revision"])),
         *(("waits for", item) for item in summary["waits_for"]),
         *(("reason", item) for item in summary.get("validation", {}).get("errors", ())),
+        *([("beware", ends)] if (ends := _threat(summary)) else []),
         ("journal", summary["journal"]),
         *([("copies", summary["copies"])] if summary["copies"] else []),
         *([("head", f"{journal_run(summary['run_id'])}:{head['seq']}:{head['hash']}")] if head else []),
     ]
     return "\n".join(f"{name:<12}{text}" for name, text in rows)
+
+
+def _threat(summary: Mapping[str, Any]) -> str:
+    """Return which further failure ends a run; empty for one that is over, or whose last submission passed."""
+    fixable = summary.get("validation", {}).get("status") == "invalid_fixable"
+    return _what_ends(summary["retries_left"]) if fixable else ""
 
 
 def explanation_text(data: Mapping[str, Any]) -> str:

@@ -89,6 +89,17 @@ def signature(issues: Iterable[Issue]) -> str:
     return hashlib.sha256(canonical(rows)).hexdigest()
 
 
+def identical_left(state: RunState, found: str) -> int:
+    """Return how often the present stage may fail with these findings before the same once more ends the run.
+
+    Args:
+        state: The state before the failure.
+        found: The signature of the findings.
+    """
+    before = sum(failure == Failure(state=state["state"], signature=found) for failure in state["failures"])
+    return max(state["policy"]["max_identical"] - 1 - before, 0)
+
+
 def digest(payload: Mapping[str, Any]) -> str:
     """Return the digest of a payload."""
     return hashlib.sha256(canonical(payload)).hexdigest()
@@ -121,6 +132,7 @@ def attempt(
     policy, failures = state["policy"], state["failures"]
     here = sum(failure["state"] == state["state"] for failure in failures)
     left = min(policy["max_retries"] - here, policy["max_retries_run"] - len(failures)) - 1
+    same = identical_left(state, signature(issues)) - 1
     following = spec.after(state["state"])
     passed = spec.end_state if following is None else following.name
     targets = {"pass": passed, "retry": state["state"], "stop": FAIL_CLOSED}
@@ -133,6 +145,7 @@ def attempt(
         "reason_code": decision.reason_code,
         "why": decision.why,
         "retries_left": max(left, 0) if decision.status == "retry" else 0,
+        "identical_left": max(same, 0) if decision.status == "retry" else 0,
         "payload_sha256": digest(payload),
         "signature": signature(issues),
         "issues": [asdict(item) for item in issues[:MAX_ISSUES]],

@@ -47,6 +47,28 @@ def unknown_run(run_id: object, first: str = "", near: Sequence[str] = ()) -> Is
     )  # fmt: skip
 
 
+def no_run_id(given: Mapping[str, Any], first: str = "", near: Sequence[str] = ()) -> Issue:
+    """Return the one finding about a ticket that names no run: nothing else of it can be compared.
+
+    Args:
+        given: The ticket.
+        first: The state in which a minimal ticket begins a run; empty for a whole ticket.
+        near: Runs of the ticket that it names.
+    """
+    runs = f" Runs of this ticket: {', '.join(near)}." if near else ""
+    fix = (
+        "Send what the server issued: interlock_begin_run(ticket_id, run_id) returns the present ticket of a run, and "
+        "without `run_id` begins one. Or send the payload alone with interlock_submit_payload(run_id, revision, "
+        f"payload); interlock_run_status(run_id) says the revision.{runs}"
+    )
+    if first:
+        fix = f'Add `run_id`: with "state": "{first}" an id of your own choice begins a run; later send the same.{runs}'
+    return issue(
+        "TKT104", "run_id", "The ticket has no field `run_id`, so nothing says which run it is of.",
+        found=", ".join(given) or "no field at all", expected="a ticket with its `run_id`", fix=fix,
+    )  # fmt: skip
+
+
 def foreign_run(run_id: str, whose: str) -> Issue:
     """Return the finding about a run of another ticket or caller."""
     return issue(

@@ -39,6 +39,7 @@ _ROWS: Final = (
     Rule("TKT122", "retry", "a field that the server controls was changed", _OVERRIDE),
     Rule("TKT123", "stop", "the schema version differs", _PROTOCOL + "Source of Truth"),
     Rule("TKT131", "warn", "files changed before the plan passed", "Governance Design §Freedom vs Control"),
+    Rule("TKT132", "warn", "the ticket that was fetched has another id", "ours: a run is about one ticket"),
     Rule("TKT141", "retry", "acting is delegated and takes no payload", _PROTOCOL + "Workflow"),
     Rule("TKT142", "retry", "the delegated tasks are not at their end", _PROTOCOL + "Workflow"),
     Rule("TKT144", "retry", "files changed after their task was approved", _PROTOCOL + "Workflow"),

@@ -15,11 +15,19 @@ from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline import answers, comparing
 from interlock.graph.pipeline.contract import HistoryEntry, MinimalResponse, RunStatus, Ticket, TicketResponse
 from interlock.graph.pipeline.delegation import Delegation
-from interlock.graph.pipeline.machine import digest
+from interlock.graph.pipeline.machine import digest, identical_left
 from interlock.graph.pipeline.opened import OpenRun, OpenRuns
 from interlock.graph.pipeline.policy import ticket_policy
 from interlock.graph.pipeline.reading import check_payload, payload_room, read_object
-from interlock.graph.pipeline.refusals import busy_run, foreign_run, no_object, takes_none, unknown_run, wrong_ids
+from interlock.graph.pipeline.refusals import (
+    busy_run,
+    foreign_run,
+    no_object,
+    no_run_id,
+    takes_none,
+    unknown_run,
+    wrong_ids,
+)
 from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import POC, SPECS, TICKET, PipelineSpec
 from interlock.graph.pipeline.state import (
@@ -181,6 +189,7 @@ class Tickets:
         state = run.state
         path = [run.spec.stages[0].name, *(row["next_state"] for row in state["history"] if row["gate"] != "retry")]
         here = sum(failure["state"] == state["state"] for failure in state["failures"])
+        same = identical_left(state, state["gate"].get("signature", "")) if not terminal(state) else 0
         return RunStatus(
             run_id=state["run_id"],
             ticket_id=state["ticket_id"],
@@ -196,6 +205,7 @@ class Tickets:
             retries_left={
                 "stage": 0 if terminal(state) else max(state["policy"]["max_retries"] - here, 0),
                 "run": 0 if terminal(state) else max(state["policy"]["max_retries_run"] - len(state["failures"]), 0),
+                "identical": same,
             },
             waiting=self.delegation.waiting(state) if delegated(run.spec, state) else [],
             updated_at=state["updated_at"],
@@ -251,9 +261,10 @@ class Tickets:
         """Find the run that a submission names, hold it alone, and judge."""
         run_id = given.get("run_id")
         if not is_run_id(run_id) or not TicketStore(self.root, cast("str", run_id)).exists():
-            missing = comparing.missing_and_unknown(given) if "run_id" not in given else []
-            near = [] if caller else self._near(run_id)
-            return answers.nowhere(missing or [unknown_run(run_id, near=near)], retry=bool(missing or near))
+            named = run_id if "run_id" in given else given.get("ticket_id")
+            near = [] if caller else self._near(named)
+            finding = unknown_run(run_id, near=near) if "run_id" in given else no_run_id(given, near=near)
+            return answers.nowhere([finding], retry=bool(near) or "run_id" not in given)
         store = TicketStore(self.root, cast("str", run_id))
         try:
             with store.locked():
@@ -409,6 +420,9 @@ class Tickets:
             if begun["gate_result"]["status"] != "pass":
                 return begun
 
+        if "run_id" not in given:
+            near = [] if caller else self._near(given.get("ticket_id"))
+            return answers.nowhere([no_run_id(given, first, near)], retry=True)
         if self.open_runs.pipeline(run_id) is None and is_run_id(run_id):
             return answers.nowhere([unknown_run(run_id, first)], retry=False)
 

@@ -4,6 +4,7 @@ import json
 import math
 import shlex
 import sys
+from collections.abc import Sized
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,27 @@ def finite(context: click.Context, parameter: click.Parameter, value: float) -> 
 def resolve_root(root: Path | None) -> Path:
     """Return the given root, or the one found from here."""
     return root.resolve() if root is not None else find_root()
+
+
+def count(items: int | Sized, noun: str) -> str:
+    """Return a number with its noun: `1 run`, `2 runs`."""
+    number = items if isinstance(items, int) else len(items)
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def warn_of_configuration(root: Path) -> None:
+    """Say on stderr what is wrong with a project's configuration; a server that goes on answers its calls with that."""
+    from interlock.gates.config import load_config  # noqa: PLC0415 - and below: few commands serve
+    from interlock.gates.errors import ConfigError  # noqa: PLC0415
+    from interlock.gates.registry import build_protocol  # noqa: PLC0415
+
+    try:
+        build_protocol(load_config(root))
+    except ConfigError as error:
+        for item in error.problems:
+            place = ": ".join(part for part in (item.path, item.key, item.message) if part)
+            click.echo(f"warning {item.code}: {place}\n  fix: {item.fix}", err=True)
+        click.echo("Calls that need the configuration are refused with this until it is mended.", err=True)
 
 
 def root_words(root: Path) -> str:

@@ -25,6 +25,7 @@ from interlock.install import (
 )
 
 _ALL: Final = "all"
+_GIT: Final = "git"
 _DEFAULT: Final = ("claude",)
 _PLANNED: Final = {
     "made": "would be made",
@@ -40,8 +41,8 @@ client_option = click.option(
     "--client",
     "clients",
     multiple=True,
-    type=click.Choice([*CLIENTS, _ALL]),
-    help="Whose configuration; may be repeated. Default: claude; to take back: all.",
+    type=click.Choice([*CLIENTS, _GIT, _ALL]),
+    help="Whose configuration; may be repeated; `git`: its hooks alone. Default: claude; to take back: all.",
 )
 
 
@@ -87,7 +88,7 @@ def take_back(clients: tuple[str, ...], root: Path | None, *, dry_run: bool, as_
     """Undo what init wrote for some clients; for all of them, and git's hooks, when none is named."""
     home = _project(root)
     with _problems_shown(home, as_json=as_json):
-        changes = plan_undo(home, pick(clients or (_ALL,)), git=not clients or _ALL in clients)
+        changes = plan_undo(home, pick(clients or (_ALL,)), git=not clients or bool({_ALL, _GIT} & set(clients)))
         if not dry_run:
             apply_undo(home, changes)
     _answer(home, changes, dry_run=dry_run, undo=True, as_json=as_json)

@@ -14,6 +14,8 @@ from interlock.cli.context import Exit
 
 COMMANDS: Final = {
     "init": ("interlock.cli.init", "Connect the coding agents of this project to the server."),
+    "uninstall": ("interlock.cli.uninstall", "Take back what init wrote."),
+    "doctor": ("interlock.cli.doctor", "Check that everything works here; --prove tries every door."),
     "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
     "run": ("interlock.cli.run", "Run a task file."),
     "resume": ("interlock.cli.run", "Take a task run on: after a crash, an answer, or a change."),

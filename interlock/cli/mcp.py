@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from interlock.cli.context import resolve_root, root_option
+from interlock.cli.context import resolve_root, root_option, warn_of_configuration
 
 LEAVE_SECONDS: Final = 8.0
 """How long the service may take to end; the requests that came last have most of it."""
@@ -34,6 +34,7 @@ def mcp_command(toolsets: str | None, root: Path | None) -> None:
 
     folder = resolve_root(root)
     server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","))
+    warn_of_configuration(folder)
     if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - it was closed
         click.echo(
             f"interlock serves {folder} and waits for MCP messages on standard input; an agent host starts it "

@@ -1,6 +1,7 @@
 """`interlock run` and `interlock resume`: take a task as far as it goes and say where it ended."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ from interlock.cli.completion import complete_task_run
 from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, root_words, talk
 from interlock.cli.screen import STYLES, Screen
 from interlock.cli.stopping import stops_at_once
-from interlock.graph.errors import UnknownRunError
+from interlock.graph.errors import RunDamagedError
 from interlock.graph.explain import run_summary
-from interlock.graph.runs import RunView, drive, find_run, start_run
+from interlock.graph.pipeline.explain import find_ticket_run
+from interlock.graph.record import policy_changes
+from interlock.graph.runs import RunView, drive, find_run, runs_of, start_run, view_run
+from interlock.graph.store import RunStore, no_task_run
 from interlock.graph.task import load_task
 
 
@@ -25,9 +29,17 @@ def run_command(task_file: Path, root: Path | None, as_json: bool) -> None:
     """Run the task of TASK_FILE until it is APPROVED, BLOCKED, or waits for an answer."""
     folder = resolve_root(root)
     console = talk()
-    run_id = start_run(
-        folder, load_task(task_file), warn=lambda text: console.print(f"warning: {text}", style="yellow")
-    )
+
+    def warn(text: str) -> None:
+        console.print(f"warning: {text}", style="yellow", markup=False)
+
+    task = load_task(task_file)
+    run_id = start_run(folder, task, warn=warn)
+    if (other := _open_run(folder, task.task_id, run_id)) is not None:
+        warn(
+            f"run {other} of this task is open too, and both make their evidence in one place. To go on with that one: "
+            f"interlock resume {other}{root_words(folder)}"
+        )
     sys.exit(drive_and_show(run_id, folder, as_json=as_json))
 
 
@@ -46,7 +58,36 @@ def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_jso
         if not separator or not name:
             raise click.UsageError(f"--answer wants ROLE=FILE, found `{item}`")
         given[role] = _read(name)
-    sys.exit(drive_and_show(known_run(folder, run), folder, as_json=as_json, answers=given))
+    run_id = known_run(folder, run)
+    for text in _changes(folder, run_id):
+        talk().print(f"warning: {text}", style="yellow", markup=False)
+    sys.exit(drive_and_show(run_id, folder, as_json=as_json, answers=given))
+
+
+def _open_run(folder: Path, task_id: str, but: str) -> str | None:
+    """Return the newest other run of a task that is not at its end; one that cannot be read is none."""
+    for run_id in runs_of(folder, task_id):
+        try:
+            if run_id != but and view_run(run_id, root=folder).phase != "done":
+                return run_id
+        except RunDamagedError:
+            continue
+    return None
+
+
+def _changes(folder: Path, run_id: str) -> Iterator[str]:
+    """Say what is no longer as the run froze it when it began, and what holds for the run."""
+    _, policy, _ = RunStore(folder, run_id).load()
+    for row in policy_changes(folder, policy.fingerprints):
+        if row["what"] == "config":
+            now = "cannot be read now" if row["present"].startswith("unreadable") else "changed since it began"
+            yield (
+                f"run {run_id} keeps the configuration that it began with ({row['frozen'][:19]}…, in "
+                f".interlock/runs/{run_id}/run.json), agents and gates included; the project's {now}. "
+                "To use the present one, start a new run: interlock run TASK.toml"
+            )
+        else:
+            yield f"run {run_id} began with another version of Interlock; answers are read by the grammar of this one"
 
 
 def known_run(folder: Path, name: str) -> str:
@@ -57,7 +98,7 @@ def known_run(folder: Path, name: str) -> str:
     """
     run_id = find_run(folder, name)
     if run_id is None:
-        raise UnknownRunError(f"there is no run or task `{name}` below {folder}", "`interlock status` lists the runs.")
+        raise no_task_run(folder, name, find_ticket_run(folder, name))
     return run_id
 
 
@@ -96,6 +137,7 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         ("status", summary["status"] or "(none)"),
         ("attempts", str(summary["attempt"])),
         *(("reason", item) for item in summary["fail_reasons"]),
+        *([("stopped", f"{stop['code']}: {stop['message']}")] if (stop := summary["stopped"]) else []),
         *(row for item in summary["waiting"] for row in _waiting(run_id, item["role"], root_words(folder))),
         *((key, path) for key, paths in summary["evidence"].items() for path in paths),
         ("journal", summary["journal"]),

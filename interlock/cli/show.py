@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interlock.cli.completion import complete_run, complete_task_run
-from interlock.cli.context import Exit, finite, json_option, print_json, resolve_root, root_option
+from interlock.cli.context import Exit, count, finite, json_option, print_json, resolve_root, root_option
 
 if TYPE_CHECKING:
     from interlock.reservations.answers import StandingAnswer
@@ -68,6 +68,7 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     from interlock.graph.pipeline.explain import ticket_summaries  # noqa: PLC0415
     from interlock.graph.runs import view_run  # noqa: PLC0415
     from interlock.graph.store import list_runs  # noqa: PLC0415
+    from interlock.graph.verify import runs_without_state  # noqa: PLC0415
     from interlock.reservations.errors import ReservationError  # noqa: PLC0415
 
     rows: list[dict[str, Any]] = []
@@ -79,16 +80,18 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
             damaged.append({"run_id": run_id, "message": error.message, "fix": error.fix})
     tickets, lost = ticket_summaries(folder)
     damaged += [{"run_id": f"ticket:{name}", "message": error.message, "fix": error.fix} for name, error in lost]
+    lost_runs = [] if rows or tickets or damaged else runs_without_state(folder)
     held: StandingAnswer | None = None
     try:
         held = read_standing(folder, since_minutes)
     except ReservationError as error:
         damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
     if as_json:
-        data = {"schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged}
+        data = {"schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged,
+                "without_state": lost_runs}  # fmt: skip
         print_json({**data, "reservations": held})
     else:
-        _list(rows, tickets, damaged)
+        _list(rows, tickets, damaged, lost_runs)
         if held is not None:
             show_standing(held)
     sys.exit(Exit.REFUSED if damaged else Exit.GOOD)
@@ -108,6 +111,8 @@ def _show_reservations(folder: Path, since_minutes: float, *, as_json: bool) -> 
         click.echo("nothing is reserved here; `interlock reserve PATTERN` does it", err=True)
 
 
+_MAX_NAMED: Final = 5
+
 _PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` takes it on", "done": "done"}
 """What is said of a run that nobody drives and that waits for nobody."""
 
@@ -120,16 +125,31 @@ def _ticket_run(folder: Path, name: str | None) -> str | None:
     return None if name is None or find_run(folder, name) is not None else find_ticket_run(folder, name)
 
 
-def _list(rows: list[dict[str, Any]], tickets: list[dict[str, Any]], damaged: list[dict[str, str]]) -> None:
+def _list(
+    rows: list[dict[str, Any]], tickets: list[dict[str, Any]], damaged: list[dict[str, str]], lost_runs: list[str]
+) -> None:
     """Print one line for each run; a damaged one does not hide the others."""
-    if not rows and not tickets and not damaged:
+    if lost_runs:
+        named = ", ".join(lost_runs[:_MAX_NAMED]) + (", …" if len(lost_runs) > _MAX_NAMED else "")
+        click.echo(f"the journal holds {count(lost_runs, 'run')} ({named}), and .interlock, where their state was, "
+                   "holds none of them: they cannot be shown or taken on here", err=True)  # fmt: skip
+        click.echo("  fix: In a clone that is right; `interlock verify --head RUN:SEQ:HASH` checks the journal. "
+                   "Otherwise restore .interlock from a copy, or begin new runs.", err=True)  # fmt: skip
+    elif not rows and not tickets and not damaged:
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
     for row in rows:
         waits = ", ".join(item["role"] for item in row["waiting"])
-        note = "driven now" if row["driven"] else f"waits for {waits}" if waits else _PHASE_NOTE[row["phase"]]
+        note = f"waits for {waits}" if waits else _PHASE_NOTE[row["phase"]]
+        if row["stopped"] is not None:
+            note = f"stopped: {row['stopped']['code']}; `interlock explain` says why"
+        if row["driven"]:
+            note = "driven now"
         click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}")
     for row in tickets:
+        report = row.get("invalidation_report") if row["terminal"] else None
         note = f"waits for {'; '.join(row['waits_for'])}" if row["waits_for"] else "done"
+        if report is not None:
+            note = f"failed closed: {report['reason_code']}"
         where = f"{row['state'] or '-':<21} revision {row['revision']}"
         click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {where}  {note}")
     for item in damaged:
@@ -244,7 +264,7 @@ def verify_command(heads: tuple[str, ...], root: Path | None, as_json: bool) -> 
             click.echo(f"{report.place(problem)}: {problem.code} {problem.run}: {problem.message}; "
                        f"found {problem.found}, expected {problem.expected}")  # fmt: skip
             click.echo(f"  fix: {report.fix(problem)}")
-        counts = f"{report.lines} lines, {report.runs} runs, {report.heads} heads checked"
+        counts = f"{count(report.lines, 'line')}, {count(report.runs, 'run')}, {count(report.heads, 'head')} checked"
         empty = report.verdict == "empty"
         click.echo(f"{report.path}: " + ("nothing written yet" if empty else f"{report.verdict}; {counts}"))
     sys.exit(Exit.REFUSED if report.problems else Exit.GOOD)

@@ -25,6 +25,9 @@ _NAMES: Final = "|".join(GIT_HOOKS)
 _OURS: Final = re.compile(rf"^# Interlock: .*\n(?:.*\n)*.* hook (?:{_NAMES}) ", re.MULTILINE)
 _CALL: Final = re.compile(rf"(\S.*?) hook (?:{_NAMES}) \"\$@\"\n?\Z")
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh"})
+PROBE: Final = "INTERLOCK_PROBE"
+"""Set by `interlock doctor --prove`: the hook that stood there does not run for a commit that is only tried."""
+
 _READS: Final = frozenset({"reference-transaction"})
 """Hooks that git gives something on standard input: two programs have to read it."""
 
@@ -163,8 +166,9 @@ def _chained(name: str, kept: File | None) -> list[str]:
         return []
     call = _call(kept, name)
     if name not in _READS:
-        return [f"{call} || exit $?"]
-    return ["moves=$(cat)", f"printf '%s\\n' \"$moves\" | {call} || exit $?", "exec <<MOVES", "$moves", "MOVES"]
+        return [f'[ -n "${PROBE}" ] || {call} || exit $?']
+    sent = f"""[ -n "${PROBE}" ] || printf '%s\\n' "$moves" | {call} || exit $?"""
+    return ["moves=$(cat)", sent, "exec <<MOVES", "$moves", "MOVES"]
 
 
 def _call(kept: File, name: str) -> str:

@@ -147,7 +147,13 @@ def _row(client: str, title: str, path: str, events: tuple[Event, ...], after: s
 
 
 HOOKS: Final = (
-    _row("claude", "Claude Code", ".claude/settings.json", CLAUDE, "restart it here: hooks are read at its start."),
+    _row(
+        "claude",
+        "Claude Code",
+        ".claude/settings.json",
+        CLAUDE,
+        "restart it here. Who shares this file needs interlock too: without it edits are refused.",
+    ),
     _row("codex", "Codex", ".codex/hooks.json", CODEX, "trust the hooks once with /hooks: others are skipped."),
     _row("gemini", "Gemini CLI", ".gemini/settings.json", GEMINI, "restart it here: hooks are read at its start."),
 )

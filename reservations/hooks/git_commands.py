@@ -17,6 +17,11 @@ from interlock.reservations.hooks.pre_rebase import rebased_paths
 from interlock.reservations.hooks.shell import Word
 from interlock.reservations.patterns import quote
 
+_HARMFUL: Final = (
+    "--hard", "--all", "--update", "--patch", "--interactive", "--include", "--discard-changes", "--orphan",
+    "--pathspec-from-file", "--keep", "--soft", "--merge",
+)  # fmt: skip
+_MIN_OPTION: Final = len("--x")
 OWN: Final = "commit your own paths alone: `interlock commit -m MESSAGE`."
 ADD: Final = "name your own files: `git add FILE…`, or leave it to `interlock commit`, which takes new files too."
 NAME: Final = "name your own paths: `git restore FILE…`; leave the others' alone."
@@ -73,6 +78,7 @@ class Call:
                 self.paths = []
             elif text.startswith("--"):
                 option, sign, value = text.partition("=")
+                option = _whole(option)
                 if option in valued or sign:
                     self.values[option] = value if sign else next(words, Word()).text
                 else:
@@ -133,6 +139,12 @@ class Call:
             return ["**"]
         base = self.root if text.startswith(":/") else self.here
         return path_patterns(self.root, os.path.join(base, text.removeprefix(":/")))
+
+
+def _whole(option: str) -> str:
+    """Return a long option in full, as git completes one that is cut short; only those that do harm matter."""
+    near = [name for name in _HARMFUL if name.startswith(option)]
+    return near[0] if len(near) == 1 and len(option) > _MIN_OPTION else option
 
 
 def path_patterns(root: str, path: str) -> list[str]:

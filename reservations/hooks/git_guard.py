@@ -20,6 +20,7 @@ from interlock.reservations.held import Hit, explain, foreign, note, open_guard,
 from interlock.reservations.hooks.git_commands import ROWS, Call, judge, path_patterns
 from interlock.reservations.hooks.shell import MAX_DEPTH, Command, Unreadable, Word, read
 from interlock.reservations.patterns import quote
+from interlock.reservations.records import key_of
 
 FILE_FIX: Final = "work on files of your own, or ask for this one first."
 _KEYWORDS: Final = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "time", "coproc"})
@@ -35,56 +36,19 @@ _WRAPPERS: Final[dict[str, frozenset[str]]] = {
 }  # fmt: skip
 """Programs that run what follows, and their options that take the next word."""
 _GIT_VALUED: Final = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
-_KNOWN: Final = frozenset(
-    {
-        "status",
-        "log",
-        "diff",
-        "show",
-        "fetch",
-        "push",
-        "tag",
-        "remote",
-        "config",
-        "rev-parse",
-        "ls-files",
-        "ls-tree",
-        "blame",
-        "grep",
-        "describe",
-        "cat-file",
-        "shortlog",
-        "reflog",
-        "rev-list",
-        "merge-base",
-        "diff-tree",
-        "diff-index",
-        "diff-files",
-        "for-each-ref",
-        "show-ref",
-        "name-rev",
-        "notes",
-        "init",
-        "clone",
-        "help",
-        "version",
-        "gc",
-        "fsck",
-        "archive",
-        "format-patch",
-        "range-diff",
-        "var",
-        "count-objects",
-        "hash-object",
-        "commit-tree",
-        "write-tree",
-        "mktree",
-    }
-)
+_KNOWN: Final = frozenset({
+    "status", "log", "diff", "show", "fetch", "push", "tag", "remote", "config", "rev-parse", "ls-files", "ls-tree",
+    "blame", "grep", "describe", "cat-file", "shortlog", "reflog", "rev-list", "merge-base", "diff-tree",
+    "diff-index", "diff-files", "for-each-ref", "show-ref", "name-rev", "notes", "init", "clone", "help", "version",
+    "gc", "fsck", "archive", "format-patch", "range-diff", "var", "count-objects", "hash-object", "commit-tree",
+    "write-tree", "mktree",
+})  # fmt: skip
 """Subcommands that touch nothing of others and cannot be aliases."""
 _INTERESTING: Final = re.compile(
     r">|git|\b(?:rm|mv|cp|ln|sed|perl|tee|dd|truncate|shred|unlink|rmdir|install|patch|find|rsync)\b|\beval\b|\$'"
+    r"|INTERLOCK_|INTERMUTE_"
 )
+_OURS: Final = frozenset({"INTERLOCK_HOOKS", "INTERLOCK_AGENT_ID", "INTERMUTE_AGENT_ID"})
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.ASCII)
 
 
@@ -108,9 +72,11 @@ def check_command(command: str, cwd: str, env: Mapping[str, str]) -> str | None:
         return None
     try:
         found = guard.judged(read(command), cwd, 0)
-    except Unreadable:
-        found = None
-    if found is None:
+    except Unreadable as error:
+        world = guard.world(cwd)
+        fix = "write it in plain words or smaller pieces, so that what it touches can be seen."
+        found = (f"a command that cannot be read: {error}", overlapping(world.held, "**"), fix, world)
+    if found is None or not found[1]:
         return None
     action, hits, fix, world = found
     if world.opened is not None:
@@ -188,6 +154,8 @@ class _Guard:
         self, command: Command, words: list[Word], here: str, depth: int
     ) -> tuple[str, list[Hit], str, World] | None:
         """Judge one program with its arguments."""
+        if disguise := self._disguised(words, here):
+            return disguise
         words = _unwrapped(words)
         if not words or depth > MAX_DEPTH:
             return None
@@ -204,6 +172,18 @@ class _Guard:
         if name == "find":
             return self._find(command, rest, here, depth)
         return self._patch(command, rest, here) if name == "patch" else None
+
+    def _disguised(self, words: Sequence[Word], here: str) -> tuple[str, list[Hit], str, World] | None:
+        """Judge assignments that would turn the hooks off or pass for somebody else."""
+        for word in words:
+            name, sign, value = word.text.partition("=")
+            if not sign or name not in _OURS:
+                continue
+            world = self.world(here)
+            me = "" if world.opened is None else world.opened[1].name
+            if world.held and (name == "INTERLOCK_HOOKS" or key_of(value) != key_of(me)):
+                return f"{name}=", overlapping(world.held, "**"), "leave that to a person.", world
+        return None
 
     def _shell(
         self, command: Command, rest: list[Word], here: str, depth: int

@@ -58,7 +58,7 @@ def _put_back(here: str) -> None:
     """Put back what `--autostash` has put away: git does not when this hook refuses, and it may be another's work."""
     try:
         for path, stash in _set_aside(here):
-            git.ask(here, ["stash", "apply", "-q", stash], in_hook=True)
+            git.ask(here, ["stash", "apply", "-q", "--index", stash], in_hook=True)
             os.unlink(path)
             os.rmdir(os.path.dirname(path))
     except (git.GitFailed, OSError) as error:

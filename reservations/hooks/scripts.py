@@ -1,4 +1,4 @@
-"""The text of the programs that git starts as hooks: they keep what is no business of ours from starting Python."""
+"""The text of the programs that git starts as hooks: refs that no checkout shows do not start Python."""
 
 import shlex
 from collections.abc import Sequence

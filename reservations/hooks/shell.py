@@ -7,11 +7,13 @@ depends on them says so (`Word.known`), and what was read is enough to see plain
 from dataclasses import dataclass, field
 from typing import Final
 
-MAX_COMMAND: Final = 100_000
+MAX_COMMAND: Final = 1_000_000
 """Longer command lines are not read."""
 MAX_DEPTH: Final = 8
 """So deep substitutions and `sh -c` are followed."""
 
+_NEAR: Final = 200
+"""So far is looked for the end of `{a,b}`."""
 _ENDS: Final = frozenset(";&|\n(){}")
 _BREAKS: Final = frozenset(";&|\n()<> \t")
 _TAILS: Final = frozenset({">|", ">&", "<&", "<<-"})
@@ -57,36 +59,45 @@ class Command:
 
 
 class Unreadable(ValueError):  # noqa: N818 - named by what is the case
-    """The line is no shell command that this reader understands: an open quote, too deep, too long."""
+    """The line is no command that a shell would run: an open quote, a redirection without a file."""
+
+
+class Excessive(Unreadable):
+    """The line is too long or too deep to be read here, though a shell may run it."""
 
 
 def read(text: str, depth: int = 0) -> list[Command]:
     """Return the simple commands of a line in the order in which they stand.
 
     Raises:
+        Excessive: See there.
         Unreadable: See there.
     """
     if len(text) > MAX_COMMAND or depth > MAX_DEPTH:
-        raise Unreadable("too long" if len(text) > MAX_COMMAND else "too deep")
-    return _Reader(text, depth).commands()
+        raise Excessive("too long" if len(text) > MAX_COMMAND else "too deep")
+    return _Reader(text.replace("\r\n", "\n"), depth).commands()
 
 
 class _Reader:
     """One pass over the text."""
 
-    def __init__(self, text: str, depth: int) -> None:
-        self.text = text.replace("\r\n", "\n")
-        self.at = 0
+    def __init__(self, text: str, depth: int, at: int = 0, *, inner: bool = False) -> None:
+        self.text = text
+        self.at = at
+        self.inner = inner
         self.depth = depth
         self.level = 0
         self.found: list[Command] = []
         self.now = Command()
+        self.parts: list[str] = []
         self.bodies: list[tuple[str, bool, Command]] = []
 
     def commands(self) -> list[Command]:
         """Read everything."""
         while self.at < len(self.text):
             char = self.text[self.at]
+            if self.inner and char == ")" and not self.level:
+                break
             if char in " \t":
                 self.at += 1
             elif self.text.startswith("\\\n", self.at):
@@ -100,6 +111,8 @@ class _Reader:
             else:
                 word = self._word()
                 self.now.words.append(word)
+        if self.inner and self.at >= len(self.text):
+            raise Unreadable("an open parenthesis")
         self._close()
         return self.found
 
@@ -161,8 +174,7 @@ class _Reader:
 
     def _process(self) -> None:
         """Read `<(…)` and `>(…)`."""
-        self.at += 1
-        self.now.within += read(self._until_close(), self.depth + 1)
+        self._inside()
         self.now.words.append(Word("", known=False))
 
     def _skip_bodies(self) -> None:
@@ -180,14 +192,15 @@ class _Reader:
 
     def _word(self) -> Word:
         word = Word()
+        self.parts = []
         while self.at < len(self.text) and (char := self.text[self.at]) not in _BREAKS:
             self.at += 1
             if char == "\\":
-                word.text += self.text[self.at : self.at + 1].replace("\n", "")
+                self.parts.append(self.text[self.at : self.at + 1].replace("\n", ""))
                 word.bare = False
                 self.at += 1
             elif char == "'":
-                word.text += self._upto("'")
+                self.parts.append(self._upto("'"))
                 word.bare = False
             elif char == '"':
                 self._double(word)
@@ -197,10 +210,13 @@ class _Reader:
             elif char in "$`":
                 self._expansion(char, word)
             else:
-                word.text += char
-                word.glob |= char in "*?[" or (char == "{" and "," in self.text[self.at : self.text.find("}", self.at)])
-                if char == "~" and len(word.text) == 1:
+                self.parts.append(char)
+                word.glob |= char in "*?[" or (
+                    char == "{" and "," in self.text[self.at : self.at + _NEAR].partition("}")[0]
+                )
+                if char == "~" and len(self.parts) == 1:
                     word.known = False
+        word.text = "".join(self.parts)
         return word
 
     def _upto(self, quote: str) -> str:
@@ -220,7 +236,7 @@ class _Reader:
                 word.known = False
                 self.at += 1
             else:
-                word.text += char
+                self.parts.append(char)
             self.at += 1
         self.at += 1
 
@@ -231,12 +247,12 @@ class _Reader:
                 raise Unreadable("an open quote")
             self.at += 1
             if char == "\\" and self.text[self.at : self.at + 1] in _QUOTABLE:
-                word.text += self.text[self.at].replace("\n", "")
+                self.parts.append(self.text[self.at].replace("\n", ""))
                 self.at += 1
             elif char in "$`":
                 self._expansion(char, word)
             else:
-                word.text += char
+                self.parts.append(char)
         self.at += 1
 
     def _expansion(self, char: str, word: Word) -> None:
@@ -247,10 +263,10 @@ class _Reader:
             return
         rest = self.text[self.at : self.at + 1]
         if rest == "(":
-            self.at += 1
-            inner = self._until_close()
-            if not inner.startswith("("):
-                self.now.within += read(inner, self.depth + 1)
+            if self.text.startswith("((", self.at):
+                self._arithmetic()
+            else:
+                self._inside()
             word.known = False
         elif rest == "{":
             self.at += 1
@@ -264,29 +280,22 @@ class _Reader:
                 self.at += 1
             word.known = False
         else:
-            word.text += "$"
+            self.parts.append("$")
 
-    def _until_close(self) -> str:
-        """Return the text up to the parenthesis that closes the one before, quotes respected."""
-        begin, open_ones = self.at, 1
+    def _inside(self) -> None:
+        """Read the commands between parentheses; only a reader of commands knows which one closes them."""
+        if self.depth >= MAX_DEPTH:
+            raise Excessive("too deep")
+        reader = _Reader(self.text, self.depth + 1, self.at + 1, inner=True)
+        self.now.within += reader.commands()
+        self.at = reader.at + 1
+
+    def _arithmetic(self) -> None:
+        """Skip `((…))`: it runs nothing that is followed here."""
+        open_ones = 0
         while self.at < len(self.text):
-            char = self.text[self.at]
+            open_ones += {"(": 1, ")": -1}.get(self.text[self.at], 0)
             self.at += 1
-            if char == "\\":
-                self.at += 1
-            elif char == "'":
-                self._upto("'")
-            elif char == '"':
-                self._double_skip()
-            elif char in "()":
-                open_ones += 1 if char == "(" else -1
-                if not open_ones:
-                    return self.text[begin : self.at - 1]
+            if not open_ones:
+                return
         raise Unreadable("an open parenthesis")
-
-    def _double_skip(self) -> None:
-        while (char := self.text[self.at : self.at + 1]) != '"':
-            if not char:
-                raise Unreadable("an open quote")
-            self.at += 2 if char == "\\" else 1
-        self.at += 1

@@ -11,7 +11,7 @@ from threading import Timer
 
 import pytest
 
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.sqlite import SqliteStore, journal_mode
 
 MAX_SECONDS = 0.03
 """A kill comes at a random moment of so long after an acknowledgement; one transaction takes a millisecond."""
@@ -99,4 +99,5 @@ def test_writers_killed_a_few_times_lose_nothing_that_they_acknowledged(tmp_path
 def test_writers_killed_two_hundred_times_lose_nothing_that_they_acknowledged(tmp_path: Path) -> None:
     undone = sum(kill(tmp_path / f"{seed}.sqlite", rounds=10, writers=2, seed=seed) for seed in range(10))
     print(f"200 kills; {undone} of 100 rounds left a transaction that the next program had to undo")
-    assert undone > 0
+    # A write-ahead log has no such mark: what was not committed is simply not read.
+    assert undone > 0 or journal_mode()[0] == "wal"

@@ -14,6 +14,12 @@ def test_a_gate_that_blocked_the_task_is_not_shown_as_passed(project: Project) -
     assert gates["GATE-MSG-STRICT"] is False
 
 
+def test_no_gate_is_passed_before_an_envelope_came(project: Project) -> None:
+    project.runners["builder"] = REMOTE
+    view = project.run()
+    assert {row["passed"] for row in explain_run(view, project.root)["gates"]} == {False}
+
+
 def test_the_refusal_of_a_qa_role_that_is_asked_again_is_shown_at_once(project: Project) -> None:
     """Its line is in the journal only when every role of the phase has answered."""
     project.runners["tester"] = REMOTE

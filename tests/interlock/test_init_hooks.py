@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,65 +12,21 @@ from typing import Any
 import pytest
 
 import interlock
-from interlock.install import InstallError, Launch, apply, apply_undo, githooks, pick, plan, plan_undo
+from interlock.install import InstallError, apply_undo, githooks, pick, plan, plan_undo
 from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
 from interlock.reservations.hooks.reading import EDITS, SHELLS
 from interlock.reservations.hooks.scripts import GIT_HOOKS
+from tests.interlock.checkout import LAUNCH, attempt, git, install, interlock_command, make, tree, write_hook
 
-LAUNCH = Launch("interlock", ("mcp",), "for a test")
 PATHS = {row.client: row.path for row in HOOKS}
 EVENTS = {"claude": CLAUDE, "codex": CODEX, "gemini": GEMINI}
-PROGRAM = Path(sys.prefix) / "bin" / "interlock"
+CALL = shlex.join(LAUNCH.program)
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return the root of a git checkout with one commit."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "a.txt").write_text("a\n")
-    git(folder, "add", "a.txt")
-    git(folder, "commit", "-qm", "first")
-    return folder
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Return an environment in which git knows its author and nobody's configuration is read."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "INTER", "CLAUDE"))}
-    who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in (("NAME", "t"), ("EMAIL", "t@t"))}
-    return {**kept, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **more}
-
-
-def git(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run git to a good end."""
-    done = attempt(folder, *words, **more)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def attempt(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run git."""
-    return subprocess.run(
-        ["git", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=environment(**more)
-    )
-
-
-def tree(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Return every file and link with its mode and bytes; git's own objects and logs are left out."""
-    found: dict[str, tuple[int, bytes]] = {}
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).as_posix()
-        if name.startswith((".git/objects", ".git/logs", ".git/index", ".git/COMMIT_EDITMSG", ".git/refs")):
-            continue
-        data = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
-        found[name] = (path.lstat().st_mode, data)
-    return found
-
-
-def install(root: Path, *clients: str, git_hooks: bool = False) -> None:
-    """Write what init would."""
-    apply(root, plan(root, pick(clients), LAUNCH, git=git_hooks))
+    return make(tmp_path / "project")
 
 
 def uninstall(root: Path) -> None:
@@ -82,7 +39,7 @@ def hooks_of(root: Path, client: str) -> dict[str, list[dict[str, Any]]]:
     return json.loads((root / PATHS[client]).read_text())["hooks"]
 
 
-# -- the clients ---------------------------------------------------------------------------------------------------------
+# -- the clients ------------------------------------------------------------------------------------------------------
 
 
 def test_claude_gets_a_hook_for_each_event_that_blocks_when_it_cannot_be_started(root: Path) -> None:
@@ -90,11 +47,10 @@ def test_claude_gets_a_hook_for_each_event_that_blocks_when_it_cannot_be_started
     hooks = hooks_of(root, "claude")
     (edit,) = hooks["PreToolUse"]
     assert set(edit["matcher"].split("|")) == {"Edit", "Write", "MultiEdit", "NotebookEdit", "Bash"}
-    assert edit["hooks"][0]["command"] == "interlock hook pre-edit"
+    assert edit["hooks"][0]["command"] == f"{CALL} hook pre-edit"
     assert edit["hooks"][0]["onFailure"] == "block"
-    assert [hooks[name][0]["hooks"][0]["command"] for name in ("PostToolUse", "SessionStart", "Stop", "SessionEnd")] == [
-        "interlock hook post-tool", "interlock hook session-start", "interlock hook stop", "interlock hook stop",
-    ]  # fmt: skip
+    rest = [hooks[name][0]["hooks"][0]["command"] for name in ("PostToolUse", "SessionStart", "Stop", "SessionEnd")]
+    assert rest == [f"{CALL} hook {name}" for name in ("post-tool", "session-start", "stop", "stop")]
 
 
 @pytest.mark.parametrize("client", EVENTS)
@@ -226,13 +182,6 @@ def test_only_a_call_of_ours_counts_as_ours() -> None:
 # -- git ---------------------------------------------------------------------------------------------------------------
 
 
-def write_hook(path: Path, text: str, mode: int = 0o755) -> None:
-    """Write a hook that somebody had before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(mode)
-
-
 def test_git_starts_each_hook_by_the_whole_path_of_this_installation(root: Path) -> None:
     install(root, git_hooks=True)
     for name in GIT_HOOKS:
@@ -277,7 +226,7 @@ def test_the_hook_that_stood_there_is_called_first_and_its_status_counts(root: P
     install(root, git_hooks=True)
     (root / "b.txt").write_text("b\n")
     git(root, "add", "b.txt")
-    done = attempt(root, "commit", "-qm", "second")
+    done = attempt(root, "git", "commit", "-qm", "second")
     assert (done.returncode == 0) == (code == 0)
     name = log.read_text().partition("|")[0]
     assert Path(name).name == ("pre-commit.before-interlock" if kind == "python" else "pre-commit")
@@ -332,7 +281,7 @@ def test_husky_still_finds_the_hook_that_it_is_called_as(root: Path) -> None:
     git(root, "config", "core.hooksPath", ".husky/_")
     install(root, git_hooks=True)
     assert not [name for name in GIT_HOOKS if (root / ".git/hooks" / name).exists()]
-    assert attempt(root, "commit", "--allow-empty", "-qm", "second").returncode != 0
+    assert attempt(root, "git", "commit", "--allow-empty", "-qm", "second").returncode != 0
     (root / ".husky/pre-commit").write_text("exit 0\n")
     git(root, "commit", "--allow-empty", "-qm", "second")
 
@@ -379,7 +328,7 @@ def test_an_installation_that_is_gone_refuses_with_one_line_that_helps(root: Pat
     path = root / ".git/hooks/pre-commit"
     write_hook(path.with_name("pre-commit.before-interlock"), kept.data.decode())
     write_hook(path, githooks.script("pre-commit", (str(copy),), tmp_path / "gone", kept))
-    done = attempt(root, "commit", "--allow-empty", "-qm", "second")
+    done = attempt(root, "git", "commit", "--allow-empty", "-qm", "second")
     assert done.returncode == 1
     assert log.exists()
     (line,) = done.stderr.splitlines()
@@ -393,7 +342,7 @@ def test_a_fetch_of_other_references_passes_though_the_installation_is_gone(root
     path = root / ".git/hooks/reference-transaction"
     write_hook(path, githooks.script("reference-transaction", ("/gone/interlock",), tmp_path / "gone"))
     git(root, "update-ref", "refs/remotes/origin/main", "HEAD")
-    assert attempt(root, "branch", "other").returncode != 0
+    assert attempt(root, "git", "branch", "other").returncode != 0
 
 
 def test_a_hook_that_somebody_put_in_place_of_ours_is_left(root: Path) -> None:
@@ -424,47 +373,16 @@ def test_the_marker_is_a_file_of_this_installation() -> None:
 # -- the commands ------------------------------------------------------------------------------------------------------
 
 
-def interlock_command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line."""
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "interlock", *words], cwd=folder, capture_output=True, text=True, timeout=60,
-        check=False, env=environment(),
-    )  # fmt: skip
-
-
-def test_init_installs_all_and_uninstall_leaves_every_file_as_it_was(root: Path) -> None:
-    write_hook(root / ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n", 0o750)
-    (root / ".claude").mkdir()
-    (root / ".claude/settings.json").write_text('{"model": "m"}')
-    before = tree(root)
-    shown = interlock_command(root, "init", "--client", "all", "--dry-run")
-    assert shown.returncode == 0, shown.stderr
-    assert tree(root) == before
-    assert "+++ b/.git/hooks/reference-transaction" in shown.stdout
-    done = interlock_command(root, "init", "--client", "all", "--json")
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["files"]
-    assert {row["client"] for row in rows} == {"claude", "codex", "gemini", "cursor", "git"}
-    assert all(row["changed"] for row in rows)
-    assert interlock_command(root, "init", "--client", "all").stdout.splitlines()[-1] == "all is done"
-    gone = interlock_command(root, "uninstall")
-    assert gone.returncode == 0, gone.stderr
-    assert tree(root) == before
-
-
-def test_one_client_is_taken_back_and_git_keeps_its_hooks(root: Path) -> None:
-    install(root, "claude", "gemini", git_hooks=True)
-    done = interlock_command(root, "uninstall", "--client", "gemini")
-    assert done.returncode == 0, done.stderr
-    assert not (root / ".gemini").exists()
-    assert (root / ".claude/settings.json").exists()
-    assert (root / ".git/hooks/pre-commit").exists()
-
-
-@pytest.mark.parametrize(("option", "written"), [("--no-hooks", {".mcp.json"}),
-                                                 ("--no-git-hooks", {".mcp.json", ".claude/settings.json"})])  # fmt: skip
-def test_hooks_are_left_out_on_request(root: Path, option: str, written: set[str]) -> None:
+@pytest.mark.parametrize("option", ["--no-hooks", "--no-git-hooks"])
+def test_hooks_are_left_out_on_request(root: Path, option: str) -> None:
     done = interlock_command(root, "init", option, "--json")
     assert done.returncode == 0, done.stderr
+    written = {".mcp.json"} if option == "--no-hooks" else {".mcp.json", ".claude/settings.json"}
     assert {row["path"] for row in json.loads(done.stdout)["files"]} == written
     assert interlock_command(root, "init", "--undo", option).returncode == 2
+
+
+def test_the_hooks_of_git_are_installed_alone_on_request(root: Path) -> None:
+    done = interlock_command(root, "init", "--client", "git", "--json")
+    assert {row["client"] for row in json.loads(done.stdout)["files"]} == {"git"}
+    assert not (root / ".mcp.json").exists()

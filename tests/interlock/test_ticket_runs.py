@@ -1,5 +1,6 @@
 """What a person sees of ticket runs at the command line: where they stand, why, and whether their records are whole."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from interlock.graph.pipeline.spec import SPECS
 from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph.store import journal_path
+from interlock.journal import Journal
 from tests.graph.pipeline.walk import filled, make_project, ticket_of
 from tests.interlock.test_cli import data, interlock
 
@@ -28,7 +31,8 @@ def test_status_lists_ticket_runs_and_what_they_wait_for(project: Path) -> None:
     first, second = interlock(project, "status").stdout.splitlines()
     assert first.split()[:6] == ["run-1", "ticket", "SHOP-7", "extract_requirements", "revision", "3"]
     assert first.endswith("waits for a payload with acceptance_criteria, constraints, unknowns")
-    assert (second.split()[3], second.split()[-1]) == ("fail_closed", "done")
+    assert second.split()[3] == "fail_closed"
+    assert second.endswith("failed closed: schema_version_mismatch")
     listed = data(interlock(project, "status", "--json"))
     assert listed["runs"] == listed["damaged"] == []
     rows = [(row["run_id"], row["ticket_id"], row["state"], row["revision"]) for row in listed["tickets"]]
@@ -51,6 +55,40 @@ def test_the_head_that_status_prints_is_one_that_verify_takes(project: Path) -> 
     refused = interlock(project, "verify", "--head", changed, "--json")
     assert refused.returncode == 1
     assert [problem["run"] for problem in data(refused)["problems"]] == ["ticket:run-1"]
+
+
+def test_a_head_is_taken_without_the_word_ticket_where_one_run_alone_can_be_meant(project: Path) -> None:
+    lines = dict(line.split(maxsplit=1) for line in interlock(project, "status", "run-1").stdout.splitlines())
+    head = lines["head"].removeprefix("ticket:")
+    assert interlock(project, "verify", "--head", head).returncode == 0
+    assert data(interlock(project, "verify", "--head", f"{head[:-4]}0000", "--json"))["problems"]
+    shutil.rmtree(project / ".interlock")
+    assert interlock(project, "verify", "--head", head).returncode == 0
+
+
+def test_a_head_that_could_be_a_tasks_is_the_tasks(project: Path) -> None:
+    head = Tickets(project).state("run-1")["head"]
+    Journal(journal_path(project)).append("run-1", "run_started", "run_started", {})
+    done = interlock(project, "verify", "--head", f"run-1:{head['seq']}:{head['hash']}", "--json")
+    assert [problem["run"] for problem in data(done)["problems"]] == ["run-1"]
+
+
+@pytest.mark.parametrize("command", ["ask", "resume"])
+@pytest.mark.parametrize("name", ["run-1", "SHOP-7"])
+def test_what_is_for_tasks_says_that_a_ticket_is_none_and_who_goes_on(project: Path, command: str, name: str) -> None:
+    done = interlock(project, command, name, "--json")
+    error = data(done)["error"]
+    assert (done.returncode, error["code"]) == (2, "RUN602")
+    assert "ticket run run-1" in error["message"]
+    assert "interlock explain run-1" in error["fix"]
+
+
+def test_status_names_the_runs_of_a_journal_whose_state_is_gone(project: Path) -> None:
+    shutil.rmtree(project / ".interlock")
+    done = interlock(project, "status")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert all(word in done.stderr for word in ("2 runs", "ticket:run-1", "ticket:run-2", "interlock verify"))
+    assert data(interlock(project, "status", "--json"))["without_state"] == ["ticket:run-1", "ticket:run-2"]
 
 
 def test_explain_tells_the_findings_and_what_was_refused_since(project: Path) -> None:

@@ -119,6 +119,36 @@ def test_an_unreadable_file_ends_with_2_and_the_others_are_reported(name: str, g
     assert name in ran.err
 
 
+def test_a_file_that_is_not_there_is_told_once_to_a_person(tmp_path: Path):
+    ran = run("gone.md", cwd=tmp_path)
+    assert (ran.status, ran.err) == (2, "")
+    assert ran.out.count("cannot be read") == 1
+
+
+def test_the_template_of_a_qa_role_says_how_it_is_checked_as_an_echo(tmp_path: Path):
+    (tmp_path / "x.md").write_text(run("--template", "visual-qa").out)
+    (echo,) = [row for row in check(tmp_path / "x.md").findings if row["code"] == "ENV404"]
+    assert "--current-status QA_IN_PROGRESS" in echo["fix"]
+    told = check("--current-status", "READY_FOR_REVIEW", tmp_path / "x.md").findings
+    assert "--current-status" not in next(row["fix"] for row in told if row["code"] == "ENV404")
+
+
+def test_no_task_id_is_made_out_of_a_hole_of_the_template(tmp_path: Path):
+    (tmp_path / "x.md").write_text(run("--template", "frontend-implementer").out)
+    (row,) = [row for row in check(tmp_path / "x.md").findings if row["code"] == "ENV302"]
+    assert "TASK_ID: <task id" in row["fix"]
+    assert "TASK-ID-OF" not in row["fix"]
+    (row,) = [row for row in check("--task-id", "A-1", tmp_path / "x.md").findings if row["code"] == "ENV302"]
+    assert "`TASK_ID: A-1`" in row["fix"]
+
+
+def test_an_indented_line_is_quoted_with_the_blanks_that_it_has(tmp_path: Path):
+    (tmp_path / "x.md").write_text(run("--template", "visual-qa").out)
+    fixes = [row["fix"] for row in check(tmp_path / "x.md").findings if row["code"] == "ENV309"]
+    assert fixes
+    assert all("with `    - <path" in fix and fix.endswith(">`.") for fix in fixes)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_ends_with_2(good: Path):
     good.chmod(0)
@@ -142,6 +172,8 @@ def test_without_a_file_the_call_is_wrong():
         ("--template", "visual-q"),
         ("--export", "gbnf", "--agent", "visual-q"),
         ("--gates", ",", "x.md"),
+        ("--gates", "foo", "x.md"),
+        ("--gates", "GATE-MSG-STRICT,gate-visual-qa", "x.md"),
         ("--root", "no-such-folder", "x.md"),
         ("--unknown", "x.md"),
         ("--expl", "ENV203"),

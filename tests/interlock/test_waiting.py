@@ -48,6 +48,50 @@ def test_ask_of_a_run_that_waits_for_nobody_points_to_explain(tmp_path: Path) ->
     assert "interlock explain HELLO-001.1" in done.stderr
 
 
+def test_resume_says_that_a_run_keeps_the_configuration_it_began_with(waiting: Path) -> None:
+    assert "warning" not in interlock(waiting, "resume", "HELLO-001").stderr
+    config = waiting / "interlock.toml"
+    for text in (config.read_text() + "\n[run]\nmax_rework = 7\n", "no toml"):
+        config.write_text(text)
+        done = interlock(waiting, "resume", "HELLO-001")
+        assert done.returncode == 3
+        assert all(word in done.stderr for word in ("warning: run HELLO-001.1 keeps", "run.json", "interlock run"))
+
+
+def test_a_second_run_of_a_task_names_the_one_that_is_open_and_starts(waiting: Path) -> None:
+    done = interlock(waiting, "run", "task.toml")
+    assert "warning: run HELLO-001.1 of this task is open" in done.stderr
+    assert "interlock resume HELLO-001.1" in done.stderr
+    assert "HELLO-001.2" in done.stdout
+
+
+def test_a_run_that_is_over_is_no_reason_to_warn(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    interlock(root, "run", "task.toml")
+    assert "warning" not in interlock(root, "run", "task.toml").stderr
+
+
+def test_a_run_that_an_agent_stopped_says_so_until_it_goes_on(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    greeting_project(root)
+    team = (root / "team.py").read_text()
+    (root / "team.py").write_text(
+        team.replace('return "I am done, all gates passed."', "raise RuntimeError('no line')")
+    )
+    assert "AGT902" in interlock(root, "run", "task.toml").stderr
+    assert "stopped: AGT902" in interlock(root, "status").stdout
+    assert "AGT902" in interlock(root, "status", "HELLO-001").stdout
+    told = data(interlock(root, "explain", "HELLO-001", "--json"))
+    assert told["stopped"]["code"] == "AGT902"
+    assert told["stopped"]["fix"] == told["next"][0]
+    assert "AGT902" in interlock(root, "explain", "HELLO-001").stdout
+    (root / "team.py").write_text(team)
+    assert interlock(root, "resume", "HELLO-001").returncode == 0
+    assert data(interlock(root, "explain", "HELLO-001", "--json"))["stopped"] is None
+    assert "AGT902" not in interlock(root, "status").stdout
+
+
 def test_a_command_for_another_folder_names_the_root(waiting: Path, tmp_path: Path) -> None:
     done = interlock(tmp_path, "status", "HELLO-001", "--root", "project")
     assert f"interlock ask HELLO-001.1 reviewer --root {waiting}\n" in done.stdout

@@ -471,6 +471,8 @@ no   **/a/**/b/**/c           a/b/**/d
 yes  docs/**/*.{md,rst}       **/README*
 no   docs/**/*.{md,rst}       **/README
 no   docs/{a,b}/*             docs/{c,d}/**
+no   {*a,bc/d}                a*bc/d
+yes  {*a,bc/d}                *bc/d
 """
 
 

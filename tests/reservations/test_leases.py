@@ -62,6 +62,24 @@ def test_shared_leases_overlap_each_other_and_nothing_else(
     assert (not codes(world.agent("bob").reserve_files(["src/a.py"], exclusive=second))) is granted
 
 
+@pytest.mark.parametrize(
+    ("held", "wanted", "granted"),
+    [
+        ("src/lib/x", "src/**", False),
+        ("src/lib/**", "src/**", False),
+        ("src/**", "src/lib/x", False),
+        ("**/x", "src/**", False),
+        ("src/lib/x", "src/*", True),
+        ("src/lib/x", "src/**/y", True),
+        ("src/lib/x", "lib/**", True),
+        ("srcs/x", "src/**", True),
+    ],
+)
+def test_patterns_collide_where_a_path_is_in_both(world: World, held: str, wanted: str, granted: bool) -> None:
+    world.agent("ann").reserve_files([held])
+    assert (not codes(world.agent("bob").reserve_files([wanted]))) is granted
+
+
 def test_several_patterns_are_granted_together_or_not_at_all(world: World) -> None:
     world.agent("ann").reserve_files(["b"])
     answer = world.agent("bob").reserve_files(["a", "b", "c"])
@@ -163,6 +181,22 @@ def test_raising_is_refused_while_others_share_and_the_shared_lease_stays(world:
     world.agent("bob").reserve_files(["a"], exclusive=False)
     assert codes(ann.reserve_files(["a"])) == ["RSV201"]
     assert [lease.exclusive for lease in world.leases()] == [False, False]
+
+
+def test_raising_does_not_queue_behind_whoever_waits_for_the_shared_lease_itself(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"], exclusive=False)
+    world.agent("bob").reserve_files(["a"], wait_seconds=0.01)
+    assert codes(ann.reserve_files(["a"])) == []
+
+
+def test_a_narrow_lease_with_no_force_falls_into_a_wider_one_that_gets_it_too(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["src/**"])
+    ann.reserve_files(["src/a"], no_force=True)
+    assert len(world.leases()) == 2
+    ann.reserve_files(["src/**"], no_force=True)
+    assert [(lease.pattern, lease.no_force) for lease in world.leases()] == [("src/**", True)]
 
 
 def test_asking_for_less_keeps_more(world: World) -> None:
@@ -343,6 +377,16 @@ def test_a_refused_call_is_tried_anew_under_its_key(world: World) -> None:
     assert codes(bob.reserve_files(["a"], idempotency_key="k")) == []
 
 
+def test_a_part_of_what_was_asked_for_is_completed_under_its_key(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    bob = world.agent("bob")
+    first = bob.reserve_files(["a", "b"], partial=True, idempotency_key="k")
+    world.agent("ann").release_files(held)
+    second = bob.reserve_files(["a", "b"], partial=True, idempotency_key="k")
+    assert [row["pattern"] for row in second["reservations"]] == ["a", "b"]
+    assert ids(second)[1:] == ids(first)
+
+
 # -- releasing and looking -----------------------------------------------------------------------------------------
 
 
@@ -458,6 +502,17 @@ def test_whatever_ends_a_lease_frees_the_requests_for_it(world: World, how: str)
         asked = tx.negotiation(thread)
     assert asked is not None
     assert (asked.state, asked.resolved_at) == ("free", world.now)
+
+
+@pytest.mark.parametrize(("away", "kept"), [(3600, True), (3601, False)])
+def test_an_agent_that_comes_back_has_old_rows_removed(world: World, away: float, kept: bool) -> None:
+    world.look("ann")
+    with world.store.transaction() as tx:
+        tx.remember("ann", "old", "digest", "{}", world.now - 8 * 24 * 3600)
+    world.now += away
+    world.look("ann")
+    with world.store.transaction() as tx:
+        assert (tx.remembered("ann", "old") is not None) is kept
 
 
 def test_a_call_registers_its_agent_once(world: World) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from interlock.reservations.globs import MAX_CHARACTERS, MAX_CLASSES, MAX_NESTING, MAX_PARTS, MAX_WILDCARDS
 from interlock.reservations.charsets import LAST_CASED, fold
+from interlock.reservations.globs import MAX_CHARACTERS, MAX_CLASSES, MAX_NESTING, MAX_PARTS, MAX_WILDCARDS
 from interlock.reservations.patterns import (
     Pattern,
     PatternProblem,
@@ -68,6 +68,13 @@ CANONICAL = [
     ("[a!]", "[a!]"),
     ("[a^!-]", "[a^!-]"),
     ("[-a]", "[a-]"),
+    ("[,a-]", "[,a-]"),
+    ("[+--a]", "[+--a]"),
+    ("[--0a]", "[.0a-]"),
+    ("[+-.]", "[+-.]"),
+    ("[a-c-]", "[a-c-]"),
+    ("[]^-a]", "[]_-a^]"),
+    ("[x^-a!]", "[_-ax^!]"),
     ("[]a]", "[]a]"),
     ("[]]", "[]]"),
     ("]", "[]]"),
@@ -96,6 +103,7 @@ CANONICAL = [
     ("{[,],a}", "{[,],a}"),
     ("{a,b}/x,y", "{a,b}/x,y"),
     ("{~a,b}", "{b,~a}"),
+    ("[~]/{b,a}", "[~]/{a,b}"),
     ("{[~],b}/x", "{b,[~]}/x"),
     ("{[}],a}", "{[}],a}"),
     ("e\u0301", "\u00e9"),

@@ -19,7 +19,7 @@ from interlock.server.tickets import CALLS_ON_A_RUN
 
 pytestmark = pytest.mark.anyio
 
-FETCHED = {"external_source": "github", "external_ticket_id": "7", "title": "Sign-up", "description": "A form."}
+FETCHED = {"external_source": "github", "external_ticket_id": "A-1", "title": "Sign-up", "description": "A form."}
 
 
 async def called(connected: Client, name: str, **arguments: Any) -> dict[str, Any]:

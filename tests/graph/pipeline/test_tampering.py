@@ -114,8 +114,29 @@ def test_an_unknown_run_is_refused_with_a_gate_result(tickets: Tickets, run_id: 
 
 def test_a_ticket_without_a_run_id_is_partial(tickets: Tickets) -> None:
     ticket = filled(ticket_of(tickets.begin("SHOP-7")))
-    del ticket["run_id"]
-    assert codes(tickets.submit(ticket)) == ["TKT104"]
+    run_id = ticket.pop("run_id")
+    answer = tickets.submit(ticket)
+    assert (codes(answer), answer["continue"]) == (["TKT104"], True)
+    assert run_id in answer["gate_result"]["fixes"][0]
+    assert run_id not in json.dumps(tickets.submit(ticket, caller="bob"))
+
+
+@pytest.mark.parametrize("step", ["submit", "next_step"])
+def test_a_ticket_of_which_nothing_is_known_gets_one_finding_and_no_advice_that_needs_a_ticket(
+    tickets: Tickets, step: str
+) -> None:
+    answer = getattr(tickets, step)({"ticket_id": "SHOP-7", "payload": {}})
+    (item,) = answer["gate_result"]["issues"]
+    assert (item["code"], item["field"]) == ("TKT104", "run_id")
+    assert "comes back" not in item["fix"]
+
+
+def test_what_a_ticket_without_a_run_id_is_told_to_do_brings_its_payload_in(tickets: Tickets) -> None:
+    ticket = filled(ticket_of(tickets.begin("SHOP-7", "run-1")))
+    payload = ticket.pop("payload")
+    assert "interlock_begin_run" in tickets.submit({"payload": payload})["gate_result"]["fixes"][0]
+    again = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    assert tickets.submit({**again, "payload": payload})["gate_result"]["status"] == "pass"
 
 
 def test_a_run_of_one_caller_is_closed_to_another(tickets: Tickets) -> None:

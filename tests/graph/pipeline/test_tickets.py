@@ -9,7 +9,9 @@ from typing import Any, cast
 import pytest
 
 from interlock.graph.errors import RunBusyError
+from interlock.graph.pipeline.answers import SAME_ENDS
 from interlock.graph.pipeline.contract import TicketResponse
+from interlock.graph.pipeline.explain import explain_ticket, summary_text, ticket_summary
 from interlock.graph.pipeline.store import TicketStore, copies_dir, journal_run
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.journal import MAX_LINE_BYTES
@@ -229,7 +231,7 @@ def test_a_status_says_where_a_run_stands(tickets: Tickets, root: Path) -> None:
     status = cast("dict[str, Any]", tickets.status("run-1"))
     assert (status["state"], status["revision"], status["terminal"]) == ("scope_context", 3, False)
     assert status["path"] == ["fetch_ticket", "extract_requirements", "scope_context"]
-    assert status["retries_left"] == {"stage": 5, "run": 20}
+    assert status["retries_left"] == {"stage": 5, "run": 20, "identical": 2}
 
 
 # -- evidence and acting -----------------------------------------------------------------------------------------------
@@ -389,7 +391,45 @@ def test_a_retry_says_how_many_are_left(tickets: Tickets) -> None:
     assert left == [4, 3, 2, 1, 0]
     ended = tickets.submit({**ticket, "payload": {"wrong": "x"}})
     assert ended["next_state"] == "fail_closed"
-    assert cast("dict[str, Any]", tickets.status("run-1"))["retries_left"] == {"stage": 0, "run": 0}
+    assert cast("dict[str, Any]", tickets.status("run-1"))["retries_left"] == {"stage": 0, "run": 0, "identical": 0}
+
+
+def test_the_last_but_one_identical_failure_says_that_the_same_once_more_ends_the_run(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    told: list[bool] = []
+    left: list[int] = []
+    for _ in range(2):
+        answer = tickets.submit({**ticket, "payload": {"wrong": "x"}})
+        ticket = ticket_of(answer)
+        told.append(SAME_ENDS in answer["reason"])
+        left.append(cast("dict[str, Any]", tickets.status("run-1"))["retries_left"]["identical"])
+    assert (told, left) == ([False, True], [1, 0])
+    assert SAME_ENDS in explain_ticket(tickets, "run-1")["why"]
+    assert SAME_ENDS in summary_text(ticket_summary(tickets, "run-1"))
+    ended = tickets.submit({**ticket, "payload": {"wrong": "x"}})
+    assert ended["next_state"] == "fail_closed"
+
+
+def test_another_failure_between_two_identical_ones_does_not_hide_what_is_left(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    for name in ("wrong", "other", "wrong"):
+        answer = tickets.submit({**ticket, "payload": {name: "x"}})
+        ticket = ticket_of(answer)
+    assert SAME_ENDS in answer["reason"]
+    assert SAME_ENDS not in tickets.submit({**ticket, "payload": {"third": "x"}})["reason"]
+
+
+@pytest.mark.parametrize(
+    ("key", "warned"),
+    [("SHOP-7", False), ("7", False), ("#7", False), ("https://t.example/SHOP-7", False), ("SHOP-8", True), ("17", True),
+     ("X-SHOP-77", True)],
+)  # fmt: skip
+def test_a_fetched_ticket_that_seems_to_be_another_one_is_a_warning(tickets: Tickets, key: str, warned: bool) -> None:
+    ticket = filled(ticket_of(tickets.begin("SHOP-7")))
+    ticket["payload"] = {**ticket["payload"], "external_ticket_id": key}
+    answer = tickets.submit(ticket)
+    assert answer["gate_result"]["status"] == "pass"
+    assert codes(answer) == (["TKT132"] if warned else [])
 
 
 def test_an_answer_sent_back_whole_is_one_finding_that_names_the_ticket_in_it(tickets: Tickets) -> None:

@@ -1,6 +1,7 @@
 """A real repository with two agents in it: `ann` holds files, `bob` is the one who might hurt her."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -28,10 +29,9 @@ class Done:
 
 @dataclass
 class Checkout:
-    """A checkout, its desk, and the environment of an agent."""
+    """A checkout with two agents in it."""
 
     root: Path
-    clock: list[float]
 
     @property
     def desk(self) -> Desk:
@@ -121,11 +121,21 @@ class Checkout:
         return {path: entry for row in rows if row for entry, _, path in (row.partition("\t"),)}
 
 
+def copied(made: Checkout, folder: Path) -> Checkout:
+    """Copy a repository that is not used itself: a tenth of the time that making it takes."""
+    for source in made.root.parent.iterdir():
+        if source.is_dir():
+            shutil.copytree(source, folder / source.name, symlinks=True)
+        else:
+            shutil.copy(source, folder)
+    return Checkout(folder / "project")
+
+
 def make(folder: Path) -> Checkout:
     """Make a repository with one commit on `main`: `ann.py`, `bob.py`, `src/ann.py`, `src/bob.py`."""
     root = folder / "project"
-    root.mkdir()
-    checkout = Checkout(root, [0.0])
+    root.mkdir(parents=True)
+    checkout = Checkout(root)
     checkout.must("bob", "init", "-q", "-b", "main")
     for path in ("ann.py", "bob.py", "src/ann.py", "src/bob.py"):
         checkout.write(path, f"{path} one\n")

@@ -4,13 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.reservations.git.checkout import Checkout, make
+from tests.reservations.git.checkout import Checkout, copied, make
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The repository that the others are copies of."""
+    return make(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> Checkout:
+def bare(template: Checkout, tmp_path: Path) -> Checkout:
     """A repository without hooks of ours."""
-    return make(tmp_path)
+    return copied(template, tmp_path)
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_first_commit_and_detached_head_work(bare: Checkout) -> None:
 def test_repository_without_any_commit_works(tmp_path: Path) -> None:
     root = tmp_path / "fresh"
     root.mkdir()
-    fresh = Checkout(root, [0.0])
+    fresh = Checkout(root)
     fresh.must("bob", "init", "-q")
     fresh.must("bob", "config", "user.name", "bob")
     fresh.must("bob", "config", "user.email", "bob@example.org")

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.reservations.errors import StoreDamaged
 from interlock.reservations.hooks.shell import Unreadable, read
-from tests.reservations.git.checkout import Checkout, make
+from tests.reservations.git.checkout import Checkout, copied, make
 
 
 @pytest.fixture(scope="module")
@@ -18,9 +18,9 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 @pytest.fixture
-def guarded(bare: Checkout) -> Checkout:
-    """The same, made anew."""
-    return arranged(bare)
+def guarded(standing: Checkout, tmp_path: Path) -> Checkout:
+    """A copy of it, to be changed."""
+    return copied(standing, tmp_path)
 
 
 def arranged(checkout: Checkout) -> Checkout:
@@ -81,6 +81,10 @@ REFUSED = [
     "if true; then git reset --hard; fi", "for x in 1; do git reset --hard; done", "! git reset --hard",
     "{ git reset --hard; }", "git nuke", "git boom", "git -c alias.x='reset --hard' x", "true\ngit reset --hard",
     "git \\\n  reset --hard", "bash <<'EOF'\ngit reset --hard\nEOF", "git 'reset' \"--hard\"", "nohup git stash &",
+    "git reset --har", "git commit --al -m x", "INTERLOCK_HOOKS=off git commit -m x", "export INTERLOCK_HOOKS=off",
+    "INTERLOCK_AGENT_ID=ann git status", "git add -A && git commit -m \"$(cat <<'EOF'\nIt's done (almost\nEOF\n)\"",
+    "echo $((1 + 2)) && git stash", "x=$( # it's odd\n git stash)", "sh -c \"it's\"; git stash",
+    "echo 'open && git stash",
     "git reset --hard > /dev/null 2>&1", "xargs -n 1 git add -A < list", "git reset --ha''rd",
     # -- files without git
     "rm ann.py", "rm -rf src", "rm -f -- ann.py", "rm *.py", "mv ann.py x", "mv x src/ann.py", "cp bob.py ann.py",
@@ -119,7 +123,9 @@ PASSES = [
     "sed -n 1p ann.py", "sed s/a/b/ ann.py", "sed -e s/i/j/ ann.py", "tee bob.py < ann.py", "grep -r ann.py .",
     "echo git reset --hard", "echo 'rm ann.py'", "# git reset --hard", "rm -rf /tmp/ann.py", "echo hi > /dev/null",
     "find . -name ann.py", "rm $FILE", "python -c 'print(1) > 2'", "echo 'a > ann.py'", "git log -- ann.py",
-    "echo a 2>&1", "test 1 -gt 0 && echo ok", "rm \"ann.py", "cat <<'EOF'\nrm ann.py\nEOF",
+    "echo a 2>&1", "test 1 -gt 0 && echo ok", "INTERLOCK_AGENT_ID=bob git status",
+    "git add bob.py && git commit -m \"$(cat <<'EOF'\nIt's (git reset --hard) done\nEOF\n)\" -- bob.py",
+    "cat <<'EOF'\nrm ann.py\nEOF",
 ]  # fmt: skip
 
 
@@ -187,8 +193,14 @@ def test_refused_command_is_recorded_by_its_first_words(guarded: Checkout) -> No
     assert "s3cret" not in events[0]
 
 
+def test_command_too_long_or_too_deep_to_be_read_is_refused(standing: Checkout) -> None:
+    assert standing.guard("bob", "true git" + "\ntrue" * 300_000) is not None
+    assert standing.guard("bob", "echo " + "$(echo " * 12 + "git" + ")" * 12) is not None
+    assert standing.guard("bob", "cat > bob.py <<'EOF'\n" + "git reset --hard\n" * 30_000 + "EOF\n") is None
+
+
 @pytest.mark.parametrize(
-    "text", ["$(" * 50, "'" * 99_999, "(" * 1000, "a" * 200_000, "<<" * 1000, "`", "$'\\", ">", "2>"]
+    "text", ["$(" * 50, "'" * 99_999, "(" * 1000, "{," * 400_000, "a" * 2_000_000, "<<" * 1000, "`", "$'\\", ">", "2>"]
 )
 def test_odd_text_is_read_or_refused_at_once(text: str) -> None:
     begun = time.perf_counter()

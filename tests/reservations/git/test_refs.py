@@ -1,11 +1,12 @@
 """Git's hooks around refs: what moves a branch or takes changes away is refused, and everything else passes unseen."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from interlock.reservations import git as asking
-from tests.reservations.git.checkout import Checkout
+from tests.reservations.git.checkout import Checkout, make
 
 
 @pytest.fixture
@@ -243,3 +244,25 @@ def test_dirtiness_is_not_known_outside_of_git_and_counts_from_a_root_below_the_
     assert asking.dirty(str(tmp_path), ["a"]) == {"a": None}
     branches.write("src/ann.py", "x\n")
     assert asking.dirty(str(branches.root / "src"), ["ann.py", "bob.py"]) == {"ann.py": True, "bob.py": False}
+
+
+def test_project_named_by_the_environment_does_not_reach_into_other_repositories(
+    branches: Checkout, tmp_path: Path
+) -> None:
+    other = make(tmp_path / "other")
+    other.install()
+    other.write("ann.py", "two\n")
+    named = {"INTERLOCK_PROJECT": str(branches.root)}
+    done = other.run("bob", "git", "commit", "-q", "-a", "-m", "x", env=named)
+    assert (done.status, done.err) == (0, "")
+    branches.write("ann.py", "two\n")
+    done = branches.run("bob", "git", "commit", "-q", "-a", "-m", "x", env=named)
+    assert (done.status, "held by ann" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("module", ["pre_commit", "reference_transaction", "pre_rebase", "applypatch_msg", "git_guard"])
+def test_hook_imports_nothing_slow(module: str, bare: Checkout) -> None:
+    slow = ("click", "pydantic", "langgraph", "mcp", "pathlib", "subprocess", "tomllib", "hashlib", "shlex", "asyncio")
+    code = f"import sys, interlock.reservations.hooks.{module}; print([n for n in {slow} if n in sys.modules])"
+    done = bare.run("bob", sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path}; {code}")
+    assert done.out.strip() == "[]", done

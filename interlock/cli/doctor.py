@@ -1,0 +1,97 @@
+"""`interlock doctor`: whether Interlock works here, and with --prove that every installed door refuses a conflict."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option
+from interlock.doctor import Check, Finding, Proof, diagnose, prove
+from interlock.doctor.checks import scene
+
+_STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
+_MARKS: Final = {True: "refused", False: "OPEN"}
+
+
+@click.command("doctor")
+@click.option("--prove", "proving", is_flag=True, help="Plant a real conflict at every installed door.")
+@root_option
+@json_option
+def doctor_command(root: Path | None, *, proving: bool, as_json: bool) -> None:
+    """Check that Interlock works here; nothing is changed.
+
+    With --prove, every installed door (the clients' hooks as they are configured, git's hooks, the server, the command
+    line) is asked for a file that somebody else holds, in a throw-away project. A door that does not refuse is named.
+
+    Exit codes: 0 all is well or could be better, 1 something does not work or a door is open.
+    """
+    home = resolve_root(root)
+    where = scene(home)
+    found = diagnose(where)
+    proofs = prove(home, os.environ) if proving else []
+    failed = any(finding.verdict == "fail" for _, finding in found) or not all(proof.refused for proof in proofs)
+    if as_json:
+        print_json(_data(home, found, proofs, ok=not failed, proving=proving))
+    else:
+        _show(home, found)
+        if proving:
+            _show_proofs(proofs)
+    sys.exit(Exit.REFUSED if failed else Exit.GOOD)
+
+
+def _data(
+    home: Path, found: Sequence[tuple[Check, Finding]], proofs: Sequence[Proof], *, ok: bool, proving: bool
+) -> dict[str, Any]:
+    checks = [
+        {
+            "id": check.id,
+            "what": check.what,
+            "how": check.how,
+            "verdict": finding.verdict,
+            "found": finding.found,
+            "fix": finding.fix,
+        }
+        for check, finding in found
+    ]
+    doors = [
+        {"door": row.door, "how": row.how, "refused": row.refused, "found": row.found, "fix": row.fix} for row in proofs
+    ]
+    data = {"schema": "interlock.doctor/1", "root": str(home), "ok": ok, "checks": checks}
+    return {**data, "doors": doors} if proving else data
+
+
+def _show(home: Path, found: Sequence[tuple[Check, Finding]]) -> None:
+    """Print one row for each check, and below it what to do."""
+    click.echo(f"in {home}:")
+    width = max(len(check.id) for check, _ in found)
+    for check, finding in found:
+        verdict = click.style(f"{finding.verdict:4}", fg=_STYLES[finding.verdict])
+        click.echo(f"  {verdict}  {check.id:{width}}  {_line(finding.found)}")
+        if finding.fix:
+            click.echo(f"  {'':4}  {'':{width}}  fix: {_line(finding.fix)}")
+    counts = {name: sum(finding.verdict == name for _, finding in found) for name in _STYLES}
+    click.echo(f"{len(found)} checks: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+def _show_proofs(proofs: Sequence[Proof]) -> None:
+    """Print one row for each door that was tried."""
+    click.echo("a conflict at each installed door:")
+    width = max(len(row.door) for row in proofs)
+    for row in proofs:
+        mark = click.style(f"{_MARKS[row.refused]:7}", fg="green" if row.refused else "red", bold=not row.refused)
+        click.echo(f"  {mark}  {row.door:{width}}  {_line(row.how) if row.refused else _line(row.found)}")
+        if row.fix:
+            click.echo(f"  {'':7}  {'':{width}}  fix: {_line(row.fix)}")
+    bad = [row.door for row in proofs if not row.refused]
+    if bad:
+        click.echo(click.style(f"OPEN: {', '.join(bad)}: what others hold is not safe there", fg="red", bold=True))
+    else:
+        click.echo(f"all {len(proofs)} doors refuse")
+
+
+def _line(text: str) -> str:
+    """Return a text as one line that does nothing to a terminal."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -1,0 +1,202 @@
+"""Checks of the doors: the hooks of each client and of git, the entries of the server."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from interlock.doctor.installed import BEFORE, Handler, hooks_of, missing_program, names_recorded, servers, titles
+from interlock.doctor.report import Check, Finding, Scene, fail, good, warn
+from interlock.install import find_launch, githooks
+from interlock.install.hooks import HOOKS
+from interlock.install.record import recorded
+from interlock.reservations.hooks.scripts import GIT_HOOKS
+
+BLOCKS_SINCE: Final = (2, 1, 295)
+"""The first Claude Code that refuses a call when a hook cannot be run and has `onFailure`."""
+
+QUICK_SECONDS: Final = 0.1
+"""A hook runs before every edit; from here on an agent notices."""
+SLOW_SECONDS: Final = 5.0
+TRIES: Final = 5
+AGAIN: Final = "Run `interlock init{}`."
+
+
+def client_hooks(client: str, scene: Scene) -> Finding:
+    """Check that a client calls our hooks, and that their programs can be found."""
+    found = hooks_of(scene.root, client)
+    title = titles()[client]
+    again = AGAIN.format("" if client == "claude" else f" --client {client}")
+    if found.problems:
+        return fail(f"its settings cannot be read: {found.problems[0]}", "Mend that file.")
+    if not found.handlers:
+        if found.recorded:
+            return fail(f"init wrote hooks for {title}, and they are gone", again)
+        return good(f"{title} has the plugin") if found.plugin else good(f"not installed; {again}")
+    if found.off:
+        return fail(f"{title} runs no hooks: {found.off} switches them off", f"Switch them on in {found.off}.")
+    missing = [(row, word) for row in found.handlers if (word := missing_program(row.command, scene.root, scene.env))]
+    if missing:
+        row, word = missing[0]
+        return fail(f"{row.path}: {row.event} starts {word}, which is not there", f"Install it there, or: {again}")
+    wanted = next(row for row in HOOKS if row.client == client)
+    events = set(wanted.entry(find_launch()))
+    absent = sorted(events - {row.event for row in found.handlers})
+    if BEFORE[client] in absent:
+        return fail(f"no hook before an edit ({BEFORE[client]})", again)
+    if absent:
+        return warn(f"no hook for {', '.join(absent)}", again)
+    files = ", ".join(dict.fromkeys(row.path for row in found.handlers))
+    return good(f"{len(found.handlers)} hooks in {files}")
+
+
+def failing(scene: Scene) -> Finding:
+    """Check that Claude Code refuses an edit when the hook itself cannot be run."""
+    rows = [row for row in hooks_of(scene.root, "claude").handlers if row.event == BEFORE["claude"]]
+    if not rows:
+        return good("no hooks of Claude Code")
+    if not all(row.blocks for row in rows):
+        fix = 'Put `"onFailure": "block"` beside the command, or: interlock uninstall --client claude && interlock init'
+        return warn("an edit passes when the hook cannot be run", fix)
+    program = shutil.which("claude", path=scene.env.get("PATH", os.defpath))
+    if program is None:
+        return good("onFailure is block; claude is not on PATH, so its version is not known")
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=SLOW_SECONDS * 4, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return warn(f"{program} --version: {error}", "Check that claude starts.")
+    numbers = re.search(r"(\d+)\.(\d+)\.(\d+)", done.stdout)
+    if numbers is None:
+        return warn(f"{program} --version says no version", "Check that claude starts.")
+    version = tuple(map(int, numbers.groups()))
+    if version < BLOCKS_SINCE:
+        known = ".".join(map(str, BLOCKS_SINCE))
+        return warn(
+            f"Claude Code {numbers[0]} lets an edit pass when the hook cannot be run", f"Upgrade it to {known}."
+        )
+    return good(f"Claude Code {numbers[0]} blocks")
+
+
+def git_hooks(scene: Scene) -> Finding:
+    """Check that git runs our hooks: in the folder that it uses, executable, with a program that is there."""
+    place = githooks.find(scene.root)
+    if place is None:
+        return good("no git repository")
+    known = names_recorded(scene.root)
+    states = {name: hook_state(place.folder / name) for name in GIT_HOOKS}
+    if all(state == "absent" for state in states.values()) and not known & {f"{githooks.PREFIX}{n}" for n in GIT_HOOKS}:
+        return warn("git's hooks are not installed: any commit passes", AGAIN.format(""))
+    elsewhere = _shadowed(scene.root, place)
+    bad = [f"{name}: {state}" for name, state in states.items() if state]
+    if bad and elsewhere:
+        fix = f"Unset it (`git config --unset core.hooksPath`), or install there: {AGAIN.format('')}"
+        return fail(f"core.hooksPath is {place.configured}, and the hooks that init wrote are in {elsewhere}", fix)
+    if bad:
+        return fail(f"{place.folder}/{bad[0]}", "Take back and install anew: interlock uninstall && interlock init")
+    return good(f"{', '.join(GIT_HOOKS)} in {place.folder}")
+
+
+def hook_state(path: Path) -> str:
+    """Return what keeps git from running our hook at a path: `absent`, another reason, or nothing."""
+    try:
+        text = path.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return "absent"
+    except OSError as error:
+        return str(error)
+    command = githooks.command_of(text)
+    if not command:
+        return "a hook without a call of Interlock"
+    if not os.access(path, os.X_OK):
+        return "not executable, so git does not run it"
+    word = shlex.split(command)[0]
+    return "" if os.access(word, os.X_OK) else f"it starts {word}, which is not there"
+
+
+def chained(scene: Scene) -> Finding:
+    """Check that the hooks that stood there before can be called."""
+    place = githooks.find(scene.root)
+    kept = [] if place is None else sorted(place.folder.glob(f"*{githooks.KEPT}"))
+    known = {row["path"] for row in recorded(scene.root) if row["name"].endswith(githooks.KEPT)}
+    gone = [name for name in sorted(known) if not os.path.lexists(scene.root / name)]
+    if gone:
+        fix = "Take back and install anew: interlock uninstall && interlock init"
+        return fail(f"{gone[0]} is gone, so every commit is refused", fix)
+    dull = [path for path in kept if not os.access(path, os.X_OK)]
+    if dull:
+        return warn(f"{dull[0].name} is not executable: git did not run it, and nobody does", f"chmod +x {dull[0]}")
+    return good(f"{', '.join(path.name for path in kept)} called first" if kept else "no hook stood there before")
+
+
+def server(scene: Scene) -> Finding:
+    """Check that a client starts our server, and that its program can be found."""
+    rows = servers(scene.root)
+    if not rows:
+        return warn("no client of this project starts the server", AGAIN.format(""))
+    for row in rows:
+        if not row.words:
+            return fail(f"{row.path}: init wrote the entry, and it is gone", AGAIN.format(f" --client {row.client}"))
+        word = missing_program(shlex.join(row.words), scene.root, {**scene.env, **row.env})
+        if word:
+            fix = f"Install it there, or take the entry out and: {AGAIN.format(f' --client {row.client}')}"
+            return fail(f"{row.path} starts {word}, which is not there", fix)
+    return good(", ".join(row.path for row in rows))
+
+
+def latency(scene: Scene) -> Finding:
+    """Measure the hook that runs before each edit, as a client calls it, with a call that concerns nobody."""
+    row = _before(scene)
+    line = shlex.join((*githooks.program()[0], "hook", "pre-edit")) if row is None else row.command
+    data = b'{"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_input": {}}'
+    times: list[float] = []
+    for _ in range(TRIES):
+        begun = time.perf_counter()
+        try:
+            done = subprocess.run(
+                ["/bin/sh", "-c", line], input=data, capture_output=True, cwd=scene.root, env=dict(scene.env),
+                timeout=SLOW_SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return fail(f"`{line}` does not end within {SLOW_SECONDS:g} s", "Run it by hand with INTERLOCK_DEBUG=1.")
+        times.append(time.perf_counter() - begun)
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            fix = "Run it by hand with INTERLOCK_DEBUG=1."
+            return fail(f"`{line}` ends with {done.returncode}: {said[0] if said else 'no word'}", fix)
+    took = f"{median(times) * 1000:.0f} ms from start to end (median of {TRIES})"
+    if median(times) > QUICK_SECONDS:
+        fix = "Look at the load of this machine, and at what Python imports at its start: python -X importtime -c pass"
+        return warn(took, fix)
+    return good(took)
+
+
+def _before(scene: Scene) -> Handler | None:
+    rows = (row for client in BEFORE for row in hooks_of(scene.root, client).handlers if row.event == BEFORE[client])
+    return next(rows, None)
+
+
+def _shadowed(root: Path, place: githooks.Place) -> str:
+    """Return the folder that init wrote to, when git uses another one now; empty when it does not."""
+    for row in recorded(root):
+        folder = (root / row["path"]).parent
+        if row["name"].startswith(githooks.PREFIX) and folder.resolve() != place.folder:
+            return str(folder)
+    return ""
+
+
+HOOK_CHECKS: Final = tuple(
+    Check(
+        f"hooks-{row.client}", f"{row.title} asks before each edit",
+        "reads its settings, looks for the programs", partial(client_hooks, row.client),
+    )
+    for row in HOOKS
+)  # fmt: skip

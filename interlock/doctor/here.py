@@ -1,0 +1,209 @@
+"""Checks of this machine and this project: the program, the place, the agent."""
+
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Final, cast
+
+from interlock import __version__
+from interlock.doctor.installed import servers
+from interlock.doctor.report import Finding, Scene, fail, good, warn
+from interlock.gates import load_config
+from interlock.gates.errors import ConfigError
+from interlock.install.githooks import program
+from interlock.reservations import git, identity, place, process, settings
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.hooks.main import OFF
+from interlock.reservations.sqlite import SqliteStore, journal_mode
+from interlock.reservations.store import Store
+
+DISTRIBUTION: Final = "interlock-orchestrator"
+OLDEST: Final = (3, 11)
+
+
+def python(scene: Scene) -> Finding:  # noqa: ARG001 - the same for every project
+    """Check the interpreter."""
+    found = f"Python {sys.version.split()[0]} at {sys.executable}"
+    if sys.version_info[:2] < OLDEST:
+        return fail(found, "Install Interlock with Python 3.11 or later.")
+    return good(found)
+
+
+def packages(scene: Scene) -> Finding:  # noqa: ARG001
+    """Check that what Interlock needs is installed."""
+    try:
+        needs = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return fail(
+            "the package is imported from a folder and not installed", f"Install it: pip install {DISTRIBUTION}"
+        )
+    names = [_name(line) for line in needs if "extra ==" not in line]
+    missing = [name for name in names if not _is_installed(name)]
+    if missing:
+        return fail(f"not installed: {', '.join(missing)}", f"Install it again: pip install {DISTRIBUTION}")
+    return good(f"{DISTRIBUTION} {__version__}, and the {len(names)} packages that it needs")
+
+
+def command(scene: Scene) -> Finding:
+    """Check that the name `interlock` starts this installation."""
+    found = shutil.which("interlock", path=scene.env.get("PATH", os.defpath))
+    own, _ = program()
+    if found is None:
+        fix = "Put it on PATH, or run `interlock init` again: it then names the interpreter."
+        return warn(f"`interlock` is not on PATH; this is {own[0]}", fix)
+    there = Path(found)
+    if not _same_installation(there):
+        return fail(
+            f"`interlock` on PATH is {found}, another installation than {own[0]}", "Remove one of them from PATH."
+        )
+    return good(f"{found}, this installation")
+
+
+def project(scene: Scene) -> Finding:
+    """Check which project this is."""
+    where = scene.place
+    if not where.common:
+        fix = "Run `git init`, or go on without: git's own doors are then unguarded."
+        return warn(f"{where.root}: no git repository", fix)
+    by = f", named by {place.PROJECT}" if scene.env.get(place.PROJECT) else ""
+    try:
+        git.ask(where.root, ["rev-parse", "--git-dir"])
+    except git.GitFailed as error:
+        return fail(f"{where.root}: {error.message}", error.fix)
+    return good(f"{where.root}, a git checkout{by}")
+
+
+def worktree(scene: Scene) -> Finding:
+    """Check which checkouts share the store."""
+    if not scene.place.common:
+        return good("no repository, so one folder with one store")
+    try:
+        answer = git.ask(scene.place.root, ["worktree", "list", "--porcelain", "-z"])
+    except git.GitFailed as error:
+        return warn(error.message, error.fix)
+    rows = [row.removeprefix("worktree ") for row in git.names(answer) if row.startswith("worktree ")]
+    gone = [row for row in rows if not Path(row).exists()]
+    if gone:
+        return warn(f"{len(rows)} worktrees share one store; {gone[0]} is gone", "Run `git worktree prune`.")
+    main = rows[0] == scene.place.root if rows else True
+    return good(f"{'the main' if main else 'a linked'} worktree; {len(rows)} in all share one store")
+
+
+def client(scene: Scene) -> Finding:  # noqa: ARG001
+    """Check that the process of the agent's client is found."""
+    pid, _ = process.client()
+    if pid is None:
+        fix = "Start the client outside of an init process, or set INTERLOCK_AGENT_ID for each agent."
+        return warn("no client process above this one: a dead agent is known by its silence alone", fix)
+    name = next((row.name for row in process.ancestors() if row.pid == pid), "")
+    return good(f"process {pid} ({name})")
+
+
+def configured(scene: Scene) -> Finding:
+    """Check the project's configuration."""
+    try:
+        load_config(scene.root)
+        found = settings.read(scene.place.root)
+    except ConfigError as error:
+        return fail(error.message, error.fix)
+    except ReservationError as error:
+        return fail(error.message, error.fix)
+    return good(f"valid; a lease lives {found.ttl_minutes:g} min, escalation is {found.escalation}")
+
+
+def switched(scene: Scene) -> Finding:
+    """Check that nobody has switched the hooks off."""
+    if scene.env.get(OFF, "").strip().lower() == "off":
+        return fail(f"{OFF}=off: no hook refuses anything", f"Unset {OFF}.")
+    return good(f"{OFF} is not set to off")
+
+
+def sqlite(scene: Scene) -> Finding:  # noqa: ARG001
+    """Say which SQLite this is, and which journal it writes."""
+    mode, why = journal_mode()
+    return good(f"{why} ({mode}); library {sqlite3.sqlite_version}")
+
+
+def agent(scene: Scene) -> Finding:
+    """Check that every door finds the same agent."""
+    store = scene.place.store_path
+    doors: dict[str, tuple[str, str]] = {}
+    try:
+        doors["shell"] = _known(scene.env, store)
+        doors["git"] = doors["shell"]
+        # A client starts its server without what session-start tells to the shell commands of the session.
+        bare = {key: value for key, value in scene.env.items() if key not in (identity.EXPORTED, identity.SESSION)}
+        if scene.env.get(identity.EXPORTED):
+            bare = {key: value for key, value in bare.items() if key not in identity.NAMES}
+        for row in servers(scene.root):
+            doors[f"server of {row.client}"] = _known({**bare, **row.env}, store)
+    except ReservationError as error:
+        return fail(error.message, error.fix)
+    shown = "; ".join(f"{door}: {name} ({rule})" for door, (name, rule) in doors.items())
+    if len({name.casefold() for name, _ in doors.values()}) > 1:
+        fix = "Set INTERLOCK_AGENT_ID in one place, before the client starts; take it out of its entries and commands."
+        return fail(f"two doors are two agents: {shown}", fix)
+    name, rule = doors["shell"]
+    return good(f"{name} through {', '.join(doors)}, by {rule}")
+
+
+def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:
+    """Return the name that a program with this environment finds, and by which rule."""
+    # Asking a store that is not there would make it.
+    store = SqliteStore(path) if Path(path).exists() else cast("Store", _Nothing())
+    try:
+        found = identity.who(env, store)
+    finally:
+        store.close()
+    told = identity.told(env)
+    given = next((name for name in identity.NAMES if env.get(name, "").strip() == found.name), "")
+    if told:
+        return found.name, given if given and not env.get(identity.EXPORTED) else identity.SESSION
+    if found.kind == "person":
+        return found.name, "user@host"
+    return found.name, given or f"what the session stored for process {found.pid}"
+
+
+class _Nothing:
+    """A store that is not there: it knows no process."""
+
+    @contextmanager
+    def transaction(self) -> Generator["_Nothing"]:
+        """Yield what answers every question with nothing."""
+        yield self
+
+    def agent_of_process(self, host: str, pid: int, started: str) -> None:  # noqa: ARG002
+        """Know no process."""
+        return
+
+    def close(self) -> None:
+        """Have nothing to give back."""
+
+
+def _name(line: str) -> str:
+    return "".join(char if char.isalnum() or char in "-_." else " " for char in line).split()[0]
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _same_installation(path: Path) -> bool:
+    """Say whether a program belongs to this environment: by its folder, or by what its first line starts."""
+    folder = Path(sys.prefix) / "bin"
+    if path.resolve().parent == folder.resolve():
+        return True
+    try:
+        first = path.read_bytes()[:512].split(b"\n", 1)[0]
+    except OSError:
+        return False
+    return first.startswith(b"#!") and Path(os.fsdecode(first[2:]).split(" ")[0]).parent.resolve() == folder.resolve()

@@ -1,0 +1,207 @@
+"""What stands in the clients' files: the handlers that call our hooks, the entries that start our server."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+from interlock.install import CLIENTS, INSTALLATIONS, InstallError, pick
+from interlock.install.errors import EditError
+from interlock.install.files import read
+from interlock.install.hooks import commands, is_ours
+from interlock.install.record import recorded
+
+SETTINGS: Final = {
+    "claude": (".claude/settings.json", ".claude/settings.local.json", "~/.claude/settings.json"),
+    "codex": (".codex/hooks.json", "~/.codex/hooks.json"),
+    "gemini": (".gemini/settings.json", "~/.gemini/settings.json"),
+}
+"""Where a client reads hooks from: the project's files and those of the user."""
+
+BEFORE: Final = {"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool"}
+"""A client's event before a tool call."""
+
+_EXACT: Final = re.compile(r"[A-Za-z0-9_\-, |]+")
+_NO_PROGRAM: Final = frozenset({"env", "exec", "command"})
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """One command of ours in a client's hooks.
+
+    Args:
+        event: The client's event.
+        matcher: For which tools; empty for all.
+        command: The command line.
+        path: The file that it stands in, as it is shown.
+        blocks: The client refuses the call when the command cannot be run.
+    """
+
+    event: str
+    matcher: str
+    command: str
+    path: str
+    blocks: bool
+
+    def matches(self, tool: str) -> bool:
+        """Say whether the client calls it for a tool."""
+        if self.matcher in {"", "*"}:
+            return True
+        if _EXACT.fullmatch(self.matcher):
+            return tool in {part.strip() for part in re.split(r"[|,]", self.matcher)}
+        try:
+            return re.search(self.matcher, tool) is not None
+        except re.error:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """A client's hooks.
+
+    Args:
+        client: Which.
+        handlers: Those that call Interlock.
+        off: Where the client is told to run no hooks; empty when it runs them.
+        recorded: Init wrote them.
+        plugin: The client has the plugin, which brings hooks of its own.
+        problems: Files that cannot be read.
+    """
+
+    client: str
+    handlers: tuple[Handler, ...]
+    off: str = ""
+    recorded: bool = False
+    plugin: bool = False
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_expected(self) -> bool:
+        """Say whether this is an installed door."""
+        return bool(self.handlers) or self.recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """An entry that starts the server.
+
+    Args:
+        client: Whose.
+        path: The file.
+        words: The command line, variables of the client filled in; empty when the entry is gone.
+        env: What the entry adds to the environment.
+    """
+
+    client: str
+    path: str
+    words: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def hooks_of(root: Path, client: str) -> Hooks:
+    """Return the hooks of a client, from the project's files and the user's."""
+    handlers: list[Handler] = []
+    problems: list[str] = []
+    off = ""
+    plugin = False
+    for name in SETTINGS[client]:
+        path = Path(name).expanduser() if name.startswith("~") else root / name
+        data = _settings(path, problems)
+        handlers += _handlers(data, name)
+        if _is_off(data) and not off:
+            off = name
+        enabled = data.get("enabledPlugins")
+        plugin = plugin or (
+            isinstance(enabled, dict)
+            and any(key.startswith("interlock@") and value for key, value in cast("dict[str, Any]", enabled).items())
+        )
+    known = f"{client}-hooks" in names_recorded(root)
+    return Hooks(client, tuple(handlers), off, known, plugin, tuple(problems))
+
+
+def servers(root: Path) -> list[Server]:
+    """Return the entries of our server; one that init wrote and that is gone is there without words."""
+    known = names_recorded(root)
+    found: list[Server] = []
+    for row in pick(CLIENTS, hooks=False):
+        try:
+            file = read(root, row.path)
+            entry = None if file is None else row.find(file.text)
+        except EditError:
+            entry = None
+        words: list[str] = []
+        if entry is not None:
+            arguments = entry.get("args")
+            rest = cast("list[object]", arguments) if isinstance(arguments, list) else []
+            words = [_filled(str(word), root) for word in (entry.get("command", ""), *rest)]
+        env: object = {} if entry is None else entry.get("env", {})
+        added = cast("dict[str, object]", env) if isinstance(env, dict) else {}
+        if words or row.name in known:
+            found.append(Server(row.client, row.path, tuple(words), {key: str(value) for key, value in added.items()}))
+    return found
+
+
+def names_recorded(root: Path) -> set[str]:
+    """Return the names of what init wrote; none when its record cannot be read."""
+    try:
+        return {row["name"] for row in recorded(root)}
+    except InstallError:
+        return set()
+
+
+def titles() -> dict[str, str]:
+    """Return each client's name for people."""
+    return {row.client: row.title for row in INSTALLATIONS}
+
+
+def missing_program(command: str, root: Path, env: Mapping[str, str]) -> str:
+    """Return the program of a command line that cannot be found; empty when it can be, or when that is not known."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    word = next((each for each in words if each not in _NO_PROGRAM and not re.match(r"\w+=", each)), "")
+    if not word or word.startswith("$"):
+        return ""
+    path = word if "/" not in word else os.path.join(root, os.path.expanduser(word))  # noqa: PTH111, PTH118 - a text
+    return "" if shutil.which(path, path=env.get("PATH", os.defpath)) else word
+
+
+def _settings(path: Path, problems: list[str]) -> dict[str, Any]:
+    try:
+        data: object = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        problems.append(f"{path}: {error}")
+        return {}
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+
+
+def _handlers(data: dict[str, Any], name: str) -> list[Handler]:
+    table: object = data.get("hooks")
+    found: list[Handler] = []
+    for event, groups in cast("dict[str, object]", table).items() if isinstance(table, dict) else ():
+        for group in cast("list[object]", groups) if isinstance(groups, list) else ():
+            ours = [line for line in commands(group) if is_ours(line)]
+            row = cast("dict[str, Any]", group) if ours else {}
+            matcher = row.get("matcher", "")
+            blocking = {one.get("command") for one in row.get("hooks", []) if one.get("onFailure") == "block"}
+            found += [Handler(event, str(matcher or ""), line, name, line in blocking) for line in ours]
+    return found
+
+
+def _is_off(data: dict[str, Any]) -> bool:
+    """Say whether a client's settings switch all hooks off."""
+    tables: list[object] = [data.get("hooksConfig"), data.get("hooks")]
+    disabled = any(isinstance(each, dict) and cast("dict[str, Any]", each).get("enabled") is False for each in tables)
+    return data.get("disableAllHooks") is True or disabled
+
+
+def _filled(word: str, root: Path) -> str:
+    return word.replace("${workspaceFolder}", str(root)).replace("${CLAUDE_PROJECT_DIR}", str(root))

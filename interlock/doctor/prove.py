@@ -1,0 +1,245 @@
+"""A real conflict at every installed door: each must refuse, and name who holds the file."""
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.doctor.doors import hook_state
+from interlock.doctor.installed import BEFORE, Hooks, Server, hooks_of, names_recorded, servers, titles
+from interlock.doctor.scratch import Said, Scratch, planted
+from interlock.install import find_launch, githooks
+from interlock.reservations.hooks.scripts import GIT_HOOKS
+
+REFUSED: Final = 2
+"""The status by which a client's hook refuses."""
+
+_PATCH: Final = "*** Begin Patch\n*** Update File: {}\n@@\n-two\n+three\n*** End Patch\n"
+_TOOLS: Final[dict[str, dict[str, Callable[[str], dict[str, Any]]]]] = {
+    "claude": {
+        "Edit": lambda path: {"file_path": path, "old_string": "two", "new_string": "three"},
+        "Write": lambda path: {"file_path": path, "content": "three"},
+        "MultiEdit": lambda path: {"file_path": path, "edits": []},
+        "NotebookEdit": lambda path: {"notebook_path": path, "new_source": ""},
+        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+    },
+    "codex": {
+        "apply_patch": lambda path: {"command": _PATCH.format(path)},
+        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+    },
+    "gemini": {
+        "write_file": lambda path: {"file_path": path, "content": "three"},
+        "replace": lambda path: {"file_path": path, "old_string": "two", "new_string": "three"},
+        "run_shell_command": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+    },
+}
+"""The tools of each client that write, with what they are given for a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What one door did.
+
+    Args:
+        door: Its name.
+        how: What was tried.
+        refused: It refused, and named the holder.
+        found: What it said, or why it did not refuse.
+        fix: What to do; empty when it refused.
+    """
+
+    door: str
+    how: str
+    refused: bool
+    found: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One way to a file that somebody else holds.
+
+    Args:
+        name: For people.
+        attempt: Tries it in a throw-away project.
+    """
+
+    name: str
+    attempt: Callable[[Scratch], Proof]
+
+
+def prove(home: Path, env: Mapping[str, str]) -> list[Proof]:
+    """Plant a conflict in a throw-away project and try every installed door of this one there.
+
+    Args:
+        home: The project.
+        env: The environment that the agents' programs get.
+
+    Raises:
+        OSError: There is no room for the throw-away project.
+        ReservationError: Git or the settings cannot be used.
+    """
+    with planted(home, env) as scratch:
+        return [door.attempt(scratch) for door in doors(home)]
+
+
+def doors(home: Path) -> list[Door]:
+    """Return the installed doors of a project: those that stand there, and those that init wrote and that are gone."""
+    found = [Door("interlock reserve", _cli), *_servers(home)]
+    for client in BEFORE:
+        hooks = hooks_of(home, client)
+        names = _TOOLS[client] if hooks.is_expected else ()
+        found += [Door(f"{titles()[client]}: {tool}", partial(_tool, hooks, tool)) for tool in names]
+    place = githooks.find(home)
+    known = names_recorded(home)
+    if place is not None and any(_is_door(place, known, name) for name in GIT_HOOKS):
+        found += [Door(f"git {name}", partial(_git_hook, place.folder / name, name)) for name in GIT_HOOKS]
+    return found
+
+
+def _judged(scratch: Scratch, door: str, how: str, said: Said, *, refused: bool, fix: str) -> Proof:
+    """Return the proof: a refusal for another reason is none, since it would come without a conflict too."""
+    named = scratch.holder in said.out + said.err
+    if refused and named:
+        return Proof(door, how, refused=True, found=said.first)
+    if refused:
+        return Proof(door, how, refused=False, found=f"it refused without naming the holder: {said.first}", fix=fix)
+    words = f"it let the conflict pass (status {said.status}): {said.first}"
+    return Proof(door, how, refused=False, found=words, fix=fix)
+
+
+def _cli(scratch: Scratch) -> Proof:
+    words = (*find_launch().program, "reserve", scratch.file, "--json")
+    said = scratch.run(words, cwd=scratch.root)
+    fix = "Install Interlock again; `interlock reserve` must end with 5 when another agent is in the way."
+    return _judged(scratch, "interlock reserve", shlex.join(words), said, refused=said.status == 5, fix=fix)
+
+
+def _servers(home: Path) -> list[Door]:
+    """Return a door for each server that is started in another way; the same one twice proves nothing more."""
+    rows: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], list[Server]] = {}
+    for row in servers(home):
+        rows.setdefault((row.words, tuple(sorted(row.env.items()))), []).append(row)
+    named = [(group[0], f"server ({', '.join(row.path for row in group)})") for group in rows.values()]
+    return [Door(name, partial(_server, row, name)) for row, name in named]
+
+
+def _server(row: Server, door: str, scratch: Scratch) -> Proof:
+    fix = f"Take the entry out of {row.path} and run `interlock init --client {row.client}`."
+    if not row.words:
+        return Proof(door, row.path, refused=False, found="the entry that init wrote is gone", fix=fix)
+    said = scratch.run(row.words, cwd=scratch.home, stdin=_asking(scratch), env=row.env)
+    answer = next((line for line in said.out.splitlines() if '"id":2' in line.replace(" ", "")), "")
+    refused = "RSV201" in answer
+    said = Said(said.status, answer, said.err)
+    return _judged(scratch, door, shlex.join(row.words), said, refused=refused, fix=fix)
+
+
+def _asking(scratch: Scratch) -> str:
+    """Return what a client sends: it begins, and calls reserve_files."""
+    begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
+    call = {"name": "reserve_files", "arguments": {"patterns": [scratch.file], "reason": "probe"}}
+    rows: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": begin},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    ]
+    return "".join(json.dumps({"jsonrpc": "2.0", **row}) + "\n" for row in rows)
+
+
+def _tool(hooks: Hooks, tool: str, scratch: Scratch) -> Proof:
+    """Call the hooks as the client does: each through a shell, in the project, with the call on standard input."""
+    event = BEFORE[hooks.client]
+    door = f"{titles()[hooks.client]}: {tool}"
+    fix = f"interlock uninstall --client {hooks.client} && interlock init --client {hooks.client}"
+    if hooks.off:
+        found = f"{hooks.off} switches all hooks off"
+        return Proof(door, hooks.off, refused=False, found=found, fix=f"Switch them on in {hooks.off}.")
+    rows = [row for row in hooks.handlers if row.event == event and row.matches(tool)]
+    if not rows:
+        return Proof(door, event, refused=False, found=f"no hook of Interlock is called for {tool}", fix=fix)
+    call = {
+        "session_id": "probe", "cwd": str(scratch.root), "hook_event_name": event, "tool_name": tool,
+        "tool_use_id": "probe", "tool_input": _TOOLS[hooks.client][tool](str(scratch.root / scratch.file)),
+    }  # fmt: skip
+    proofs: list[Proof] = []
+    for row in rows:
+        said = scratch.run(["/bin/sh", "-c", row.command], cwd=scratch.home, stdin=json.dumps(call))
+        how = f"{row.command} ({row.path})"
+        proofs.append(_judged(scratch, door, how, said, refused=said.status == REFUSED, fix=fix))
+    # One hook that refuses is enough for the client.
+    return next((proof for proof in proofs if proof.refused), proofs[0])
+
+
+def _is_door(place: githooks.Place, known: set[str], name: str) -> bool:
+    state = hook_state(place.folder / name)
+    return f"{githooks.PREFIX}{name}" in known or state not in {"absent", "a hook without a call of Interlock"}
+
+
+def _git_hook(path: Path, name: str, scratch: Scratch) -> Proof:
+    """Let git itself call one hook alone: what it refuses must not hide that another lets it pass."""
+    door = f"git {name}"
+    fix = "interlock uninstall && interlock init"
+    state = hook_state(path)
+    if state:
+        return Proof(door, str(path), refused=False, found=f"{path}: {state}", fix=fix)
+    link = scratch.root / ".git" / "hooks" / name
+    link.symlink_to(path)
+    try:
+        said, moved = _ACTS[name](scratch)
+    finally:
+        link.unlink()
+    how = f"{path}, called by git"
+    return _judged(scratch, door, how, said, refused=said.status != 0 and not moved, fix=fix)
+
+
+def _head(scratch: Scratch) -> str:
+    return scratch.git("rev-parse", "HEAD").out
+
+
+def _commit(scratch: Scratch) -> tuple[Said, bool]:
+    """Commit the held file; say whether the branch moved."""
+    before = _head(scratch)
+    (scratch.root / scratch.file).write_text("three\n")
+    try:
+        said = scratch.git("commit", "-q", "-a", "-m", "probe")
+        return said, _head(scratch) != before
+    finally:
+        scratch.git("update-ref", "refs/heads/main", before.strip())
+        scratch.git("reset", "-q", "--hard")
+
+
+def _rebase(scratch: Scratch) -> tuple[Said, bool]:
+    """Rebase the other branch onto the one that changes the held file."""
+    scratch.git("checkout", "-q", "topic")
+    before = _head(scratch)
+    try:
+        said = scratch.git("rebase", "main")
+        return said, _head(scratch) != before
+    finally:
+        scratch.git("checkout", "-q", "-f", "main")
+
+
+def _patch(scratch: Scratch) -> tuple[Said, bool]:
+    """Apply a patch for the held file from the mail."""
+    mail = scratch.root / ".git" / "probe.patch"
+    made = scratch.git("format-patch", "--stdout", "-1", "-R", "main")
+    mail.write_text(made.out)
+    before = _head(scratch)
+    try:
+        said = scratch.git("am", str(mail))
+        return said, _head(scratch) != before
+    finally:
+        scratch.git("am", "--abort")
+
+
+_ACTS: Final[Mapping[str, Callable[[Scratch], tuple[Said, bool]]]] = {
+    "pre-commit": _commit,
+    "reference-transaction": _commit,
+    "pre-rebase": _rebase,
+    "applypatch-msg": _patch,
+}
+"""What each hook of git is asked about."""

@@ -1,0 +1,74 @@
+"""What a check is, and what it finds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from interlock.reservations.place import Place
+
+Verdict: TypeAlias = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is looked at.
+
+    Args:
+        root: The project's root.
+        place: Its checkout and its store.
+        env: The environment that the agents' programs get.
+        now: Seconds since the epoch.
+    """
+
+    root: Path
+    place: Place
+    env: Mapping[str, str]
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found.
+
+    Args:
+        verdict: `warn` works, though not as well as it should; `fail` does not.
+        found: What is the case, one line.
+        fix: What to do, in the imperative; empty when all is well.
+    """
+
+    verdict: Verdict
+    found: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of the table.
+
+    Args:
+        id: Stable name.
+        what: What must hold.
+        how: How it is found out.
+        run: Finds it out; changes nothing.
+    """
+
+    id: str
+    what: str
+    how: str
+    run: Callable[[Scene], Finding]
+
+
+def good(found: str) -> Finding:
+    """Return that all is well."""
+    return Finding("ok", found)
+
+
+def warn(found: str, fix: str) -> Finding:
+    """Return that something could be better."""
+    return Finding("warn", found, fix)
+
+
+def fail(found: str, fix: str) -> Finding:
+    """Return that something does not work."""
+    return Finding("fail", found, fix)

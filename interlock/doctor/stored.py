@@ -1,0 +1,204 @@
+"""Checks of what is stored: the reservations, their times, and the journal."""
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from interlock.doctor.report import Finding, Scene, fail, good, warn
+from interlock.graph.store import journal_path
+from interlock.reservations import git, liveness, process, settings
+from interlock.reservations.desk import Desk
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.migrations import STEPS
+from interlock.reservations.sqlite import FIRST_SOUND_WAL, SqliteStore
+
+NONE_YET: Final = "none yet: the first reservation makes it"
+SLACK_SECONDS: Final = 60.0
+"""Clocks of one machine do not differ by more; a time further ahead was written by a clock that was wrong."""
+BACKLOG: Final = 1000
+_Ask: TypeAlias = Callable[[Desk], Finding]
+_Look: TypeAlias = Callable[[list[tuple[str, float, float]], float], Finding]
+MEND: Final = "Move the file away to begin with an empty store; the leases and messages in it are lost."
+
+
+def store(scene: Scene) -> Finding:
+    """Check that the file of the store can be used by this user."""
+    path = Path(scene.place.store_path)
+    if not os.path.lexists(path):
+        folder = next(each for each in path.parents if each.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return fail(f"{path}: it cannot be made", f"Let this user write in {folder}.")
+        return good(f"{path}: {NONE_YET}")
+    if path.is_symlink() or not path.is_file():
+        return fail(f"{path}: it is no plain file", "Remove it; the store makes its file itself.")
+    wanted = {path: os.R_OK | os.W_OK, path.parent: os.R_OK | os.W_OK | os.X_OK}
+    closed = [str(each) for each, rights in wanted.items() if not os.access(each, rights)]
+    if closed:
+        return fail(f"{closed[0]}: this user may not read and write it", "Give it to this user: chown, chmod u+rw.")
+    loose = path.stat().st_mode & 0o077
+    if loose:
+        return warn(f"{path}: other users may open it", f"Close it: chmod 600 {path}")
+    return good(f"{path}, {path.stat().st_size // 1024} KiB")
+
+
+def schema(scene: Scene) -> Finding:
+    """Check that the tables are whole, and of the version of this program."""
+    path = scene.place.store_path
+    if not Path(path).is_file():
+        return good(NONE_YET)
+    try:
+        with _opened(path) as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            said = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
+    except sqlite3.Error as error:
+        return fail(f"{path}: {error}", MEND)
+    if said != ["ok"]:
+        return fail(f"{path}: damaged: {said[0]}", MEND)
+    if version > len(STEPS):
+        return fail(f"tables of version {version}; this program knows {len(STEPS)}", "Upgrade interlock.")
+    if version < len(STEPS):
+        return good(f"whole; version {version}, the next use brings it to {len(STEPS)}")
+    return good(f"whole; version {version}")
+
+
+def journaling(scene: Scene) -> Finding:
+    """Check that the store's journal is one that this SQLite may write."""
+    path = scene.place.store_path
+    if not Path(path).is_file():
+        return good(NONE_YET)
+    try:
+        with _opened(path) as connection:
+            mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+    except sqlite3.Error as error:
+        return fail(f"{path}: {error}", MEND)
+    if mode == "wal" and sqlite3.sqlite_version_info < FIRST_SOUND_WAL:
+        number = ".".join(map(str, FIRST_SOUND_WAL))
+        fix = f"End the other programs that have it open, or give them SQLite {number} or later."
+        return fail(f"a write-ahead log, which several writers with SQLite {sqlite3.sqlite_version} may damage", fix)
+    return good("a write-ahead log" if mode == "wal" else "a rollback journal")
+
+
+def clock(scene: Scene) -> Finding:
+    """Check that no stored time lies in the future, and no lease ends later than it may."""
+
+    def look(rows: list[tuple[str, float, float]], latest: float) -> Finding:
+        ahead = latest - scene.now
+        if ahead > SLACK_SECONDS:
+            fix = "Set the clock right, or wait: until then leases live longer than they should."
+            return fail(f"the last sign of life is {ahead:.0f} s ahead of this clock", fix)
+        most = settings.read(scene.place.root).max_ttl_minutes * 60 + SLACK_SECONDS
+        late = [name for name, renewed, expires in rows if expires - max(renewed, scene.now) > most]
+        if late:
+            return warn(f"{late[0]} ends later than any lease may", f"Release it: interlock release {late[0]}")
+        return good("no stored time is ahead of this clock")
+
+    return _asked(scene, lambda desk: _times(desk, look))
+
+
+def leases(scene: Scene) -> Finding:
+    """Check that nobody dead holds anything."""
+
+    def ask(desk: Desk) -> Finding:
+        with desk.store.transaction() as tx:
+            rows = tx.leases()
+            agents = {row.agent: tx.agent(row.agent) for row in rows}
+            waiting = len(tx.waiters())
+        expired = sum(row.expires_at <= scene.now for row in rows)
+        states = {name: liveness.state_of(desk, agent, scene.now) for name, agent in agents.items()}
+        dead = sorted(name for name, state in states.items() if state != "alive")
+        found = f"{len(rows) - expired} live leases of {len(agents)} agents, {waiting} waiting, {expired} expired"
+        if dead:
+            fix = "Whoever needs their files reserves them: that takes them over. Or wait until the leases end."
+            return warn(f"{found}; {', '.join(dead[:3])} {'is' if len(dead) == 1 else 'are'} gone or silent", fix)
+        return good(found)
+
+    return _asked(scene, ask)
+
+
+def outbox(scene: Scene) -> Finding:
+    """Check that what happened reaches the journals."""
+    path = scene.place.store_path
+    if not Path(path).is_file():
+        return good(NONE_YET)
+    try:
+        with _opened(path) as connection:
+            rows = connection.execute("SELECT root, count(*), min(at) FROM event GROUP BY root").fetchall()
+    except sqlite3.Error as error:
+        return fail(f"{path}: {error}", MEND)
+    gone = [root for root, _, _ in rows if not Path(root).is_dir()]
+    if gone:
+        fix = f"Its journal went with it; `mkdir {gone[0]}` and `interlock status --root {gone[0]}` write what is left."
+        return warn(f"events wait for the journal of {gone[0]}, which is gone", fix)
+    count = sum(number for _, number, _ in rows)
+    if count > BACKLOG:
+        fix = "Run `interlock status` in the checkout that they belong to; a note there says why they stay."
+        age = scene.now - min(first for _, _, first in rows)
+        return warn(f"{count} events wait for the journal, the first for {age:.0f} s", fix)
+    return good(f"{count} events wait for the journal; the next command writes them")
+
+
+def journal(scene: Scene) -> Finding:
+    """Check that the journal is what was written."""
+    if not journal_path(scene.root).exists():
+        return good("none yet")
+    from interlock.graph.verify import verify_journal  # noqa: PLC0415 - the graph takes a second to import
+
+    found = verify_journal(scene.root)
+    if found.problems:
+        first = found.problems[0]
+        said = f"{len(found.problems)} problems; the first, in line {first.line}: {first.code}: {first.message}"
+        return fail(said, "`interlock verify` lists them all.")
+    return good(f"{found.lines} lines of {found.runs} runs are what was written")
+
+
+def ignored(scene: Scene) -> Finding:
+    """Check that git leaves what runs write alone."""
+    if not scene.place.common:
+        return good("no git repository")
+    if _said(scene, "check-ignore", "--no-index", "artifacts/interlock/events.jsonl"):
+        return good("artifacts/ is ignored")
+    if _said(scene, "ls-files", "artifacts/interlock"):
+        return good("artifacts/ is kept with the code")
+    fix = "Write `artifacts/` and `tickets/` into .gitignore, or keep both with the code: git add artifacts tickets"
+    return warn("git neither ignores artifacts/ nor keeps it", fix)
+
+
+def _said(scene: Scene, *words: str) -> bytes:
+    """Return what git answers; nothing where it has none."""
+    done = subprocess.run(["git", *words], cwd=scene.root, capture_output=True, check=False, env=git.environment())
+    return done.stdout
+
+
+def _times(desk: Desk, look: _Look) -> Finding:
+    with desk.store.transaction() as tx:
+        rows = [(row.reservation_id, row.renewed_at, row.expires_at) for row in tx.leases()]
+        latest = max((agent.last_seen for agent in tx.agents()), default=0.0)
+    return look(rows, latest)
+
+
+def _asked(scene: Scene, ask: _Ask) -> Finding:
+    """Ask the store that is there; looking at it is no sign of life of anybody."""
+    path = scene.place.store_path
+    if not Path(path).is_file():
+        return good(NONE_YET)
+    opened = SqliteStore(path)
+    try:
+        return ask(Desk(opened, settings.read(scene.place.root), is_running=process.is_running))
+    except ReservationError as error:
+        return fail(error.message, error.fix)
+    finally:
+        opened.close()
+
+
+@contextmanager
+def _opened(path: str) -> Generator[sqlite3.Connection]:
+    """Open the file for reading; a damaged one must not be mended by looking at it."""
+    connection = sqlite3.connect(Path(path).as_uri() + "?mode=ro", uri=True, timeout=5)
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -1,0 +1,384 @@
+"""What the journal tells about leases: which stood when, who made which commit, and whether the store agrees."""
+
+import calendar
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+
+from interlock.reservations.answers import iso
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.outbox import RUN
+from interlock.reservations.records import Event, Lease, key_of
+from interlock.reservations.store import Store
+
+if TYPE_CHECKING:
+    from interlock.journal import Entry
+
+ENDINGS: Final = {
+    "lease_released": "released",
+    "lease_expired": "expired",
+    "lease_taken_over": "taken over",
+    "lease_forced": "forced",
+}
+"""The events that end a lease, and the words for it."""
+
+ALL: Final = 10_000_000
+"""So many queued events are read at most."""
+
+LOOKS: Final = 5
+"""So often a comparison is begun anew because somebody wrote meanwhile."""
+
+EventKey: TypeAlias = tuple[str, int]
+"""The store's id and the number of the event in it."""
+
+
+class HistoryUnreadable(ReservationError):  # noqa: N818 - named by what is the case
+    """A line of the run `reservations` is not what this room writes."""
+
+    code: ClassVar[str] = "RSV908"
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One event of a store.
+
+    Args:
+        store: The id of the store.
+        number: Rises within the store, without gaps.
+        type: The kind.
+        data: What the event says.
+        at: When, seconds since the epoch, to the second.
+    """
+
+    store: str
+    number: int
+    type: str
+    data: Mapping[str, Any]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One lease from a grant to its end; a lease that was raised in place is one before and one after that.
+
+    Args:
+        store: The id of its store.
+        reservation_id: Its id.
+        agent: The holder.
+        pattern: In canonical form.
+        exclusive: None when the journal does not say, because it begins behind the grant.
+        claim: As in `records.Lease`.
+        token: The fencing token.
+        since: When it was granted, or the first that is known of it.
+        expires_at: Until when it was to live, as far as known.
+        ended_at: When it ended; None while it stands.
+        ending: How: a word of `ENDINGS`, or `raised`.
+    """
+
+    store: str
+    reservation_id: str
+    agent: str
+    pattern: str
+    exclusive: bool | None
+    claim: bool
+    token: int
+    since: float
+    expires_at: float
+    ended_at: float | None = None
+    ending: str = ""
+
+    @property
+    def until(self) -> float:
+        """The end of its life: an expired lease is void from its expiry on, not from when that was noticed."""
+        return self.expires_at if self.ended_at is None else min(self.ended_at, self.expires_at)
+
+    def stood(self, second: int) -> bool:
+        """Say whether it stood during the whole of a second; one that began or ended in it is left out."""
+        return self.since < second and second + 1 <= self.until
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything that some journals tell about leases.
+
+    Args:
+        leases: All that ever stood, in the order of their grants.
+        makers: Commit to the store and the agent whose `interlock commit` made it.
+        missing: Store to the numbers of events that stand in none of the journals: first and last of each gap.
+        last_at: When the last event happened; None without events.
+    """
+
+    leases: tuple[Held, ...]
+    makers: Mapping[str, tuple[str, str]]
+    missing: Mapping[str, tuple[tuple[int, int], ...]]
+    last_at: float | None
+
+    def standing(self, store: str) -> dict[str, Held]:
+        """Return the leases of a store that no event has ended, by their ids."""
+        return {held.reservation_id: held for held in self.leases if held.store == store and held.ended_at is None}
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def from_journal(entries: Iterable["Entry"]) -> Iterator[Happened]:
+    """Yield the events of this room among the lines of a journal.
+
+    Raises:
+        HistoryUnreadable: A line of the run is not what this room writes.
+        JournalDamaged: The journal is not what was written to it.
+    """
+    for entry in entries:
+        if entry.run == RUN:
+            store, _, number = entry.key.partition("/")
+            try:
+                yield Happened(store, int(number), entry.type, entry.data, seconds(str(entry.data["at"])))
+            except (KeyError, ValueError):
+                raise HistoryUnreadable(
+                    f"line {entry.seq} of the run `{RUN}` has the key {entry.key[:80]!a}, or no time in it",
+                    "Upgrade interlock if a newer version wrote it; else restore the journal from a copy.",
+                ) from None
+
+
+def from_queue(store: str, events: Iterable[Event]) -> Iterator[Happened]:
+    """Yield events that wait in a store for the journal."""
+    import json  # noqa: PLC0415 - with what only this needs
+
+    for event in events:
+        yield Happened(store, event.event_id, event.type, json.loads(event.data), float(int(event.at)))
+
+
+def seconds(text: str) -> float:
+    """Return the seconds since the epoch of a time as `answers.iso` writes it."""
+    return float(calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")))
+
+
+# -- what it comes to ------------------------------------------------------------------------------------------------
+
+
+def history_of(events: Iterable[Happened]) -> History:
+    """Put together what events of any number of stores tell; one that comes twice counts once.
+
+    Raises:
+        HistoryUnreadable: An event lacks what this room writes into it.
+    """
+    each = {(event.store, event.number): event for event in events}
+    made = _Rebuilt()
+    for key in sorted(each):
+        try:
+            made.take(each[key])
+        except (KeyError, TypeError, ValueError) as error:
+            raise HistoryUnreadable(
+                f"the event {key[0]}/{key[1]} ({each[key].type}) cannot be read: {error!r}",
+                "Upgrade interlock if a newer version wrote it; else restore the journal from a copy.",
+            ) from None
+    last = max((event.at for event in each.values()), default=None)
+    return History(tuple(made.leases), made.makers, _gaps(each), last)
+
+
+def rebuilt_leases(entries: Iterable["Entry"]) -> list[Held]:
+    """Return the leases that stand by what a journal tells, in the order of their grants.
+
+    Raises:
+        HistoryUnreadable: A line is not what this room writes.
+        JournalDamaged: The journal is not what was written to it.
+    """
+    return [held for held in history_of(from_journal(entries)).leases if held.ended_at is None]
+
+
+@dataclass
+class _Rebuilt:
+    """Leases and commits, built up event by event."""
+
+    leases: list[Held] = field(default_factory=list[Held])
+    makers: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    _open: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+
+    def take(self, event: Happened) -> None:
+        if event.type == "lease_granted":
+            self._end(event, "raised")
+            self._begin(event)
+        elif event.type == "lease_renewed":
+            if self._known(event) is None:
+                self._begin(event)
+            self._change(event, expires_at=float(event.data["expires_at"]), claim=False)
+        elif event.type in ENDINGS:
+            self._end(event, ENDINGS[event.type])
+            into = self._known(event, event.data.get("into"))
+            if into is not None:
+                # What falls into a wider lease leaves it the longer life.
+                longest = max(self.leases[into].expires_at, float(event.data["expires_at"]))
+                self.leases[into] = replace(self.leases[into], expires_at=longest)
+        elif event.type == "committed":
+            self.makers[str(event.data["commit"])] = (event.store, str(event.data["agent"]))
+
+    def _known(self, event: Happened, reservation_id: object = None) -> int | None:
+        return self._open.get((event.store, str(reservation_id or event.data["reservation_id"])))
+
+    def _begin(self, event: Happened) -> None:
+        data = event.data
+        exclusive = data.get("exclusive")
+        self._open[event.store, data["reservation_id"]] = len(self.leases)
+        self.leases.append(
+            Held(
+                store=event.store,
+                reservation_id=str(data["reservation_id"]),
+                agent=str(data["agent"]),
+                pattern=str(data["pattern"]),
+                exclusive=None if exclusive is None else bool(exclusive),
+                claim=bool(data.get("claim", False)),
+                token=int(data["token"]),
+                since=event.at,
+                expires_at=float(data["expires_at"]),
+            )
+        )
+
+    def _change(self, event: Happened, **values: Any) -> None:
+        place = self._known(event)
+        if place is not None:
+            self.leases[place] = replace(self.leases[place], **values)
+
+    def _end(self, event: Happened, ending: str) -> None:
+        if ending != "raised":
+            # A guarded action lets a lease live longer without an event; its end tells.
+            self._change(event, expires_at=float(event.data["expires_at"]))
+        self._change(event, ended_at=event.at, ending=ending)
+        self._open.pop((event.store, str(event.data["reservation_id"])), None)
+
+
+def _gaps(each: Iterable[EventKey]) -> dict[str, tuple[tuple[int, int], ...]]:
+    """Return which numbers below the highest are missing of each store; they begin at 1 and none is left out."""
+    numbers: dict[str, list[int]] = {}
+    for store, number in each:
+        numbers.setdefault(store, []).append(number)
+    found: dict[str, tuple[tuple[int, int], ...]] = {}
+    for store, known in numbers.items():
+        steps = sorted({0, *known})
+        gaps = tuple((low + 1, high - 1) for low, high in pairwise(steps) if high > low + 1)
+        found |= {store: gaps} if gaps else {}
+    return found
+
+
+# -- against the store -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A lease that the store and the journal tell differently.
+
+    Args:
+        reservation_id: The lease.
+        found: What the store has.
+        expected: What the journal gives.
+    """
+
+    reservation_id: str
+    found: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether the leases of the store are those that the journal gives.
+
+    Args:
+        verdict: `same`; `differs`; `partial`: not all events of the store are in the journals here; `busy`: others
+            wrote all the time.
+        leases: How many leases the store has.
+        queued: How many events waited in the store for the journal, which count as if they were in it.
+        differences: Of `differs`.
+    """
+
+    verdict: Literal["same", "differs", "partial", "busy"]
+    leases: int
+    queued: int = 0
+    differences: tuple[Difference, ...] = ()
+
+
+def compare(store: Store, roots: Iterable[str], told: Callable[[], Iterable["Entry"]]) -> Comparison:
+    """Hold the leases of a store against what the journals of its checkouts tell.
+
+    Nothing is written. When somebody else writes meanwhile, it looks again, a few times.
+
+    Args:
+        store: The store.
+        roots: Its checkouts.
+        told: Gives the lines of their journals as they are now.
+
+    Raises:
+        HistoryUnreadable: A line is not what this room writes.
+        JournalDamaged: A journal is not what was written to it.
+        ReservationError: The store cannot be used.
+    """
+    wanted = list(roots)
+    leases = 0
+    for _ in range(LOOKS):
+        stamp = store.stamp()
+        seen = _look(store, wanted)
+        events = [*from_journal(told()), *from_queue(seen.store, seen.queue)]
+        if store.stamp() == stamp:
+            return _compared(seen, events)
+        leases = len(seen.leases)
+    return Comparison("busy", leases)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A store at one moment: its leases, what waits for the journal, and how many events it ever had."""
+
+    store: str
+    leases: list[Lease]
+    queue: list[Event]
+    events: int
+
+
+class _Undone(Exception):  # noqa: N818 - no error: it ends a transaction that leaves nothing behind
+    """Carries what was seen out of a transaction that is rolled back."""
+
+    def __init__(self, seen: _Seen) -> None:
+        super().__init__()
+        self.seen = seen
+
+
+def _look(store: Store, roots: Iterable[str]) -> _Seen:
+    """Read a store at one moment, and leave it as it was."""
+    try:
+        with store.transaction() as tx:
+            queue = [event for root in roots for event in tx.events(root, ALL)]
+            # The number that the next event would get says how many there were; the event itself is undone.
+            tx.add_event("", "looked", "{}", 0.0)
+            number = tx.events("", ALL)[-1].event_id
+            raise _Undone(_Seen(tx.store_id(), tx.leases(), queue, number - 1))
+    except _Undone as undone:
+        return undone.seen
+
+
+def _compared(seen: _Seen, events: list[Happened]) -> Comparison:
+    known = {event.number for event in events if event.store == seen.store}
+    if len(known) != seen.events:
+        return Comparison("partial", len(seen.leases), len(seen.queue))
+    rebuilt = history_of(events).standing(seen.store)
+    stored = {lease.reservation_id: lease for lease in seen.leases}
+    differences: list[Difference] = []
+    for reservation_id in sorted({*rebuilt, *stored}):
+        lease, held = stored.get(reservation_id), rebuilt.get(reservation_id)
+        if lease is None or held is None or not _alike(lease, held):
+            differences.append(Difference(reservation_id, _words(lease), _words(held)))
+    return Comparison("differs" if differences else "same", len(stored), len(seen.queue), tuple(differences))
+
+
+def _alike(lease: Lease, held: Held) -> bool:
+    """Compare one lease; it may live longer than the journal knows, since a guarded action writes no event."""
+    same = (key_of(lease.agent), lease.pattern, lease.exclusive, lease.claim, lease.token, int(lease.granted_at)) == (
+        key_of(held.agent), held.pattern, held.exclusive, held.claim, held.token, int(held.since),
+    )  # fmt: skip
+    return same and lease.expires_at >= held.expires_at
+
+
+def _words(lease: Lease | Held | None) -> str:
+    if lease is None:
+        return "no such lease"
+    right = "exclusive" if lease.exclusive else "shared"
+    return f"{lease.agent}, {lease.pattern}, {right}, token {lease.token}, until {iso(lease.expires_at)}"

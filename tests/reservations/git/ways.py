@@ -1,0 +1,121 @@
+"""Ways to hurt a neighbour in one checkout, each a shell command: one table for the tests and for docs/coverage.md."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from tests.reservations.git.checkout import Checkout
+
+Answer: TypeAlias = Literal["refused", "late", "no handle"]
+"""`late`: refused, but what was not saved, or the file under its holder, is changed by then."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way.
+
+    Args:
+        name: What happens to the neighbour.
+        command: The shell command of the other agent.
+        guard: What the guard of shell commands says.
+        hooks: What git's hooks say to the same.
+        unsaved: The neighbour has unsaved, staged and new files; else everything is committed.
+        before: What is done before the neighbour comes.
+    """
+
+    name: str
+    command: str
+    guard: Answer
+    hooks: Answer
+    unsaved: bool = True
+    before: str = ""
+
+
+def _clean(name: str, command: str, hooks: Answer, before: str = "") -> Way:
+    return Way(name, command, "refused", hooks, unsaved=False, before=before)
+
+
+STASHED: Final = "echo stashed > ann.py; git stash -q"
+WAYS: Final = (
+    Way("staged files swept into a commit", "git commit -m x", "refused", "refused"),
+    Way("changed files swept into a commit", "git commit -a -m x", "refused", "refused"),
+    Way("a neighbour's file committed by name", "git commit -m x -- src/ann.py", "refused", "refused"),
+    Way("swept into an amended commit", "git commit -a --amend --no-edit", "refused", "refused"),
+    Way("a commit past the hook", "git commit --no-verify -a -m x", "refused", "refused"),
+    Way("a commit with other hooks", "git -c core.hooksPath=/dev/null commit -a -m x", "refused", "no handle"),
+    Way(
+        "a commit made by hand",
+        "git update-ref HEAD $(git commit-tree -p HEAD -m x $(git write-tree))",
+        "refused", "refused",
+    ),
+    Way("new files staged for them", "git add -A", "refused", "no handle"),
+    Way("staged files unstaged", "git reset -q", "refused", "no handle"),
+    Way("a path taken out of the index", "git rm -q -f --cached ann.py", "refused", "no handle"),
+    Way("unsaved work reset away", "git reset -q --hard", "refused", "no handle"),
+    Way("reset to another commit", "git reset -q --hard theirs", "refused", "late"),
+    Way("unsaved work checked out over", "git checkout -q -- .", "refused", "no handle"),
+    Way("one file restored", "git restore --staged --worktree ann.py", "refused", "no handle"),
+    Way("a branch forced in", "git switch -q -f theirs", "refused", "no handle"),
+    Way("the index and files read anew", "git read-tree -u --reset HEAD", "refused", "no handle"),
+    Way("files written from the index", "git checkout-index -f -a", "refused", "no handle"),
+    Way("unsaved work stashed", "git stash -q", "refused", "refused"),
+    Way("new files stashed", "git stash -q -u", "refused", "refused"),
+    Way("new files cleaned away", "git clean -qfd", "refused", "no handle"),
+    Way("a rebase that sets all work aside", "git rebase -q --autostash ours", "refused", "refused"),
+    _clean("a branch switched under them", "git switch -q theirs", "no handle"),
+    _clean("a commit checked out under them", "git switch -q --detach theirs", "late"),
+    _clean("another's stash popped onto a held file", "git stash pop -q", "no handle", STASHED),
+    _clean("a held file merged over", "git merge -q --no-edit theirs", "refused"),
+    _clean("a held file merged over by fast-forward", "git merge -q --ff-only theirs", "refused"),
+    _clean("a held file pulled over", "git pull -q --no-rebase --no-edit . theirs", "refused"),
+    _clean("a branch rebased under them", "git rebase -q theirs", "refused"),
+    _clean("a change picked onto a held file", "git cherry-pick theirs", "late"),
+    _clean("a change picked without a commit", "git cherry-pick -n theirs", "no handle"),
+    _clean("a commit reverted", "git revert --no-edit HEAD", "late", "echo new > ann.py; git commit -q -a -m new"),
+    _clean("a mailed patch", "git am -q ../theirs.patch", "refused"),
+    _clean("a patch applied", "git apply ../theirs.patch", "no handle"),
+    _clean("the branch moved by plumbing", "git update-ref refs/heads/main theirs", "refused"),
+    _clean("HEAD pointed elsewhere", "git symbolic-ref HEAD refs/heads/theirs", "no handle"),
+    _clean("a held file removed by git", "git rm -q ann.py", "no handle"),
+    _clean("a held file renamed", "git mv ann.py moved.py", "no handle"),
+    _clean("a held file renamed onto", "git mv -f bob.py ann.py", "no handle"),
+    Way("a held file removed", "rm src/ann.py", "refused", "no handle"),
+    Way("a held file written by redirection", "echo x > src/ann.py", "refused", "no handle"),
+    Way("a held file edited in place", "sed -i s/two/x/ src/ann.py", "refused", "no handle"),
+    Way("a held file moved over", "mv bob.py ann.py", "refused", "no handle"),
+    Way("a held file written by a program", "python3 -c \"open('ann.py','w')\"", "no handle", "no handle"),
+    Way("a command kept in a variable", 'c="reset -q --hard"; git $c', "no handle", "no handle"),
+    Way("a command inside a script", "sh ../script.sh", "no handle", "no handle"),
+)  # fmt: skip
+
+
+def prepare(checkout: Checkout) -> None:
+    """Make branches, a patch and a script: what all ways begin with."""
+    for name, path in (("theirs", "ann.py"), ("ours", "bob.py")):
+        checkout.must("bob", "switch", "-q", "-c", name, "main")
+        checkout.write(path, f"{name}\n")
+        checkout.must("bob", "commit", "-q", "-a", "-m", name)
+    checkout.must("bob", "switch", "-q", "main")
+    outside = checkout.root.parent
+    (outside / "theirs.patch").write_text(checkout.must("bob", "format-patch", "-1", "--stdout", "theirs") + "\n")
+    (outside / "script.sh").write_text("git reset -q --hard\n")
+
+
+def arrange(checkout: Checkout, way: Way) -> None:
+    """Let ann come, hold her files and, where it matters, change them."""
+    if way.before:
+        assert checkout.run("bob", "sh", "-c", way.before).status == 0
+    checkout.reserve("ann", "ann.py", "src/ann.py", "new/**")
+    if way.unsaved:
+        for path in ("ann.py", "src/ann.py", "new/ann.py", "bob.py"):
+            checkout.write(path, f"{path} two\n")
+        checkout.must("ann", "add", "ann.py")
+        checkout.write("ann.py", "ann.py three\n")
+
+
+def standing(checkout: Checkout) -> dict[str, object]:
+    """What is ann's: her files, their entries in the index, and what the checked-out commit says of them."""
+    held = ("ann.py", "src/ann.py", "new/ann.py")
+    files = {path: checkout.read(path) if (checkout.root / path).exists() else None for path in held}
+    index = {path: entry for path, entry in checkout.index().items() if path in held}
+    tree = checkout.must("bob", "ls-tree", "HEAD", "--", "ann.py", "src/ann.py", "new/ann.py")
+    return {"files": files, "index": index, "tree": tree}

@@ -1,0 +1,173 @@
+"""Planted bugs: what a store or a rule could get wrong, each of which the checker must find in the history."""
+
+import random
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from interlock.reservations import granting, guard, leases, liveness, waiting
+from interlock.reservations.entry import Entry
+from interlock.reservations.granting import Look, Wanted
+from interlock.reservations.records import Lease, Waiter
+from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.sqlite_rows import SqliteTransaction
+
+if TYPE_CHECKING:
+    from tests.reservations.lock_safety.worker import Worker
+
+SLIP_SECONDS: Final = 0.003
+"""What lies between a check and its action, where a bug lets something come in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """One planted bug.
+
+    Args:
+        plant: Puts it into a worker's process.
+        breaks: The promises of the checker of which at least one must be found broken.
+    """
+
+    plant: Callable[["Worker"], None]
+    breaks: frozenset[str]
+
+
+def no_transaction(worker: "Worker") -> None:
+    """Every statement is a transaction of its own: nobody waits for a turn."""
+
+    @contextmanager
+    def transaction(self: SqliteStore) -> Generator[SqliteTransaction]:
+        with self._writer.taken() as link:
+            rows = SqliteTransaction(link.current())
+            yield rows
+            rows.end()
+
+    SqliteStore.transaction = transaction
+
+
+def check_before(worker: "Worker") -> None:
+    """What stands in the way is looked up in one transaction, and the lease is put in the next."""
+    real_look, real_once = granting.look, leases._once
+    known: dict[tuple[str, ...], list[Look]] = {}
+
+    def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
+        if agent == worker.caller.name and wanted.texts in known:
+            return known[wanted.texts]
+        return real_look(entry, agent, wanted, ahead)
+
+    def once(desk: Any, caller: Any, asked: Any, *more: Any) -> Any:
+        with leases.entered(desk, caller) as entry:
+            place = waiting.place_of(entry, asked.wanted)
+            front = waiting.ahead(entry, caller.name, place)
+            found = real_look(entry, caller.name, asked.wanted, front)
+        time.sleep(SLIP_SECONDS)
+        known[asked.wanted.texts] = found
+        try:
+            return real_once(desk, caller, asked, *more)
+        finally:
+            known.clear()
+
+    granting.look, leases._once = look, once
+
+
+def token_twice(worker: "Worker") -> None:
+    """Now and then a token is given a second time."""
+    real = SqliteTransaction.next_number
+
+    def next_number(self: SqliteTransaction, counter: str) -> int:
+        number = real(self, counter)
+        return max(1, number - random.randint(0, 2))
+
+    SqliteTransaction.next_number = next_number
+
+
+def guard_remembers(worker: "Worker") -> None:
+    """The guard goes by what the agent remembers: it never sees that a lease has expired or was taken over."""
+    real = guard._covering
+
+    def covering(entry: Entry, paths: Sequence[str]) -> tuple[dict[str, Lease], list[Any]]:
+        for path in paths:
+            for row in worker.held.values():
+                if row["exclusive"] and granting.collides(granting.pattern_of(path), row["pattern"], exclusive=True):
+                    lease = Lease(
+                        row["reservation_id"], worker.caller.name, row["pattern"], "", True, False, False, "",
+                        row["token"], 0.0, 0.0, 0.0,
+                    )  # fmt: skip
+                    return dict.fromkeys(paths, lease), []
+        return real(entry, paths)
+
+    guard._covering = covering
+
+
+def renews_ended(worker: "Worker") -> None:
+    """Asking again for what was held puts the old lease back, whoever has it by now."""
+
+    def renew() -> None:
+        if not worker.ended:
+            return
+        row = worker.ended[-1]
+        start = worker.note("call", call="reserve", asked=[row["pattern"]], exclusive=True, ttl=2.0, wait=0)
+        with leases.entered(worker.desk, worker.caller) as entry:
+            prefix = granting.pattern_of(row["pattern"]).prefix
+            lease = Lease(
+                row["reservation_id"], worker.caller.name, row["pattern"], prefix, row["exclusive"], False, False, "",
+                row["token"], entry.now, entry.now, entry.now + 2.0,
+            )  # fmt: skip
+            entry.tx.put_lease(lease)
+            entry.event("lease_renewed", **granting.facts(lease))
+        worker.note("granted", start=start, until=start + 2.0, rows=[row], merged=[], codes=[])
+
+    worker.renew = renew
+
+
+def takes_from_living(worker: "Worker") -> None:
+    """Every holder counts as dead."""
+    liveness.is_takeable = lambda entry, lease: True
+
+
+def jumps_the_line(worker: "Worker") -> None:
+    """Nobody is in front."""
+    waiting.ahead = lambda entry, agent, place: []
+
+
+def keeps_released(worker: "Worker") -> None:
+    """A release is acknowledged, and half of them are forgotten."""
+    real = SqliteTransaction.drop_lease
+
+    def drop_lease(self: SqliteTransaction, reservation_id: str) -> None:
+        if int(reservation_id[-1], 16) % 2:
+            real(self, reservation_id)
+
+    SqliteTransaction.drop_lease = drop_lease
+
+
+def expired_stay(worker: "Worker") -> None:
+    """A lease that has expired still counts for its holder, while others may have it."""
+    real = granting.look
+
+    def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
+        return list(_without_older(entry, real(entry, agent, wanted, ahead)))
+
+    granting.look = look
+
+
+def _without_older(entry: Entry, looks: Sequence[Look]) -> Iterator[Look]:
+    """Yield looks in which every lease counts as expired a second after it was granted."""
+    for found in looks:
+        held = tuple(each for each in found.blockers if isinstance(each, Waiter) or entry.now < each.renewed_at + 0.5)
+        yield replace(found, blockers=held)
+
+
+BUGS: Final = {
+    "no_transaction": Bug(no_transaction, frozenset({"one holder", "replay", "tokens rise"})),
+    "check_before": Bug(check_before, frozenset({"one holder", "replay"})),
+    "token_twice": Bug(token_twice, frozenset({"tokens rise"})),
+    "guard_remembers": Bug(guard_remembers, frozenset({"fencing", "uses alone"})),
+    "renews_ended": Bug(renews_ended, frozenset({"gone"})),
+    "takes_from_living": Bug(takes_from_living, frozenset({"takeovers"})),
+    "jumps_the_line": Bug(jumps_the_line, frozenset({"replay"})),
+    "keeps_released": Bug(keeps_released, frozenset({"gone"})),
+    "expires_early": Bug(expired_stay, frozenset({"one holder"})),
+}

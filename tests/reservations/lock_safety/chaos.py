@@ -1,0 +1,117 @@
+"""The chaos process: starts workers, stops, wakes and kills them at random, and reads what they left."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from interlock.reservations.sqlite import SqliteStore
+from tests.reservations.lock_safety import worker
+from tests.reservations.lock_safety.history import History, read
+
+LONGEST_STOP_SECONDS: Final = 4.0
+REST_SECONDS: Final = 10.0
+"""A worker that was stopped is left alone for so long: a write under a kept lease meets one stop at most."""
+END_SECONDS: Final = 60.0
+
+Process: TypeAlias = "subprocess.Popen[bytes]"
+
+
+class Chaos:
+    """One run.
+
+    Args:
+        folder: Where the store, the logs and the written files are.
+        workers: How many work at once.
+        seconds: For how long.
+        seed: For every choice.
+        bug: A row of `bugs.BUGS`, planted into every worker.
+    """
+
+    def __init__(self, folder: Path, workers: int, seconds: float, seed: int, bug: str = "") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        with SqliteStore(str(folder / "store.sqlite")).transaction():
+            """The tables are there before the first bug is."""
+        self._folder = folder
+        self._workers = workers
+        self._rng = random.Random(seed)
+        self._until = time.monotonic() + seconds
+        self._bug = bug
+        self._running: dict[str, Process] = {}
+        self._stopped: dict[str, float] = {}
+        self._rested: dict[str, float] = {}
+        self.killed: dict[str, float] = {}
+        self.stops = 0
+
+    def run(self, *, every_seconds: float = 0.2) -> History:
+        """Let them work, and disturb somebody every now and then.
+
+        Args:
+            every_seconds: How often, about; 0 for never.
+        """
+        try:
+            for _ in range(self._workers):
+                self._start()
+            while time.monotonic() < self._until:
+                self._wait(self._rng.uniform(0.5, 1.5) * every_seconds if every_seconds else 1.0)
+                self._wake()
+                if every_seconds:
+                    self._disturb()
+            self._wake(everybody=True)
+            for name, process in self._running.items():
+                assert process.wait(END_SECONDS) == 0, f"{name}: {self._said(name)}"
+        finally:
+            for process in self._running.values():
+                process.kill()
+                process.wait()
+        store = self._folder / "store.sqlite"
+        return read(self._folder, store, worker.ROOT, self.killed, worker.DEAD_AFTER_SECONDS)
+
+    def _start(self) -> None:
+        name = f"w{len(self._running) + len(self.killed)}"
+        arguments = [str(self._folder / "store.sqlite"), str(self._folder / f"{name}.log"), name]
+        arguments += [str(self._rng.randrange(10**9)), str(self._until), *([self._bug] if self._bug else [])]
+        command = [sys.executable, "-m", "tests.reservations.lock_safety.worker", *arguments]
+        with (self._folder / f"{name}.err").open("wb") as errors:
+            self._running[name] = subprocess.Popen(command, stderr=errors)
+
+    def _disturb(self) -> None:
+        now = time.monotonic()
+        free = [name for name in self._running if name not in self._stopped and self._rested.get(name, 0.0) < now]
+        if not free:
+            return
+        name = self._rng.choice(free)
+        if self._rng.random() < 0.3:
+            process = self._running.pop(name)
+            self.killed[name] = now
+            process.kill()
+            process.wait()
+            self._start()
+        else:
+            self._running[name].send_signal(signal.SIGSTOP)
+            self._stopped[name] = now + self._rng.expovariate(1.0) % LONGEST_STOP_SECONDS
+            self.stops += 1
+
+    def _wake(self, *, everybody: bool = False) -> None:
+        now = time.monotonic()
+        for name, due in list(self._stopped.items()):
+            if everybody or due <= now:
+                del self._stopped[name]
+                self._running[name].send_signal(signal.SIGCONT)
+                self._rested[name] = now + REST_SECONDS
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, unless somebody ends, which nobody does before its time."""
+        name, process = next(iter(self._running.items()))
+        left = min(seconds, self._until - time.monotonic(), *(due - time.monotonic() for due in self._stopped.values()))
+        try:
+            process.wait(max(0.0, left))
+        except subprocess.TimeoutExpired:
+            return
+        assert time.monotonic() >= self._until, f"{name}: {self._said(name)}"
+
+    def _said(self, name: str) -> str:
+        return (self._folder / f"{name}.err").read_text()[-4000:]

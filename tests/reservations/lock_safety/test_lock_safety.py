@@ -1,0 +1,32 @@
+"""Processes that are stopped and killed at random never hold one file twice, and the checker would see it if they did."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.reservations.lock_safety.bugs import BUGS
+from tests.reservations.lock_safety.chaos import Chaos
+from tests.reservations.lock_safety.checker import check
+
+ROUNDS = 8
+"""A planted bug must show within so many short runs."""
+
+
+def test_six_processes_that_are_stopped_and_killed_keep_every_promise(tmp_path: Path) -> None:
+    chaos = Chaos(tmp_path, workers=6, seconds=5, seed=1)
+    history = chaos.run()
+    assert check(history) == []
+    assert (chaos.stops > 0, len(chaos.killed) > 0) == (True, True)
+    kinds = {row["kind"] for log in history.logs.values() for row in log}
+    assert kinds >= {"granted", "refused", "released", "used", "use refused", "checked"}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
+    found: set[str] = set()
+    for number in range(ROUNDS):
+        history = Chaos(tmp_path / str(number), workers=4, seconds=1.5, seed=number, bug=bug).run()
+        found |= {violation.promise for violation in check(history)}
+        if found & BUGS[bug].breaks:
+            return
+    pytest.fail(f"{bug} broke only {sorted(found)}")

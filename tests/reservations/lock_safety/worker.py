@@ -1,0 +1,175 @@
+"""One process that reserves, renews, uses and releases at random, and writes down every call before and after it.
+
+    python -m tests.reservations.lock_safety.worker STORE LOG NAME SEED UNTIL [BUG]
+
+All times are of the monotonic clock, which all processes of a machine share.
+"""
+
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.reservations import patterns, process
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.guard import Guard, GuardRefused, check_token, guarded
+from interlock.reservations.patterns import Pattern, canonical
+from interlock.reservations.service import Reservations
+from interlock.reservations.settings import Settings
+from interlock.reservations.sqlite import SqliteStore
+from tests.reservations.lock_safety import bugs
+
+ROOT: Final = "/checkout"
+PATHS: Final = ("a.txt", "src/x.py", "src/y.py", "docs/a.md")
+ASKED: Final = (*PATHS, "src/**", "src/*.py", "docs/**", "*/[a-x]*", "a.*")
+DEAD_AFTER_SECONDS: Final = 3.0
+HOLD_SECONDS: Final = 30.0
+SETTINGS: Final = Settings(
+    ttl_minutes=0.1, dead_after_minutes=DEAD_AFTER_SECONDS / 60, claim_minutes=0.02, linger_seconds=1.0
+)
+MOST_ENDED: Final = 20
+
+
+class Worker:
+    """One agent.
+
+    Args:
+        store: The store of all.
+        log: Where it writes what it did.
+        name: Who it is.
+        seed: For its choices.
+        files: The folder of what is written under the guard, a file for each path.
+    """
+
+    def __init__(self, store: SqliteStore, log: Path, name: str, seed: int, files: Path) -> None:
+        own = process.from_proc(os.getpid())
+        caller = Caller(name, "agent", ROOT, "run", process.host(), os.getpid(), own.started if own else "")
+        self.desk = Desk(store, SETTINGS, clock=time.monotonic)
+        self.calls = Reservations(self.desk, caller)
+        self.caller = caller
+        self.rng = random.Random(seed)
+        self.files = files
+        self.held: dict[str, dict[str, Any]] = {}
+        self.ended: list[dict[str, Any]] = []
+        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def note(self, kind: str, **facts: Any) -> float:
+        """Write down one thing, and return when it was."""
+        at = time.monotonic()
+        os.write(self._log, json.dumps({"kind": kind, "at": at, "agent": self.caller.name, **facts}).encode() + b"\n")
+        return at
+
+    def step(self) -> None:
+        """Do one thing at random."""
+        acts = (self.reserve, self.reserve, self.use, self.use, self.renew, self.release, self.try_ended)
+        self.rng.choice(acts)()
+
+    def reserve(self) -> None:
+        """Ask for one pattern or two, shared or exclusive; who waits asks for the exclusive right."""
+        wait = self.rng.choice((0.0, 0.0, self.rng.uniform(0.05, 1.0)))
+        asked = self.rng.sample(ASKED, self.rng.choice((1, 1, 2)))
+        self._reserve(asked, exclusive=bool(wait) or self.rng.random() < 0.8, wait=wait)
+
+    def renew(self) -> None:
+        """Ask again for something that is held, or was."""
+        rows = [*self.held.values(), *self.ended[-3:]]
+        if rows:
+            row = self.rng.choice(rows)
+            self._reserve([row["pattern"]], exclusive=row["exclusive"], wait=0.0)
+
+    def _reserve(self, asked: list[str], *, exclusive: bool, wait: float) -> None:
+        ttl = self.rng.uniform(1.0, 6.0)
+        start = self.note("call", call="reserve", asked=asked, exclusive=exclusive, ttl=ttl, wait=wait)
+        answer = self.calls.reserve_files(asked, "", ttl / 60, exclusive=exclusive, wait_seconds=wait)
+        rows = [
+            {key: row[key] for key in ("reservation_id", "pattern", "exclusive", "token")}
+            for row in answer["reservations"]
+        ]
+        merged = [each for row in rows for each in self._merged(row)]
+        codes = [row["code"] for row in answer["errors"]]
+        self.note("granted" if not codes else "refused", start=start, until=start + ttl, rows=rows, merged=merged,
+                  codes=codes)  # fmt: skip
+        for reservation_id in merged:
+            self.ended.append(self.held.pop(reservation_id))
+        self.held |= {row["reservation_id"]: row for row in rows}
+
+    def _merged(self, row: dict[str, Any]) -> list[str]:
+        """Return the own leases that may have fallen into a new one."""
+        wide = _pattern(row["pattern"])
+        return [
+            key
+            for key, held in self.held.items()
+            if key != row["reservation_id"] and patterns.covers(wide, _pattern(held["pattern"]))
+        ]
+
+    def release(self) -> None:
+        """Give something back, or everything."""
+        if not self.held:
+            return
+        ids = [*self.held] if self.rng.random() < 0.3 else [self.rng.choice([*self.held])]
+        start = self.note("call", call="release", ids=ids)
+        answer = self.calls.release_files(ids)
+        self.note("released", start=start, ids=answer["released"])
+        for each in ids:
+            row = self.held.pop(each)
+            self.ended = [*self.ended, row][-MOST_ENDED:]
+
+    def use(self) -> None:
+        """Write under the guard, in the store's transaction or under a lease that is kept for a while."""
+        path = self.rng.choice(PATHS)
+        seconds = HOLD_SECONDS if self.rng.random() < 0.2 else None
+        start = self.note("call", call="use", path=path, hold=seconds is not None)
+        try:
+            with guarded(self.desk, self.caller, [path], hold_seconds=seconds) as guard:
+                if seconds is not None:
+                    guard.confirm()
+                self._write(guard, path, start)
+        except GuardRefused as refused:
+            self.note("use refused", start=start, path=path, codes=[row["code"] for row in refused.errors])
+        if seconds is not None:
+            self.release()
+
+    def _write(self, guard: Guard, path: str, start: float) -> None:
+        """Write the token into the file, and note whose token was there before."""
+        lease = guard.leases[path]
+        file = self.files / path.replace("/", "_")
+        before, writer = (file.read_text() if file.exists() else "").split() or ("0", "")
+        file.write_text(f"{lease.token} {self.caller.name}")
+        self.note(
+            "used", start=start, path=path, reservation_id=lease.reservation_id, token=lease.token,
+            before=int(before), writer=writer,
+        )  # fmt: skip
+
+    def try_ended(self) -> None:
+        """Ask whether a token counts that was given back or lost, or one that may still stand."""
+        rows = [*self.ended, *self.held.values()]
+        if rows:
+            row = self.rng.choice(rows)
+            start = self.note("call", call="check", reservation_id=row["reservation_id"])
+            valid = check_token(self.desk, self.caller, row["reservation_id"], row["token"])
+            self.note("checked", start=start, valid=valid, reservation_id=row["reservation_id"], token=row["token"])
+
+
+def _pattern(text: str) -> Pattern:
+    found = canonical(text)
+    assert isinstance(found, Pattern)
+    return found
+
+
+def main() -> None:
+    """Work until the time has come."""
+    path, log, name, seed, until, *bug = sys.argv[1:]
+    store = SqliteStore(path)
+    worker = Worker(store, Path(log), name, int(seed), Path(path).parent)
+    if bug:
+        bugs.BUGS[bug[0]].plant(worker)
+    while time.monotonic() < float(until):
+        worker.step()
+    worker.note("ended")
+
+
+if __name__ == "__main__":
+    main()
