@@ -1,4 +1,4 @@
-"""Writing below a root: no path leaves it, and no reader ever sees half a file."""
+"""Reading and writing below a root: no path leaves it, and no reader ever sees half a file."""
 
 import errno
 import hashlib
@@ -54,6 +54,21 @@ def write_confined(root: str, path: str, data: bytes) -> None:
         os.fsync(folder)
 
 
+def read_confined(root: str, path: str, limit: int) -> bytes:
+    """Return the first `limit` + 1 bytes of a plain file below the root.
+
+    Raises:
+        RunnerError: As for `write_confined`, or when there is no such file.
+    """
+    *folders, name = split_path(path)
+    with _refusals(path, "read"), _folder(root, folders, make=False) as folder:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise RunnerError(f"{name!r} is not a plain file", "Name a plain file; links and folders are not read.")
+            return file.read(limit + 1)
+
+
 def delete_confined(root: str, path: str) -> None:
     """Delete a file below the root; one that is gone already is no error.
 
@@ -71,14 +86,14 @@ def delete_confined(root: str, path: str) -> None:
 
 
 @contextmanager
-def _refusals(path: str) -> Generator[None]:
+def _refusals(path: str, what: str = "written") -> Generator[None]:
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             message = f"a step of the path {path!r} is a symbolic link or no folder"
         else:
-            message = f"the path {path!r} cannot be written: {error.strerror}"
+            message = f"the path {path!r} cannot be {what}: {error.strerror}"
         raise RunnerError(message, "Name a plain file in plain folders below the root.") from error
 
 

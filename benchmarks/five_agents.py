@@ -37,8 +37,14 @@ def table(found: dict[str, Any]) -> str:
         ("refused by the edit hook", str(met["hook_refusals"])),
         ("stepped back from a circle", str(met["circles_broken"])),
         ("release requests", f"{asked['requests']} (field study: {study['requests']})"),
-        ("answered", f"{asked['answered']}, {asked['answered_late']} of them late first (field study: {study['answered']})"),
-        ("resolved by the protocol", f"{asked['resolved']}: {listed(asked['states'])} (field study: {study['resolved']})"),
+        (
+            "answered",
+            f"{asked['answered']}, {asked['answered_late']} of them late first (field study: {study['answered']})",
+        ),
+        (
+            "resolved by the protocol",
+            f"{asked['resolved']}: {listed(asked['states'])} (field study: {study['resolved']})",
+        ),
         ("leases taken over from the dead", str(asked["takeovers"])),
         ("waited", f"median {waited['median']} s, p95 {waited['p95']} s, max {waited['max']} s"),
         ("stale writes tried, accepted", f"{stale['tried']}, {stale['accepted']}"),

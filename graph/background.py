@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from interlock.agents.ask import RunnerError
 from interlock.graph.errors import AnswerError, RunBusyError, ScopeHeldError
+from interlock.graph.scope_leases import LEASE_STEPS
 from interlock.graph.store import RunStore
 
 if TYPE_CHECKING:
@@ -193,11 +194,11 @@ class Drives:
             if step["kind"] == "queued":
                 drive.queued = tuple(step["blockers"])
                 drive.halted.set()
-            elif step["kind"] in _OF_THE_RUN:
-                drive.taken.set()
-            if step["kind"] == "unqueued":
+            elif step["kind"] == "unqueued":
                 drive.halted.clear()
                 drive.queued = ()
+            elif step["kind"] not in LEASE_STEPS:
+                drive.taken.set()
             self.watcher(drive.run_id, step)
 
         while True:

@@ -260,27 +260,32 @@ def _leases(
     return ScopeLeases.open(root, run_id, task).held(notice, queue_seconds=queue_seconds)
 
 
-def keep_files(view: RunView, *, root: Path, worker: str | None = None) -> None:
+def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: str = "mcp") -> None:
     """Renew what a run holds that waits for an answer; with a worker, give it into the hands of that agent.
 
     Args:
         view: Where the run stands.
         root: The project's root.
         worker: The agent that was given the ask; empty: the client of this process. None: nobody was.
+        client: The door of that client. A person at the command line may only be looking, and gets nothing.
 
     Raises:
         LeasesError: The store cannot be used.
     """
     if not view.policy.reserve or view.phase != "waiting":
         return
-    held = ScopeLeases.open(root, view.run_id, view.task)
-    try:
-        if worker is None:
-            held.keep()
-        else:
-            held.lend(held.worker(worker))
-    finally:
-        held.close()
+    with RunStore(root, view.run_id).undriven() as mine:
+        if not mine:
+            return
+        held = ScopeLeases.open(root, view.run_id, view.task)
+        try:
+            who = None if worker is None else held.worker(worker, client)
+            if who is None or (client == "cli" and who.kind == "person"):
+                held.keep()
+            else:
+                held.lend(who)
+        finally:
+            held.close()
 
 
 def _config(run_id: str, policy: Policy) -> RunnableConfig:

@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,20 +10,24 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, cast
 
 from interlock.agents.ask import agent_of_run
+from interlock.agents.files import as_written, run_caller
 from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
 from interlock.journal import JournalError
-from interlock.reservations import granting, identity, leases, outbox, place, process
+from interlock.reservations import granting, identity, leases, outbox, process
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
-from interlock.reservations.errors import NoProject, ReservationError
+from interlock.reservations.errors import ReservationError
 from interlock.reservations.opening import open_desk
 from interlock.reservations.records import Lease, key_of
 from interlock.reservations.settings import Settings
 
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
+
+LEASE_STEPS: Final = frozenset({"queued", "unqueued", "scope_lost", "leases_trouble"})
+"""The kinds of steps that are told here; all others are told by the graph itself."""
 
 SLICE_SECONDS: Final = 15.0
 """How long a run waits in the line before it says again for whom."""
@@ -51,10 +54,11 @@ class ScopeLeases:
     """
 
     def __init__(self, desk: Desk, caller: Caller, patterns: Sequence[str], reason: str) -> None:
-        self.desk = replace(desk, settings=_for_runs(desk.settings))
+        self.desk = replace(as_written(desk), settings=_for_runs(desk.settings))
         self.caller = caller
         self.patterns = tuple(patterns)
         self.reason = reason[:_MAX_REASON]
+        self._tell: Notice = _nobody
         self._lost = False
 
     @classmethod
@@ -65,18 +69,9 @@ class ScopeLeases:
             LeasesError: The place or the settings cannot be used.
         """
         with _translated():
-            found = place.find(str(root))
-            here = os.path.realpath(root)
-            if not place.inside(found.root, here):
-                raise NoProject(
-                    f"INTERLOCK_PROJECT names {found.root}, and the run works in {here}, which is not below it",
-                    "Unset INTERLOCK_PROJECT, or let it name the checkout that the run works in.",
-                )
-            below = os.path.relpath(here, found.root)
-            pid, started = _this_process()
-            caller = Caller(agent_of_run(run_id), "agent", found.root, "run", process.host(), pid, started)
+            found, caller, below = run_caller(str(root), agent_of_run(run_id))
             reason = f"task {task.task_id}, run {run_id}"
-            return cls(open_desk(found), caller, lease_patterns(task.scope, "" if below == "." else below), reason)
+            return cls(open_desk(found), caller, lease_patterns(task.scope, below), reason)
 
     # -- while it is driven ------------------------------------------------------------------------------------------
 
@@ -95,24 +90,24 @@ class ScopeLeases:
             ScopeHeldError: Others held files of the scope all the time; nothing was done.
             LeasesError: The store cannot be used; nothing was done.
         """
-        tell = notice or _nobody
+        self._tell = notice or _nobody
         try:
             with _translated():
-                self._queue(tell, queue_seconds)
-            with self._renewing(tell):
+                self._queue(queue_seconds)
+            with self._renewing():
                 yield self
-            self._drain(tell)
+            self._drain()
         finally:
             self.desk.store.close()
 
     def finish(self) -> None:
-        """Release everything: the run is at its end."""
-        with _translated():
+        """Release everything: the run is at its end, and stays there even where the store cannot be used now."""
+        with self._told():
             leases.release_all(self.desk, self.caller)
 
     def rest(self) -> None:
         """Keep everything while an agent outside works: from now on no process stands for the run, only its calls."""
-        with _translated(), leases.entered(self.desk, self.caller) as entry:
+        with self._told(), leases.entered(self.desk, self.caller) as entry:
             entry.tx.put_agent(replace(entry.agent, pid=None, started=""))
 
     # -- while it waits for an answer --------------------------------------------------------------------------------
@@ -138,8 +133,12 @@ class ScopeLeases:
             ids = json.dumps([lease.reservation_id for lease in held])
             entry.tx.remember(self.caller.name, _LENT, "", ids, entry.now)
 
-    def worker(self, name: str) -> Caller:
+    def worker(self, name: str, client: str = "mcp") -> Caller:
         """Return the agent that works for the run: the one of that name, or without one the client of this process.
+
+        Args:
+            name: Of a caller with a token.
+            client: The door that the client of this process came through.
 
         Raises:
             LeasesError: The store cannot be used.
@@ -148,7 +147,7 @@ class ScopeLeases:
             return Caller(name, "agent", self.caller.root, "http")
         with _translated():
             known = identity.who(os.environ, self.desk.store)
-        return Caller(known.name, known.kind, self.caller.root, "mcp", process.host(), known.pid, known.started)
+        return Caller(known.name, known.kind, self.caller.root, client, process.host(), known.pid, known.started)
 
     def close(self) -> None:
         """Give back the connections of the store."""
@@ -156,31 +155,45 @@ class ScopeLeases:
 
     # -- the line ----------------------------------------------------------------------------------------------------
 
-    def _queue(self, tell: Notice, queue_seconds: float | None) -> None:
+    def _queue(self, queue_seconds: float | None) -> None:
+        """Wait until everything is granted, and say from time to time for whom."""
         self._begin()
-        since, waited = self.desk.clock(), 0.0
+        since, waited, queued = self.desk.clock(), 0.0, False
         answer = self._reserve(0)
         try:
             while answer["errors"]:
-                blockers = _blockers(answer)
-                if answer["errors"][0]["code"] == "RSV204":
-                    # Whoever holds nothing closes no circle.
-                    leases.release_all(self.desk, self.caller)
-                elif not blockers:
-                    raise _refused(answer)
-                tell({"kind": "queued", "blockers": blockers, "waited_seconds": round(waited)})
+                blockers = self._in_the_way(answer)
+                queued = True
+                self._tell({"kind": "queued", "blockers": blockers, "waited_seconds": round(waited)})
                 left = SLICE_SECONDS if queue_seconds is None else min(SLICE_SECONDS, queue_seconds - waited)
                 if left <= 0:
-                    raise ScopeHeldError(*held_by(self.caller.name, blockers))
+                    break
                 answer = self._reserve(left)
                 waited = self.desk.clock() - since
-        except ScopeHeldError:
-            raise
         except BaseException:
+            # Nobody comes back to this place: the call was ended.
             leases.release_all(self.desk, self.caller)
             raise
-        if waited:
-            tell({"kind": "unqueued", "waited_seconds": round(waited)})
+        if answer["errors"]:
+            raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
+        if queued:
+            self._tell({"kind": "unqueued", "waited_seconds": round(waited)})
+
+    def _in_the_way(self, answer: ReserveAnswer) -> list[dict[str, Any]]:
+        """Return who is in the way of a refused call.
+
+        Raises:
+            LeasesError: Nobody is: the scope itself is refused.
+        """
+        if answer["errors"][0]["code"] == "RSV204":
+            # Whoever holds nothing closes no circle: the line is joined again, at its end.
+            leases.release_all(self.desk, self.caller)
+        blockers = _blockers(answer)
+        if not blockers:
+            row = answer["errors"][0]
+            message = f"the files of the scope cannot be reserved: {row['code']} {row['message']}"
+            raise LeasesError(message, row["fix"])
+        return blockers
 
     def _begin(self) -> None:
         """Let this process stand for the run, and take back what was lent."""
@@ -233,7 +246,7 @@ class ScopeLeases:
         return self.desk.settings.ttl_minutes * 60
 
     @contextmanager
-    def _renewing(self, tell: Notice) -> Generator[None]:
+    def _renewing(self) -> Generator[None]:
         """Renew in a thread of its own: the turn of one agent may last longer than any lease."""
         over = threading.Event()
         limits = self.desk.settings
@@ -241,7 +254,7 @@ class ScopeLeases:
 
         def renew() -> None:
             while not over.wait(pause):
-                self.renew_once(tell)
+                self.renew_once()
 
         thread = threading.Thread(target=renew, name=f"leases of {self.caller.name}", daemon=True)
         thread.start()
@@ -251,24 +264,27 @@ class ScopeLeases:
             over.set()
             thread.join()
 
-    def renew_once(self, tell: Notice) -> None:
+    def renew_once(self) -> None:
         """Renew, or take what was lost once more; tell once when others have it."""
-        try:
+        with self._told():
             answer = self._reserve(0)
-        except ReservationError as error:
-            tell(_trouble(error))
-            return
-        lost = bool(answer["errors"])
-        if lost and not self._lost:
-            tell({"kind": "scope_lost", "blockers": _blockers(answer)})
-        self._lost = lost
+            lost = bool(answer["errors"])
+            if lost and not self._lost:
+                self._tell({"kind": "scope_lost", "blockers": _blockers(answer)})
+            self._lost = lost
 
-    def _drain(self, tell: Notice) -> None:
+    def _drain(self) -> None:
         """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""
-        try:
+        with self._told():
             outbox.drain(self.desk.store, self.caller.root)
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        """Tell what goes wrong with store or journal, where the work itself goes on or is done."""
+        try:
+            yield
         except (ReservationError, JournalError) as error:
-            tell(_trouble(error))
+            self._tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 
 
 # -- texts ---------------------------------------------------------------------------------------------------------
@@ -282,9 +298,13 @@ def held_by(waiter: str, blockers: Iterable[Mapping[str, Any]]) -> tuple[str, st
     fix = "It goes on by itself once they are free."
     runs = [str(row["holder"]) for row in rows if str(row["holder"]).startswith("run:")]
     if runs:
-        fix += f" To give up what a run that nobody goes on with holds: INTERLOCK_AGENT_ID={runs[0]} interlock release"
-        fix += " --all"
+        fix += f" To give up what a run holds that nobody goes on with: {give_up(runs[0])}"
     return f"{waiter} waits for files of its scope: {told}{more}", fix
+
+
+def give_up(holder: str) -> str:
+    """Return the command that releases what an agent holds, for a person who knows that it is over."""
+    return f"INTERLOCK_AGENT_ID={holder} interlock release --all"
 
 
 def blocker_text(row: Mapping[str, Any]) -> str:
@@ -312,15 +332,6 @@ def _blocker(row: Conflict) -> dict[str, Any]:
     }
 
 
-def _refused(answer: ReserveAnswer) -> LeasesError:
-    row = answer["errors"][0]
-    return LeasesError(f"the files of the scope cannot be reserved: {row['code']} {row['message']}", row["fix"])
-
-
-def _trouble(error: ReservationError | JournalError) -> dict[str, Any]:
-    return {"kind": "leases_trouble", "code": error.code, "message": str(error)}
-
-
 def _nobody(_step: Mapping[str, Any]) -> None:
     return
 
@@ -339,12 +350,6 @@ def _for_runs(given: Settings) -> Settings:
         max_patterns=max(given.max_patterns, _MAX_PATTERNS),
         max_leases=max(given.max_leases, _MAX_PATTERNS),
     )
-
-
-def _this_process() -> tuple[int, str]:
-    pid = os.getpid()
-    found = process.from_proc(pid) or process.from_ps("-p", str(pid)).get(pid)
-    return pid, found.started if found is not None else ""
 
 
 @contextmanager

@@ -17,9 +17,9 @@ _PLAIN_CLASS: Final = re.compile(r"\[!?(?:[A-Za-z0-9_](?:-[A-Za-z0-9_])?)+\]", r
 def lease_patterns(scope: Sequence[str], below: str = "") -> tuple[str, ...]:
     """Return patterns of leases that cover every path of a scope.
 
-    The two languages differ in corners: braces around brackets, odd classes, `[^a]`. There a class becomes `?`, and what
-    still is no pattern of a lease becomes the folder before its first wildcard. What `!` takes out is covered all the
-    same.
+    The two languages differ in corners: braces around brackets, odd classes, `[^a]`. There a class becomes `?`, and
+    what still is no pattern of a lease becomes the folder before its first wildcard. What `!` takes out is covered all
+    the same.
 
     Args:
         scope: The scope of a task; it compiles.

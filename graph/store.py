@@ -205,6 +205,12 @@ class RunStore:
                 )
             yield
 
+    @contextmanager
+    def undriven(self) -> Generator[bool]:
+        """Keep every process from driving the run for an instant, which waits; False when one drives it already."""
+        with (self.folder / "lock").open("ab") as file:
+            yield _try_lock(file, fcntl.LOCK_SH)
+
     def driven(self) -> bool:
         """Say whether some process drives this run at this moment; a killed one does not."""
         try:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -16,7 +17,11 @@ from interlock.graph.pipeline.state import RunState
 from interlock.graph.pipeline.store import journal_run, list_ticket_runs, snapshots_path
 from interlock.graph.runs import known_heads
 from interlock.graph.store import journal_path, list_runs
-from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
+from interlock.journal import FIXES, Head, Journal, JournalDamaged, JournalError, Problem, verify
+from interlock.reservations import place
+from interlock.reservations.comparing import Comparison, compare_here
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.outbox import RUN as RESERVATIONS
 
 
 class HeadError(GraphError):
@@ -62,6 +67,8 @@ class Verification:
         snapshots: The file of the ticket snapshots.
         of_snapshots: Those of the problems that stand there and not in the journal.
         untouched: There is no journal, and nothing that speaks of one: no run, no snapshots, no head.
+        store: The file of the reservations.
+        leases: How its leases compare with what the journal gives; None without a store, or when it cannot be said.
     """
 
     path: str
@@ -72,6 +79,8 @@ class Verification:
     snapshots: str = ""
     of_snapshots: tuple[Problem, ...] = ()
     untouched: bool = False
+    store: str = ""
+    leases: Comparison | None = None
 
     @property
     def verdict(self) -> Literal["whole", "unproven", "damaged", "empty"]:
@@ -91,6 +100,8 @@ class Verification:
 
     def place(self, problem: Problem | RunProblem) -> str:
         """Return where a problem is: a line of the journal or the snapshots, one of both, or the folder of a run."""
+        if isinstance(problem, RunProblem) and problem.run == RESERVATIONS:
+            return self.store
         if isinstance(problem, RunProblem):
             ticket = problem.run.removeprefix(journal_run(""))
             return f".interlock/{'runs' if ticket == problem.run else 'tickets'}/{ticket}"
@@ -110,6 +121,7 @@ class Verification:
             "lines": self.lines,
             "runs": self.runs,
             "heads": self.heads,
+            "reservations": None if self.leases is None else asdict(self.leases),
             "problems": problems,
         }
 
@@ -156,10 +168,38 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
         lines, count = sum(1 for _ in journal.entries()), len(journal.runs())
     except JournalDamaged:
         lines, count = _readable(path.read_bytes())
-    found = (*problems, *of_snapshots, *damaged)
+    store = place.find(str(root)).store_path
+    leases, unlike = (None, []) if problems else _leases(root)
+    found = (*problems, *of_snapshots, *damaged, *unlike)
     return Verification(
-        str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots)
+        str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots),
+        store=store, leases=leases,
+    )  # fmt: skip
+
+
+def _leases(root: Path) -> tuple[Comparison | None, list[RunProblem]]:
+    """Hold the leases of the store against what the journal gives."""
+    try:
+        found = compare_here(str(root))
+    except (ReservationError, JournalError) as error:
+        told = "the reservations cannot be held against the journal"
+        fix = error.fix if isinstance(error, ReservationError) else FIXES[error.code]
+        return None, [
+            RunProblem(RESERVATIONS, str(error), fix, code=error.code, message=told, expected="both readable")
+        ]
+    if found is None:
+        return None, []
+    fix = (
+        "See what wrote into the store besides Interlock. `interlock release` takes away a lease that is too many; the "
+        "others agree again when their time is over."
     )
+    return found, [
+        RunProblem(
+            RESERVATIONS, row.found, fix, message=f"the lease {row.reservation_id} is not what the journal gives",
+            expected=row.expected,
+        )
+        for row in found.differences
+    ]  # fmt: skip
 
 
 def runs_without_state(root: Path) -> list[str]:
@@ -181,10 +221,9 @@ def _meant(root: Path, heads: Iterable[tuple[str, Head]]) -> Iterator[tuple[str,
 
     A name that a task run has means that one.
     """
-    try:
+    written: tuple[str, ...] = ()
+    with suppress(JournalDamaged):
         written = Journal(journal_path(root)).runs()
-    except JournalDamaged:
-        written = []
     tasks = {*list_runs(root), *(run for run in written if not run.startswith(journal_run("")))}
     tickets = {*written, *(journal_run(run) for run in list_ticket_runs(root))}
     for run, head in heads:

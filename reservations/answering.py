@@ -1,7 +1,6 @@
 """The holder's answer to a request: release now, or defer with an ETA."""
 
 import json
-from dataclasses import replace
 from typing import cast
 
 from interlock.reservations import bodies, granting, leases, patterns
@@ -12,7 +11,7 @@ from interlock.reservations.entry import Entry
 from interlock.reservations.escalation import acknowledge, resolve
 from interlock.reservations.patterns import Pattern
 from interlock.reservations.post import post
-from interlock.reservations.records import Lease, Negotiation, key_of
+from interlock.reservations.records import Lease, Negotiation, key_of, replace
 from interlock.reservations.rules import refuse, shown
 
 

@@ -179,8 +179,9 @@ class RespondAnswer(TypedDict):
 
 
 class StandingAnswer(TypedDict):
-    """Everything `interlock status` shows of the reservations."""
+    """What `interlock status` shows of the reservations; `more` says of each list how many rows it leaves out."""
 
     leases: list[dict[str, Any]]
     waiters: list[dict[str, Any]]
     negotiations: list[dict[str, Any]]
+    more: NotRequired[dict[str, int]]

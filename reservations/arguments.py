@@ -2,23 +2,21 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.granting import Wanted
-from interlock.reservations.patterns import Pattern
-from interlock.reservations.rules import refuse
+from interlock.reservations.patterns import Pattern, PatternProblem
+from interlock.reservations.rules import refuse, shown
 
 MAX_REASON_CHARS: Final = 500
 MAX_KEY_CHARS: Final = 200
 MIN_TTL_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """One pattern of a call.
 
     Args:
@@ -32,8 +30,7 @@ class Given:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A call of reserve_files whose arguments are good.
 
     Args:
@@ -95,7 +92,7 @@ def read_patterns(desk: Desk, caller: Caller, found: object) -> tuple[list[Given
     texts, errors = read_list("patterns", found, desk.settings.max_patterns)
     given: list[Given] = []
     for place, text in texts:
-        pattern = patterns.canonical(text, is_folder=lambda path: desk.is_folder(caller.root, path))
+        pattern = typed(desk, caller, text)
         if isinstance(pattern, Pattern):
             given.append(Given(pattern, text, place))
         else:
@@ -108,10 +105,19 @@ def read_patterns(desk: Desk, caller: Caller, found: object) -> tuple[list[Given
     return given, errors
 
 
+def typed(desk: Desk, caller: Caller, text: str) -> Pattern | PatternProblem:
+    """Return the pattern that an agent means by a text: what is there decides about folders and brackets in names."""
+    return patterns.canonical(
+        text,
+        is_folder=lambda path: desk.is_folder(caller.root, path),
+        exists=lambda path: desk.exists(caller.root, path),
+    )
+
+
 def read_list(name: str, found: object, limit: int) -> tuple[list[tuple[str, str]], list[Refusal]]:
     """Return the texts of a list argument with their places, and what is wrong with it."""
     if not isinstance(found, list | tuple):
-        fix = f"Send {name} as a list" + (f': ["{found[:40]}"].' if isinstance(found, str) else ".")
+        fix = f"Send {name} as a list" + (f': ["{shown(found[:40])}"].' if isinstance(found, str) else ".")
         return [], [_bad(name, found, "a list of texts", fix)]
     rows = cast("Sequence[object]", found)
     if not 0 < len(rows) <= limit:

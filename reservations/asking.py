@@ -1,9 +1,8 @@
 """The arguments of a request and of its answer: what an agent sent, read and judged before the store is asked."""
 
-from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
-from interlock.reservations import bodies, patterns
+from interlock.reservations import arguments, bodies
 from interlock.reservations.answers import Refusal
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.patterns import Pattern
@@ -22,8 +21,7 @@ IMPORTANCE: Final[dict[Urgency, Importance]] = {"low": "low", "normal": "normal"
 """Urgency sets importance (Negotiation PRD F3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """What is asked of a holder.
 
     Args:
@@ -110,7 +108,7 @@ def read_pattern(desk: Desk, caller: Caller, text: object, place: str) -> Patter
 def _pattern(desk: Desk, caller: Caller, text: object, place: str) -> Pattern | Refusal:
     if not isinstance(text, str):
         return _wrong(place, text, "a path or pattern as text", "Name one file, relative to the repository root.")
-    found = patterns.canonical(text, is_folder=lambda path: desk.is_folder(caller.root, path))
+    found = arguments.typed(desk, caller, text)
     if isinstance(found, Pattern):
         return found
     code, message = found.code, found.message

@@ -6,8 +6,7 @@ is the hyphen, read are both.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 RELEASE_REQUEST: Final = "release-request"
 RELEASE_ACK: Final = "release-ack"
@@ -19,8 +18,7 @@ MAX_REASON_BYTES: Final = 500
 """Of a request or an answer: a typed body always fits into a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of a typed body.
 
     Args:
@@ -79,8 +77,7 @@ SPEAKERS: Final = {RELEASE_REQUEST: "requester", RELEASE_ACK: "released_by"}
 """The field of a type that names who speaks: the sender, and nobody else."""
 
 
-@dataclass(frozen=True, slots=True)
-class BodyProblem:
+class BodyProblem(NamedTuple):
     """What is wrong with a typed body.
 
     Args:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from interlock.reservations.errors import NameRefused
+from interlock.reservations.errors import NameRefused, NoProject
 from interlock.reservations.process import is_running
 from interlock.reservations.records import HOUSE, MAX_NAME_CHARS, AgentKind, key_of
 from interlock.reservations.settings import Settings
@@ -26,6 +26,7 @@ class Caller:
 
     Raises:
         NameRefused: No agent may have this name.
+        NoProject: The path of the checkout is no UTF-8, so that no store can hold it.
     """
 
     name: str
@@ -44,6 +45,9 @@ class Caller:
                 f"printable characters without blanks around them, and not `{HOUSE}`",
                 "Set INTERLOCK_AGENT_ID to such a name, or unset it.",
             )
+        if not self.root.isascii() and any("\ud800" <= char <= "\udfff" for char in self.root):
+            message = f"The path of the checkout is no UTF-8: {self.root!a}."
+            raise NoProject(message, "Move it to a folder whose name is UTF-8.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class Desk:
         dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
             each pattern, None where that is not known. It may be slow; nothing calls it inside a transaction.
         is_folder: Says whether a path below a root is a folder: (root, path).
+        exists: Says whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
+            `app/[slug]` is that folder where it is there; a door that quotes real names itself leaves it out.
         pause: Waits some seconds between two looks at the store.
     """
 
@@ -68,4 +74,5 @@ class Desk:
     is_running: Callable[[str, int, str], bool | None] = is_running
     dirty: Callable[[str, tuple[str, ...]], Mapping[str, bool | None]] = lambda _root, patterns: dict.fromkeys(patterns)
     is_folder: Callable[[str, str], bool] = lambda _root, _path: False
+    exists: Callable[[str, str], bool] = lambda _root, _path: False
     pause: Callable[[float], None] = time.sleep

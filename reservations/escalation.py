@@ -1,12 +1,11 @@
 """Requests whose time ran out, looked at when their requester next calls (Negotiation PRD F5)."""
 
-from dataclasses import replace
 from typing import Any, Final
 
 from interlock.reservations import bodies, leases, liveness
 from interlock.reservations.entry import HOUSE, Entry
 from interlock.reservations.post import cut, post
-from interlock.reservations.records import Lease, Negotiation, NegotiationState
+from interlock.reservations.records import Lease, Negotiation, NegotiationState, replace
 
 MAX_SHOWN_BYTES: Final = 200
 """So much of a file's name is reported; the thread says which request is meant."""
@@ -60,7 +59,7 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
     lease = entry.tx.lease(asked.reservation_id)
     assert lease is not None, asked.thread_id
     _record_once(entry, asked)
-    if entry.desk.settings.escalation == "force" and not lease.no_force:
+    if entry.desk.settings.escalation == "force" and not liveness.is_protected(entry, lease):
         _force(entry, asked, lease)
         return row | {"state": "forced", "suggestion": "It was taken from its holder: call reserve_files."}
     if liveness.is_takeable(entry, lease):
@@ -70,6 +69,8 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
             "code": "RSV307",
             "suggestion": "It is never taken by force: write to its holder, or to a person.",
         }
+    if liveness.is_protected(entry, lease):
+        return row | {"suggestion": "Its holder acts under it at this moment: ask again in a minute."}
     return row | {"suggestion": "Nothing is taken by force here: wait with reserve_files, or write to its holder."}
 
 

@@ -1,9 +1,8 @@
 """The text of a pattern, read into alternatives of parts and written back in one form."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from interlock.reservations.charsets import LAST, NAME, STAR, Item, Ranges, complement, one, single, union
 from interlock.reservations.overlap import DOUBLE, Part
@@ -35,8 +34,7 @@ _WILD: Final[dict[str, Item]] = {"*": STAR, "?": NAME}
 _REAL: Final = "Between brackets a character stands for itself: `[[]`, `[]]`, `[{]`, `[}]`, `[*]`, `[?]`."
 
 
-@dataclass(frozen=True, slots=True)
-class PatternProblem:
+class PatternProblem(NamedTuple):
     """Why a text is no pattern, or a path no place to hold.
 
     Args:

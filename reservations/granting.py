@@ -1,21 +1,19 @@
 """What is granted: one look at the rows says what stands in the way, and one step puts the leases."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from interlock.reservations import liveness, patterns
 from interlock.reservations.entry import Entry, new_id
 from interlock.reservations.errors import StoreDamaged
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.records import Lease, Waiter, key_of
+from interlock.reservations.records import Lease, Waiter, key_of, replace
 
 Blocker: TypeAlias = Lease | Waiter
 """A lease of somebody else, or somebody who waits in front."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What a call or a place in the line asks for.
 
     Args:
@@ -38,8 +36,7 @@ class Wanted:
         return tuple(pattern.text for pattern in self.patterns)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """What stands in the way of one pattern.
 
     Args:
@@ -112,7 +109,7 @@ def _look(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, ahead: Seq
     held = tuple(
         lease
         for lease in found
-        if key_of(lease.agent) != me and (wanted.exclusive or lease.exclusive) and _overlap(pattern, lease)
+        if key_of(lease.agent) != me and (wanted.exclusive or lease.exclusive) and overlaps(pattern, lease)
     )
     # Whoever waits for what the agent itself shares cannot go on before it: raising the right must not queue behind.
     shares = any(lease.pattern == pattern.text for lease in own)
@@ -121,16 +118,25 @@ def _look(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, ahead: Seq
     return Look(pattern, served=False, blockers=(*held, *waiting), takeable=takeable)
 
 
-def _overlap(pattern: Pattern, lease: Lease) -> bool:
-    # Everything that begins below a whole folder is in it: no need to read 10,000 patterns to refuse `src/**`.
-    is_folder = pattern.text == pattern.prefix + "**"
-    return (is_folder and lease.prefix.startswith(pattern.prefix)) or collides(pattern, lease.pattern, exclusive=True)
+def overlaps(pattern: Pattern, lease: Lease) -> bool:
+    # No need to read 10,000 patterns to refuse `src/**` or `**/*.py`: everything that begins below a whole folder is in
+    # it, and most leases are plain paths.
+    if pattern.text == pattern.prefix + "**" and lease.prefix.startswith(pattern.prefix):
+        return True
+    if patterns.is_plain(lease.pattern, lease.prefix):
+        return patterns.meets_plain(pattern, lease.prefix)
+    return collides(pattern, lease.pattern, exclusive=True)
 
 
 def meets(pattern: Pattern, wanted: Wanted, waiter: Waiter) -> str:
     """Return the first pattern of a waiter that collides with a wanted one; empty for none."""
     exclusive = wanted.exclusive or waiter.exclusive
     return next((text for text in waiter.patterns if collides(pattern, text, exclusive=exclusive)), "")
+
+
+def held_pattern(pattern: Pattern, wanted: Wanted, held: Blocker) -> str:
+    """Return the pattern of what stands in the way; of a place in the line, the one that collides."""
+    return meets(pattern, wanted, held) if isinstance(held, Waiter) else held.pattern
 
 
 def serves(lease: Lease, pattern: Pattern, wanted: Wanted) -> bool:
@@ -224,9 +230,11 @@ def _merge(entry: Entry, other: Lease, lease: Lease) -> None:
     # What was asked of the narrow lease is still held, now by the wide one: the requests go with it.
     for asked in entry.tx.open_negotiations(reservation_id=other.reservation_id):
         entry.tx.put_negotiation(replace(asked, reservation_id=lease.reservation_id, pattern=lease.pattern))
-    if other.expires_at > lease.expires_at:
+    if other.expires_at > lease.expires_at or other.held_until > lease.held_until:
         current = entry.tx.lease(lease.reservation_id) or lease
-        entry.tx.put_lease(replace(current, expires_at=max(current.expires_at, other.expires_at)))
+        ends = max(current.expires_at, other.expires_at)
+        held_until = max(current.held_until, other.held_until)
+        entry.tx.put_lease(replace(current, expires_at=ends, held_until=held_until))
     entry.tx.drop_lease(other.reservation_id)
     entry.event("lease_released", **facts(other), into=lease.reservation_id)
 

@@ -1,17 +1,20 @@
 """Acting under one's leases: they are checked, and nobody can take them while the action runs."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from interlock.reservations import granting, leases, patterns
 from interlock.reservations.answers import Conflict, Refusal
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.records import Lease, key_of
-from interlock.reservations.rules import refuse
+from interlock.reservations.records import Lease, key_of, replace
+from interlock.reservations.rules import refuse, shown
 from interlock.reservations.views import conflict_info
+
+GRAIN_SECONDS: Final = 0.001
+"""So much longer than the guard before each guard protects at least."""
 
 
 class GuardRefused(Exception):  # noqa: N818 - named by what is the case
@@ -26,8 +29,7 @@ class GuardRefused(Exception):  # noqa: N818 - named by what is the case
         self.errors = list(errors)
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(NamedTuple):
     """What an action works under.
 
     Args:
@@ -69,7 +71,8 @@ def guarded(
     hands before the body has ended. That is for short actions, such as replacing one file: all other calls wait, and
     no call of this room may be made in it. With `hold_seconds` the body runs outside: the leases live at least so long
     from now on and cannot be taken by force or from a silent holder. A body that may be stopped for longer calls
-    `Guard.confirm` before it takes effect. When it has ended, `no_force` is as it was; the life stays.
+    `Guard.confirm` before it takes effect. The protection ends with the body, or with its seconds when the body was
+    killed; of several guards at once on one lease, each protects until it has ended. The longer life stays.
 
     Args:
         desk: The store and the world.
@@ -94,7 +97,7 @@ def guarded(
         return
     with leases.entered(desk, caller) as entry:
         held, refusals = _covering(entry, wanted)
-        protected = [] if refusals else _hold(entry, held.values(), hold_seconds)
+        protected = {} if refusals else _hold(entry, held.values(), hold_seconds)
     if refusals:
         raise GuardRefused(refusals)
     try:
@@ -146,18 +149,19 @@ def _noted(entry: Entry, refusals: list[Refusal]) -> list[Refusal]:
 def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
     """Return the refusal of a path that no own lease covers, with who holds it now."""
     pattern = patterns.canonical(patterns.quote(path))
+    name = shown(path)
     if not isinstance(pattern, Pattern):
         problem = pattern
         return refuse(
-            problem.code, problem.message, place=path, found=problem.found, expected=problem.expected, fix=problem.fix
+            problem.code, problem.message, place=name, found=problem.found, expected=problem.expected, fix=problem.fix
         )  # fmt: skip
     holder = _holder(entry, pattern, path)
     if lost is not None:
         message = f"Your lease {lost.reservation_id} with token {lost.token} has ended."
     elif holder is not None:
-        message = f"`{path}` is held by {holder['holder']}."
+        message = f"`{name}` is held by {holder['holder']}."
     else:
-        message = f"You hold no exclusive lease that covers `{path}`."
+        message = f"You hold no exclusive lease that covers `{name}`."
     found = "no lease" if holder is None else f"a lease of {holder['holder']}, {holder['holder_state']}"
     fix = "Reserve it, read the file again, and repeat the action."
     if holder is not None:
@@ -166,7 +170,7 @@ def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
     return refuse(
         "RSV206",
         message,
-        place=path,
+        place=name,
         found=found,
         expected="an own exclusive lease that has not ended",
         fix=fix,
@@ -179,25 +183,27 @@ def _holder(entry: Entry, pattern: Pattern, path: str) -> Conflict | None:
     me = key_of(entry.agent.name)
     for lease in granting.near(entry, pattern):
         if key_of(lease.agent) != me and patterns.matches(granting.pattern_of(lease.pattern), path):
-            return conflict_info(entry, path, lease)
+            return conflict_info(entry, shown(path), lease, lease.pattern)
     return None
 
 
-def _hold(entry: Entry, held: Iterable[Lease], seconds: float) -> list[Lease]:
-    """Let leases live on and protect them; return those that were not protected before."""
-    fresh: list[Lease] = []
+def _hold(entry: Entry, held: Iterable[Lease], seconds: float) -> dict[str, tuple[float, float]]:
+    """Let leases live on and protect them; return by id until when, and until when they were protected before.
+
+    Every guard moves the end on by something, so that the one who moved it last knows its own.
+    """
+    moved: dict[str, tuple[float, float]] = {}
     for lease in {lease.reservation_id: lease for lease in held}.values():
-        until = max(lease.expires_at, entry.now + seconds)
-        if not lease.no_force:
-            fresh.append(lease)
-        if until != lease.expires_at or not lease.no_force:
-            entry.tx.put_lease(replace(lease, expires_at=until, no_force=True))
-    return fresh
+        until = max(entry.now + seconds, lease.held_until + GRAIN_SECONDS)
+        moved[lease.reservation_id] = until, lease.held_until
+        entry.tx.put_lease(replace(lease, expires_at=max(lease.expires_at, until), held_until=until))
+    return moved
 
 
-def _let_go(desk: Desk, caller: Caller, protected: Sequence[Lease]) -> None:
+def _let_go(desk: Desk, caller: Caller, protected: Mapping[str, tuple[float, float]]) -> None:
+    """End the protection that a guard gave, unless another one has moved its end on."""
     with leases.entered(desk, caller) as entry:
-        for lease in protected:
-            now = entry.tx.lease(lease.reservation_id)
-            if now is not None:
-                entry.tx.put_lease(replace(now, no_force=False))
+        for reservation_id, (until, before) in protected.items():
+            lease = entry.tx.lease(reservation_id)
+            if lease is not None and lease.held_until == until:
+                entry.tx.put_lease(replace(lease, held_until=before))

@@ -55,7 +55,7 @@ def foreign(desk: Desk, caller: Caller) -> list[Conflict]:
 
     with leases.entered(desk, caller) as entry:
         others = [lease for lease in entry.tx.leases() if key_of(lease.agent) != key_of(caller.name)]
-        return [views.conflict_info(entry, lease.pattern, lease) for lease in others]
+        return [views.conflict_info(entry, lease.pattern, lease, lease.pattern) for lease in others]
 
 
 def touched(held: Sequence[Conflict], paths: Iterable[str]) -> list[Hit]:

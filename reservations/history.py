@@ -1,17 +1,15 @@
-"""What the journal tells about leases: which stood when, who made which commit, and whether the store agrees."""
+"""What the journal tells about leases: which stood when, and who made which commit."""
 
 import calendar
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from interlock.reservations.answers import iso
 from interlock.reservations.errors import ReservationError
 from interlock.reservations.outbox import RUN
-from interlock.reservations.records import Event, Lease, key_of
-from interlock.reservations.store import Store
+from interlock.reservations.records import Event
 
 if TYPE_CHECKING:
     from interlock.journal import Entry
@@ -23,15 +21,6 @@ ENDINGS: Final = {
     "lease_forced": "forced",
 }
 """The events that end a lease, and the words for it."""
-
-ALL: Final = 10_000_000
-"""So many queued events are read at most."""
-
-LOOKS: Final = 5
-"""So often a comparison is begun anew because somebody wrote meanwhile."""
-
-EventKey: TypeAlias = tuple[str, int]
-"""The store's id and the number of the event in it."""
 
 
 class HistoryUnreadable(ReservationError):  # noqa: N818 - named by what is the case
@@ -75,6 +64,8 @@ class Held:
         expires_at: Until when it was to live, as far as known.
         ended_at: When it ended; None while it stands.
         ending: How: a word of `ENDINGS`, or `raised`.
+        granted: The number of the event that granted it.
+        ended: The number of the event that ended it.
     """
 
     store: str
@@ -88,6 +79,8 @@ class Held:
     expires_at: float
     ended_at: float | None = None
     ending: str = ""
+    granted: int = 0
+    ended: int | None = None
 
     @property
     def until(self) -> float:
@@ -98,6 +91,28 @@ class Held:
         """Say whether it stood during the whole of a second; one that began or ended in it is left out."""
         return self.since < second and second + 1 <= self.until
 
+    def stood_at(self, made: "Made") -> bool:
+        """Say whether it stood when a commit of the same store was recorded, and a second before."""
+        in_order = self.granted < made.number and (self.ended is None or self.ended > made.number)
+        return self.store == made.store and in_order and self.since < made.at < self.expires_at
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A commit that `interlock commit` made.
+
+    Args:
+        agent: Whose commit it is.
+        store: The id of the store that recorded it.
+        number: The number of that event.
+        at: When it happened, to the second.
+    """
+
+    agent: str
+    store: str
+    number: int
+    at: float
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -105,13 +120,13 @@ class History:
 
     Args:
         leases: All that ever stood, in the order of their grants.
-        makers: Commit to the store and the agent whose `interlock commit` made it.
+        made: The commits that `interlock commit` made, by their ids.
         missing: Store to the numbers of events that stand in none of the journals: first and last of each gap.
         last_at: When the last event happened; None without events.
     """
 
     leases: tuple[Held, ...]
-    makers: Mapping[str, tuple[str, str]]
+    made: Mapping[str, Made]
     missing: Mapping[str, tuple[tuple[int, int], ...]]
     last_at: float | None
 
@@ -165,17 +180,17 @@ def history_of(events: Iterable[Happened]) -> History:
         HistoryUnreadable: An event lacks what this room writes into it.
     """
     each = {(event.store, event.number): event for event in events}
-    made = _Rebuilt()
+    built = _Rebuilt()
     for key in sorted(each):
         try:
-            made.take(each[key])
+            built.take(each[key])
         except (KeyError, TypeError, ValueError) as error:
             raise HistoryUnreadable(
                 f"the event {key[0]}/{key[1]} ({each[key].type}) cannot be read: {error!r}",
                 "Upgrade interlock if a newer version wrote it; else restore the journal from a copy.",
             ) from None
     last = max((event.at for event in each.values()), default=None)
-    return History(tuple(made.leases), made.makers, _gaps(each), last)
+    return History(tuple(built.leases), built.made, _gaps(each), last)
 
 
 def rebuilt_leases(entries: Iterable["Entry"]) -> list[Held]:
@@ -193,7 +208,7 @@ class _Rebuilt:
     """Leases and commits, built up event by event."""
 
     leases: list[Held] = field(default_factory=list[Held])
-    makers: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    made: dict[str, Made] = field(default_factory=dict[str, Made])
     _open: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
     def take(self, event: Happened) -> None:
@@ -212,7 +227,7 @@ class _Rebuilt:
                 longest = max(self.leases[into].expires_at, float(event.data["expires_at"]))
                 self.leases[into] = replace(self.leases[into], expires_at=longest)
         elif event.type == "committed":
-            self.makers[str(event.data["commit"])] = (event.store, str(event.data["agent"]))
+            self.made[str(event.data["commit"])] = Made(str(event.data["agent"]), event.store, event.number, event.at)
 
     def _known(self, event: Happened, reservation_id: object = None) -> int | None:
         return self._open.get((event.store, str(reservation_id or event.data["reservation_id"])))
@@ -232,6 +247,7 @@ class _Rebuilt:
                 token=int(data["token"]),
                 since=event.at,
                 expires_at=float(data["expires_at"]),
+                granted=event.number,
             )
         )
 
@@ -244,11 +260,11 @@ class _Rebuilt:
         if ending != "raised":
             # A guarded action lets a lease live longer without an event; its end tells.
             self._change(event, expires_at=float(event.data["expires_at"]))
-        self._change(event, ended_at=event.at, ending=ending)
+        self._change(event, ended_at=event.at, ending=ending, ended=event.number)
         self._open.pop((event.store, str(event.data["reservation_id"])), None)
 
 
-def _gaps(each: Iterable[EventKey]) -> dict[str, tuple[tuple[int, int], ...]]:
+def _gaps(each: Iterable[tuple[str, int]]) -> dict[str, tuple[tuple[int, int], ...]]:
     """Return which numbers below the highest are missing of each store; they begin at 1 and none is left out."""
     numbers: dict[str, list[int]] = {}
     for store, number in each:
@@ -259,126 +275,3 @@ def _gaps(each: Iterable[EventKey]) -> dict[str, tuple[tuple[int, int], ...]]:
         gaps = tuple((low + 1, high - 1) for low, high in pairwise(steps) if high > low + 1)
         found |= {store: gaps} if gaps else {}
     return found
-
-
-# -- against the store -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A lease that the store and the journal tell differently.
-
-    Args:
-        reservation_id: The lease.
-        found: What the store has.
-        expected: What the journal gives.
-    """
-
-    reservation_id: str
-    found: str
-    expected: str
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Whether the leases of the store are those that the journal gives.
-
-    Args:
-        verdict: `same`; `differs`; `partial`: not all events of the store are in the journals here; `busy`: others
-            wrote all the time.
-        leases: How many leases the store has.
-        queued: How many events waited in the store for the journal, which count as if they were in it.
-        differences: Of `differs`.
-    """
-
-    verdict: Literal["same", "differs", "partial", "busy"]
-    leases: int
-    queued: int = 0
-    differences: tuple[Difference, ...] = ()
-
-
-def compare(store: Store, roots: Iterable[str], told: Callable[[], Iterable["Entry"]]) -> Comparison:
-    """Hold the leases of a store against what the journals of its checkouts tell.
-
-    Nothing is written. When somebody else writes meanwhile, it looks again, a few times.
-
-    Args:
-        store: The store.
-        roots: Its checkouts.
-        told: Gives the lines of their journals as they are now.
-
-    Raises:
-        HistoryUnreadable: A line is not what this room writes.
-        JournalDamaged: A journal is not what was written to it.
-        ReservationError: The store cannot be used.
-    """
-    wanted = list(roots)
-    leases = 0
-    for _ in range(LOOKS):
-        stamp = store.stamp()
-        seen = _look(store, wanted)
-        events = [*from_journal(told()), *from_queue(seen.store, seen.queue)]
-        if store.stamp() == stamp:
-            return _compared(seen, events)
-        leases = len(seen.leases)
-    return Comparison("busy", leases)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A store at one moment: its leases, what waits for the journal, and how many events it ever had."""
-
-    store: str
-    leases: list[Lease]
-    queue: list[Event]
-    events: int
-
-
-class _Undone(Exception):  # noqa: N818 - no error: it ends a transaction that leaves nothing behind
-    """Carries what was seen out of a transaction that is rolled back."""
-
-    def __init__(self, seen: _Seen) -> None:
-        super().__init__()
-        self.seen = seen
-
-
-def _look(store: Store, roots: Iterable[str]) -> _Seen:
-    """Read a store at one moment, and leave it as it was."""
-    try:
-        with store.transaction() as tx:
-            queue = [event for root in roots for event in tx.events(root, ALL)]
-            # The number that the next event would get says how many there were; the event itself is undone.
-            tx.add_event("", "looked", "{}", 0.0)
-            number = tx.events("", ALL)[-1].event_id
-            raise _Undone(_Seen(tx.store_id(), tx.leases(), queue, number - 1))
-    except _Undone as undone:
-        return undone.seen
-
-
-def _compared(seen: _Seen, events: list[Happened]) -> Comparison:
-    known = {event.number for event in events if event.store == seen.store}
-    if len(known) != seen.events:
-        return Comparison("partial", len(seen.leases), len(seen.queue))
-    rebuilt = history_of(events).standing(seen.store)
-    stored = {lease.reservation_id: lease for lease in seen.leases}
-    differences: list[Difference] = []
-    for reservation_id in sorted({*rebuilt, *stored}):
-        lease, held = stored.get(reservation_id), rebuilt.get(reservation_id)
-        if lease is None or held is None or not _alike(lease, held):
-            differences.append(Difference(reservation_id, _words(lease), _words(held)))
-    return Comparison("differs" if differences else "same", len(stored), len(seen.queue), tuple(differences))
-
-
-def _alike(lease: Lease, held: Held) -> bool:
-    """Compare one lease; it may live longer than the journal knows, since a guarded action writes no event."""
-    same = (key_of(lease.agent), lease.pattern, lease.exclusive, lease.claim, lease.token, int(lease.granted_at)) == (
-        key_of(held.agent), held.pattern, held.exclusive, held.claim, held.token, int(held.since),
-    )  # fmt: skip
-    return same and lease.expires_at >= held.expires_at
-
-
-def _words(lease: Lease | Held | None) -> str:
-    if lease is None:
-        return "no such lease"
-    right = "exclusive" if lease.exclusive else "shared"
-    return f"{lease.agent}, {lease.pattern}, {right}, token {lease.token}, until {iso(lease.expires_at)}"

@@ -3,8 +3,7 @@
 import json
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.reservations import arguments, deadlock, granting, liveness, refusals, waiting
 from interlock.reservations.answers import (
@@ -20,7 +19,7 @@ from interlock.reservations.arguments import Asked
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Look, Wanted
-from interlock.reservations.records import Lease, NegotiationState, Waiter, key_of
+from interlock.reservations.records import Agent, Lease, NegotiationState, Waiter, key_of, replace
 from interlock.reservations.views import conflict_info, iso, lease_info
 
 Ending: TypeAlias = Literal["released", "expired", "taken_over", "forced"]
@@ -67,6 +66,26 @@ def entered(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
         yield entry
 
 
+@contextmanager
+def seen(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
+    """Open the transaction of somebody who only looks: nobody is registered, and no sign of life is left.
+
+    What expired is ended and the line settled all the same, so that a look never shows what is over; when nothing is
+    due, nothing is written.
+
+    Raises:
+        ReservationError: See `entered`.
+    """
+    with desk.store.transaction() as tx:
+        now = desk.clock()
+        agent = Agent(
+            caller.name, caller.kind, caller.host, caller.pid, caller.started, caller.client, joined_at=now, last_seen=now
+        )
+        entry = Entry(desk, caller, tx, now, tx.agent(caller.name) or agent)
+        end(entry, tx.expired(now), "expired")
+        yield entry
+
+
 def end(
     entry: Entry,
     ended: Lease | Iterable[Lease],
@@ -105,8 +124,7 @@ def drop(entry: Entry, lease: Lease, how: Ending, *, resolve: NegotiationState =
 # -- reserving -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(NamedTuple):
     """One look of a call: its answer, or, while it waits, its place and when to look again at the latest."""
 
     answer: ReserveAnswer
@@ -322,7 +340,8 @@ def release(desk: Desk, caller: Caller, reservation_ids: object) -> ReleaseAnswe
     own: dict[str, Lease] = {}
     with entered(desk, caller) as entry:
         for place, reservation_id in ids:
-            lease = entry.tx.lease(reservation_id)
+            # An id that no store can hold is unknown like any other.
+            lease = entry.tx.lease(reservation_id) if reservation_id.isascii() else None
             if lease is None:
                 errors.append(refusals.unknown_id(place, reservation_id))
             elif key_of(lease.agent) != key_of(entry.agent.name):
@@ -369,7 +388,9 @@ def check(desk: Desk, caller: Caller, patterns: object) -> ConflictsAnswer:
             if not found.blockers:
                 answer["clear"].append(row.text)
             shown = found.blockers[: MAX_CONFLICTS - len(answer["conflicts"])]
-            answer["conflicts"] += [conflict_info(entry, row.text, held, row.pattern.text) for held in shown]
+            answer["conflicts"] += [
+                conflict_info(entry, row.text, held, granting.held_pattern(row.pattern, wanted, held)) for held in shown
+            ]
             more += len(found.blockers) - len(shown)
     if more:
         answer["more"] = more

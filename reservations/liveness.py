@@ -1,11 +1,10 @@
 """Who is there: signs of life, and who counts as dead."""
 
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
-from interlock.reservations.records import Agent, Lease, key_of
+from interlock.reservations.records import Agent, Lease, key_of, replace
 from interlock.reservations.store import Transaction
 
 HolderState: TypeAlias = Literal["alive", "silent", "gone"]
@@ -76,9 +75,14 @@ def state_of(desk: Desk, agent: Agent | None, now: float) -> HolderState:
 
 
 def is_takeable(entry: Entry, lease: Lease) -> bool:
-    """Say whether a lease may be taken from a dead holder: `no_force` protects a silent one, not one that is gone."""
+    """Say whether a lease may be taken from a dead holder: one that is gone, or silent without any protection."""
     found = state(entry, lease.agent)
-    return found == "gone" or (found == "silent" and not lease.no_force)
+    return found == "gone" or (found == "silent" and not is_protected(entry, lease))
+
+
+def is_protected(entry: Entry, lease: Lease) -> bool:
+    """Say whether a lease is kept from force: by `no_force`, or for as long as its holder acts under it."""
+    return lease.no_force or lease.held_until > entry.now
 
 
 def _runs(desk: Desk, agent: Agent) -> bool:

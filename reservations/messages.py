@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, TypeVar, cast
 
 from interlock.reservations import arguments, bodies, escalation, leases
@@ -17,7 +16,7 @@ from interlock.reservations.post import (
     size,
     size_of_message,
 )
-from interlock.reservations.records import key_of
+from interlock.reservations.records import key_of, replace
 from interlock.reservations.rules import refuse, shown
 from interlock.reservations.store import Transaction
 
@@ -114,11 +113,11 @@ def unknown_agent(tx: Transaction, name: str, place: str) -> Refusal:
     near = [names[key] for key in get_close_matches(key_of(name), list(names), n=3, cutoff=0.5)]
     return refuse(
         "RSV301",
-        f"There is no agent {shown(name)!a} entry.",
+        f"There is no agent {shown(name)!a} here.",
         place=place,
         found=name,
         expected=f"one of {', '.join(near)}" if near else "the name of an agent that has called here",
-        fix=f"Did you mean {near[0]}?" if near else "Ask list_agents who is entry.",
+        fix=f"Did you mean {near[0]}?" if near else "Ask list_agents who is here.",
         next={"tool": "list_agents", "arguments": {}},
     )
 
@@ -137,7 +136,7 @@ def _fill(into: list[T], rows: Sequence[T], answer: InboxAnswer, limit: int) -> 
 
 
 def _bad_text(place: str, value: object, most: int) -> Refusal | None:
-    """Return what is wrong with a text that must be tentry."""
+    """Return what is wrong with a text that must be there."""
     code = "RSV301" if place == "to" else "RSV302"
     expected = "the name of one agent" if place == "to" else f"a text of 1 to {most} bytes"
     if not isinstance(value, str):
@@ -146,7 +145,7 @@ def _bad_text(place: str, value: object, most: int) -> Refusal | None:
         return refuse(code, f"`{place}` is empty.", place=place, found=value, expected=expected, fix=_FIXES[place])
     length = byte_length(value)
     if length is None or length > most:
-        message = f"`{place}` cannot be written as UTF-8." if length is None else f"`{place}` is too long."
+        message = f"`{place}` is no text that can be written." if length is None else f"`{place}` is too long."
         found = value if length is None else f"{length} bytes"
         return refuse(code, message, place=place, found=found, expected=expected, fix=_FIXES[place])
     return None
@@ -235,7 +234,7 @@ def _bad_page(cursor: object, unread_only: object, limit: object) -> list[Refusa
 
 
 _FIXES: Final = {
-    "to": "Name one agent; list_agents says who is entry.",
+    "to": "Name one agent; list_agents says who is here.",
     "body": "Shorten it, or write it to a file and send the path.",
 }
 _CALLS: Final = {

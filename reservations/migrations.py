@@ -67,7 +67,11 @@ CREATE TABLE event (
 CREATE INDEX event_root ON event (root, event_id);
 """
 
-STEPS: Final = (_FIRST,)
+_SECOND: Final = """
+ALTER TABLE lease ADD COLUMN held_until REAL NOT NULL DEFAULT 0;
+"""
+
+STEPS: Final = (_FIRST, _SECOND)
 """The statements from version 0 to 1, from 1 to 2 and so on; `PRAGMA user_version` is how many steps a file has taken.
 
 A step that was released is never changed. `AUTOINCREMENT` stands where a number must not come back after its row is

@@ -1,7 +1,6 @@
 """Asking a holder for a file: one request for one reservation, its answer, and what the asker is told meanwhile."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from interlock.reservations import bodies, deadlock, escalation, granting, leases, liveness, patterns, waiting
 from interlock.reservations.answering import respond
@@ -11,7 +10,7 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry, new_id
 from interlock.reservations.messages import unknown_agent
 from interlock.reservations.post import NEGOTIATION, post
-from interlock.reservations.records import Lease, Negotiation, key_of
+from interlock.reservations.records import Lease, Negotiation, key_of, replace
 from interlock.reservations.rules import refuse
 from interlock.reservations.settings import (
     NEGOTIATION_POLL_SECONDS,
@@ -110,8 +109,7 @@ def request(desk: Desk, caller: Caller, agent_name: object, pattern: object, rea
     return {"sent": stands, "thread_id": thread_id, "deprecated": DEPRECATED, "errors": errors}
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(NamedTuple):
     """Where a request stands after one look at the store.
 
     Args:
@@ -191,7 +189,7 @@ def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: lis
     answer: dict[str, Any] = {
         "thread_id": asked.thread_id,
         "status": "timeout" if over else STATUS[asked.state],
-        "holder": conflict_info(entry, ask.pattern.text, lease),
+        "holder": conflict_info(entry, ask.pattern.text, lease, lease.pattern),
         **({"other_holders": list(others.values())} if others else {}),
         **({} if asked.eta_minutes is None else {"eta_minutes": asked.eta_minutes, "reason": asked.note}),
         **({"deadlock": circle} if circle else {}),
@@ -325,7 +323,7 @@ def _free(entry: Entry, ask: Ask, own: list[Lease], dead: list[Lease]) -> Negoti
     if claims:
         answer["reservations"] = [lease_info(lease, entry.now) for lease in claims]
     if dead:
-        answer["holder"] = conflict_info(entry, ask.pattern.text, dead[0])
+        answer["holder"] = conflict_info(entry, ask.pattern.text, dead[0], dead[0].pattern)
     return answer
 
 

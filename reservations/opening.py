@@ -23,6 +23,7 @@ def open_desk(found: place.Place) -> Desk:
         is_running=process.is_running,
         dirty=dirty,
         is_folder=is_folder,
+        exists=place.exists,
     )
 
 

@@ -1,7 +1,7 @@
 """From the store into the journal of a checkout: each event once, whatever is killed in between."""
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from interlock.reservations.answers import iso
 from interlock.reservations.store import Store
@@ -25,7 +25,7 @@ def drain(store: Store, root: str, journal: "Journal | None" = None, limit: int 
     Args:
         store: Where they are queued.
         root: The checkout.
-        journal: Its journal; default: `artifacts/interlock/events.jsonl` below the root.
+        journal: Its journal; default: `journal_of` the root, which is read from its beginning.
         limit: At most so many events.
 
     Returns:
@@ -42,10 +42,9 @@ def drain(store: Store, root: str, journal: "Journal | None" = None, limit: int 
             events = tx.events(root, min(BATCH, limit - done))
         if not events:
             break
-        journal = journal or _journal(root)
+        journal = journal or journal_of(root)
         lines = [
-            (f"{store_id}/{event.event_id}", event.type, {**json.loads(event.data), "at": iso(event.at)})
-            for event in events
+            (f"{store_id}/{event.event_id}", event.type, {**_data(event.data), "at": iso(event.at)}) for event in events
         ]
         journal.extend(RUN, lines)
         with store.transaction() as tx:
@@ -54,7 +53,14 @@ def drain(store: Store, root: str, journal: "Journal | None" = None, limit: int 
     return done
 
 
-def _journal(root: str) -> "Journal":
+def _data(text: str) -> dict[str, Any]:
+    """Return the data of an event. Half of a surrogate pair, as in names that are no UTF-8, becomes `?`."""
+    data = json.loads(text)
+    return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")) if "\\ud" in text else data
+
+
+def journal_of(root: str) -> "Journal":
+    """Return the journal of a checkout: `artifacts/interlock/events.jsonl` below its root."""
     # Late: the hooks' side of this room is loaded without it.
     import os  # noqa: PLC0415
 

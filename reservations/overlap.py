@@ -11,9 +11,8 @@ empty part and still be accepted by both. That is why the automata need not chec
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from interlock.reservations.charsets import EVERY, NAME, SLASH, STAR, Item, Ranges, fold_set, meet, one, single, within
 
@@ -24,12 +23,13 @@ DOUBLE: Final[Part] = (STAR, STAR)
 
 _MEMO: Final = 4096
 """So many sets of characters are remembered for one automaton."""
+_MOVES: Final = 65536
+"""So many steps, divided by its states, are remembered for one automaton: half a megabyte at most."""
 _ROUNDS: Final = 64
 """So many rounds `Automaton.includes` takes for one star before it says that it does not know."""
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """One state: whether an alternative begins or ends here, what it may stay on, be skipped, or be left by."""
 
     begins: bool
@@ -60,6 +60,7 @@ class Automaton:
     _sets: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
     _meeting: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
     _holding: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
+    _moves: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
 
     def __post_init__(self) -> None:
         bit = 1
@@ -82,12 +83,21 @@ class Automaton:
         self.begin |= (self.begin & self._skip) << 1
 
     def accepts(self, path: str) -> bool:
-        """Say whether a path is in the language; the path has no empty parts."""
-        reach = self.begin
+        """Say whether a path is in the language; the path has no empty parts.
+
+        Steps are remembered: of thousands of paths most go the same ways.
+        """
+        reach, moves = self.begin, self._moves
         for character in path:
-            reach = self._step(reach, one(ord(character)))
-            if not reach:
+            now = moves.get((reach, character))
+            if now is None:
+                now = self._step(reach, one(ord(character)))
+                if len(moves) >= _MOVES // len(self.states):
+                    moves.clear()
+                moves[reach, character] = now
+            if not now:
                 return False
+            reach = now
         return bool(reach & self.accept)
 
     def meets(self, other: "Automaton") -> bool:

@@ -13,9 +13,8 @@ keeps it.
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from interlock.reservations import globs
 from interlock.reservations.charsets import fold, single
@@ -23,8 +22,8 @@ from interlock.reservations.globs import Alternative, GlobError, PatternProblem
 from interlock.reservations.overlap import DOUBLE, Automaton, Part, automaton
 
 __all__ = [
-    "FOLD_CASE", "Pattern", "PatternProblem", "ancestors", "canonical", "covers", "index_prefix", "matches",
-    "overlaps", "quote", "relative",
+    "FOLD_CASE", "Pattern", "PatternProblem", "ancestors", "canonical", "covers", "index_prefix", "is_plain", "matches",
+    "meets_plain", "overlaps", "quote", "relative",
 ]  # fmt: skip
 
 FOLD_CASE: Final = sys.platform in {"darwin", "win32"}
@@ -35,8 +34,7 @@ _AUTOMATA: Final = 256
 """So many of each are kept; a large automaton takes half a megabyte."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """A pattern in canonical form; two of the same text are equal.
 
     Args:
@@ -66,7 +64,8 @@ def canonical(
         text: The pattern as it was given.
         is_folder: Says whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
         exists: Says whether a path is there. With it, a part with brackets or braces that is the name of something,
-            such as `app/[slug]`, is that name and no class. Asked at most once a part, and never about `*` or `?`.
+            such as `app/[slug]`, is that name and no class, unless what it says quoted is there. Asked at most twice a
+            part, and never about `*` or `?`.
         fold_case: For tests; the index prefix depends on it.
     """
     try:
@@ -100,6 +99,21 @@ def overlaps(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE)
     if one.literal:
         return other.accepts(fold(one.path) if fold_case else one.path)
     return other.meets(_automaton(one.text, fold_case))
+
+
+def is_plain(text: str, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:
+    """Say whether a pattern in canonical form is one path that needs no brackets, by its text and prefix alone.
+
+    The prefix of such a pattern is that path; that of any other ends with `/`, is empty, or lacks the brackets.
+    """
+    return text == prefix or (fold_case and fold(text) == prefix)
+
+
+def meets_plain(pattern: Pattern, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:
+    """Say whether a pattern overlaps one that `is_plain`, given its prefix: without reading its text."""
+    if pattern.literal:
+        return pattern.prefix == prefix
+    return _automaton(pattern.text, fold_case).accepts(prefix)
 
 
 def matches(pattern: Pattern | str, path: str, *, fold_case: bool = FOLD_CASE) -> bool:
@@ -256,12 +270,26 @@ def _with_real_names(text: str, exists: Callable[[str], bool]) -> str:
     parts = text.split("/")
     real: list[str] = []
     for number, part in enumerate(parts[: globs.MAX_PARTS]):
-        real.append(part)
         if "*" in part or "?" in part or part == ".." or (part in {"", "~"} and not number):
             break
-        if globs.SPECIAL.isdisjoint(part):
-            continue
-        if not exists("/".join(real)):
-            break
-        parts[number] = globs.quoted(part)
+        name = part
+        if not globs.SPECIAL.isdisjoint(part):
+            # Quoted already, as in an answer that an agent sends back: the name that it quotes goes first.
+            quoted = _unquoted(part)
+            if quoted is not None and exists("/".join([*real, quoted])):
+                name = quoted
+            elif exists("/".join([*real, part])):
+                parts[number] = globs.quoted(part)
+            else:
+                break
+        real.append(name)
     return "/".join(parts)
+
+
+def _unquoted(part: str) -> str | None:
+    """Return the one name that a part stands for as a pattern; None when it is no pattern, or one of several names."""
+    try:
+        alternatives = globs.read(part)
+    except GlobError:
+        return None
+    return _path(alternatives[0]) if len(alternatives) == 1 else None

@@ -1,13 +1,12 @@
 """One message: into the store, and out of it as its reader gets it."""
 
 import json
-from dataclasses import replace
 from typing import Final
 
 from interlock.reservations.answers import MessageInfo, iso
 from interlock.reservations.bodies import read, type_of
 from interlock.reservations.entry import Entry, new_id
-from interlock.reservations.records import Importance, Message
+from interlock.reservations.records import Importance, Message, replace
 
 NEGOTIATION: Final = "neg"
 """The kind of thread that a negotiation is; no message of an agent's own making gets onto one."""
@@ -83,9 +82,9 @@ def size(value: object) -> int:
 
 
 def byte_length(text: str) -> int | None:
-    """Return how many bytes a text has in UTF-8; None when it cannot be written so."""
+    """Return how many bytes a text has in UTF-8; None when it has half of a surrogate pair or a NUL, as no text has."""
     try:
-        return len(text.encode())
+        return None if "\0" in text else len(text.encode())
     except UnicodeEncodeError:
         return None
 

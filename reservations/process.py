@@ -5,7 +5,8 @@ Linux is read from `/proc`; elsewhere `ps` is asked.
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -25,8 +26,10 @@ INITS: Final = frozenset({
 _MAX_ANCESTORS: Final = 64
 _MAX_CMDLINE: Final = 4096
 _FIRST_NAMESPACE: Final = "pid:[4026531836]"
-_PS_SECONDS: Final = 5
+_PS_SECONDS: Final = 2
+_TABLE_SECONDS: Final = 1.0
 _ON_LINUX: Final = sys.platform == "linux"
+_tables: Final[list[tuple[float, Mapping[int, "Process"]]]] = []
 
 
 class Process(NamedTuple):
@@ -76,7 +79,7 @@ def client() -> tuple[int | None, str]:
 
 def ancestors() -> Iterator[Process]:
     """Yield the ancestors of this process, the parent first."""
-    table = None if _ON_LINUX else from_ps("-ax")
+    table = None if _ON_LINUX else _table()
     pid = os.getppid()
     for _ in range(_MAX_ANCESTORS):
         process = _read(pid) if table is None else table.get(pid)
@@ -112,7 +115,20 @@ def is_running(host_name: str, pid: int, started: str) -> bool | None:
 
 def _read(pid: int) -> Process | None:
     """Return a process, or None when it cannot be seen."""
-    return from_proc(pid) if _ON_LINUX else from_ps("-p", str(pid)).get(pid)
+    return from_proc(pid) if _ON_LINUX else _table().get(pid)
+
+
+def _table() -> Mapping[int, Process]:
+    """Return all processes as of the last second.
+
+    `is_running` is asked inside transactions, where `ps` would hold everybody up for each agent. So that is at most one
+    `ps` a second; and who opens the store looks for its own client before, so that most often there is none at all.
+    """
+    known = _tables[-1:]
+    if not known or time.monotonic() - known[0][0] > _TABLE_SECONDS:
+        known = [(time.monotonic(), from_ps("-ax"))]
+        _tables[:] = known
+    return known[0][1]
 
 
 def from_proc(pid: int) -> Process | None:
@@ -139,12 +155,7 @@ def _boot() -> str:
 
 def from_ps(*which: str) -> dict[int, Process]:
     """Ask `ps`, where there is no `/proc`; its start times are whole seconds."""
-    from subprocess import DEVNULL, PIPE, run  # noqa: PLC0415 - slow to import, and Linux needs none
-
-    command = ("ps", *which, "-o", "pid=,ppid=,stat=,lstart=,comm=")
-    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
-    done = run(command, stdout=PIPE, stderr=DEVNULL, env=environment, timeout=_PS_SECONDS, check=False)
-    rows = [line.split(None, 8) for line in done.stdout.decode("utf-8", "replace").splitlines()]
+    rows = [line.split(None, 8) for line in _ps(*which, "-o", "pid=,ppid=,stat=,lstart=,comm=").splitlines()]
     return {
         int(row[0]): Process(
             int(row[0]), int(row[1]), os.path.basename(row[8]).removeprefix("-"), "-".join(row[3:8]), row[2][0] in "ZX"
@@ -152,6 +163,20 @@ def from_ps(*which: str) -> dict[int, Process]:
         for row in rows
         if len(row) == 9
     }
+
+
+def _ps(*arguments: str) -> str:
+    """Return what `ps` prints; nothing where there is none, or where it hangs: then nobody is known to have ended."""
+    from subprocess import DEVNULL, PIPE, TimeoutExpired, run  # noqa: PLC0415 - slow to import, and Linux needs none
+
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        done = run(
+            ("ps", *arguments), stdout=PIPE, stderr=DEVNULL, env=environment, timeout=_PS_SECONDS, check=False
+        )
+    except (OSError, TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace")
 
 
 def _is_ours(pid: int) -> bool:
@@ -163,10 +188,6 @@ def _is_ours(pid: int) -> bool:
         except OSError:
             return False
     else:
-        from subprocess import DEVNULL, PIPE, run  # noqa: PLC0415
-
-        command = ("ps", "-p", str(pid), "-o", "args=")
-        done = run(command, stdout=PIPE, stderr=DEVNULL, timeout=_PS_SECONDS, check=False)
-        words = done.stdout.decode("utf-8", "replace").split()
+        words = _ps("-p", str(pid), "-o", "args=").split()
     script = next((word for word in words[1:] if not word.startswith("-")), "")
     return os.path.basename(script) in {"interlock", "interlock-mcp"}

@@ -4,8 +4,7 @@ Times are seconds since the epoch (UTC). Names of agents are compared by `key_of
 first given.
 """
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 AgentKind: TypeAlias = Literal["agent", "person"]
 Urgency: TypeAlias = Literal["low", "normal", "urgent"]
@@ -26,8 +25,7 @@ def key_of(name: str) -> str:
     return name.casefold()
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(NamedTuple):
     """Who may hold leases.
 
     Args:
@@ -53,8 +51,7 @@ class Agent:
     cursor: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """One pattern held by one agent.
 
     Args:
@@ -70,6 +67,7 @@ class Lease:
         granted_at: When it was granted.
         renewed_at: When it was last renewed.
         expires_at: From then on it is void.
+        held_until: Until then its holder acts under it (`guard.guarded`), and it is taken from nobody but the gone.
     """
 
     reservation_id: str
@@ -84,10 +82,10 @@ class Lease:
     granted_at: float
     renewed_at: float
     expires_at: float
+    held_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Waiter:
+class Waiter(NamedTuple):
     """One place in the line, first come, first served: all its patterns are granted together.
 
     Args:
@@ -115,8 +113,7 @@ class Waiter:
     granted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message to one agent.
 
     Args:
@@ -146,8 +143,7 @@ class Message:
     read_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Negotiation:
+class Negotiation(NamedTuple):
     """One request for the release of one reservation; it is pinned to that reservation's id.
 
     Args:
@@ -185,8 +181,7 @@ class Negotiation:
     resolved_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened, on its way into the journal of a checkout.
 
     Args:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from interlock.reservations import granting
 from interlock.reservations.answers import Refusal
 from interlock.reservations.arguments import Asked
 from interlock.reservations.entry import Entry
@@ -19,7 +20,7 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
     """Return the RSV201 of one pattern: who is in the way, whether it still works, and what to do."""
     held = found.blockers[0]
     given = asked.given[found.pattern.text]
-    row = conflict_info(entry, given.text, held, found.pattern.text)
+    row = conflict_info(entry, given.text, held, granting.held_pattern(found.pattern, asked.wanted, held))
     does = "waits in front for" if isinstance(held, Waiter) else "holds"
     more = f" (and {len(found.blockers) - 1} more)" if len(found.blockers) > 1 else ""
     seen = f"{row['holder_state']}, last seen {row['last_seen_seconds']} s ago"
@@ -40,7 +41,7 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
 
 def circle(entry: Entry, asked: Asked, members: Sequence[str], found: Look) -> Refusal:
     """Return the RSV204 of a call that would close a circle."""
-    given = asked.given[found.pattern.text]
+    given, held = asked.given[found.pattern.text], found.blockers[0]
     chain = " waits for ".join([*members, members[0]])
     return refuse(
         "RSV204",
@@ -49,7 +50,9 @@ def circle(entry: Entry, asked: Asked, members: Sequence[str], found: Look) -> R
         found=chain,
         expected="nobody who waits for you in front of you",
         fix="Release what they wait for (my_reservations lists what you hold), then reserve all of it in one call.",
-        conflict=conflict_info(entry, given.text, found.blockers[0], found.pattern.text),
+        conflict=conflict_info(
+            entry, given.text, held, granting.held_pattern(found.pattern, asked.wanted, held)
+        ),
         next=_OWN_LEASES,
     )
 

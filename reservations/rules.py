@@ -25,6 +25,8 @@ RULES: Final = {
     "RSV206": "A guarded action needs a lease of its own that covers the path and has not ended.",
     "RSV207": "A command, a commit or the move of a branch leaves alone what other agents hold.",
     "RSV208": "A commit has something of one's own to carry, and git can make it now.",
+    "RSV209": "A commit that arrives changes nothing that another agent held when it was made.",
+    "RSV210": "A commit of what an agent held is recorded by `interlock commit`.",
     # -- messages and negotiation
     "RSV301": "A message goes to an agent that exists.",
     "RSV302": "A message is small, and a typed body has the fields of its type.",
@@ -70,6 +72,14 @@ def refuse(
 
 def shown(value: object) -> str:
     """Return a value as one short line of printable ASCII and letters."""
-    text = value if isinstance(value, str) else ascii(value)
+    text = value if isinstance(value, str) else _ascii(value)
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: MAX_SHOWN + 1])
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+
+
+def _ascii(value: object) -> str:
+    """Return a value as ASCII; what is nested too deep, or a number with too many digits, by its type alone."""
+    try:
+        return ascii(value)
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} that is too large to show"

@@ -5,7 +5,6 @@ The hooks read it here and `gates/config.py` checks it here, so that both say th
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.reservations.errors import SettingsError
@@ -34,8 +33,7 @@ NEVER: Final = "never"
 Escalation: TypeAlias = Literal["advisory", "force"]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What a project may set; the defaults count without a file.
 
     Args:

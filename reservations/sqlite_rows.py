@@ -4,11 +4,10 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from interlock.reservations.records import Agent, Event, Lease, Message, Negotiation, Waiter, key_of
+from interlock.reservations.records import Agent, Event, Lease, Message, Negotiation, Waiter, key_of, replace
 
 _MAX_INTEGER: Final = 2**63 - 1
 _SURROGATES: Final = range(0xD800, 0xE000)

@@ -14,6 +14,8 @@ LATELY_SECONDS: Final = 24 * 3600
 """An agent without a lease is listed for so long after it was last seen."""
 
 MAX_AGENTS: Final = 100
+MAX_ROWS: Final = 100
+"""So many leases, places in the line and negotiations are shown."""
 DEFAULT_MINUTES: Final = 60.0
 MAX_MINUTES: Final = 7 * 24 * 60.0
 
@@ -42,7 +44,10 @@ def list_agents(desk: Desk, caller: Caller) -> AgentsAnswer:
 
 
 def standing(desk: Desk, caller: Caller, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:
-    """Return every lease, the line, and the negotiations that are open or recent (Negotiation PRD F4).
+    """Return the leases, the line, and the negotiations that are open or recent (Negotiation PRD F4).
+
+    Leases come with the newest first, the line in its order, of the negotiations the open ones first and the newest
+    first among each; of many, `MAX_ROWS` each, and `more` counts the others. Who looks is not registered by it.
 
     Args:
         desk: The store and the world.
@@ -53,16 +58,23 @@ def standing(desk: Desk, caller: Caller, since_minutes: object = DEFAULT_MINUTES
     if isinstance(since_minutes, int | float) and not isinstance(since_minutes, bool):
         # `max` keeps its first argument before NaN, which so counts as 0.
         minutes = min(max(0.0, since_minutes), MAX_MINUTES)
-    with leases.entered(desk, caller) as entry:
+    with leases.seen(desk, caller) as entry:
         line = [waiter for waiter in entry.tx.waiters() if not waiter.granted]
+        held = entry.tx.leases()[::-1]
         since = entry.now - minutes * 60
         # What is open is shown however old it is; an older resolved one is none of the last minutes.
         recent = [row for row in entry.tx.negotiations_since(since) if (row.resolved_at or entry.now) >= since]
-        return {
-            "leases": [_lease(entry, lease) for lease in entry.tx.leases()],
-            "waiters": [_waiter(entry, waiter, position) for position, waiter in enumerate(line, 1)],
-            "negotiations": [_negotiation(entry, row) for row in recent],
+        recent.sort(key=lambda row: (row.resolved_at is not None, -row.created_at))
+        answer: StandingAnswer = {
+            "leases": [_lease(entry, lease) for lease in held[:MAX_ROWS]],
+            "waiters": [_waiter(entry, waiter, position) for position, waiter in enumerate(line[:MAX_ROWS], 1)],
+            "negotiations": [_negotiation(entry, row) for row in recent[:MAX_ROWS]],
         }
+        counts = {"leases": len(held), "waiters": len(line), "negotiations": len(recent)}
+    more = {name: count - MAX_ROWS for name, count in counts.items() if count > MAX_ROWS}
+    if more:
+        answer["more"] = more
+    return answer
 
 
 def join(desk: Desk, caller: Caller) -> dict[str, Any]:

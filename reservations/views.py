@@ -25,14 +25,14 @@ def lease_info(lease: Lease, now: float) -> LeaseInfo:
     }
 
 
-def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern: str = "") -> Conflict:
+def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern: str) -> Conflict:
     """Return who stands in the way of a pattern; `dirty` is null until somebody asked for it.
 
     Args:
         entry: The call.
         pattern: What was asked for, as it was given.
         held: The lease, or the place in the line, that is in the way.
-        held_pattern: Of a place in the line, the pattern that overlaps.
+        held_pattern: Its pattern; of a place in the line, the one that overlaps.
     """
     waits = isinstance(held, Waiter)
     agent = entry.tx.agent(held.agent)
@@ -42,7 +42,7 @@ def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern
         "pattern": pattern,
         "holder": held.agent,
         "reservation_id": "" if isinstance(held, Waiter) else held.reservation_id,
-        "held_pattern": held_pattern if isinstance(held, Waiter) else held.pattern,
+        "held_pattern": held_pattern,
         "exclusive": held.exclusive,
         "reason": held.reason,
         "holder_state": state(entry, held.agent),

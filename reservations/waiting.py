@@ -1,6 +1,5 @@
 """The line: whoever waits has a place, and what becomes free goes to the first whose patterns are all free."""
 
-from dataclasses import replace
 from typing import Final
 
 from interlock.reservations import granting, liveness
@@ -8,7 +7,7 @@ from interlock.reservations.answers import iso
 from interlock.reservations.desk import Desk
 from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Wanted
-from interlock.reservations.records import Lease, Waiter, key_of
+from interlock.reservations.records import Lease, Waiter, key_of, replace
 
 POLL_SECONDS: Final = 0.02
 """How often a waiting call asks whether the store has changed."""
@@ -71,10 +70,13 @@ def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
 
 
 def linger(entry: Entry, wanted: Wanted) -> Waiter | None:
-    """Let a place of the caller, if it has one, stand for `linger_seconds` from now, whatever it was before."""
+    """Let a place of the caller, if it has one, stand for `linger_seconds` from now, or as long as it was to stand.
+
+    A request that is negotiated gave it a long place, which a call that asks for the same does not shorten.
+    """
     known = place_of(entry, wanted)
     if known is not None:
-        known = _moved(known, wanted, entry.now + entry.desk.settings.linger_seconds)
+        known = _moved(known, wanted, max(known.until, entry.now + entry.desk.settings.linger_seconds))
         entry.tx.put_waiter(known)
     return known
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.server.bounds import Limits, Meter, TooMuch
 from interlock.server.refusal import Refusal, header
-from interlock.server.tokens import TokenError, TokenRecord, TokenStore
+from interlock.server.tokens import TOKEN_PREFIX, TokenError, TokenRecord, TokenStore
 
 PATH: Final = "/mcp"
 HEALTH: Final = "/health"
@@ -201,7 +201,7 @@ class TokenGate:
             return _unknown_caller(found, _CHALLENGE)
         scheme, _, token = given[0].partition(" ")
         if scheme.lower() != "bearer" or not token:
-            return _unknown_caller("another kind of Authorization", _CHALLENGE)
+            return _unknown_caller(_instead_of_bearer(given[0]), _CHALLENGE)
         try:
             record = self._tokens.verify(token)
         except TokenError as error:
@@ -219,6 +219,16 @@ class TokenGate:
         if record is None:
             return _unknown_caller("a token that is unknown or revoked", f'{_CHALLENGE}, error="invalid_token"')
         return record
+
+
+def _instead_of_bearer(given: str) -> str:
+    """Say what stands in an Authorization header that does not read `Bearer TOKEN`; never any part of a token."""
+    scheme, blank, _ = given.partition(" ")
+    if scheme.lower() == "bearer":
+        return "the scheme `Bearer` without a token"
+    if not blank and given.startswith(TOKEN_PREFIX):
+        return "a token without the scheme `Bearer` in front"
+    return "another kind of Authorization"
 
 
 def _unknown_caller(found: str, challenge: str) -> Refusal:

@@ -35,6 +35,7 @@ from interlock.server.places import Places
 from interlock.server.results import compact
 
 if TYPE_CHECKING:
+    from interlock.journal import Journal
     from interlock.server.app import InterlockServer
 
 AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
@@ -72,6 +73,7 @@ class ReservationCalls:
         self._lock = threading.Lock()
         self._desk: Desk | None = None
         self._place: place.Place | None = None
+        self._journal: Journal | None = None
         self._due = False
         self._draining: asyncio.Task[None] | None = None
         self._complaint = ""
@@ -108,8 +110,12 @@ class ReservationCalls:
         if self._desk is None or self._place is None:
             return
         try:
-            outbox.drain(self._desk.store, self._place.root)
+            # Kept, so that each time only what is new in the file is read.
+            self._journal = self._journal or outbox.journal_of(self._place.root)
+            outbox.drain(self._desk.store, self._place.root, self._journal)
         except Exception as error:  # noqa: BLE001 - whatever it is, the answer is out and nothing is lost
+            # A journal that was removed or replaced is read anew.
+            self._journal = None
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 _LOG.warning("what happened to reservations stays queued and is not in the journal yet: %s", error)

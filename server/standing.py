@@ -1,11 +1,12 @@
 """Where a task run stands, in the shapes that the tools of the toolset `tasks` answer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from interlock.graph.machine import Outcome
+from interlock.graph.scope_leases import blocker_text
 from interlock.graph.store import journal_path
 from interlock.journal import Journal
 
@@ -92,12 +93,15 @@ def standing(view: "RunView") -> Standing:
         attempt=int(view.values.get("attempt", 0)),
         waiting=waiting,
         fail_reasons=list(view.values.get("fail_reasons", [])),
-        next=_next(phase, view.status, waiting),
+        next=_next(phase, view.status, waiting, view.queued),
     )
 
 
-def _next(phase: Phase, status: str | None, waiting: list[str]) -> str:
+def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence[Mapping[str, Any]]) -> str:
     match phase:
+        case "running" if queued:
+            told = "; ".join(blocker_text(row) for row in queued[:3])
+            return f"Call task_next again: the run waits in the line for files of its scope. {told}."
         case "running":
             return "Call task_next again: Interlock collects evidence, or an agent with a runner of its own is at work."
         case "waiting":

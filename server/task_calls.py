@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from interlock.graph.errors import AnswerError, TaskError
 from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
 from interlock.server.project import tables
 from interlock.server.standing import Judged, Standing, Step, Submitted, judged, open_asks, standing
+from interlock.server.tokens import RESERVED
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey, Protocol
@@ -61,7 +62,7 @@ class TaskCalls:
         self.drives = drives
 
     def begin(self, given: str | dict[str, Any], run_id: str | None, *, caller: str = "") -> Standing:
-        """Start a run and take it to its first ask.
+        """Start a run and take it to its first ask, or to its place in the line where others hold its files.
 
         Raises:
             TaskError, ConfigError, AgentConfigError: The task cannot start.
@@ -76,9 +77,9 @@ class TaskCalls:
         if run_id is not None and RunStore(self.root, run_id).exists():
             view = view_run(run_id, root=self.root)
             if view.task.fingerprint() == task.fingerprint():
-                return standing(self.drives.advance(run_id))
+                return standing(self.drives.advance(run_id, until_queued=True))
         run_id = start_run(self.root, task, run_id=run_id)
-        return standing(self.drives.advance(run_id))
+        return standing(self.drives.advance(run_id, until_queued=True))
 
     def next(self, run_id: str, role: str | None, wait_seconds: float, *, caller: str = "") -> Step:
         """Take a run on, and return who acts now; with a role, once that role is asked or the time is over.
@@ -93,7 +94,7 @@ class TaskCalls:
                 f"`wait_seconds` is {wait_seconds}; it is from 0 to {MAX_WAIT_SECONDS:.0f}",
                 "Wait less, and call again.",
             )
-        role = _own_role(role, caller)
+        role = _own_role(self.root, role, caller)
         until = time.monotonic() + wait_seconds
         while True:
             # Looking takes no lock, so that a call which only waits is in nobody's way.
@@ -102,10 +103,12 @@ class TaskCalls:
                 view = self.drives.advance(run_id, wait_seconds=max(0.0, until - time.monotonic()))
             asks = open_asks(view)
             if role is not None:
-                _known_role(role, view)
+                _known_role(role, view, caller)
                 asks = {role: asks[role]} if role in asks else {}
             left = until - time.monotonic()
             if asks or role is None or view.phase == "done" or left <= 0:
+                # Whoever is asked works in the files from now on, and is known to its hooks by its own name.
+                self.drives.keep_files(view, caller if asks else None)
                 return Step(**standing(view), asks=list(asks.values()))
             time.sleep(min(left, _POLL_SECONDS))
 
@@ -119,9 +122,9 @@ class TaskCalls:
         """
         from interlock.graph.runs import view_run  # noqa: PLC0415
 
-        _own_role(role, caller)
+        _own_role(self.root, role, caller)
         view = view_run(run_id, root=self.root)
-        _known_role(role, view)
+        _known_role(role, view, caller)
         before = self._repeated(view, role, text, ask_id)
         if before is None:
             asks = {} if ask_id is None else {role: ask_id}
@@ -236,19 +239,45 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text[: MAX_BYTES + 1].encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _own_role(role: str | None, caller: str) -> str | None:
+def _own_role(root: Path, role: str | None, caller: str) -> str | None:
     """Return the role that a call is for: a known caller acts as itself alone."""
     if caller and role not in (None, caller):
+        _, protocol = tables(root)
         raise TaskCallError(
             "MCP401",
             f"the token is {caller}'s, and the call is for the role `{str(role)[:80]}`",
-            f"Name the role {caller}, or call with the token of that role.",
+            f"Name the role {caller}, or call with the token of that role."
+            if caller in protocol.roles
+            else _no_role(caller, protocol.roles, role),
         )
     return caller or role
 
 
-def _known_role(role: str, view: "RunView") -> None:
+def _no_role(caller: str, roles: Iterable[str], role: str | None = None) -> str:
+    """Return what a caller can do whose token stands for no role.
+
+    Args:
+        caller: The agent of the token.
+        roles: The roles that there are.
+        role: The one that it asked for, if any.
+    """
+    named = [name for name in roles if name not in RESERVED]
+    wanted = role if role in named else "ROLE"
+    which = "" if wanted == role else f", with one of {', '.join(named)}"
+    return (
+        f"{caller} is no role, so its token answers for none. Have a token of the role made where the server runs, and "
+        f"call with that: `interlock token create {wanted}`{which}."
+    )
+
+
+def _known_role(role: str, view: "RunView", caller: str) -> None:
     roles = view.policy.protocol.roles
+    if role not in roles and caller:
+        raise TaskCallError(
+            "MCP402",
+            f"run {view.run_id} has no role `{role[:80]}`, whose token this is; its roles are {', '.join(roles)}",
+            _no_role(caller, roles),
+        )
     if role not in roles:
         near = closest(role, list(roles))
         raise TaskCallError(

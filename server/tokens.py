@@ -24,6 +24,8 @@ from interlock.gates.coherence import ROLE_NAME
 from interlock.graph.store import state_dir
 
 SCHEMA: Final = "interlock.tokens/1"
+TOKEN_PREFIX: Final = "interlock_"  # noqa: S105 - how each begins, no token
+"""What every token begins with, so that scanners for secrets find one."""
 MAX_FILE_BYTES: Final = 1024 * 1024
 MAXROLE_NAME_CHARS: Final = 64
 RESERVED: Final = frozenset({"orchestrator"})
@@ -133,7 +135,7 @@ class TokenStore:
             records = self.records()
             taken = {record.token_id for record in records}
             token_id = next(new for new in iter(lambda: secrets.token_hex(4), "") if new not in taken)
-            token = f"interlock_{token_id}_{secrets.token_urlsafe(32)}"
+            token = f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
             record = TokenRecord(token_id, agent, _digest(token), datetime.now(UTC).isoformat(timespec="seconds"))
             self._write((*records, record))
         return record, token

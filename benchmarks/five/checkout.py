@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 Layout: TypeAlias = Literal["repositories", "folders"]
-"""`repositories`: each folder is a git repository of its own, and the workspace is none; `folders`: the workspace is one
-git repository, so that all agents share one index."""
+"""`repositories`: each folder is a git repository of its own, and the workspace is none; `folders`: the workspace is
+one git repository, so that all agents share one index."""
 
 FILES: Final = ("README.md", "CHANGELOG.md", "settings.txt")
 """The files of each repository; every agent writes into each of them."""

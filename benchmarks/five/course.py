@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, Final, TypeAlias
 
-from benchmarks.five.agent import Part
+from benchmarks.five.agent import Part, Role
 from benchmarks.five.checkout import Checkout, environment, orders
 from interlock.reservations import place
 from interlock.reservations.outbox import drain
@@ -60,7 +60,8 @@ def parts(checkout: Checkout, agents: int, seed: int, folder: Path) -> list[Part
     death, stop = lines[0][checkout.count // 2], lines[1][checkout.count // 8]
     lines[-1].remove(death)
     lines[-1].append(death)
-    roles = [("dies", death), ("pauses", stop), ("rival", stop), *[("steady", "")] * (agents - 3)]
+    steady: tuple[Role, str] = ("steady", "")
+    roles: list[tuple[Role, str]] = [("dies", death), ("pauses", stop), ("rival", stop), *[steady] * (agents - 3)]
     cue = str(folder / "stopped")
     return [
         Part(name, str(checkout.root), checkout.layout, line, str(folder / f"{name}.jsonl"), number, role, scene, cue)

@@ -3,6 +3,7 @@
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from benchmarks.five.course import Course
@@ -19,7 +20,7 @@ def figures(course: Course) -> dict[str, Any]:
     rows = [row for log in course.logs.values() for row in log]
     kinds = Counter(row["kind"] for row in rows)
     met = [row for row in rows if row["kind"] == "granted" and row["conflict"]]
-    unfinished = sum(1 for log in course.logs.values() for row in _open_conflicts(log))
+    unfinished = sum(len(_open_conflicts(log)) for log in course.logs.values())
     return {
         "seconds": round(course.seconds, 1),
         "agents": len(course.logs),
@@ -33,7 +34,7 @@ def figures(course: Course) -> dict[str, Any]:
             "ended_by": dict(sorted(Counter(row["how"] for row in met).items())),
             "unresolved": unfinished + kinds["unresolved"],
             "hook_refusals": kinds["hook refused"],
-            "circles_broken": kinds["stepped back"],
+            "circles_broken": sum(row["kind"] == "stepped back" and row["leases"] > 0 for row in rows),
         },
         "negotiations": negotiations(course),
         "waiting_seconds": spread([row["seconds"] for row in met]),
@@ -107,14 +108,14 @@ def edits(
         for path in row["paths"]
         for line in (each["line"] for each in log if each["kind"] == "wrote" and each["path"] == path)
     ]
-    tokens = {path: [int(line.split()[-1]) for line in lines if line.split()[-1].isdigit()] for path, lines in files.items()}
+    tokens = {
+        path: [int(line.split()[-1]) for line in lines if line.split()[-1].isdigit()] for path, lines in files.items()
+    }
     known = set(wrote)
     return {
         "lost": sum(files[path].count(line) != 1 for path, line in wrote),
         "lost_from_commits": sum(committed[path].count(line) != 1 for path, line in kept),
-        "out_of_order": sum(
-            later < earlier for row in tokens.values() for earlier, later in zip(row, row[1:], strict=False)
-        ),
+        "out_of_order": sum(later < earlier for row in tokens.values() for earlier, later in pairwise(row)),
         "unknown": sum((path, line) not in known for path, lines in files.items() for line in lines),
     }
 

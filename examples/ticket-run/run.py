@@ -232,7 +232,11 @@ def prepare(folder: Path) -> None:
     """Make the project's folder; one that no demo made is left alone."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
-            raise SystemExit(f"{folder} is not empty and was not made by a demo\n  fix: choose another with --dir")
+            sys.stderr.write(
+                f"error: {folder} is not empty and was not made by a demo\n"
+                "  fix: Choose another folder: `--dir DIR`, or `make demo-ticket DIR=DIR`.\n"
+            )
+            raise SystemExit(2)
         shutil.rmtree(folder)
     shutil.copytree(HERE / "project", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / MARK).write_text("This folder is emptied by the next demo.\n", encoding="utf-8")

@@ -19,6 +19,7 @@ from interlock.graph.errors import GraphError, RunBusyError, TaskError
 from interlock.graph.pipeline.rules import issue
 from interlock.graph.pipeline.state import Delegate, RunState, TicketPolicy, allowed_paths, earlier, tree_before
 from interlock.graph.pipeline.store import TicketStore
+from interlock.graph.scope_leases import blocker_text
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_INTENT_CHARS: Final = 500
 _MAX_LISTED: Final = 50
+_AGAIN: Final = "Submit again with an empty payload."
 _PATTERN_CHARACTERS: Final = frozenset("*?[]{}!")
 
 
@@ -261,8 +263,11 @@ def _slug(ticket_id: str) -> str:
 
 def _wait(step_id: str, view: "RunView") -> Issue:
     roles = ", ".join(item.role for item in view.waiting)
+    if view.queued:
+        told = "; ".join(blocker_text(row) for row in view.queued[:3])
+        return _unfinished(step_id, f"it waits in the line for files of its scope: {told}", _AGAIN)
     if not roles:
-        return _unfinished(step_id, f"it is {view.status or 'starting'}", "Submit again with an empty payload.")
+        return _unfinished(step_id, f"it is {view.status or 'starting'}", _AGAIN)
     fix = f"Have {roles} answer with task_next and task_submit (run {view.run_id}), then submit again."
     return _unfinished(step_id, f"it waits for {roles}", fix)
 

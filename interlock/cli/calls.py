@@ -4,7 +4,6 @@ import os
 import shlex
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from interlock.cli.context import talk
 from interlock.cli.standing import holder_words
 from interlock.reservations import outbox, place
 from interlock.reservations.answers import Refusal, StandingAnswer
+from interlock.reservations.arguments import typed
 from interlock.reservations.opening import open_reservations
 from interlock.reservations.patterns import PatternProblem, canonical, covers, relative
 from interlock.reservations.rules import refuse
@@ -85,7 +85,7 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
             ids[name] = None
             continue
         (text,) = as_patterns((name,), mine.caller.root)
-        wanted = canonical(text, is_folder=partial(mine.desk.is_folder, mine.caller.root))
+        wanted = typed(mine.desk, mine.caller, text)
         found: list[str] = []
         if not isinstance(wanted, PatternProblem):
             found = [

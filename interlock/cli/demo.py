@@ -43,7 +43,10 @@ def _prepare(work: Path) -> None:
     """Make an empty folder; one that an earlier demo did not make is left alone."""
     if work.exists() and any(work.iterdir()):
         if not (work / _MARK).exists():
-            raise TaskError(f"{work} is not empty and was not made by a demo", "Choose another folder with --dir.")
+            raise TaskError(
+                f"{work} is not empty and was not made by a demo",
+                "Choose another folder: `--dir DIR`, or `make demo DIR=DIR`.",
+            )
         shutil.rmtree(work)
     work.mkdir(parents=True, exist_ok=True)
     (work / _MARK).write_text("This folder is emptied by the next demo.\n", encoding="utf-8")

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.status import Status as Spinner
 from rich.text import Text
 
+from interlock.graph.scope_leases import blocker_text, give_up
+
 STYLES: dict[str, str] = {
     "BLOCKED": "bold red",
     "IN_PROGRESS": "bold cyan",
@@ -17,6 +19,9 @@ STYLES: dict[str, str] = {
     "READY_FOR_REVIEW": "bold blue",
     "APPROVED": "bold green",
 }
+
+_LINE = "the line"
+_AGAIN_SECONDS = 60
 
 
 class Screen:
@@ -27,6 +32,8 @@ class Screen:
         self._started = time.monotonic()
         self._spinner: Spinner | None = None
         self._awaited: dict[str, str] = {}
+        self._blockers: set[tuple[str, str]] = set()
+        self._told_at = 0
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -57,8 +64,41 @@ class Screen:
             case "collected":
                 self._done(step["gate"])
                 self._line(self._collected(step))
+            case "queued":
+                self._queue(step)
+                self._await(_LINE, "waiting for the files of the task")
+            case "unqueued":
+                self._done(_LINE)
+                self._line(Text(f"its files are free after {step['waited_seconds']} s", "green"))
+            case "scope_lost":
+                self._line(self._held("others hold files of the task now; what is written there may collide", step))
+            case "leases_trouble":
+                self._line(Text(f"leases: {step['message']}", "yellow"))
             case _:
                 pass
+
+    def _queue(self, step: Mapping[str, Any]) -> None:
+        """Say who is in the way: at first, when that changes, and once a minute."""
+        blockers = {(row["holder"], row["held_pattern"]) for row in step["blockers"]}
+        if blockers != self._blockers or step["waited_seconds"] >= self._told_at + _AGAIN_SECONDS:
+            self._blockers, self._told_at = blockers, step["waited_seconds"]
+            self._line(self._queued(step))
+
+    def _queued(self, step: Mapping[str, Any]) -> Text:
+        waited = step["waited_seconds"]
+        text = self._held(f"waiting in the line{f' for {waited} s' if waited else ''}; Ctrl-C keeps the run", step)
+        runs = [row["holder"] for row in step["blockers"] if row["holder"].startswith("run:")]
+        if runs and not waited:
+            text.append(f"\n{' ' * 12}nobody goes on with that run? {give_up(runs[0])}", "dim")
+        return text
+
+    def _held(self, first: str, step: Mapping[str, Any]) -> Text:
+        text = Text(first, "yellow")
+        for row in step["blockers"][:3]:
+            text.append(f"\n{' ' * 12}{blocker_text(row)}", "default")
+        if len(step["blockers"]) > 3:
+            text.append(f"\n{' ' * 12}and {len(step['blockers']) - 3} more", "dim")
+        return text
 
     def _status(self, step: Mapping[str, Any]) -> Text:
         text = Text(step["to"], STYLES[step["to"]])

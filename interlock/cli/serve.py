@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from interlock.cli.context import json_option, resolve_root, root_option, root_words
+from interlock.cli.context import json_option, resolve_root, root_option, root_words, warn_of_configuration
 
 _HOST = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?", re.ASCII)
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
@@ -78,6 +78,7 @@ def serve_command(
     address = str(bound.getsockname()[0])
     if not is_loopback(address):
         _refuse_remote(address, allow_remote, hosts)
+    warn_of_configuration(folder)
     app = http_app(server, store, hosts=hosts_of(bound, hosts), origins=origins)
     url = url_of(bound)
     agents = ", ".join(sorted({record.agent for record in records}))
@@ -99,10 +100,23 @@ def serve_command(
 def _check_names(names: Iterable[str], pattern: re.Pattern[str], option: str, example: str) -> None:
     for name in names:
         if not pattern.fullmatch(name):
-            raise click.UsageError(
-                f"{option}: `{name}` is not accepted: values are compared in full and in lower case. "
-                f"Example: {example}."
-            )
+            raise click.UsageError(f"{option}: `{name}` is not accepted: {_mistake(name, option)}. Example: {example}.")
+
+
+def _mistake(name: str, option: str) -> str:
+    """Return what is wrong with a host or an origin, as a clause."""
+    rest = name.partition("://")[2] or name
+    if option == "--allow-host" and "://" in name:
+        return f"a Host header has no `{name.partition('://')[0]}://` in front"
+    if option == "--allow-origin" and "://" not in name:
+        return "an origin begins with `http://` or `https://`"
+    if "/" in rest:
+        return f"there is no path in it, so `/{rest.partition('/')[2]}` goes"
+    if "*" in rest:
+        return "no pattern is accepted, since values are compared in full"
+    if name != name.lower():
+        return "it is compared in lower case"
+    return "values are compared in full and in lower case"
 
 
 def _refuse_remote(address: str, allow_remote: bool, hosts: tuple[str, ...]) -> None:

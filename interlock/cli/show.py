@@ -198,11 +198,12 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
     """
     from interlock.cli.run import known_run  # noqa: PLC0415
     from interlock.graph.errors import AnswerError  # noqa: PLC0415
-    from interlock.graph.runs import view_run  # noqa: PLC0415
+    from interlock.graph.runs import keep_files, view_run  # noqa: PLC0415
 
     folder = resolve_root(root)
     run_id = known_run(folder, run)
-    waiting = {item.role: item.request for item in view_run(run_id, root=folder).waiting}
+    view = view_run(run_id, root=folder)
+    waiting = {item.role: item.request for item in view.waiting}
     names = ", ".join(waiting) or "nobody"
     if role is None and len(waiting) > 1:
         raise click.UsageError(f"run {run_id} waits for {names}; name one of them")
@@ -214,6 +215,7 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
         print_json(request)
     else:
         click.echo(request["system" if system else "prompt"])
+    keep_files(view, root=folder, worker="", client="cli")
 
 
 @click.command("graph")
@@ -249,10 +251,36 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
 @click.command("verify")
 @click.option("--head", "heads", multiple=True, metavar="RUN:SEQ:HASH",
               help="A head that was printed at the end of a run, kept elsewhere.")  # fmt: skip
+@click.option("--commits", "commits", metavar="RANGE",
+              help="Check commits, such as origin/main..HEAD, against what was reserved then.")  # fmt: skip
+@click.option("--journal", "journals", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="With --commits: a journal to read besides those of this repository's checkouts.")  # fmt: skip
+@click.option(
+    "--allow-unproven", is_flag=True, help="With --commits: exit with 0 when no commit is worse than unproven."
+)
 @root_option
 @json_option
-def verify_command(heads: tuple[str, ...], root: Path | None, as_json: bool) -> None:
-    """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep."""
+def verify_command(
+    heads: tuple[str, ...],
+    commits: str | None,
+    journals: tuple[Path, ...],
+    allow_unproven: bool,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep.
+
+    What is reserved is held against the journal too. With --commits, each commit of a range is held against the
+    reservations that stood when it was made.
+    """
+    if commits is None and (journals or allow_unproven):
+        raise click.UsageError("--journal and --allow-unproven go with --commits RANGE")
+    if commits is not None:
+        if heads:
+            raise click.UsageError("choose one of --commits and --head")
+        from interlock.cli.commits import show_commits  # noqa: PLC0415
+
+        show_commits(root, commits, journals, allow_unproven=allow_unproven, as_json=as_json)
     from interlock.graph.verify import parse_head, verify_journal  # noqa: PLC0415
 
     folder = resolve_root(root)
@@ -267,4 +295,16 @@ def verify_command(heads: tuple[str, ...], root: Path | None, as_json: bool) -> 
         counts = f"{count(report.lines, 'line')}, {count(report.runs, 'run')}, {count(report.heads, 'head')} checked"
         empty = report.verdict == "empty"
         click.echo(f"{report.path}: " + ("nothing written yet" if empty else f"{report.verdict}; {counts}"))
+        if report.leases is not None:
+            leases = count(report.leases.leases, "lease")
+            click.echo(f"{report.store}: {leases} {_AGAINST_JOURNAL[report.leases.verdict]}")
     sys.exit(Exit.REFUSED if report.problems else Exit.GOOD)
+
+
+_AGAINST_JOURNAL: Final = {
+    "same": "as the journal gives them",
+    "differs": "other than the journal gives them",
+    "partial": "not compared: some events stand in no journal here",
+    "busy": "not compared: the store was written all the time",
+}
+"""What is said of the leases in the store."""

@@ -213,6 +213,7 @@ def show_agents(agents: Sequence[Mapping[str, Any]]) -> None:
 def show_standing(standing: Mapping[str, Any]) -> None:
     """Print leases, the line and the negotiations; nothing for a part that is empty."""
     leases, waiters, negotiations = standing["leases"], standing["waiters"], standing["negotiations"]
+    more = standing.get("more", {})
     if leases:
         rows = [
             (
@@ -221,12 +222,12 @@ def show_standing(standing: Mapping[str, Any]) -> None:
             )
             for row in leases
         ]  # fmt: skip
-        show_table("Leases", ("holder", "pattern", "kind", "ends in", "state", "id", "reason"), rows)
+        show_table(_of("Leases", leases, more.get("leases", 0), "newest"), ("holder", "pattern", "kind", "ends in", "state", "id", "reason"), rows)
     if waiters:
         rows = [
             (row["position"], row["agent"], ", ".join(row["patterns"]), span(row["waiting_seconds"])) for row in waiters
         ]
-        show_table("Waiting", ("place", "agent", "waits for", "for"), rows)
+        show_table(_of("Waiting", waiters, more.get("waiters", 0), "first"), ("place", "agent", "waits for", "for"), rows)
     if negotiations:
         rows = [
             (
@@ -236,7 +237,12 @@ def show_standing(standing: Mapping[str, Any]) -> None:
             for row in negotiations
         ]  # fmt: skip
         head = ("requester", "holder", "pattern", "urgency", "age (min)", "state", "thread")
-        show_table("Pending Negotiations", head, rows)
+        show_table(_of("Pending Negotiations", negotiations, more.get("negotiations", 0), "newest"), head, rows)
+
+
+def _of(title: str, rows: Sequence[object], more: int, which: str) -> str:
+    """Return a title, with how many rows there are when not all are shown."""
+    return f"{title} (the {which} {len(rows)} of {len(rows) + more})" if more else title
 
 
 def _what(row: Mapping[str, Any]) -> str:

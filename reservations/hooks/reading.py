@@ -3,8 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, NamedTuple, cast
 
 from interlock.reservations.errors import ReservationError
 
@@ -55,8 +54,7 @@ class InputRefused(ReservationError):  # noqa: N818 - named by what is the case
     code: ClassVar[str] = "RSV907"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """The input of one hook.
 
     Args:
@@ -110,7 +108,7 @@ def read(data: bytes) -> Call:
     if not isinstance(arguments, dict):
         # A tool of free text, such as a patch, is sent as the text alone.
         arguments = {"input": arguments}
-    cwd = _text(fields, "cwd") or os.getcwd()
+    cwd = _text(fields, "cwd", name=True) or os.getcwd()
     if not os.path.isdir(cwd):
         raise InputRefused(f"`cwd` is {cwd}, which is no folder.", "Send the folder that the agent works in.")
     return Call(
@@ -164,6 +162,11 @@ def _is_name(path: str) -> bool:
         return False
 
 
+def _is_text(value: str) -> bool:
+    """Say whether a text can be stored: no NUL, and no half of a surrogate pair."""
+    return "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
 def _patched(text: str) -> list[str]:
     """Return the paths that a patch for `apply_patch` names."""
     if "*** Begin Patch" not in text:
@@ -186,11 +189,11 @@ def _words(value: object) -> str:
     return words[2] if shell else " ".join(quote(word) for word in words)
 
 
-def _text(fields: dict[str, Any], name: str) -> str:
-    """Return a field that is a text when it is there."""
-    value = fields.get(name)
+def _text(fields: dict[str, Any], key: str, *, name: bool = False) -> str:
+    """Return a field that is a text when it is there; `name` allows what only the name of a file can have."""
+    value = fields.get(key)
     if value is None:
         return ""
-    if not isinstance(value, str) or not _is_name(value):
-        raise InputRefused(f"`{name}` is no text.", f"Send {_SHAPE}.")
+    if not isinstance(value, str) or not (_is_name(value) if name else _is_text(value)):
+        raise InputRefused(f"`{key}` is no text.", f"Send {_SHAPE}.")
     return value

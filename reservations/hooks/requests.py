@@ -5,14 +5,14 @@ whose time ran out; `clean` hands over what has no uncommitted change and says s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.reservations import leases
 from interlock.reservations.bodies import RELEASE_REQUEST, type_of
 from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.entry import Entry
 from interlock.reservations.errors import SettingsError
-from interlock.reservations.records import Lease, Negotiation
+from interlock.reservations.records import Lease, Negotiation, replace
 from interlock.reservations.rules import shown
 
 __all__ = ["VARIABLE", "Mode", "Waiting", "handle", "look", "mode_of", "spelled"]
@@ -25,19 +25,19 @@ _PAGE: Final = 50
 Mode: TypeAlias = Literal["", "1", "clean"]
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """What waits for an agent when its edit hook looks.
 
     Args:
         own: The patterns that it holds.
-        open: The requests that it has not resolved, the oldest first, each with the lease that it is about.
+        open: The requests that it has not resolved, the oldest first, each with the leases that a release would end: the
+            one that it is about, and the agent's others that overlap the file.
         new: The threads of those that the hook has not mentioned yet.
         overdue: Those whose time limit has passed, with the minutes since then.
     """
 
     own: tuple[str, ...]
-    open: tuple[tuple[Negotiation, Lease], ...]
+    open: tuple[tuple[Negotiation, tuple[Lease, ...]], ...]
     new: frozenset[str]
     overdue: Mapping[str, int]
 
@@ -76,8 +76,15 @@ def look(desk: Desk, caller: Caller) -> Waiting:
             for row in asked
             if row.deadline is not None and row.deadline <= entry.now
         }
-        pairs = tuple((row, held[row.reservation_id]) for row in asked)
+        pairs = tuple((row, _ended_by(entry, row)) for row in asked)
         return Waiting(tuple(lease.pattern for lease in held.values()), pairs, frozenset(new), overdue)
+
+
+def _ended_by(entry: Entry, row: Negotiation) -> tuple[Lease, ...]:
+    """Return the leases that a release of a request would end."""
+    from interlock.reservations.answering import what_ends  # noqa: PLC0415 - only when something was asked for
+
+    return tuple(what_ends(entry, row))
 
 
 def handle(desk: Desk, caller: Caller, waiting: Waiting, mode: Mode) -> str:
@@ -120,28 +127,29 @@ def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
 
 
 def _release_clean(desk: Desk, caller: Caller, waiting: Waiting) -> str:
-    """Hand over each requested lease without uncommitted changes, in the order of the requests.
+    """Hand over what was asked for where it has no uncommitted changes, in the order of the requests.
 
-    The whole lease is looked at, since all of it is given up; what git cannot tell is kept.
+    All that a release would end is looked at, and the whole of each lease; what git cannot tell is kept.
     """
     from interlock.reservations import negotiation  # noqa: PLC0415 - only when something was asked for
 
-    dirty = desk.dirty(caller.root, tuple(dict.fromkeys(lease.pattern for _, lease in waiting.open)))
+    dirty = desk.dirty(caller.root, tuple(dict.fromkeys(lease.pattern for _, held in waiting.open for lease in held)))
     lines: list[str] = []
     kept: list[Negotiation] = []
     gone: set[str] = set()
-    for row, lease in waiting.open:
-        if lease.reservation_id in gone:
+    for row, held in waiting.open:
+        if row.reservation_id in gone:
             continue
-        if dirty.get(lease.pattern) is not False:
+        if any(dirty.get(lease.pattern) is not False for lease in held):
             kept.append(row)
             continue
         answer = negotiation.respond(desk, caller, row.thread_id, "release", file=row.file)
         if answer["status"] in {"released", "free"}:
-            gone.add(lease.reservation_id)
+            gone.update(lease.reservation_id for lease in held)
+            names = ", ".join(shown(lease.pattern) for lease in held)
             lines.append(
-                f"Interlock: released {shown(lease.pattern)}, which has no uncommitted changes: {shown(row.requester)} "
-                f"asked for {shown(row.file)}. Reserve it again before you edit it."
+                f"Interlock: released {names}, without uncommitted changes: {shown(row.requester)} asked for "
+                f"{shown(row.file)}. Reserve it again before you edit it."
             )
         else:
             kept.append(row)

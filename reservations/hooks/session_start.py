@@ -53,7 +53,8 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 def _context(desk: Desk, caller: Caller, own: Mapping[str, Any]) -> str:
     """Return what a session should know when it begins."""
     me = key_of(own["name"])
-    held = [row for row in standing.standing(desk, caller, 0)["leases"] if key_of(row["holder"]) != me]
+    seen = standing.standing(desk, caller, 0)
+    held = [row for row in seen["leases"] if key_of(row["holder"]) != me]
     others = [row for row in standing.list_agents(desk, caller)["agents"] if key_of(row["name"]) != me]
     here = [shown(row["name"]) for row in others if row["state"] == "alive"]
     lines = [f"Interlock: you are {shown(own['name'])} in {shown(caller.root)}. Your edits reserve their files."]
@@ -61,7 +62,7 @@ def _context(desk: Desk, caller: Caller, own: Mapping[str, Any]) -> str:
         lines.append(f"Others here: {_some(here)}.")
     if held:
         rows = [f"{shown(row['pattern'])} ({shown(row['holder'])}, {row['holder_state']})" for row in held]
-        lines.append(f"They hold: {_some(rows)}. Reserve what you need with reserve_files before you begin.")
+        lines.append(f"They hold: {_some(rows, seen.get('more', {}).get('leases', 0))}. Reserve what you need with reserve_files before you begin.")
     if own["leases"]:
         lines.append(f"You hold: {_some([shown(row['pattern']) for row in own['leases']])}.")
     if own["requests"]:
@@ -74,10 +75,10 @@ def _context(desk: Desk, caller: Caller, own: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _some(rows: Sequence[str]) -> str:
-    """Return the first rows as one line, with the number of the others."""
-    more = f" and {len(rows) - MAX_SHOWN} more" if len(rows) > MAX_SHOWN else ""
-    return ", ".join(rows[:MAX_SHOWN]) + more
+def _some(rows: Sequence[str], left_out: int = 0) -> str:
+    """Return the first rows as one line, with the number of the others, those that were left out before included."""
+    others = max(0, len(rows) - MAX_SHOWN) + left_out
+    return ", ".join(rows[:MAX_SHOWN]) + (f" and {others} more" if others else "")
 
 
 def _export(path: str, variables: Mapping[str, str]) -> None:

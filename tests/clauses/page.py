@@ -1,6 +1,6 @@
 """`docs/ticket-protocol.md`, made from the tables: `python -m tests.clauses.page` writes it anew."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -40,8 +40,13 @@ def render() -> str:
     """Return the page."""
     every = list(rows())
     missing = [row.text.rpartition(": ")[2] for _, _, row in every if not row.tests]
-    parts = [_HEAD.format(count=len(every), missing="; ".join(missing) + ".")]
-    for source, headings in SOURCES.items():
+    return _HEAD.format(count=len(every), missing="; ".join(missing) + ".") + tables(SOURCES)
+
+
+def tables(sources: Mapping[str, Source]) -> str:
+    """Return a table for each heading of each source."""
+    parts: list[str] = []
+    for source, headings in sources.items():
         parts.append(f"\n## {source}\n")
         for heading, clauses in headings.items():
             parts.append(f"\n### {heading}\n\n| sentence | tests | settled |\n| --- | --- | --- |\n")

@@ -42,6 +42,7 @@ def lease(number: int = 1, **changes: Any) -> Lease:
         granted_at=1000.0 + number,
         renewed_at=1000.5 + number,
         expires_at=2000.0 + number,
+        held_until=1500.25,
     )
     return replace(base, **changes)
 

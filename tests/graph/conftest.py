@@ -1,5 +1,6 @@
 """A small project without a page: command gates in place of a browser, scripted functions in place of agents."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,6 +135,13 @@ class Project:
         """Return the journal's lines."""
         entries = Journal(self.root / "artifacts/interlock/events.jsonl").entries()
         return [entry for entry in entries if kind in (None, entry.type)]
+
+    def drop_last_line(self, run_id: str) -> None:
+        """Take the last line of a run out of the journal; other runs may have written after it."""
+        path = self.root / "artifacts/interlock/events.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)
+        last = max(at for at, line in enumerate(lines) if json.loads(line)["run"] == run_id)
+        path.write_bytes(b"".join(lines[:last] + lines[last + 1 :]))
 
     def path(self) -> list[str]:
         """Return the statuses that the run went through."""

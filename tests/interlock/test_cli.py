@@ -104,6 +104,9 @@ def test_verify_passes_on_a_whole_journal_and_names_the_line_of_a_changed_one(ap
         bad = interlock(approved, "verify")
         assert bad.returncode == 1
         assert "fix: " in bad.stdout
+        held = data(good)["runs"]
+        assert held
+        assert data(interlock(approved, "verify", "--json"))["runs"] == held
     finally:
         path.write_bytes(before)
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from langgraph.checkpoint.memory import InMemorySaver
+import pytest
 
 from interlock.graph.task import task_from_mapping
 
@@ -44,11 +44,46 @@ def test_the_task_in_the_readme_is_a_task() -> None:
     assert task_from_mapping(tomllib.loads(text)).task_id == "HOME-UI-001"
 
 
-def test_the_pipeline_in_the_readme_compiles() -> None:
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the project that the README describes, as the current folder; its one agent gives up at once."""
+    for start, name in (("[agents.frontend-implementer]", "interlock.toml"), ("task_id", "task.toml")):
+        (text,) = [text for text in blocks("toml") if text.startswith(start)]
+        (tmp_path / name).write_text(text)
+    (tmp_path / "my_agents.py").write_text(GIVES_UP)
+    for name in ("docs/brief.md", "site/index.html"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("a page\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    return tmp_path
+
+
+GIVES_UP = """
+from dataclasses import replace
+from interlock.envelope import render
+from interlock.envelope.template import example
+
+def claude(ask):
+    said = example(ask.role, outcome="blocked", task_id=ask.task_id)
+    return render(replace(said, inputs_used=()))
+"""
+
+
+def test_the_graph_in_the_readme_runs_as_it_stands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (text,) = [text for text in blocks("python") if "task_graph" in text]
+    exec(text, {})
+    assert capsys.readouterr().out.startswith("BLOCKED [")
+    assert (project / "artifacts/interlock/events.jsonl").exists()
+
+
+def test_the_pipeline_in_the_readme_runs_as_it_stands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (text,) = [text for text in blocks("python") if "PipelineSpec" in text]
-    names: dict[str, Any] = {"InMemorySaver": InMemorySaver}
+    names: dict[str, Any] = {}
     exec(text, names)
     assert set(names["graph"].get_graph().nodes) >= {"collect", "announce", "complete", "fail_closed"}
+    assert capsys.readouterr().out == "collect ['version', 'changes']\nannounce ['channel']\n"
+    assert (project / "artifacts/interlock/tickets.jsonl").exists()
 
 
 def test_every_local_link_of_the_readme_leads_somewhere() -> None:

@@ -36,6 +36,39 @@ def test_what_a_refusal_says_to_type_holds_for_a_folder_with_a_blank_in_its_name
     assert interlock(root, "token", "list").returncode == 0
 
 
+@pytest.mark.parametrize("text", ["[run]\nmax_rewrok = 1\n", "no toml"])
+def test_a_broken_configuration_is_told_at_the_start_and_the_server_goes_on(tmp_path: Path, text: str) -> None:
+    root = new_project(tmp_path / "project")
+    new_token(root)
+    (root / "interlock.toml").write_text(text)
+    done = interlock(root, "mcp")
+    assert (done.returncode, done.stdout) == (0, "")
+    with running(root) as server:
+        assert server.stop() == 0
+    for said in (done.stderr, server.stderr):
+        assert "warning CFG10" in said
+        assert "interlock.toml: " in said
+        assert "fix: " in said
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("--allow-host", "http://x.example", "`http://`"),
+        ("--allow-host", "x.example/mcp", "`/mcp`"),
+        ("--allow-host", "*.example", "pattern"),
+        ("--allow-host", "X.example", "lower case"),
+        ("--allow-origin", "x.example", "begins with"),
+        ("--allow-origin", "https://x.example/app", "`/app`"),
+    ],
+)
+def test_an_address_that_is_not_accepted_is_told_its_mistake(
+    tmp_path: Path, option: str, value: str, word: str
+) -> None:
+    done = interlock(tmp_path, "serve", option, value)
+    assert (done.returncode, word in done.stderr) == (2, True), done.stderr
+
+
 def test_mcp_says_on_a_terminal_alone_what_it_waits_for(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     command = [sys.executable, "-m", "interlock", "mcp", "--root", str(root)]

@@ -67,9 +67,11 @@ def test_a_head_is_taken_without_the_word_ticket_where_one_run_alone_can_be_mean
 
 
 def test_a_head_that_could_be_a_tasks_is_the_tasks(project: Path) -> None:
-    head = Tickets(project).state("run-1")["head"]
-    Journal(journal_path(project)).append("run-1", "run_started", "run_started", {})
-    done = interlock(project, "verify", "--head", f"run-1:{head['seq']}:{head['hash']}", "--json")
+    journal = Journal(journal_path(project))
+    head = journal.head("ticket:run-1")
+    assert head is not None
+    journal.append("run-1", "run_started", "run_started", {})
+    done = interlock(project, "verify", "--head", f"run-1:{head.seq}:{head.hash}", "--json")
     assert [problem["run"] for problem in data(done)["problems"]] == ["run-1"]
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +144,7 @@ def test_only_the_token_of_a_lease_that_stands_is_good(world: World) -> None:
 
 PAUSED = """
 import sys
+from contextlib import suppress
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.guard import GuardRefused, guarded
 from interlock.reservations.service import Reservations
@@ -181,3 +183,54 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write_through_the_guar
         paused.stdin.flush()
         assert paused.stdout.readline() == "RSV206 other\n"
     assert (tmp_path / "file").read_text() == "other"
+
+
+def test_of_two_actions_under_one_lease_each_is_protected_until_it_has_ended() -> None:
+    world = World(settings=Settings(escalation="force", urgent_timeout_minutes=1))
+    world.agent("ann").reserve_files(["a"])
+    for first_is_longer in (True, False):
+        one = guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=3600 if first_is_longer else 3000)
+        two = guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=3000 if first_is_longer else 3600)
+        with two:
+            with one:
+                pass
+            world.agent("bob").negotiate_release("a", "why", "urgent")
+            world.now += 120
+            (late,) = world.agent("bob").fetch_inbox()["negotiation_timeouts"]
+            assert (late["state"], late["holder"]) == ("expired", "ann")
+
+
+def test_the_protection_of_an_action_ends_with_it() -> None:
+    world = World(settings=Settings(escalation="force", urgent_timeout_minutes=1))
+    world.agent("ann").reserve_files(["a"])
+    act(world, "ann", "a", hold_seconds=3600)
+    world.agent("bob").negotiate_release("a", "why", "urgent")
+    world.now += 120
+    (late,) = world.agent("bob").fetch_inbox()["negotiation_timeouts"]
+    assert late["state"] == "forced"
+
+
+def test_an_action_that_was_killed_protects_its_lease_no_longer_than_it_said() -> None:
+    world = World(settings=Settings(escalation="force", urgent_timeout_minutes=1))
+    ann = world.agent("ann")
+    ann.reserve_files(["a"], ttl_minutes=60)
+    killed = guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=90)
+    killed.__enter__()
+    world.agent("bob").negotiate_release("a", "why", "urgent")
+    states: list[str] = []
+    for _ in range(2):
+        world.now += 70
+        ann.my_reservations()
+        states += [late["state"] for late in world.agent("bob").fetch_inbox()["negotiation_timeouts"]]
+    assert states == ["expired", "forced"]
+    with suppress(RuntimeError):
+        killed.__exit__(RuntimeError, RuntimeError(), None)
+
+
+def test_an_action_leaves_no_force_as_its_holder_has_it(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"])
+    with guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=60):
+        assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [False]
+        ann.reserve_files(["a"], no_force=True)
+    assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [True]

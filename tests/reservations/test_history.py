@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from interlock.journal import Journal
 from interlock.reservations import guard, history, outbox
+from interlock.reservations.comparing import compare
 from interlock.reservations.guard import GuardRefused
 from interlock.reservations.settings import Settings
 from interlock.reservations.sqlite import SqliteStore
@@ -37,10 +38,9 @@ class Play:
     """Carries out steps in a world in which requests that time out take the lease."""
 
     def __init__(self) -> None:
-        limits = {"urgent": 0.5, "normal": 1.0, "low": None}
         self.world = World(
             settings=Settings(
-                ttl_minutes=2, dead_after_minutes=3, claim_minutes=0.5, escalation="force", timeout_minutes=limits
+                ttl_minutes=2, dead_after_minutes=3, claim_minutes=0.5, escalation="force", urgent_timeout_minutes=0.5
             )
         )
         self.kinds: set[str] = set()
@@ -78,7 +78,7 @@ class Play:
                 pass
 
     def verdict(self) -> str:
-        return history.compare(self.world.store, [ROOT], list).verdict
+        return compare(self.world.store, [ROOT], list, self.world.now).verdict
 
 
 @settings(max_examples=150)
@@ -87,14 +87,14 @@ def test_what_the_events_give_is_what_the_store_holds_after_any_calls(played: li
     play = Play()
     for step in played:
         play.step(*step)
-        found = history.compare(play.world.store, [ROOT], list)
+        found = compare(play.world.store, [ROOT], list, play.world.now)
         assert (found.verdict, found.differences) == ("same", ())
         assert found.leases == len(play.world.leases())
 
 
 def test_every_ending_is_told_and_rebuilt_from_the_journal(tmp_path: Path) -> None:
     play = Play()
-    for step in (
+    told: list[tuple[Any, ...]] = [
         ("reserve", "ann", ["a", "src/x"], True, False, 0),
         ("ask", "bob", "a"),
         ("time", 31),
@@ -106,7 +106,8 @@ def test_every_ending_is_told_and_rebuilt_from_the_journal(tmp_path: Path) -> No
         ("reserve", "cid", ["src/**"], True, False, 0),
         ("time", 200),
         ("reserve", "bob", ["b"], True, False, 0),
-    ):
+    ]
+    for step in told:
         play.step(*step)
     journal = Journal(tmp_path / "events.jsonl")
     outbox.drain(play.world.store, ROOT, journal)
@@ -116,7 +117,7 @@ def test_every_ending_is_told_and_rebuilt_from_the_journal(tmp_path: Path) -> No
     assert [(held.agent, held.pattern, held.token, held.expires_at) for held in rebuilt] == [
         (lease.agent, lease.pattern, lease.token, lease.expires_at) for lease in play.world.leases()
     ]
-    found = history.compare(play.world.store, [ROOT], journal.entries)
+    found = compare(play.world.store, [ROOT], journal.entries, play.world.now)
     assert (found.verdict, found.leases, found.queued) == ("same", 1, 0)
 
 
@@ -134,9 +135,18 @@ def test_a_lease_that_no_event_tells_of_is_found(world: World) -> None:
     with world.store.transaction() as tx:
         (lease, _) = tx.leases()
         tx.drop_lease(lease.reservation_id)
-    found = history.compare(world.store, [ROOT], list)
+    found = compare(world.store, [ROOT], list, world.now)
     assert (found.verdict, [row.reservation_id for row in found.differences]) == ("differs", [lease.reservation_id])
     assert found.differences[0].found == "no such lease"
+
+
+def test_a_lease_that_is_over_in_both_needs_no_event(world: World) -> None:
+    with world.store.transaction() as tx:
+        tx.drop_lease(tx.leases()[0].reservation_id)
+    world.now += 15 * 60 - 1
+    assert compare(world.store, [ROOT], list, world.now).verdict == "differs"
+    world.now += 1
+    assert compare(world.store, [ROOT], list, world.now).verdict == "same"
 
 
 @pytest.mark.parametrize(
@@ -151,30 +161,30 @@ def test_a_lease_that_was_changed_behind_the_events_is_found(world: World, name:
         lease = tx.leases()[0]
         changed: dict[str, Any] = {name: value}
         tx.put_lease(replace(lease, **changed))
-    found = history.compare(world.store, [ROOT], list)
+    found = compare(world.store, [ROOT], list, world.now)
     assert [row.reservation_id for row in found.differences] == [lease.reservation_id]
 
 
 def test_events_that_stand_in_no_journal_here_leave_it_open(world: World, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "events.jsonl")
     outbox.drain(world.store, ROOT, journal, limit=2)
-    assert history.compare(world.store, [ROOT], list).verdict == "partial"
-    assert history.compare(world.store, [ROOT], journal.entries).verdict == "same"
+    assert compare(world.store, [ROOT], list, world.now).verdict == "partial"
+    assert compare(world.store, [ROOT], journal.entries, world.now).verdict == "same"
     outbox.drain(world.store, ROOT, journal)
-    assert history.compare(world.store, [ROOT], list).verdict == "partial"
+    assert compare(world.store, [ROOT], list, world.now).verdict == "partial"
 
 
 def test_the_last_events_of_another_checkout_are_missed_too(world: World) -> None:
     with world.store.transaction() as tx:
         tx.add_event("/another", "lease_released", "{}", world.now)
-    assert history.compare(world.store, [ROOT], list).verdict == "partial"
+    assert compare(world.store, [ROOT], list, world.now).verdict == "partial"
 
 
 def test_looking_leaves_nothing_in_the_store(tmp_path: Path) -> None:
     world = World(store=SqliteStore(str(tmp_path / "store.sqlite")))
     world.agent("ann").reserve_files(["a"])
     before, stamp = world.queue(), world.store.stamp()
-    assert history.compare(world.store, [ROOT], list).verdict == "same"
+    assert compare(world.store, [ROOT], list, world.now).verdict == "same"
     assert (world.queue(), world.store.stamp()) == (before, stamp)
     with world.store.transaction() as tx:
         assert tx.events("", 10) == []
@@ -190,7 +200,7 @@ def test_whoever_writes_while_it_looks_makes_it_look_again(world: World) -> None
             world.agent("bob").release_all()
         return []
 
-    assert history.compare(world.store, [ROOT], told).verdict == "same"
+    assert compare(world.store, [ROOT], told, world.now).verdict == "same"
     assert next(looks) == 3
 
 
@@ -200,7 +210,7 @@ def test_a_store_that_never_rests_is_said_to_be_busy(world: World) -> None:
         world.agent("bob").release_all()
         return []
 
-    assert history.compare(world.store, [ROOT], told).verdict == "busy"
+    assert compare(world.store, [ROOT], told, world.now).verdict == "busy"
 
 
 def test_gaps_in_the_events_are_named(tmp_path: Path) -> None:
@@ -221,7 +231,9 @@ def test_gaps_in_the_events_are_named(tmp_path: Path) -> None:
         ("s/1", "committed", {"at": "2027-01-15T08:00:00Z"}),
     ],
 )
-def test_a_line_that_this_room_never_wrote_is_refused(tmp_path: Path, key: str, kind: str, data: dict[str, Any]) -> None:
+def test_a_line_that_this_room_never_wrote_is_refused(
+    tmp_path: Path, key: str, kind: str, data: dict[str, Any]
+) -> None:
     journal = Journal(tmp_path / "events.jsonl")
     journal.append(outbox.RUN, key, kind, data)
     with pytest.raises(history.HistoryUnreadable):

@@ -349,7 +349,7 @@ def test_a_store_of_an_older_version_is_brought_up_with_its_rows(
     )
     monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, *more))
     with SqliteStore(str(path)).transaction() as tx:
-        assert pragma(tx, "user_version") == 3
+        assert pragma(tx, "user_version") == len(migrations.STEPS)
         assert [each.reason for each in tx.leases()] == ["new"]
     monkeypatch.undo()
     assert refused(store).code == StoreDamaged.code
@@ -363,10 +363,23 @@ def test_a_step_that_fails_leaves_the_version_before_it(
     steps = (*migrations.STEPS, "CREATE TABLE later (a TEXT);", "DROP TABLE agent; SELECT nothing FROM nowhere;")
     monkeypatch.setattr(migrations, "STEPS", steps)
     assert refused(SqliteStore(str(path))).code == StoreDamaged.code
-    monkeypatch.setattr(migrations, "STEPS", steps[:2])
+    monkeypatch.setattr(migrations, "STEPS", steps[:-1])
     with SqliteStore(str(path)).transaction() as tx:
-        assert pragma(tx, "user_version") == 2
+        assert pragma(tx, "user_version") == len(steps) - 1
         assert tx.agents() == []
+
+
+def test_a_lease_of_the_first_version_is_held_by_no_action(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path)
+    for statement in migrations.statements(0, sqlite3.sqlite_version_info):
+        connection.execute(statement)
+    columns = ("rsv_1", "Ada", "a", "a", 1, 0, 0, "", 1, 1.0, 1.0, 2.0, "ada")
+    connection.execute(f"INSERT INTO lease VALUES ({', '.join('?' * len(columns))})", columns)
+    connection.commit()
+    connection.close()
+    with SqliteStore(str(path)).transaction() as tx:
+        assert [(each.reservation_id, each.expires_at, each.held_until) for each in tx.leases()] == [("rsv_1", 2.0, 0.0)]
 
 
 def test_tables_are_strict_where_sqlite_knows_that() -> None:

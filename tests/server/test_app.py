@@ -167,9 +167,11 @@ async def test_a_broken_configuration_stops_what_needs_it_with_every_fault_and_n
         error = error_of(await connected.call_tool("validate_envelope", {"text": "STATUS: BLOCKED"}))
         assert error["code"].startswith("CFG")
         assert len(error["problems"]) == 2
+        assert error["message"].startswith("interlock.toml: envelope.inputs: ")
         for listing in (connected.list_prompts(), connected.read_resource("interlock://gates")):
-            with pytest.raises(Exception, match="CFG"):
+            with pytest.raises(Exception, match=r"CFG\d+: interlock.toml: \w+\.") as caught:
                 await listing
+            assert ".." not in str(caught.value)
         (tmp_path / "interlock.toml").write_text("")
         assert (await connected.list_prompts()).prompts
 

@@ -250,6 +250,14 @@ def test_without_one_whole_token_the_answer_is_401_with_a_challenge(tmp_path: Pa
     assert token.encode() not in answer.body
 
 
+def test_a_token_without_its_scheme_is_told_so_and_not_repeated(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    _, token = desk.store.create("claude")
+    for given, word in ((token, b"without the scheme"), ("Bearer", b"without a token"), (f"Basic {token}", b"kind of")):
+        answer = desk.ask(given)
+        assert (answer.status, word in answer.body, token.encode() in answer.body) == (401, True, False)
+
+
 def test_a_revoked_token_is_refused_at_once(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     _, token = desk.store.create("claude")

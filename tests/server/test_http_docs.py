@@ -12,7 +12,7 @@ from interlock.cli.serve import serve_command
 from interlock.cli.token import token_command
 from interlock.server.bounds import Limits
 from interlock.server.rules import MAX_VALUES
-from tests.server.http_process import new_project, new_token, running
+from tests.server.http_process import ACCEPT, INITIALIZE, new_project, new_token, running
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,25 @@ def test_every_option_and_every_code_stands_on_the_page(page: str, root: Path) -
     door = "".join((root / "server" / name).read_text() for name in ("door.py", "body.py", "sessions.py"))
     raised = set(re.findall(r"Refusal\(\s*(\d{3})", door))
     assert raised == set(re.findall(r"\| WEB(\d{3}) \|", page))
+
+
+def test_what_the_sdk_answers_behind_the_door_has_the_statuses_of_the_page(page: str, tmp_path: Path) -> None:
+    project = new_project(tmp_path / "project")
+    headers = {**ACCEPT, "authorization": f"Bearer {new_token(project)}"}
+    asked: list[tuple[int, str, dict[str, str]]] = [
+        (400, "POST", {"content-type": "text/plain"}),
+        (400, "GET", {}),
+        (400, "POST", {"mcp-protocol-version": "2026-07-28"}),
+        (404, "POST", {"mcp-session-id": "none"}),
+        (405, "PUT", {}),
+        (406, "POST", {"accept": "application/json"}),
+    ]
+    with running(project) as server, httpx2.Client(timeout=20) as http:
+        for status, method, more in asked:
+            answer = http.request(method, server.url, headers=headers | more, json=INITIALIZE)
+            assert (answer.status_code, "WEB" in answer.text) == (status, False), (method, more)
+    behind = page.partition("Behind the door")[2].partition("`Host` must be")[0]
+    assert {int(number) for number in re.findall(r"^\| (\d{3}) \|", behind, re.MULTILINE)} == {row[0] for row in asked}
 
 
 def curl(words: list[str]) -> httpx2.Response:

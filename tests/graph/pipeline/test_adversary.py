@@ -484,7 +484,7 @@ def test_a_task_that_somebody_begins_under_a_steps_name_does_not_stop_the_ticket
         "task_id": "NONE-1",
         "task": "Nothing",
         "gates_required": ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"],
-        "scope": ["src/**"],
+        "scope": ["docs/**"],
     }
     with suppress(TaskCallError):  # refusing the name is as good
         TaskCalls(root, Drives(root)).begin(own, "run-1.s1", caller="builder")

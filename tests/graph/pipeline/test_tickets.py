@@ -421,9 +421,11 @@ def test_another_failure_between_two_identical_ones_does_not_hide_what_is_left(t
 
 @pytest.mark.parametrize(
     ("key", "warned"),
-    [("SHOP-7", False), ("7", False), ("#7", False), ("https://t.example/SHOP-7", False), ("SHOP-8", True), ("17", True),
-     ("X-SHOP-77", True)],
-)  # fmt: skip
+    [
+        *((key, False) for key in ("SHOP-7", "shop-7", "7", "#7", "https://t.example/SHOP-7", "acme/x#SHOP-7")),
+        *((key, True) for key in ("SHOP-8", "17", "X-SHOP-77", "P-7", "#")),
+    ],
+)
 def test_a_fetched_ticket_that_seems_to_be_another_one_is_a_warning(tickets: Tickets, key: str, warned: bool) -> None:
     ticket = filled(ticket_of(tickets.begin("SHOP-7")))
     ticket["payload"] = {**ticket["payload"], "external_ticket_id": key}

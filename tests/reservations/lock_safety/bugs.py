@@ -17,7 +17,7 @@ from interlock.reservations.sqlite_rows import SqliteTransaction
 if TYPE_CHECKING:
     from tests.reservations.lock_safety.worker import Worker
 
-SLIP_SECONDS: Final = 0.003
+SLIP_SECONDS: Final = 0.02
 """What lies between a check and its action, where a bug lets something come in between."""
 
 
@@ -28,10 +28,12 @@ class Bug:
     Args:
         plant: Puts it into a worker's process.
         breaks: The promises of the checker of which at least one must be found broken.
+        seconds: How long a run takes in which it usually shows.
     """
 
     plant: Callable[["Worker"], None]
     breaks: frozenset[str]
+    seconds: float = 1.3
 
 
 def no_transaction(worker: "Worker") -> None:
@@ -39,7 +41,7 @@ def no_transaction(worker: "Worker") -> None:
 
     @contextmanager
     def transaction(self: SqliteStore) -> Generator[SqliteTransaction]:
-        with self._writer.taken() as link:
+        with self._writer.taken() as link:  # pyright: ignore[reportPrivateUsage]
             rows = SqliteTransaction(link.current())
             yield rows
             rows.end()
@@ -49,7 +51,7 @@ def no_transaction(worker: "Worker") -> None:
 
 def check_before(worker: "Worker") -> None:
     """What stands in the way is looked up in one transaction, and the lease is put in the next."""
-    real_look, real_once = granting.look, leases._once
+    real_look, real_once = granting.look, leases._once  # pyright: ignore[reportPrivateUsage]
     known: dict[tuple[str, ...], list[Look]] = {}
 
     def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
@@ -69,7 +71,7 @@ def check_before(worker: "Worker") -> None:
         finally:
             known.clear()
 
-    granting.look, leases._once = look, once
+    granting.look, leases._once = look, once  # pyright: ignore[reportPrivateUsage]
 
 
 def token_twice(worker: "Worker") -> None:
@@ -85,20 +87,42 @@ def token_twice(worker: "Worker") -> None:
 
 def guard_remembers(worker: "Worker") -> None:
     """The guard goes by what the agent remembers: it never sees that a lease has expired or was taken over."""
-    real = guard._covering
+    real = guard._covering  # pyright: ignore[reportPrivateUsage]
+    worker.lives, worker.holds = (1.0, 1.0), 0.0
+
+    def reserve() -> None:
+        free = [path for path in worker.paths if path not in {row["pattern"] for row in worker.held.values()}]
+        if free:
+            worker.ask([worker.rng.choice(free)], exclusive=True, wait=0.0)
+
+    worker.reserve, worker.release, worker.renew = reserve, lambda: None, lambda: None
 
     def covering(entry: Entry, paths: Sequence[str]) -> tuple[dict[str, Lease], list[Any]]:
         for path in paths:
             for row in worker.held.values():
                 if row["exclusive"] and granting.collides(granting.pattern_of(path), row["pattern"], exclusive=True):
-                    lease = Lease(
-                        row["reservation_id"], worker.caller.name, row["pattern"], "", True, False, False, "",
-                        row["token"], 0.0, 0.0, 0.0,
-                    )  # fmt: skip
-                    return dict.fromkeys(paths, lease), []
+                    return dict.fromkeys(paths, _as_remembered(worker, row, entry.now)), []
         return real(entry, paths)
 
-    guard._covering = covering
+    guard._covering = covering  # pyright: ignore[reportPrivateUsage]
+
+
+def _as_remembered(worker: "Worker", row: dict[str, Any], now: float) -> Lease:
+    """Return a lease as its holder remembers it, whatever became of it."""
+    return Lease(
+        reservation_id=row["reservation_id"],
+        agent=worker.caller.name,
+        pattern=row["pattern"],
+        prefix=granting.pattern_of(row["pattern"]).prefix,
+        exclusive=row["exclusive"],
+        no_force=False,
+        claim=False,
+        reason="",
+        token=row["token"],
+        granted_at=now,
+        renewed_at=now,
+        expires_at=now + 2.0,
+    )
 
 
 def renews_ended(worker: "Worker") -> None:
@@ -110,11 +134,7 @@ def renews_ended(worker: "Worker") -> None:
         row = worker.ended[-1]
         start = worker.note("call", call="reserve", asked=[row["pattern"]], exclusive=True, ttl=2.0, wait=0)
         with leases.entered(worker.desk, worker.caller) as entry:
-            prefix = granting.pattern_of(row["pattern"]).prefix
-            lease = Lease(
-                row["reservation_id"], worker.caller.name, row["pattern"], prefix, row["exclusive"], False, False, "",
-                row["token"], entry.now, entry.now, entry.now + 2.0,
-            )  # fmt: skip
+            lease = _as_remembered(worker, row, entry.now)
             entry.tx.put_lease(lease)
             entry.event("lease_renewed", **granting.facts(lease))
         worker.note("granted", start=start, until=start + 2.0, rows=[row], merged=[], codes=[])
@@ -129,6 +149,7 @@ def takes_from_living(worker: "Worker") -> None:
 
 def jumps_the_line(worker: "Worker") -> None:
     """Nobody is in front."""
+    worker.waits = (0.0, 1.0)
     waiting.ahead = lambda entry, agent, place: []
 
 
@@ -143,8 +164,8 @@ def keeps_released(worker: "Worker") -> None:
     SqliteTransaction.drop_lease = drop_lease
 
 
-def expired_stay(worker: "Worker") -> None:
-    """A lease that has expired still counts for its holder, while others may have it."""
+def expires_early(worker: "Worker") -> None:
+    """To others a lease counts as expired long before its time."""
     real = granting.look
 
     def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
@@ -154,20 +175,22 @@ def expired_stay(worker: "Worker") -> None:
 
 
 def _without_older(entry: Entry, looks: Sequence[Look]) -> Iterator[Look]:
-    """Yield looks in which every lease counts as expired a second after it was granted."""
+    """Yield looks in which no lease counts that is older than a moment."""
     for found in looks:
-        held = tuple(each for each in found.blockers if isinstance(each, Waiter) or entry.now < each.renewed_at + 0.5)
+        held = tuple(
+            each for each in found.blockers if isinstance(each, Waiter) or entry.now < each.renewed_at + SLIP_SECONDS
+        )
         yield replace(found, blockers=held)
 
 
 BUGS: Final = {
-    "no_transaction": Bug(no_transaction, frozenset({"one holder", "replay", "tokens rise"})),
+    "no_transaction": Bug(no_transaction, frozenset({"one holder", "replay", "tokens rise"}), seconds=2),
     "check_before": Bug(check_before, frozenset({"one holder", "replay"})),
     "token_twice": Bug(token_twice, frozenset({"tokens rise"})),
-    "guard_remembers": Bug(guard_remembers, frozenset({"fencing", "uses alone"})),
+    "guard_remembers": Bug(guard_remembers, frozenset({"fencing", "uses alone"}), seconds=2.5),
     "renews_ended": Bug(renews_ended, frozenset({"gone"})),
     "takes_from_living": Bug(takes_from_living, frozenset({"takeovers"})),
     "jumps_the_line": Bug(jumps_the_line, frozenset({"replay"})),
     "keeps_released": Bug(keeps_released, frozenset({"gone"})),
-    "expires_early": Bug(expired_stay, frozenset({"one holder"})),
+    "expires_early": Bug(expires_early, frozenset({"one holder"})),
 }

@@ -10,6 +10,7 @@ import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -74,7 +75,7 @@ def _silences(log: list[Row], dead_after: float) -> list[float]:
     """Return from when on an agent may have counted as silent: after each gap between two signs of life."""
     signs = [row for row in log if "start" in row]
     limit = dead_after - SEEN_SECONDS
-    found = [row["start"] + limit for row, later in zip(signs, signs[1:], strict=False)
+    found = [row["start"] + limit for row, later in pairwise(signs)
              if later["at"] - row["start"] > limit]  # fmt: skip
     return sorted(found + [row["start"] + limit for row in signs[-1:]])
 
@@ -175,9 +176,8 @@ class Replay:
         }
         if kind in steps:
             steps[kind](row)
-        elif kind.startswith("lease_"):
-            if self.leases.pop(row["reservation_id"], None) is None:
-                self._broke("ends once", row)
+        elif kind.startswith("lease_") and self.leases.pop(row["reservation_id"], None) is None:
+            self._broke("ends once", row)
 
     def _granted(self, row: Row) -> None:
         if row["token"] <= self.token:
@@ -197,7 +197,11 @@ class Replay:
 
     def _in_turn(self, row: Row) -> None:
         """First come, first served: nobody else waits in front for what overlaps."""
-        own = [key for key, each in self.line.items() if each["agent"] == row["agent"] and row["pattern"] in each["patterns"]]
+        own = [
+            key
+            for key, each in self.line.items()
+            if each["agent"] == row["agent"] and row["pattern"] in each["patterns"]
+        ]
         place = min(own, default=None)
         for key, waiter in self.line.items():
             in_front = waiter["agent"] != row["agent"] and (place is None or key < place)
@@ -214,10 +218,9 @@ class Replay:
             self._broke("refuses for a reason", row)
 
     def _against(self, row: Row) -> bool:
-        return any(
-            held["agent"] != row["agent"] and (held["exclusive"] or row["exclusive"]) and overlap(held["pattern"], row["pattern"])
-            for held in self.leases.values()
-        )  # fmt: skip
+        others = [held for held in self.leases.values() if held["agent"] != row["agent"]]
+        rivals = [held for held in others if held["exclusive"] or row["exclusive"]]
+        return any(overlap(held["pattern"], row["pattern"]) for held in rivals)
 
     def _drop(self, waiter_id: int) -> None:
         self.line.pop(waiter_id, None)
@@ -241,9 +244,7 @@ def replayed(history: History) -> Iterator[str]:
 
 def takeovers(history: History) -> Iterator[str]:
     """A lease is taken over from the dead alone: from who was killed, or was silent for long enough."""
-    signs = {
-        agent: [(row["start"], row["at"]) for row in log if "start" in row] for agent, log in history.logs.items()
-    }
+    signs = {agent: [(row["start"], row["at"]) for row in log if "start" in row] for agent, log in history.logs.items()}
     for row in history.events:
         if row["type"] != "lease_taken_over" or history.killed.get(row["agent"], float("inf")) <= row["at"]:
             continue

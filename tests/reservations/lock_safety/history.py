@@ -1,9 +1,10 @@
 """What happened, as the workers and the store wrote it down, each by itself."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +56,21 @@ def read(folder: Path, store: Path, root: str, killed: dict[str, float], dead_af
     return History(logs, list(events), leases, killed, dead_after)
 
 
-@lru_cache(maxsize=None)
+@cache
 def overlap(one: str, other: str) -> bool:
     """Say whether two patterns overlap."""
     return patterns.overlaps(parsed(one), parsed(other))
 
 
-@lru_cache(maxsize=None)
+@cache
 def parsed(text: str) -> Pattern:
     """Return a pattern that is known to be right."""
     found = canonical(text)
     assert isinstance(found, Pattern)
     return found
+
+
+def summary(history: History) -> dict[str, int]:
+    """Return how much happened, by kind: of the workers' logs, and `lease_…` and `waiter_…` of the store's events."""
+    kinds = [row["kind"] for log in history.logs.values() for row in log if row["kind"] != "call"]
+    return dict(sorted(Counter([*kinds, *(row["type"] for row in history.events)]).items()))

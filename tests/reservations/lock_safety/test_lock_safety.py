@@ -1,4 +1,4 @@
-"""Processes that are stopped and killed at random never hold one file twice, and the checker would see it if they did."""
+"""Processes that are stopped and killed at random never hold a file twice; the checker would see it if they did."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_six_processes_that_are_stopped_and_killed_keep_every_promise(tmp_path: 
 def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
     found: set[str] = set()
     for number in range(ROUNDS):
-        history = Chaos(tmp_path / str(number), workers=4, seconds=1.5, seed=number, bug=bug).run()
+        history = Chaos(tmp_path / str(number), workers=4, seconds=BUGS[bug].seconds, seed=number, bug=bug).run()
         found |= {violation.promise for violation in check(history)}
         if found & BUGS[bug].breaks:
             return

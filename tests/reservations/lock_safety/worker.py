@@ -1,6 +1,6 @@
 """One process that reserves, renews, uses and releases at random, and writes down every call before and after it.
 
-    python -m tests.reservations.lock_safety.worker STORE LOG NAME SEED UNTIL [BUG]
+    python -m tests.reservations.lock_safety.worker STORE LOG NAME SEED FOLDERS [BUG]
 
 All times are of the monotonic clock, which all processes of a machine share.
 """
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from interlock.reservations import patterns, process
 from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.errors import StoreBusy
 from interlock.reservations.guard import Guard, GuardRefused, check_token, guarded
 from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.service import Reservations
@@ -22,14 +23,19 @@ from interlock.reservations.settings import Settings
 from interlock.reservations.sqlite import SqliteStore
 from tests.reservations.lock_safety import bugs
 
+END: Final = "end"
 ROOT: Final = "/checkout"
-PATHS: Final = ("a.txt", "src/x.py", "src/y.py", "docs/a.md")
-ASKED: Final = (*PATHS, "src/**", "src/*.py", "docs/**", "*/[a-x]*", "a.*")
 DEAD_AFTER_SECONDS: Final = 3.0
 HOLD_SECONDS: Final = 30.0
 SETTINGS: Final = Settings(
     ttl_minutes=0.1, dead_after_minutes=DEAD_AFTER_SECONDS / 60, claim_minutes=0.02, linger_seconds=1.0
 )
+LIVES: Final = (1.0, 4.5)
+"""The shortest and the longest life of a lease in seconds."""
+WAITS: Final[tuple[float, ...]] = (0.0, 0.0, 0.0, 0.0, 0.05, 1.0)
+"""How long a call waits in the line, one of these."""
+HOLDS: Final = 0.2
+"""How many writes are made under a lease that is kept, outside of the store's transaction."""
 MOST_ENDED: Final = 20
 
 
@@ -41,10 +47,11 @@ class Worker:
         log: Where it writes what it did.
         name: Who it is.
         seed: For its choices.
+        folders: How many folders of paths there are.
         files: The folder of what is written under the guard, a file for each path.
     """
 
-    def __init__(self, store: SqliteStore, log: Path, name: str, seed: int, files: Path) -> None:
+    def __init__(self, store: SqliteStore, log: Path, name: str, seed: int, folders: int, files: Path) -> None:
         own = process.from_proc(os.getpid())
         caller = Caller(name, "agent", ROOT, "run", process.host(), os.getpid(), own.started if own else "")
         self.desk = Desk(store, SETTINGS, clock=time.monotonic)
@@ -52,6 +59,12 @@ class Worker:
         self.caller = caller
         self.rng = random.Random(seed)
         self.files = files
+        self.paths = [f"d{number}/{name}" for number in range(folders) for name in ("a.md", "x.py", "y.py")]
+        self.asked = [*self.paths, "d*/a.md"]
+        self.asked += [f"d{number}/{name}" for number in range(folders) for name in ("**", "*.py")]
+        self.lives = LIVES
+        self.waits: tuple[float, ...] = WAITS
+        self.holds = HOLDS
         self.held: dict[str, dict[str, Any]] = {}
         self.ended: list[dict[str, Any]] = []
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -63,32 +76,36 @@ class Worker:
         return at
 
     def step(self) -> None:
-        """Do one thing at random."""
-        acts = (self.reserve, self.reserve, self.use, self.use, self.renew, self.release, self.try_ended)
-        self.rng.choice(acts)()
+        """Do one thing at random; of a store that is busy for too long nothing is known but that."""
+        acts = (self.reserve, self.reserve, self.use, self.use, self.renew, self.release, self.release, self.try_ended)
+        try:
+            self.rng.choice(acts)()
+        except StoreBusy:
+            self.note("busy")
 
     def reserve(self) -> None:
         """Ask for one pattern or two, shared or exclusive; who waits asks for the exclusive right."""
-        wait = self.rng.choice((0.0, 0.0, self.rng.uniform(0.05, 1.0)))
-        asked = self.rng.sample(ASKED, self.rng.choice((1, 1, 2)))
-        self._reserve(asked, exclusive=bool(wait) or self.rng.random() < 0.8, wait=wait)
+        wait = self.rng.choice(self.waits)
+        asked = self.rng.sample(self.asked, self.rng.choice((1, 1, 2)))
+        self.ask(asked, exclusive=bool(wait) or self.rng.random() < 0.8, wait=wait)
 
     def renew(self) -> None:
         """Ask again for something that is held, or was."""
         rows = [*self.held.values(), *self.ended[-3:]]
         if rows:
             row = self.rng.choice(rows)
-            self._reserve([row["pattern"]], exclusive=row["exclusive"], wait=0.0)
+            self.ask([row["pattern"]], exclusive=row["exclusive"], wait=0.0)
 
-    def _reserve(self, asked: list[str], *, exclusive: bool, wait: float) -> None:
-        ttl = self.rng.uniform(1.0, 6.0)
+    def ask(self, asked: list[str], *, exclusive: bool, wait: float) -> None:
+        """Reserve patterns, and remember what was granted."""
+        ttl = self.rng.uniform(*self.lives)
         start = self.note("call", call="reserve", asked=asked, exclusive=exclusive, ttl=ttl, wait=wait)
         answer = self.calls.reserve_files(asked, "", ttl / 60, exclusive=exclusive, wait_seconds=wait)
-        rows = [
+        rows: list[dict[str, Any]] = [
             {key: row[key] for key in ("reservation_id", "pattern", "exclusive", "token")}
             for row in answer["reservations"]
         ]
-        merged = [each for row in rows for each in self._merged(row)]
+        merged = self._merged(rows)
         codes = [row["code"] for row in answer["errors"]]
         self.note("granted" if not codes else "refused", start=start, until=start + ttl, rows=rows, merged=merged,
                   codes=codes)  # fmt: skip
@@ -96,13 +113,14 @@ class Worker:
             self.ended.append(self.held.pop(reservation_id))
         self.held |= {row["reservation_id"]: row for row in rows}
 
-    def _merged(self, row: dict[str, Any]) -> list[str]:
-        """Return the own leases that may have fallen into a new one."""
-        wide = _pattern(row["pattern"])
+    def _merged(self, rows: list[dict[str, Any]]) -> list[str]:
+        """Return the own leases that may have fallen into those of an answer."""
+        ids = {row["reservation_id"] for row in rows}
+        wide = [_pattern(row["pattern"]) for row in rows]
         return [
             key
             for key, held in self.held.items()
-            if key != row["reservation_id"] and patterns.covers(wide, _pattern(held["pattern"]))
+            if key not in ids and any(patterns.covers(each, _pattern(held["pattern"])) for each in wide)
         ]
 
     def release(self) -> None:
@@ -119,8 +137,12 @@ class Worker:
 
     def use(self) -> None:
         """Write under the guard, in the store's transaction or under a lease that is kept for a while."""
-        path = self.rng.choice(PATHS)
-        seconds = HOLD_SECONDS if self.rng.random() < 0.2 else None
+        own = [_pattern(row["pattern"]) for row in self.held.values()]
+        covered = [path for path in self.paths if any(patterns.matches(each, path) for each in own)]
+        if not covered and self.rng.random() < 0.8:
+            return
+        path = self.rng.choice(covered or self.paths)
+        seconds = HOLD_SECONDS if self.rng.random() < self.holds else None
         start = self.note("call", call="use", path=path, hold=seconds is not None)
         try:
             with guarded(self.desk, self.caller, [path], hold_seconds=seconds) as guard:
@@ -160,15 +182,19 @@ def _pattern(text: str) -> Pattern:
 
 
 def main() -> None:
-    """Work until the time has come."""
-    path, log, name, seed, until, *bug = sys.argv[1:]
+    """Work until the file `end` is beside the store."""
+    path, log, name, seed, folders, *bug = sys.argv[1:]
     store = SqliteStore(path)
-    worker = Worker(store, Path(log), name, int(seed), Path(path).parent)
+    worker = Worker(store, Path(log), name, int(seed), int(folders), Path(path).parent)
     if bug:
         bugs.BUGS[bug[0]].plant(worker)
-    while time.monotonic() < float(until):
-        worker.step()
-    worker.note("ended")
+    end = Path(path).with_name(END)
+    worker.note("ready")
+    try:
+        while not end.exists():
+            worker.step()
+    finally:
+        worker.note("ended")
 
 
 if __name__ == "__main__":

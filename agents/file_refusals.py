@@ -1,0 +1,112 @@
+"""Refusals of the file tools, and the arguments that they are made of: the rules are a table."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias, TypedDict
+
+from interlock.agents.ask import RunnerError
+from interlock.reservations.answers import Refusal
+from interlock.reservations.rules import shown
+
+Answer: TypeAlias = dict[str, Any]
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""A larger file is neither read nor written as text."""
+
+RULES: Final = {
+    "AGT911": "A path is a plain path below the root, relative to it.",
+    "AGT912": "Git's folder, `.interlock`, `artifacts` and `interlock.toml` are not an agent's to read or write here.",
+    "AGT913": "A path lies in the scope of the task.",
+    "AGT914": "A path names a plain file, reached through plain folders.",
+    "AGT915": "A file is UTF-8 text of a bounded size.",
+    "AGT916": "The text to replace stands in the file exactly once.",
+    "AGT917": "An argument has its type and lies in its bounds.",
+}
+"""Code to rule of what is refused here; refusals for want of a lease have the codes of the reservations, `RSV…`."""
+
+
+class FileRefusal(TypedDict):
+    """One thing that was refused here."""
+
+    code: str
+    message: str
+    place: str
+    found: str
+    expected: str
+    fix: str
+
+
+class Refused(Exception):  # noqa: N818 - never leaves the file tools
+    """Ends a call.
+
+    Args:
+        errors: Its refusals, at least one.
+    """
+
+    def __init__(self, *errors: FileRefusal | Refusal) -> None:
+        super().__init__(errors)
+        self.errors = list(errors)
+
+
+@contextmanager
+def answering(answer: Answer) -> Generator[Answer]:
+    """Fill in an answer; what is refused becomes its `errors`."""
+    answer["errors"] = []
+    try:
+        yield answer
+    except Refused as refused:
+        answer["errors"] = refused.errors
+
+
+def refusal(code: str, message: str, *, place: str, found: str, expected: str, fix: str) -> Refused:
+    """Return what ends a call that broke a rule; see `FileRefusal`, whose texts are cut to one short line."""
+    assert code in RULES, code
+    row = FileRefusal(code=code, message=message, place=shown(place), found=shown(found), expected=expected, fix=fix)
+    return Refused(row)
+
+
+def unusable(path: str, error: RunnerError) -> Refused:
+    """Return what ends a call whose file is no plain one, or cannot be used."""
+    return refusal(
+        "AGT914", f"{error.message[:1].upper()}{error.message[1:]}.", place=path, found=error.message,
+        expected="a plain file in plain folders", fix=error.fix,
+    )  # fmt: skip
+
+
+def bad_argument(name: str, found: object, expected: str) -> Refused:
+    """Return what ends a call with a wrong argument."""
+    text = found if isinstance(found, str) else ascii(found)
+    return refusal(
+        "AGT917", f"`{name}` is not what it has to be.", place=name, found=text, expected=expected,
+        fix=f"Give {expected}.",
+    )  # fmt: skip
+
+
+def text_of(name: str, value: object) -> str:
+    """Return an argument that must be a text."""
+    if not isinstance(value, str):
+        raise bad_argument(name, value, "a text")
+    return value
+
+
+def number_of(name: str, value: object, low: int, high: int) -> int:
+    """Return an argument that must be a whole number within bounds."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise bad_argument(name, value, f"a whole number from {low} to {high}")
+    return value
+
+
+def encoded(text: str, path: str) -> bytes:
+    """Return a text as the bytes of a file."""
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        data, found = b"", "half of a surrogate pair"
+    else:
+        found = f"{len(data)} bytes" if len(data) > MAX_FILE_BYTES else ""
+    if found:
+        raise refusal(
+            "AGT915", "The text cannot be written.", place=path, found=found,
+            expected=f"UTF-8, at most {MAX_FILE_BYTES} bytes", fix="Write a smaller text of whole characters.",
+        )  # fmt: skip
+    return data

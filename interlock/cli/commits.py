@@ -1,0 +1,75 @@
+"""`interlock verify --commits RANGE`: the commits of a range against the leases that the journal tells of."""
+
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import click
+
+from interlock.cli.context import Exit, count, print_json
+from interlock.reservations.answers import iso
+from interlock.reservations.commits import SHORT, Finding, Report, check_commits
+from interlock.reservations.rules import RULES, shown
+
+MAX_LISTED: Final = 8
+"""So many paths of one commit are listed; `--json` has them all."""
+
+
+def show_commits(
+    root: Path | None, wanted: str, journals: Sequence[Path], *, allow_unproven: bool, as_json: bool
+) -> None:
+    """Check a range, print what was found, and exit with 0 or 1.
+
+    Args:
+        root: Where the repository is; None for here.
+        wanted: The range.
+        journals: Further journals.
+        allow_unproven: Commits whose maker is not known are listed and do no harm.
+        as_json: Print JSON.
+    """
+    report = check_commits(str(root or Path.cwd()), wanted, [str(path) for path in journals])
+    bad = report.verdict == "refused" or (report.verdict == "unproven" and not allow_unproven)
+    if as_json:
+        print_json({**report.to_json(), "ok": not bad})
+    else:
+        _show(report)
+    sys.exit(Exit.REFUSED if bad else Exit.GOOD)
+
+
+def _show(report: Report) -> None:
+    for _, rows in groupby(report.findings, key=lambda finding: finding.commit):
+        each = list(rows)
+        for finding in each[:MAX_LISTED]:
+            _show_finding(finding)
+        if len(each) > MAX_LISTED:
+            more = count(len(each) - MAX_LISTED, "path")
+            click.echo(f"{each[0].commit[:SHORT]}: and {more} more; --json lists all")
+    for store, gaps in report.missing.items():
+        numbers = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in gaps[:MAX_LISTED])
+        click.echo(f"note: events {numbers} of the store {store} are in no journal here; what was held then may be "
+                   "missing. `--journal FILE` reads another one.")  # fmt: skip
+    if report.later:
+        verb = "is" if report.later == 1 else "are"
+        click.echo(f"note: {count(report.later, 'commit')} {verb} younger than the last event ({iso(report.last_at)}); "
+                   "what was reserved after it is not known.")  # fmt: skip
+    parts = [
+        f"{report.count('proven')} made by `interlock commit`",
+        f"{report.count('free')} of what nobody held",
+        f"{report.count('unproven')} unproven",
+        f"{report.count('refused')} refused",
+    ]
+    click.echo(f"{report.range}: {report.verdict}; {count(len(report.verdicts), 'commit')}: {', '.join(parts)}")
+
+
+def _show_finding(finding: Finding) -> None:
+    """Print one path of a commit."""
+    held = finding.held
+    times = f"from {iso(held.since)} to {iso(held.until)}"
+    ending = f", {held.ending}" if held.ending else ""
+    click.echo(f"{finding.commit[:SHORT]}: {finding.code} {shown(finding.path)}: {RULES[finding.code]}")
+    click.echo(f"  lease: {held.reservation_id}, {shown(held.pattern)}, of {shown(held.agent)}, token {held.token}, "
+               f"{times}{ending}")  # fmt: skip
+    click.echo(f"  found: {finding.found}; it says it is by {shown(finding.committer)}")
+    click.echo(f"  expected: {finding.expected}\n  fix: {finding.fix}")

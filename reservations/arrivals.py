@@ -1,0 +1,106 @@
+"""The commits of a range as git has them: when each says it was made, by whom, and the paths that it changes."""
+
+import os
+import os.path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from interlock.reservations import git, place
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.rules import shown
+
+
+class CommitsUnread(ReservationError):  # noqa: N818 - named by what is the case
+    """The commits, or what is told about leases, are not there to be checked."""
+
+    code: ClassVar[str] = "RSV909"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit.
+
+    Args:
+        id: In full.
+        at: When it says it was made: the committer's time, whole seconds since the epoch.
+        committer: Who it says made it; anybody can write that.
+        paths: What it changes, relative to the project; of a merge, what differs from every parent.
+    """
+
+    id: str
+    at: int
+    committer: str
+    paths: tuple[str, ...]
+
+
+def read_commits(start: str, root: str, wanted: str) -> list[Commit]:
+    """Return the commits of a range, the newest first, with their paths relative to the project.
+
+    Args:
+        start: A folder of the repository.
+        root: The project; the repository is in it, or around it.
+        wanted: See `check_commits`.
+
+    Raises:
+        CommitsUnread: The range names no commits, or the clone is shallow.
+        GitFailed: There is no git, or it hangs.
+    """
+    wrong = CommitsUnread(
+        f"{shown(wanted)} names no commits in {start}", "Give a range such as origin/main..HEAD; fetch what it names."
+    )
+    if wanted.startswith("-"):
+        raise wrong
+    try:
+        output = git.ask(start, ["rev-parse", "--show-toplevel", "--is-shallow-repository"])
+        top, shallow = os.fsdecode(output).removesuffix("\n").rsplit("\n", 1)
+        ids = git.ask(start, ["--no-replace-objects", "rev-list", wanted, "--"])
+    except git.GitFailed as error:
+        if error.status is None:
+            raise
+        raise wrong from None
+    if not ids and ".." not in wanted:
+        raise wrong
+    if shallow == "true":
+        raise CommitsUnread(
+            "this clone is shallow: where its history is cut, a commit seems to change every file",
+            "Fetch the whole history: `git fetch --unshallow`, or `fetch-depth: 0` in a workflow.",
+        )
+    arguments = ["diff-tree", "--stdin", "--always", "-r", "-c", "-z", "--root", "--raw", "--no-renames"]
+    arguments += ["--no-ext-diff", "--pretty=tformat:%H %ct %cn <%ce>"]
+    return [
+        Commit(commit.id, commit.at, commit.committer, _in_project(commit.paths, os.path.realpath(top), root))
+        for commit in _parsed(git.ask(start, ["--no-replace-objects", *arguments], data=ids))
+    ]
+
+
+def _parsed(output: bytes) -> Iterator[Commit]:
+    """Read a header per commit, and per path a row that begins with a colon and then the path itself."""
+    header: list[str] = []
+    paths: list[str] = []
+    items = iter(output.split(b"\0"))
+    for item in items:
+        text = item.lstrip(b"\n")
+        if text.startswith(b":"):
+            paths.append(os.fsdecode(next(items)))
+        elif text:
+            if header:
+                yield Commit(header[0], int(header[1]), header[2], tuple(paths))
+            header, paths = os.fsdecode(text).split(" ", 2), []
+    if header:
+        yield Commit(header[0], int(header[1]), header[2], tuple(paths))
+
+
+def _in_project(paths: Sequence[str], top: str, root: str) -> tuple[str, ...]:
+    """Return paths of a repository relative to the project; those outside of it are left out.
+
+    Raises:
+        CommitsUnread: The repository is neither in the project nor around it.
+    """
+    if place.inside(root, top):
+        below = os.path.relpath(top, root)
+        return tuple(paths) if below == "." else tuple(f"{below}/{path}" for path in paths)
+    if place.inside(top, root):
+        prefix = os.path.relpath(root, top) + "/"
+        return tuple(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+    raise CommitsUnread(f"the repository {top} is not part of the project {root}", f"Correct or unset {place.PROJECT}.")

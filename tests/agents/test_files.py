@@ -1,0 +1,347 @@
+"""Promises of the file tools: inside the scope alone, under a lease alone, and refusals that an agent can use."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.agents import RunnerError, confined
+from interlock.agents import files as files_module
+from interlock.agents.ask import agent_of_run
+from interlock.agents.files import LeasedFiles, run_caller
+from interlock.agents.runners.replay import ReplayRunner
+from interlock.reservations import leases, place
+from interlock.reservations.opening import open_desk, open_reservations
+from interlock.reservations.service import Reservations
+
+REFUSAL = {"code", "message", "place", "found", "expected", "fix"}
+
+
+def in_src(path: str) -> bool:
+    return path.startswith("src/")
+
+
+def everything(_path: str) -> bool:
+    return True
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    (folder / ".interlock").mkdir(parents=True)
+    (folder / "src" / "app").mkdir(parents=True)
+    (folder / "src" / "a.py").write_text("one\ntwo\nthree\n")
+    (folder / "src" / "app" / "b.py").write_text("two of them: two\n")
+    (folder / "README.md").write_text("two\n")
+    (folder / "artifacts").mkdir()
+    (folder / "artifacts" / "log.txt").write_text("two\n")
+    (folder / "interlock.toml").write_text("")
+    return folder
+
+
+Opened = Callable[..., LeasedFiles]
+
+
+@pytest.fixture
+def opened(root: Path) -> Opened:
+    """Open the files of an agent of this process."""
+
+    def make(agent: str = "builder", scope: Callable[[str], bool] = in_src, at: Path = root) -> LeasedFiles:
+        found, caller, _ = run_caller(str(at), agent)
+        return LeasedFiles(Reservations(open_desk(found), caller), str(at), scope)
+
+    return make
+
+
+def codes(answer: dict[str, Any]) -> list[str]:
+    """Return the codes of an answer's refusals, each of which says what an agent needs."""
+    for row in answer["errors"]:
+        assert set(row) >= REFUSAL
+        assert all(row[name] for name in REFUSAL - {"found"})
+    return [row["code"] for row in answer["errors"]]
+
+
+def held(root: Path) -> dict[str, str]:
+    """Return the holder of each pattern."""
+    rows = open_reservations(str(root), name="observer").standing()["leases"]
+    return {row["pattern"]: row["holder"] for row in rows}
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_in_scope_is_listed_searched_and_read(opened: Opened) -> None:
+    files = opened()
+    assert files.list() == {"files": ["src/a.py", "src/app/b.py"], "more": False, "errors": []}
+    assert files.list("src/app/")["files"] == ["src/app/b.py"]
+    found = files.search("two")
+    assert [(row["path"], row["line"]) for row in found["matches"]] == [("src/a.py", 2), ("src/app/b.py", 1)]
+    assert files.read("src/a.py", first_line=2, lines=1) == {
+        "path": "src/a.py", "text": "two\n", "first_line": 2, "last_line": 2, "total_lines": 3, "more": True,
+        "errors": [],
+    }  # fmt: skip
+    assert codes(files.read("README.md")) == ["AGT913"]
+
+
+def test_reading_needs_no_lease(opened: Opened, root: Path) -> None:
+    opened().read("src/a.py")
+    assert held(root) == {}
+
+
+def test_answers_are_bounded_and_say_so(opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "src" / "long.txt").write_text("needle\n" * 30_000)
+    files = opened()
+    part = files.read("src/long.txt")
+    assert (part["last_line"], part["total_lines"], part["more"]) == (2000, 30_000, True)
+    found = files.search("needle")
+    assert (len(found["matches"]), found["more"]) == (files_module.MAX_MATCHES, True)
+    (root / "src" / "one-line.txt").write_text("x" * 500_000)
+    line = files.read("src/one-line.txt")
+    assert (len(line["text"]), line["more"]) == (files_module.MAX_ANSWER_CHARS, True)
+    monkeypatch.setattr(files_module, "MAX_LISTED", 2)
+    assert (len(files.list()["files"]), files.list()["more"]) == (2, True)
+    monkeypatch.setattr(files_module, "MAX_WALKED", 1)
+    assert files.list()["more"] is True
+
+
+def test_a_file_that_is_no_text_is_refused_and_not_searched(opened: Opened, root: Path) -> None:
+    (root / "src" / "picture.png").write_bytes(b"\x89PNG\0two\xff")
+    (root / "src" / "large.txt").write_text("two\n" * 400_000)
+    files = opened()
+    assert codes(files.read("src/picture.png")) == ["AGT915"]
+    assert codes(files.read("src/large.txt")) == ["AGT915"]
+    assert {row["path"] for row in files.search("two")["matches"]} == {"src/a.py", "src/app/b.py"}
+
+
+def test_links_are_neither_followed_nor_listed(opened: Opened, root: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text("two\n")
+    (root / "src" / "link").symlink_to(outside)
+    (root / "src" / "file").symlink_to(outside / "secret.py")
+    os.mkfifo(root / "src" / "pipe")
+    files = opened()
+    assert files.list()["files"] == ["src/a.py", "src/app/b.py"]
+    assert files.list("src/link")["files"] == []
+    for path in ("src/link/secret.py", "src/file", "src/pipe"):
+        assert codes(files.read(path)) == ["AGT914"]
+        assert codes(files.write(path, "mine")) == ["AGT914"]
+        assert codes(files.delete(path)) == ["AGT914"]
+    assert (outside / "secret.py").read_text() == "two\n"
+
+
+# -- paths and arguments -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("", "AGT911"),
+        ("/etc/passwd", "AGT911"),
+        ("../x", "AGT911"),
+        ("src/../../x", "AGT911"),
+        ("./src/a.py", "AGT911"),
+        ("src//a.py", "AGT911"),
+        ("src\\a.py", "AGT911"),
+        ("src/a\n.py", "AGT911"),
+        ("~/x", "AGT911"),
+        ("artifacts/log.txt", "AGT912"),
+        ("Artifacts/log.txt", "AGT912"),
+        (".interlock/runs/x", "AGT912"),
+        (".git/config", "AGT912"),
+        ("src/vendor/.git/hooks/pre-commit", "AGT912"),
+        ("src/.GIT/config", "AGT912"),
+        ("interlock.toml", "AGT912"),
+        ("README.md", "AGT913"),
+        (None, "AGT917"),
+        (["src/a.py"], "AGT917"),
+    ],
+)
+def test_a_path_that_is_not_the_agents_is_refused_by_every_tool(
+    opened: Opened, root: Path, path: Any, code: str
+) -> None:
+    scope = in_src if code == "AGT913" else everything
+    files = opened(scope=scope)
+    for answer in (files.read(path), files.write(path, "x"), files.edit(path, "two", "x"), files.delete(path)):
+        assert codes(answer) == [code]
+    assert held(root) == {}
+    assert (root / "artifacts" / "log.txt").read_text() == "two\n"
+
+
+def test_wrong_arguments_are_refused_at_their_place(opened: Opened) -> None:
+    files: Any = opened()
+    for answer, where in (
+        (files.read("src/a.py", first_line=0), "first_line"),
+        (files.read("src/a.py", lines="all"), "lines"),
+        (files.search(""), "text"),
+        (files.search("a\nb"), "text"),
+        (files.list(7), "folder"),
+        (files.write("src/a.py", b"bytes"), "text"),
+        (files.edit("src/a.py", None, "x"), "old"),
+    ):
+        assert [(row["code"], row["place"]) for row in answer["errors"]] == [("AGT917", where)]
+    assert codes(files.list("../")) == ["AGT911"]
+    assert codes(files.write("src/a.py", "half \ud800")) == ["AGT915"]
+    assert codes(files.write("src/a.py", "x" * (1024 * 1024 + 1))) == ["AGT915"]
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_write_takes_a_lease_on_its_path_and_another_agent_is_refused(opened: Opened, root: Path) -> None:
+    first = opened("first").write("src/new/c.py", "mine\n")
+    assert (first["errors"], first["bytes"]) == ([], 5)
+    assert held(root) == {"src/new/c.py": "first"}
+    second = opened("second").write("src/new/c.py", "yours\n")
+    (row,) = second["errors"]
+    assert (row["code"], row["conflict"]["holder"]) == ("RSV201", "first")
+    assert row["next"]["tool"]
+    assert (root / "src/new/c.py").read_text() == "mine\n"
+
+
+def test_an_own_lease_that_covers_the_path_serves(opened: Opened, root: Path) -> None:
+    files = opened("first")
+    (own,) = open_reservations(str(root), name="first").reserve_files(["src/**"])["reservations"]
+    assert files.write("src/a.py", "x\n")["token"] == own["token"]
+    assert files.delete("src/app/b.py")["token"] == own["token"]
+    assert held(root) == {"src/**": "first"}
+
+
+def test_a_shared_lease_is_no_right_to_write(opened: Opened, root: Path) -> None:
+    open_reservations(str(root), name="reader").reserve_files(["src/**"], exclusive=False)
+    open_reservations(str(root), name="first").reserve_files(["src/**"], exclusive=False)
+    assert codes(opened("first").write("src/a.py", "x")) == ["RSV201"]
+    assert (root / "src/a.py").read_text().startswith("one")
+
+
+def test_a_process_that_was_stopped_past_its_lease_cannot_write(
+    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease is checked in the transaction of the write: what was known before it does not count."""
+    files = opened("sleeper")
+    assert files.write("src/a.py", "mine\n")["errors"] == []
+    real = Reservations.my_reservations
+
+    def stopped(self: Reservations) -> Any:
+        answer = real(self)
+        with leases.entered(self.desk, self.caller) as entry:
+            leases.end(entry, entry.tx.leases_of("sleeper"), "expired")
+        assert open_reservations(str(root), name="other").reserve_files(["src/a.py"])["errors"] == []
+        return answer
+
+    monkeypatch.setattr(Reservations, "my_reservations", stopped)
+    answer = files.write("src/a.py", "stale\n")
+    assert codes(answer) == ["RSV206"]
+    assert answer["errors"][0]["conflict"]["holder"] == "other"
+    assert (root / "src/a.py").read_text() == "mine\n"
+
+
+def test_an_edit_replaces_the_one_place_and_refuses_none_or_several(opened: Opened, root: Path) -> None:
+    files = opened()
+    assert files.edit("src/a.py", "two", "2")["errors"] == []
+    assert (root / "src/a.py").read_text() == "one\n2\nthree\n"
+    for old in ("two", "e", ""):
+        assert codes(files.edit("src/a.py", old, "x")) == ["AGT916"]
+    assert codes(files.edit("src/none.py", "a", "b")) == ["AGT914"]
+    assert (root / "src/a.py").read_text() == "one\n2\nthree\n"
+
+
+def test_an_edit_keeps_what_was_written_just_before_it(
+    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is read inside the transaction that writes it."""
+    real = confined.read_confined
+
+    def late(*args: Any) -> bytes:
+        (root / "src/a.py").write_text("zero\none\ntwo\n")
+        return real(*args)
+
+    monkeypatch.setattr(files_module, "read_confined", late)
+    assert opened().edit("src/a.py", "two", "2")["errors"] == []
+    assert (root / "src/a.py").read_text() == "zero\none\n2\n"
+
+
+def test_names_with_brackets_are_names(opened: Opened, root: Path) -> None:
+    assert opened("first").write("src/[id]/page.tsx", "x")["errors"] == []
+    assert opened("second").write("src/i/page.tsx", "y")["errors"] == []
+    assert (root / "src/[id]/page.tsx").read_text() == "x"
+    assert sorted(held(root).values()) == ["first", "second"]
+
+
+def test_a_root_below_the_checkout_has_its_paths_counted_from_the_checkout(opened: Opened, root: Path) -> None:
+    below = root / "src" / "app"
+    assert opened("first", everything, below).write("b.py", "x")["errors"] == []
+    assert held(root) == {"src/app/b.py": "first"}
+
+
+def test_a_project_elsewhere_is_refused(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_PROJECT", str(tmp_path / "root" / "src"))
+    with pytest.raises(files_module.NoProject):
+        run_caller(str(tmp_path), "first")
+    assert place.find(str(root)).root.endswith("src")
+
+
+# -- scripted agents and programs --------------------------------------------------------------------------------------
+
+SCRIPT = """
+[[turn]]
+attempt = [1, 2]
+response = "done"
+[[turn.write]]
+path = "src/a.py"
+content = "scripted\\n"
+[[turn.write]]
+path = "{reports_dir}/notes.md"
+content = "notes\\n"
+[[turn.delete]]
+path = "src/app/b.py"
+"""
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> ReplayRunner:
+    (tmp_path / "agent.toml").write_text(SCRIPT)
+    return ReplayRunner.load(tmp_path / "agent.toml")
+
+
+def test_a_scripted_builder_edits_under_the_leases_of_its_run(
+    scripted: ReplayRunner, root: Path, make_ask: Any
+) -> None:
+    assert scripted(make_ask(root, agent="run:run-1")) == "done"
+    assert held(root) == {"src/a.py": "run:run-1", "src/app/b.py": "run:run-1"}
+    assert (root / "src/a.py").read_text() == "scripted\n"
+    assert not (root / "src/app/b.py").exists()
+    assert (root / "artifacts/reports/HOME-UI-001/1/notes.md").exists()
+
+
+def test_a_scripted_builder_stops_where_another_agent_holds_the_file(
+    scripted: ReplayRunner, root: Path, make_ask: Any
+) -> None:
+    open_reservations(str(root), name="other").reserve_files(["src/**"])
+    with pytest.raises(RunnerError) as caught:
+        scripted(make_ask(root, agent="run:run-1"))
+    assert "RSV201" in caught.value.message
+    assert (root / "src/a.py").read_text() == "one\ntwo\nthree\n"
+
+
+def test_a_scripted_agent_of_a_run_without_leases_writes_as_it_is_told(
+    scripted: ReplayRunner, root: Path, make_ask: Any
+) -> None:
+    open_reservations(str(root), name="other").reserve_files(["src/**"])
+    assert scripted(make_ask(root)) == "done"
+    assert held(root) == {"src/**": "other"}
+
+
+def test_a_program_that_does_the_work_is_told_the_name_of_its_run(make_ask: Any) -> None:
+    assert make_ask(agent="run:X.1").environment == {"INTERLOCK_AGENT_ID": "run:X.1"}
+    assert make_ask().environment == {}
+
+
+def test_the_name_of_a_run_is_a_name_that_an_agent_can_have(root: Path) -> None:
+    names = [agent_of_run("T-1.1"), agent_of_run("x" * 128), agent_of_run("x" * 127 + "y")]
+    assert names[0] == "run:T-1.1"
+    assert len(set(names)) == 3
+    for name in names:
+        run_caller(str(root), name)

@@ -1,0 +1,496 @@
+"""Runs with overlapping scopes queue in place of colliding, say for whom, and give back what they held."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.agents import REMOTE, Ask, RunnerError
+from interlock.agents.ask import agent_of_run
+from interlock.graph.background import Drives
+from interlock.graph.errors import LeasesError, ScopeHeldError
+from interlock.graph.runs import RunView, drive, keep_files, start_run, view_run
+from interlock.graph.scope_leases import SLICE_SECONDS, ScopeLeases
+from interlock.graph.task import Task
+from interlock.reservations.desk import Caller
+from interlock.reservations.opening import open_reservations
+from interlock.reservations.service import Reservations
+from interlock.server.task_calls import TaskCalls
+from tests.campaign.test_kills import greeting_project
+from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing
+from tests.reservations.world import ROOT, World, codes
+
+REPO = Path(__file__).parents[2]
+Step = Mapping[str, Any]
+
+
+def other(project: Project, name: str = "other") -> Reservations:
+    """Return the calls of an agent of another client that runs: this process's parent."""
+    return open_reservations(str(project.root), "mcp", name=name)
+
+
+def held(project: Project) -> dict[str, str]:
+    """Return the holder of each pattern."""
+    return {row["pattern"]: row["holder"] for row in other(project, "observer").standing()["leases"]}
+
+
+@dataclass
+class Steps:
+    """What a drive told, and a way to wait for one kind of it."""
+
+    rows: list[Step] = field(default_factory=list[Step])
+    seen: dict[str, threading.Event] = field(default_factory=dict[str, threading.Event])
+
+    def __call__(self, *told: Any) -> None:
+        step: Step = told[-1]
+        self.rows.append(step)
+        self.seen.setdefault(step["kind"], threading.Event()).set()
+
+    def kinds(self) -> list[str]:
+        return [row["kind"] for row in self.rows]
+
+    def wait(self, kind: str) -> None:
+        assert self.seen.setdefault(kind, threading.Event()).wait(60), self.kinds()
+
+
+# -- one run -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_holds_its_scope_while_it_works_and_nothing_at_its_end(project: Project) -> None:
+    seen: list[dict[str, str]] = []
+
+    def look(ask: Ask) -> str:
+        seen.append(held(project))
+        assert ask.environment == {"INTERLOCK_AGENT_ID": "run:HELLO-001.1"}
+        return build()(ask)
+
+    project.runners["builder"] = Scripted([look])
+    assert project.run().status == "APPROVED"
+    assert seen == [{"src/**": "run:HELLO-001.1"}]
+    assert held(project) == {}
+    rows = [entry for entry in project.entries() if entry.run == "reservations"]
+    assert [row.type for row in rows if row.data.get("agent") == "run:HELLO-001.1"] == [
+        "agent_joined", "lease_granted", "lease_released",
+    ]  # fmt: skip
+
+
+def test_a_blocked_run_gives_its_scope_back_too(project: Project) -> None:
+    reason = "GATE-TESTS: no"
+    project.runners["builder"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=(reason,))])
+    assert project.run().status == "BLOCKED"
+    assert held(project) == {}
+
+
+def test_without_reserve_a_run_holds_nothing(project: Project) -> None:
+    config = project.root / "interlock.toml"
+    config.write_text(config.read_text() + "[run]\nreserve = false\n")
+    other(project).reserve_files(["src/**"])
+    assert project.run().status == "APPROVED"
+    assert project.asks("builder")[0].environment == {}
+    assert held(project) == {"src/**": "other"}
+
+
+def test_a_run_keeps_its_scope_while_it_waits_for_an_answer(project: Project) -> None:
+    project.runners["builder"] = REMOTE
+    view = project.run()
+    assert view.phase == "waiting"
+    assert held(project) == {"src/**": "run:HELLO-001.1"}
+    (row,) = other(project).reserve_files(["src/a.txt"])["errors"]
+    assert (row["code"], row.get("conflict", {}).get("holder_state")) == ("RSV201", "alive")
+
+
+def test_a_run_that_an_agent_stopped_keeps_its_scope_and_goes_on(project: Project) -> None:
+    def broken(_ask: Ask) -> str:
+        raise RunnerError("nobody is at home", "Call again.")
+
+    project.runners["builder"] = Scripted([broken, build()])
+    run_id = project.start()
+    with pytest.raises(RunnerError):
+        project.drive(run_id)
+    assert held(project) == {"src/**": "run:HELLO-001.1"}
+    assert project.drive(run_id).status == "APPROVED"
+    assert held(project) == {}
+
+
+def test_a_scope_that_cannot_be_reserved_is_an_error_with_a_fix(project: Project) -> None:
+    run_id = project.start()
+    (project.root / ".interlock" / "reservations.sqlite").write_text("no database")
+    with pytest.raises(LeasesError) as caught:
+        project.drive(run_id)
+    assert "RSV902" in caught.value.message
+    assert caught.value.fix
+    assert view_run(run_id, root=project.root).phase == "new"
+
+
+# -- the line ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_whose_files_are_held_waits_says_for_whom_and_goes_on(project: Project) -> None:
+    holder = other(project)
+    (lease,) = holder.reserve_files(["src/greeting.txt"], "mends it")["reservations"]
+    steps, views = Steps(), list[RunView]()
+    run_id = project.start()
+    thread = threading.Thread(
+        target=lambda: views.append(drive(run_id, root=project.root, runners=project.runners, notice=steps))
+    )
+    thread.start()
+    steps.wait("queued")
+    assert steps.kinds() == ["queued"]
+    (blocker,) = steps.rows[0]["blockers"]
+    assert (blocker["holder"], blocker["held_pattern"], blocker["state"]) == ("other", "src/greeting.txt", "alive")
+    assert blocker["expires_in_seconds"] > 60
+    assert project.asks("builder") == []
+    holder.release_files([lease["reservation_id"]])
+    thread.join(60)
+    assert [view.status for view in views] == ["APPROVED"]
+    assert steps.kinds()[1] == "unqueued"
+    assert held(project) == {}
+
+
+def test_a_call_that_cannot_wait_is_refused_and_nothing_was_done(project: Project) -> None:
+    other(project).reserve_files(["src/**"])
+    run_id = project.start()
+    with pytest.raises(ScopeHeldError) as caught:
+        drive(run_id, root=project.root, runners=project.runners, queue_seconds=0)
+    assert "other" in caught.value.message
+    assert "`src/**`" in caught.value.message
+    assert view_run(run_id, root=project.root).phase == "new"
+
+
+def test_two_runs_with_overlapping_scopes_work_one_after_the_other(project: Project) -> None:
+    """Their builders never work at once; runs whose scopes do not meet do not wait for each other."""
+    (project.root / "src/greeting.txt").write_text("hello\n")
+    at_work, most, guard = set[str](), [0], threading.Lock()
+    meet = threading.Barrier(2)
+    targets = {"one": "src/greeting.txt", "two": "src/greeting.txt", "three": "docs/three/x", "four": "docs/four/x"}
+
+    def builder(ask: Ask) -> str:
+        with guard:
+            at_work.add(ask.run_id)
+            most[0] = max(most[0], len(at_work & {"one", "two"}))
+        if ask.run_id in ("three", "four"):
+            meet.wait(60)
+        target = project.root / targets[ask.run_id]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("a") as file:
+            file.write(f"{ask.run_id}\n")
+        with guard:
+            at_work.discard(ask.run_id)
+        return envelope(ask, "READY_FOR_QA")
+
+    project.runners["builder"] = Scripted([builder])
+    scopes = {"one": "src/**", "two": "src/greeting.txt", "three": "docs/three/**", "four": "docs/four/**"}
+    results: dict[str, str | None] = {}
+
+    for name, scope in scopes.items():
+        task = Task.from_json(project.task.to_json() | {"scope": [scope], "task_id": f"HELLO-{name.upper()}"})
+        start_run(project.root, task, run_id=name, roles=tuple(project.runners))
+
+    def work(name: str) -> None:
+        results[name] = drive(name, root=project.root, runners=project.runners).status
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in scopes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert results == dict.fromkeys(scopes, "APPROVED")
+    assert most == [1]
+    assert held(project) == {}
+
+
+def _kept(_leases: ScopeLeases) -> None:
+    """Leave the events in the queue of a store that has no checkout."""
+
+
+def world_of(patterns_: list[str] | None = None) -> tuple[World, Callable[[str], ScopeLeases]]:
+    """Return a world whose clock stands still, and the maker of runs in it."""
+    world = World()
+
+    def run(run_id: str) -> ScopeLeases:
+        caller = Caller(agent_of_run(run_id), "agent", ROOT, "run", "here", world.caller(run_id).pid, "once")
+        return ScopeLeases(world.desk, caller, patterns_ or ["src/**"], f"run {run_id}")
+
+    return world, run
+
+
+def test_a_long_wait_tells_again_and_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, run = world_of()
+    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+    holder = world.agent("holder")
+    (lease,) = holder.reserve_files(["src/a"])["reservations"]
+    behind = world.agent("behind")
+    steps = Steps()
+
+    def release_after_three(step: Step) -> None:
+        steps(step)
+        if steps.kinds().count("queued") == 2:
+            assert codes(behind.reserve_files(["src/a"])) == ["RSV201"]
+            holder.reserve_files(["src/a"])
+        if steps.kinds().count("queued") == 3:
+            holder.release_files([lease["reservation_id"]])
+
+    with run("T.1").held(release_after_three):
+        assert [row.agent for row in world.leases()] == ["run:T.1"]
+    assert steps.kinds() == ["queued", "queued", "queued", "unqueued"]
+    waits = [row["waited_seconds"] for row in steps.rows]
+    assert waits[0] == 0
+    assert waits[1] >= SLICE_SECONDS
+    assert waits[2] >= 2 * SLICE_SECONDS
+
+
+def test_a_wait_that_is_interrupted_gives_up_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, run = world_of()
+    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+    world.agent("holder").reserve_files(["src/a"])
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    world.pauses.append(interrupt)
+    with pytest.raises(KeyboardInterrupt), run("T.1").held():
+        raise AssertionError("it was never granted")
+    assert world.line() == []
+
+
+def test_a_run_that_would_close_a_circle_gives_up_what_it_holds_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, run = world_of(["src/**", "docs/**"])
+    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+    mine, theirs, steps = run("T.1"), world.agent("theirs"), Steps()
+    Reservations(world.desk, mine.caller).reserve_files(["docs/x"])
+    theirs.reserve_files(["src/x"])
+    assert codes(theirs.reserve_files(["docs/x"], wait_seconds=1)) == ["RSV201"]
+
+    def tell(step: Step) -> None:
+        steps(step)
+        if step["kind"] == "queued" and any(row["code"] == "RSV204" for row in world.events("lease_refused")):
+            assert [row.pattern for row in world.leases() if row.agent == "theirs"] == ["src/x", "docs/x"]
+            theirs.release_all()
+
+    with mine.held(tell):
+        assert {row.agent for row in world.leases()} == {"run:T.1"}
+    assert steps.kinds() == ["queued", "queued", "unqueued"]
+
+
+# -- what lives and what dies ------------------------------------------------------------------------------------------
+
+VICTIM = """
+import os, signal, sys
+from pathlib import Path
+from interlock.graph.runs import drive, start_run
+from interlock.graph.task import task_from_mapping
+from tests.graph.conftest import GATES
+
+def die(ask):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+root = Path(sys.argv[1])
+task = task_from_mapping({"task_id": "HELLO-001", "task": "Greet", "gates_required": list(GATES), "scope": ["src/**"]},
+                         base=str(root))
+roles = ("builder", "tester", "reviewer")
+run_id = start_run(root, task, roles=roles)
+drive(run_id, root=root, runners=dict.fromkeys(roles, die))
+"""
+
+
+def test_what_a_killed_run_held_can_be_taken_over_and_resuming_takes_it_again(project: Project) -> None:
+    done = subprocess.run([sys.executable, "-c", VICTIM, str(project.root)], cwd=REPO, check=False, timeout=120)
+    assert done.returncode == -9
+    (row,) = other(project).check_conflicts(["src/**"])["conflicts"]
+    assert (row["holder"], row["holder_state"]) == ("run:HELLO-001.1", "gone")
+    taken = other(project).reserve_files(["src/greeting.txt"])
+    assert [each["holder"] for each in taken.get("taken_over", [])] == ["run:HELLO-001.1"]
+    with pytest.raises(ScopeHeldError):
+        drive("HELLO-001.1", root=project.root, runners=project.runners, queue_seconds=0)
+    other(project).release_all()
+    assert project.drive("HELLO-001.1").status == "APPROVED"
+    assert held(project) == {}
+
+
+def test_leases_live_through_a_turn_that_is_longer_than_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, run = world_of()
+    mine, steps = run("T.1"), Steps()
+    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+    with mine.held(steps):
+        for _ in range(10):
+            world.now += 10 * 60
+            mine.renew_once()
+            assert [row.agent for row in world.leases()] == ["run:T.1"]
+            assert codes(world.agent("other").reserve_files(["src/a"])) == ["RSV201"]
+        assert len({row.token for row in world.leases()}) == 1
+        mine.finish()
+    assert steps.kinds() == []
+
+
+def test_a_run_that_slept_past_its_lease_is_told_once_who_has_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, run = world_of()
+    mine, steps = run("T.1"), Steps()
+    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+    with mine.held(steps):
+        world.now += 3600
+        assert codes(world.agent("other").reserve_files(["src/a"])) == []
+        mine.renew_once()
+        mine.renew_once()
+        assert steps.kinds() == ["scope_lost"]
+        assert steps.rows[0]["blockers"][0]["holder"] == "other"
+        world.agent("other").release_all()
+        mine.renew_once()
+        assert [row.agent for row in world.leases()] == ["run:T.1"]
+
+
+def test_a_command_that_waits_says_for_whom_and_an_interrupt_gives_up_its_place(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    task = greeting_project(root)
+    holder = open_reservations(str(root), "mcp", name="other")
+    assert holder.reserve_files(["src/**"], "mends it")["errors"] == []
+    command = [sys.executable, "-m", "interlock", "run", str(task), "--root", str(root)]
+    with subprocess.Popen(command, cwd=REPO, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+        assert running.stderr is not None
+        lines = iter(running.stderr.readline, "")
+        assert any("waiting in the line" in line for line in lines)
+        assert "other (alive) holds `src/**`" in next(lines)
+        running.send_signal(signal.SIGINT)
+        assert "interlock resume HELLO-001.1" in running.stderr.read()
+    assert running.returncode == 130
+    holder.release_all()
+    standing = holder.standing()
+    assert (standing["leases"], standing["waiters"]) == ([], [])
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock", "resume", "HELLO-001.1", "--root", str(root)], cwd=REPO, check=False,
+        capture_output=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert holder.standing()["leases"] == []
+
+
+# -- agents outside ----------------------------------------------------------------------------------------------------
+
+
+def waiting_run(project: Project) -> str:
+    """Start a run whose roles all answer from outside, and take it to the builder's ask."""
+    agents = {name: {"runner": "remote"} for name in ("builder", "tester", "reviewer")}
+    task = Task.from_json(project.task.to_json() | {"agents": agents})
+    run_id = start_run(project.root, task)
+    assert drive(run_id, root=project.root).phase == "waiting"
+    return run_id
+
+
+def answer(project: Project, view: RunView) -> str:
+    (waiting,) = view.waiting
+    names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
+             "reports_dir")  # fmt: skip
+    ask = Ask(root=str(project.root), **{name: waiting.request[name] for name in names})
+    return {"builder": build(), "tester": judge_log, "reviewer": reviewing}[ask.role](ask)
+
+
+def test_who_is_given_the_ask_holds_the_files_until_it_answers(project: Project) -> None:
+    """Its hooks know it by its own name, and must not refuse it the files of its own task."""
+    run_id = waiting_run(project)
+    calls = TaskCalls(project.root, Drives(project.root))
+    assert [ask["role"] for ask in calls.next(run_id, None, 0, caller="builder")["asks"]] == ["builder"]
+    assert held(project) == {"src/**": "builder"}
+    tokens = {row.token for row in _leases(project)}
+    assert other(project, "builder").reserve_files(["src/greeting.txt"])["errors"] == []
+    assert codes(other(project).reserve_files(["src/greeting.txt"])) == ["RSV201"]
+    calls.next(run_id, "tester", 0, caller="tester")
+    assert held(project) == {"src/**": "builder"}
+
+    done = calls.submit(run_id, "builder", answer(project, view_run(run_id, root=project.root)), None)
+    assert done["outcome"] == "handover"
+    assert held(project) == {"src/**": "run:HELLO-001.1"}
+    assert {row.token for row in _leases(project)} > tokens or not tokens & {row.token for row in _leases(project)}
+    for role in ("tester", "reviewer"):
+        calls.submit(run_id, role, answer(project, view_run(run_id, root=project.root)), None)
+    assert view_run(run_id, root=project.root).status == "APPROVED"
+    assert held(project) == {}
+
+
+def test_a_request_for_a_lent_file_goes_to_whoever_works_in_it(project: Project) -> None:
+    run_id = waiting_run(project)
+    asked = other(project).negotiate_release("src/greeting.txt", "I need it")
+    assert asked["status"] == "pending"
+    keep_files(view_run(run_id, root=project.root), root=project.root, worker="builder")
+    thread = str(asked["thread_id"])
+    told = other(project, "builder").respond_to_release(thread, "release", "src/greeting.txt")
+    assert told["status"] == "released"
+
+
+def _leases(project: Project) -> list[Any]:
+    with other(project, "observer").desk.store.transaction() as tx:
+        return tx.leases()
+
+
+def test_looking_after_a_waiting_run_renews_what_it_holds(project: Project) -> None:
+    run_id = waiting_run(project)
+    calls = other(project, "observer")
+    with calls.desk.store.transaction() as tx:
+        (lease,) = tx.leases()
+    view = view_run(run_id, root=project.root)
+    keep_files(view, root=project.root)
+    assert _leases(project) == [lease], "what was renewed lately is not written again"
+    with calls.desk.store.transaction() as tx:
+        tx.put_lease(replace(lease, expires_at=lease.expires_at - 600))
+    keep_files(view, root=project.root)
+    assert _leases(project)[0].expires_at >= lease.expires_at
+
+
+def test_beginning_a_task_whose_files_are_held_says_for_whom_it_waits(project: Project) -> None:
+    holder = other(project)
+    holder.reserve_files(["src/greeting.txt"], "mends it")
+    drives = Drives(project.root)
+    calls = TaskCalls(project.root, drives)
+    task = {
+        "task_id": "HELLO-001", "task": "Write the greeting", "gates_required": list(project.task.gates_required),
+        "scope": ["src/**"],
+    }  # fmt: skip
+    begun = calls.begin(task, None)
+    assert (begun["phase"], begun["waiting"]) == ("running", [])
+    for text in (begun["next"], calls.next("HELLO-001.1", None, 0)["next"], calls.status("HELLO-001.1")["next"]):
+        assert "other" in text
+        assert "`src/greeting.txt`" in text
+    holder.release_all()
+    assert [ask["role"] for ask in calls.next("HELLO-001.1", None, 40)["asks"]] == ["builder"]
+
+
+def test_an_answer_that_cannot_be_taken_since_others_hold_the_files_is_not_lost_in_silence(project: Project) -> None:
+    run_id = waiting_run(project)
+    text = answer(project, view_run(run_id, root=project.root))
+    open_reservations(str(project.root), name="run:HELLO-001.1").release_all()
+    other(project).reserve_files(["src/**"])
+    drives = Drives(project.root)
+    with pytest.raises(ScopeHeldError):
+        drives.advance(run_id, answers={"builder": text}, wait_seconds=0)
+    assert [item.role for item in view_run(run_id, root=project.root).waiting] == ["builder"]
+    other(project).release_all()
+    assert [item.role for item in drives.advance(run_id, answers={"builder": text}).waiting] == ["tester"]
+
+
+def test_a_process_that_drives_a_run_stands_for_it_even_where_an_earlier_one_still_runs(project: Project) -> None:
+    """Else the files would be free once the earlier process ends, in the middle of the work."""
+    run_id = waiting_run(project)
+    rows: list[tuple[int | None, str]] = []
+
+    def look(ask: Ask) -> str:
+        with other(project, "observer").desk.store.transaction() as tx:
+            agent = tx.agent("run:HELLO-001.1")
+        assert agent is not None
+        rows.append((agent.pid, agent.client))
+        return judge_log(ask)
+
+    store = other(project, "observer").desk.store
+    with store.transaction() as tx:
+        agent = tx.agent("run:HELLO-001.1")
+        assert agent is not None
+        assert agent.pid is None, "while it waits no process stands for it"
+        parent = other(project).caller
+        tx.put_agent(replace(agent, pid=parent.pid, started=parent.started))
+    text = answer(project, view_run(run_id, root=project.root))
+    drive(run_id, root=project.root, answers={"builder": text}, runners={"tester": Scripted([look])})
+    assert rows == [(os.getpid(), "run")]

@@ -1,0 +1,70 @@
+"""Agents in one checkout settle every conflict and lose no edit; and the figures would show it if they did."""
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.five.checkout import Checkout
+from benchmarks.five.course import run
+from benchmarks.five.figures import FIELD_STUDY, edits, failures, figures
+
+
+def test_three_agents_settle_every_conflict_and_lose_no_edit_though_one_dies_and_one_is_stopped(tmp_path: Path) -> None:
+    found = figures(run(Checkout(tmp_path / "workspace", "folders", 4), agents=3, seed=1, folder=tmp_path))
+    assert failures(found) == []
+    assert found["negotiations"]["resolved"] == found["negotiations"]["requests"]
+    # The first agent dies at the first file of its third repository; its three leases there are taken over.
+    assert (found["edits"], found["commits"]) == (3 * 4 + 3 * 4 + 2 * 3 + 1, 4 + 4 + 2)
+    assert found["negotiations"]["takeovers"] >= 3
+    # The hook, the guard in and outside of the transaction, and `interlock commit`.
+    assert found["stale_writes"] == {"tried": 4, "accepted": 0}
+
+
+def wrote(line: str, path: str = "a") -> dict[str, Any]:
+    return {"kind": "wrote", "path": path, "line": line}
+
+
+def counted(logs: list[dict[str, Any]], files: list[str], committed: list[str] | None = None) -> dict[str, int]:
+    """Return the edits that do not add up, of one agent and one file."""
+    found = edits({"x": logs}, {"a": files}, {"a": files if committed is None else committed})
+    return {name: count for name, count in found.items() if count}
+
+
+def test_an_edit_that_is_there_once_adds_up() -> None:
+    assert counted([wrote("x 1"), wrote("x 2")], ["x 1", "x 2"]) == {}
+
+
+def test_an_edit_that_was_written_over_is_lost() -> None:
+    assert counted([wrote("x 1"), wrote("x 2")], ["x 2"]) == {"lost": 1}
+
+
+def test_an_edit_that_is_there_twice_counts_as_lost() -> None:
+    assert counted([wrote("x 1")], ["x 1", "x 1"]) == {"lost": 1}
+
+
+def test_a_line_that_nobody_acknowledged_is_seen() -> None:
+    assert counted([wrote("x 1")], ["x 1", "y stale"]) == {"unknown": 1}
+
+
+def test_a_line_under_an_older_token_than_the_one_above_it_is_seen() -> None:
+    assert counted([wrote("x 2"), wrote("x 1")], ["x 2", "x 1"]) == {"out_of_order": 1}
+
+
+def test_an_edit_that_left_its_commit_is_seen() -> None:
+    log = [wrote("x 1"), {"kind": "committed", "paths": ["a"]}]
+    assert counted(log, ["x 1"], committed=[]) == {"lost_from_commits": 1}
+
+
+def test_a_goal_that_was_missed_is_named() -> None:
+    reached = {
+        "conflicts": {"unresolved": 0},
+        "stale_writes": {"accepted": 0},
+        "negotiations": {"requests": 2, "resolved": 2},
+        "lost": 0,
+        "lost_from_commits": 0,
+        "out_of_order": 0,
+        "foreign_paths_committed": 0,
+        "unknown": 0,
+    }
+    assert failures(reached) == []
+    assert len(failures(reached | {"lost": 1, "negotiations": FIELD_STUDY})) == 2
+    assert len(failures(reached | {"conflicts": {"unresolved": 1}, "stale_writes": {"accepted": 1}})) == 2

@@ -1,0 +1,41 @@
+"""Every line of the two sources of the reservations has its tests, and the page says so."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from interlock.server import make_server
+from tests.clauses.negotiation_page import PAGE, SOURCES, render
+from tests.clauses.reservation_tools import RESERVATION_TOOLS
+
+TESTS = Path(__file__).parents[1]
+HEADINGS = [(source, heading) for source, headings in SOURCES.items() for heading in headings]
+
+
+@pytest.fixture(scope="module")
+def names() -> set[str]:
+    return {
+        node.name
+        for path in TESTS.rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+@pytest.mark.parametrize(("source", "heading"), HEADINGS)
+def test_every_line_of_the_sources_is_held_by_tests_that_exist(source: str, heading: str, names: set[str]) -> None:
+    for row in SOURCES[source][heading]:
+        assert row.tests, row.text
+        assert [name for name in row.tests if name not in names] == []
+
+
+@pytest.mark.anyio
+async def test_the_tools_of_the_table_are_those_of_the_server(tmp_path: Path) -> None:
+    named = [row.text.split("`")[1] for row in RESERVATION_TOOLS["Tools"]]
+    assert named == [tool.name for tool in await make_server(tmp_path, toolsets=["reservations"]).list_tools()]
+
+
+def test_the_page_of_the_reservations_is_what_the_tables_give() -> None:
+    """To renew it: `python -m tests.clauses.negotiation_page`."""
+    assert PAGE.read_text(encoding="utf-8") == render()
