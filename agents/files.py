@@ -4,7 +4,6 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 from interlock.agents.ask import Ask, RunnerError
@@ -26,6 +25,7 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.errors import NoProject, ReservationError
 from interlock.reservations.guard import GuardRefused, guarded
 from interlock.reservations.opening import open_desk
+from interlock.reservations.records import replace
 from interlock.reservations.rules import shown
 from interlock.reservations.service import Reservations
 
@@ -44,12 +44,19 @@ _GIT: Final = ".git"
 
 
 def as_written(desk: Desk) -> Desk:
-    """Return a desk for patterns that a program wrote: brackets in them are not taken for those of a real name."""
-    return replace(desk, exists=_nothing)
+    """Return a desk for patterns that a program wrote.
+
+    Brackets in them are not taken for those of a real name, and they may lead into a repository inside the checkout.
+    """
+    return replace(desk, exists=_nothing, nested=_nowhere)
 
 
 def _nothing(_root: str, _path: str) -> bool:
     return False
+
+
+def _nowhere(_root: str, _path: str) -> str:
+    return ""
 
 
 def run_caller(root: str, agent: str) -> tuple[place.Place, Caller, str]:

@@ -5,7 +5,6 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, cast
 
@@ -21,7 +20,7 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
 from interlock.reservations.errors import ReservationError
 from interlock.reservations.opening import open_desk
-from interlock.reservations.records import Lease, key_of
+from interlock.reservations.records import Lease, key_of, replace
 from interlock.reservations.settings import Settings
 
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -146,7 +145,7 @@ class ScopeLeases:
         if name:
             return Caller(name, "agent", self.caller.root, "http")
         with _translated():
-            known = identity.who(os.environ, self.desk.store)
+            known = identity.who(os.environ, self.desk.store, door=client)
         return Caller(known.name, known.kind, self.caller.root, client, process.host(), known.pid, known.started)
 
     def close(self) -> None:
@@ -218,7 +217,9 @@ class ScopeLeases:
         return [lease for lease in found if lease is not None and key_of(lease.agent) != key_of(self.caller.name)]
 
     def _move(self, entry: Entry, lease: Lease, to: str) -> None:
-        """Give a lease another holder; a new token, so that the old holder's counts no more."""
+        """Give a lease another holder, with a new token: the old holder's counts no more. One in use stays."""
+        if lease.held_until > entry.now:
+            return
         moved = replace(
             lease,
             agent=to,

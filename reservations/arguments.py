@@ -60,6 +60,7 @@ def read_reserve(desk: Desk, caller: Caller, found: object, options: dict[str, A
         options: The other arguments, by their names.
     """
     given, errors = read_patterns(desk, caller, found)
+    errors += [refusal for row in given if (refusal := _elsewhere(desk, caller, row)) is not None]
     limits = desk.settings
     ttl = limits.ttl_minutes if options["ttl_minutes"] is None else options["ttl_minutes"]
     errors += _number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
@@ -103,6 +104,22 @@ def read_patterns(desk: Desk, caller: Caller, found: object) -> tuple[list[Given
                 )
             )  # fmt: skip
     return given, errors
+
+
+def _elsewhere(desk: Desk, caller: Caller, given: Given) -> Refusal | None:
+    """Refuse a pattern that lies in another repository below the root: its files are held in that one's store."""
+    folder = desk.nested(caller.root, given.pattern.prefix)
+    if not folder:
+        return None
+    below = "/".join(given.pattern.text.split("/")[folder.count("/") + 1 :]) or "**"
+    return refuse(
+        "RSV101",
+        "The pattern lies in another repository inside this one, which has reservations of its own.",
+        place=given.place,
+        found=given.text,
+        expected=f"a pattern outside of {shown(folder)}/",
+        fix=f"Reserve it there: `cd '{shown(f'{caller.root}/{folder}')}' && interlock reserve '{shown(below)}'`.",
+    )
 
 
 def typed(desk: Desk, caller: Caller, text: str) -> Pattern | PatternProblem:

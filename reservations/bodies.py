@@ -40,6 +40,26 @@ def _text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+def _string(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _urgency(value: object) -> bool:
+    return value in URGENCIES
+
+
+def _true(value: object) -> bool:
+    return value is True
+
+
+def _false(value: object) -> bool:
+    return value is False
+
+
+def _minutes(value: object) -> bool:
+    return is_whole(value, 1, MAX_ETA_MINUTES)
+
+
 def is_whole(value: object, low: int, high: int) -> bool:
     """Say whether a value is a whole number in bounds; true and false are none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -51,24 +71,23 @@ TYPES: Final[Mapping[str, tuple[Field, ...]]] = {
     RELEASE_REQUEST: (
         Field("file", "a path or pattern", _text, either="file"),
         Field("pattern", "a path or pattern", _text, either="file"),
-        Field("reason", "a text", lambda value: isinstance(value, str)),
+        Field("reason", "a text", _string),
         Field("requester", "the name of an agent", _text),
-        Field("urgency", "low, normal or urgent", lambda value: value in URGENCIES, required=False),
+        Field("urgency", "low, normal or urgent", _urgency, required=False),
         Field("thread_id", "a thread id", _text, required=False),
         Field("reservation_id", "a reservation id", _text, required=False),
     ),
     RELEASE_ACK: (
         Field("file", "a path or pattern", _text),
-        Field("released", "true", lambda value: value is True),
+        Field("released", "true", _true),
         Field("released_by", "the name of an agent", _text),
-        Field("reason", "a text", lambda value: isinstance(value, str), required=False),
+        Field("reason", "a text", _string, required=False),
     ),
     RELEASE_DEFER: (
         Field("file", "a path or pattern", _text),
-        Field("released", "false", lambda value: value is False),
-        Field("eta_minutes", f"a whole number from 1 to {MAX_ETA_MINUTES}",
-              lambda value: is_whole(value, 1, MAX_ETA_MINUTES)),
-        Field("reason", "a text", lambda value: isinstance(value, str)),
+        Field("released", "false", _false),
+        Field("eta_minutes", f"a whole number from 1 to {MAX_ETA_MINUTES}", _minutes),
+        Field("reason", "a text", _string),
     ),
 }  # fmt: skip
 """Type to the fields of its body."""

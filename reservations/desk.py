@@ -2,17 +2,26 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
+from interlock.reservations import process
 from interlock.reservations.errors import NameRefused, NoProject
-from interlock.reservations.process import is_running
 from interlock.reservations.records import HOUSE, MAX_NAME_CHARS, AgentKind, key_of
 from interlock.reservations.settings import Settings
 from interlock.reservations.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class _Caller(NamedTuple):
+    name: str
+    kind: AgentKind
+    root: str
+    client: str
+    host: str = ""
+    pid: int | None = None
+    started: str = ""
+
+
+class Caller(_Caller):
     """Who calls, and from where.
 
     Args:
@@ -29,15 +38,14 @@ class Caller:
         NoProject: The path of the checkout is no UTF-8, so that no store can hold it.
     """
 
-    name: str
-    kind: AgentKind
-    root: str
-    client: str
-    host: str = ""
-    pid: int | None = None
-    started: str = ""
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
+    def __new__(
+        cls, name: str, kind: AgentKind, root: str, client: str, host: str = "", pid: int | None = None,
+        started: str = "",
+    ) -> "Caller":  # fmt: skip
+        """Return a caller with a name that an agent may have."""
+        self = super().__new__(cls, name, kind, root, client, host, pid, started)
         long = not 0 < len(self.name) <= MAX_NAME_CHARS
         if long or not self.name.isprintable() or self.name != self.name.strip() or key_of(self.name) == HOUSE:
             raise NameRefused(
@@ -48,9 +56,14 @@ class Caller:
         if not self.root.isascii() and any("\ud800" <= char <= "\udfff" for char in self.root):
             message = f"The path of the checkout is no UTF-8: {self.root!a}."
             raise NoProject(message, "Move it to a folder whose name is UTF-8.")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
+_Running: TypeAlias = Callable[[str, int, str], bool | None]
+_Dirty: TypeAlias = Callable[[str, tuple[str, ...]], Mapping[str, bool | None]]
+_Probe: TypeAlias = Callable[[str, str], bool]
+
+
 class Desk:
     """The store and the world, as the rules see them; tests give a clock and probes of their own.
 
@@ -65,14 +78,35 @@ class Desk:
         is_folder: Says whether a path below a root is a folder: (root, path).
         exists: Says whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
             `app/[slug]` is that folder where it is there; a door that quotes real names itself leaves it out.
+        nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
+            the root, empty for none.
         pause: Waits some seconds between two looks at the store.
     """
 
-    store: Store
-    settings: Settings = field(default_factory=Settings)
-    clock: Callable[[], float] = time.time
-    is_running: Callable[[str, int, str], bool | None] = is_running
-    dirty: Callable[[str, tuple[str, ...]], Mapping[str, bool | None]] = lambda _root, patterns: dict.fromkeys(patterns)
-    is_folder: Callable[[str, str], bool] = lambda _root, _path: False
-    exists: Callable[[str, str], bool] = lambda _root, _path: False
-    pause: Callable[[float], None] = time.sleep
+    __slots__ = ("clock", "dirty", "exists", "is_folder", "is_running", "nested", "pause", "settings", "store")
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings = Settings(),  # noqa: B008 - it never changes
+        clock: Callable[[], float] = time.time,
+        is_running: _Running = process.is_running,
+        dirty: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
+        is_folder: _Probe = lambda _root, _path: False,
+        exists: _Probe = lambda _root, _path: False,
+        nested: Callable[[str, str], str] = lambda _root, _path: "",
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self.is_running = is_running
+        self.dirty = dirty
+        self.is_folder = is_folder
+        self.exists = exists
+        self.nested = nested
+        self.pause = pause
+
+    def _replace(self, **changes: Any) -> "Desk":
+        """Return a desk with some fields changed; for `records.replace`."""
+        return Desk(**{name: getattr(self, name) for name in self.__slots__} | changes)

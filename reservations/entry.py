@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.reservations.desk import Caller, Desk
@@ -10,7 +9,6 @@ from interlock.reservations.records import HOUSE, Agent, Importance, Message
 from interlock.reservations.store import Transaction
 
 
-@dataclass(frozen=True, slots=True)
 class Entry:
     """One call inside the one transaction; made by `leases.entered`.
 
@@ -20,15 +18,20 @@ class Entry:
         tx: The rows; what is put here stands or falls with the call.
         now: The time of the whole call, seconds since the epoch.
         agent: The caller as it is registered, seen at `now` or up to a second before.
+
+    Attributes:
         states: What `liveness` found out in this call, so that each process is asked about once.
     """
 
-    desk: Desk
-    caller: Caller
-    tx: Transaction
-    now: float
-    agent: Agent
-    states: dict[str, Any] = field(default_factory=dict[str, Any])
+    __slots__ = ("agent", "caller", "desk", "now", "states", "tx")
+
+    def __init__(self, desk: Desk, caller: Caller, tx: Transaction, now: float, agent: Agent) -> None:
+        self.desk = desk
+        self.caller = caller
+        self.tx = tx
+        self.now = now
+        self.agent = agent
+        self.states: dict[str, Any] = {}
 
     def event(self, kind: str, /, **data: Any) -> None:
         """Queue an event for the journal of the caller's checkout; the values are JSON."""

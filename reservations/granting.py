@@ -1,7 +1,7 @@
 """What is granted: one look at the rows says what stands in the way, and one step puts the leases."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from interlock.reservations import liveness, patterns
 from interlock.reservations.entry import Entry, new_id
@@ -11,6 +11,21 @@ from interlock.reservations.records import Lease, Waiter, key_of, replace
 
 Blocker: TypeAlias = Lease | Waiter
 """A lease of somebody else, or somebody who waits in front."""
+
+MAX_COMPARED: Final = 50_000
+"""A call of several patterns compares at most so many pairs while everybody else waits: a fraction of a second."""
+
+
+class TooWide(Exception):  # noqa: N818 - named by what is the case
+    """The patterns of one call are near so much that comparing all of it would hold everybody else up.
+
+    Args:
+        compared: How many pairs there would be at least.
+    """
+
+    def __init__(self, compared: int) -> None:
+        super().__init__(f"{compared} pairs")
+        self.compared = compared
 
 
 class Wanted(NamedTuple):
@@ -85,10 +100,13 @@ def near(entry: Entry, pattern: Pattern) -> list[Lease]:
 
 def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
     """Say whether a pattern meets another one; two that only share never collide."""
-    return exclusive and (pattern.text == held or patterns.overlaps(pattern, pattern_of(held)))
+    if not exclusive or pattern.text == held:
+        return exclusive
+    plain = patterns.plain_prefix(held)
+    return patterns.overlaps(pattern, pattern_of(held)) if plain is None else patterns.meets_plain(pattern, plain)
 
 
-def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
+def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], *, most: int | None = None) -> list[Look]:
     """Say for each pattern what stands in the way of an agent.
 
     Args:
@@ -96,12 +114,36 @@ def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> l
         agent: Who wants it.
         wanted: What.
         ahead: Who waits in front, the agent's own places left out.
+        most: How many pairs of patterns may be compared when there are several; None for any number.
+
+    Raises:
+        TooWide: There would be more.
     """
-    return [_look(entry, agent, wanted, pattern, ahead) for pattern in wanted.patterns]
+    return list(_looks(entry, agent, wanted, ahead, most))
 
 
-def _look(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, ahead: Sequence[Waiter]) -> Look:
-    found = near(entry, pattern)
+def is_free(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> bool:
+    """Say whether nothing at all stands in the way of an agent; the first thing that does ends the look."""
+    return not any(found.blockers for found in _looks(entry, agent, wanted, ahead, None))
+
+
+def _looks(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], most: int | None) -> Iterator[Look]:
+    waited = sum(len(waiter.patterns) for waiter in ahead)
+    known: dict[str, list[Lease]] = {}
+    compared = 0
+    for pattern in wanted.patterns:
+        if pattern.prefix not in known:
+            known[pattern.prefix] = near(entry, pattern)
+        found = known[pattern.prefix]
+        compared += len(found) + waited
+        if most is not None and compared > most and len(wanted.patterns) > 1:
+            raise TooWide(compared)
+        yield _look(entry, agent, wanted, pattern, found, ahead)
+
+
+def _look(
+    entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], ahead: Sequence[Waiter]
+) -> Look:
     me = key_of(agent)
     own = [lease for lease in found if key_of(lease.agent) == me]
     if any(serves(lease, pattern, wanted) for lease in own):
@@ -119,6 +161,7 @@ def _look(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, ahead: Seq
 
 
 def overlaps(pattern: Pattern, lease: Lease) -> bool:
+    """Say whether a pattern overlaps that of a lease."""
     # No need to read 10,000 patterns to refuse `src/**` or `**/*.py`: everything that begins below a whole folder is in
     # it, and most leases are plain paths.
     if pattern.text == pattern.prefix + "**" and lease.prefix.startswith(pattern.prefix):

@@ -3,6 +3,7 @@
 import os
 import os.path
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from interlock.reservations.answers import Conflict
@@ -21,26 +22,84 @@ Hit: TypeAlias = tuple[str, Conflict]
 """A path or pattern that would be touched, and who holds it."""
 
 
-def open_guard(start: str, client: str, env: Mapping[str, str]) -> tuple[Desk, Caller] | None:
+def open_guard(start: str, client: str, env: Mapping[str, str], git_dir: str = "") -> tuple[Desk, Caller] | None:
     """Return what a guard works with; None where nothing was ever reserved, so that there is nothing to guard.
 
     Args:
         start: A folder of the project.
         client: The door, for the record.
         env: Where the identity is read from.
+        git_dir: The repository, where git was told of another one than that around the folder.
 
     Raises:
         ReservationError: The project, the settings or the store cannot be read.
     """
-    from interlock.reservations import identity, place, process, settings  # noqa: PLC0415 - not for a quick yes
+    found = project(start, env, git_dir)
+    return None if found is None else opened(found, client, env)
+
+
+def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> tuple[Desk, Caller] | None:
+    """Return what a guard works with in a project; see `open_guard`."""
+    from interlock.reservations import identity, process, settings  # noqa: PLC0415 - not for a quick yes
     from interlock.reservations.sqlite import SqliteStore  # noqa: PLC0415
 
-    found = place.find(start)
-    if not os.path.lexists(found.store_path) or (env.get(place.PROJECT) and not _belongs(found, start)):
+    if not os.path.lexists(found.store_path):
         return None
     desk = Desk(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
     known = identity.who(env, desk.store)
     return desk, Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
+
+
+def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Place | None":
+    """Return the project whose leases count in a folder; None for a folder that is not in the one that is named.
+
+    Where the environment names a project, a repository's own leases come first: no name makes them go away.
+
+    Args:
+        start: A folder.
+        env: See `open_guard`.
+        git_dir: See `open_guard`.
+    """
+    from interlock.reservations import git, place  # noqa: PLC0415 - not for a quick yes
+
+    named = bool(env.get(place.PROJECT))
+    if not git_dir and not named:
+        return place.find(start)
+    own = None
+    if git_dir:
+        own = place_of(os.path.join(start, git_dir), start)
+    else:
+        with suppress(git.GitFailed):
+            told = os.fsdecode(git.ask(start, ["rev-parse", "--absolute-git-dir", "--show-toplevel"])).split("\n")
+            own = place_of(told[0], told[1] or start)
+    if not named:
+        return own
+    found = place.find(start)
+    if own is not None and (own.common == found.common or os.path.lexists(own.store_path)):
+        return own
+    return found if not found.common and place.inside(found.root, os.path.realpath(start)) else None
+
+
+def place_of(git_dir: str, root: str) -> "place.Place":
+    """Return the project of a repository that git was told of by its folder, with the files in another one."""
+    from interlock.reservations import place  # noqa: PLC0415
+
+    common = git_dir
+    pointer = os.path.join(git_dir, "commondir")
+    if os.path.isfile(pointer):
+        with open(pointer, encoding="utf-8", errors="surrogateescape") as file:
+            common = os.path.join(git_dir, file.readline().rstrip("\n"))
+    common = os.path.realpath(common)
+    return place.Place(os.path.realpath(root), common, os.path.join(common, "interlock", place.STORE))
+
+
+def git_dir_of(root: str) -> str:
+    """Return the folder of git's that belongs to the top of a checkout, linked worktrees and submodules included."""
+    path = os.path.join(root, ".git")
+    if os.path.isfile(path):
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            path = os.path.join(root, file.readline().rstrip("\n").removeprefix("gitdir:").strip())
+    return os.path.realpath(path)
 
 
 def foreign(desk: Desk, caller: Caller) -> list[Conflict]:
@@ -105,7 +164,7 @@ def explain(action: str, hits: Sequence[Hit], fix: str, *, place: str = "") -> s
         lines.append(
             f"  {', '.join(map(shown, dead))} may be dead: `interlock reserve PATH` takes over from a dead holder."
         )
-    else:
+    elif hits:
         file, reason = shown(hits[0][0]), "--reason WHY"
         lines.append(f"  to get it: `interlock negotiate '{file}' {reason}` (tool: negotiate_release).")
     return "\n".join(lines)
@@ -128,18 +187,6 @@ def note(desk: Desk, caller: Caller, door: str, action: str, hits: Sequence[Hit]
     }
     with desk.store.transaction() as tx:
         tx.add_event(caller.root, "guard_refused", json.dumps(data, sort_keys=True), desk.clock())
-
-
-def _belongs(found: "place.Place", start: str) -> bool:
-    """Say whether a folder is part of the project that the environment names, and not of another repository."""
-    from interlock.reservations import git, place  # noqa: PLC0415 - only where a project is named
-
-    try:
-        common = os.fsdecode(git.ask(start, ["rev-parse", "--git-common-dir"])).removesuffix("\n")
-    except git.GitFailed:
-        return place.inside(found.root, os.path.realpath(start))
-    real = os.path.realpath(os.path.join(start, common))
-    return real == found.common if found.common else place.inside(found.root, os.path.realpath(start))
 
 
 def _line(path: str, conflict: Conflict) -> str:

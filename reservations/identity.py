@@ -2,6 +2,9 @@
 
 The edit hook, the MCP server, the shell and git's hooks are different processes below one client. They find the same
 name: by the environment, by the session, or by what session-start stored for the client's process.
+
+That keeps honest agents apart and together. All of them are processes of one user, and nothing keeps one that wants to
+from setting `INTERLOCK_AGENT_ID` to the name of another; the guard of shell commands refuses what it sees of that.
 """
 
 import os
@@ -9,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from interlock.reservations import process
-from interlock.reservations.records import AgentKind
+from interlock.reservations.records import AgentKind, key_of
 from interlock.reservations.store import Store
 
-__all__ = ["Known", "exports", "of_session", "resolve", "told", "who"]
+__all__ = ["Known", "exports", "is_elsewhere", "of_session", "resolve", "told", "who"]
 
 NAMES: Final = ("INTERLOCK_AGENT_ID", "INTERMUTE_AGENT_ID")
 SESSION: Final = "CLAUDE_SESSION_ID"
@@ -20,6 +23,8 @@ EXPORTED: Final = "INTERLOCK_AGENT_SESSION"
 """Set by session-start beside a name that it made of the session itself. A client that is started inside such a session
 inherits both and is another agent: that name counts only when nothing nearer says who this is."""
 MAX_SESSION: Final = 80
+APART: Final = frozenset({"hook", "mcp"})
+"""The doors that a client opens itself. Where nothing says who it is, its process does: two clients are two agents."""
 
 
 class Known(NamedTuple):
@@ -50,36 +55,68 @@ def resolve(
     return known.name, known.kind
 
 
-def who(env: Mapping[str, str], store: Store, session_id: str = "", client: str = "claude") -> Known:
+def who(env: Mapping[str, str], store: Store, session_id: str = "", client: str = "claude", *, door: str = "") -> Known:
     """Return the agent and its process.
 
-    The name, in this order: `INTERLOCK_AGENT_ID`, `INTERMUTE_AGENT_ID`, `CLIENT-SESSION` of a hook's input,
-    `claude-$CLAUDE_SESSION_ID`, what is stored for the nearest ancestor process, `user@host`. The process is the
-    ancestor that the name was stored for, else `process.client()`.
+    The name, in this order: `INTERLOCK_AGENT_ID`, `INTERMUTE_AGENT_ID`, `CLIENT-SESSION` of a hook's input, what is
+    stored for the nearest ancestor process, `claude-$CLAUDE_SESSION_ID`, `user@host`. The process is the ancestor that
+    the name was stored for, else `process.client()`.
+
+    A session of the environment may be left over from a client further up, or be typed by another agent: what is stored
+    for the process that we work for goes before it. As the last resort a client is `user@host:PID-MARK`, an agent, with
+    the number of its process and what tells it from a later process or another container's; a shell is `user@host`.
 
     Args:
         env: The environment.
         store: Where the processes of clients are stored.
         session_id: The session that a hook's input names.
         client: What kind of client sent that input: `claude`, `codex`, `gemini`.
+        door: Through which door it calls; `hook` and `mcp` are a client's own.
 
     Raises:
         ReservationError: The store cannot be used.
     """
-    name = told(env, session_id, client)
+    given = "" if env.get(EXPORTED) else _given(env)
+    name = given or (of_session(session_id, client) if session_id else "")
     if not name and (bound := _bound(store)) is not None:
         return bound
     pid, started = process.client()
-    name = name or _given(env)
-    return Known(name, "agent", pid, started) if name else Known(_person(env), "person", pid, started)
+    if name := name or told(env) or _given(env):
+        return Known(name, "agent", pid, started)
+    if pid is None and door == "mcp":
+        # The client is in another container: this server is all that there is of it here.
+        pid, started = process.own()
+    if pid is None or door not in APART:
+        return Known(_person(env), "person", pid, started)
+    return Known(f"{_person(env)}:{pid}-{_mark(started)}", "agent", pid, started)
 
 
 def told(env: Mapping[str, str], session_id: str = "", client: str = "claude") -> str:
-    """Return the name that the environment or the session says, or nothing: then the store must be asked."""
+    """Return the name that the environment or the session says, or nothing; `who` asks the store as well."""
     given = "" if env.get(EXPORTED) else _given(env)
     if given or session_id:
         return given or of_session(session_id, client)
     return of_session(env[SESSION]) if env.get(SESSION) else ""
+
+
+def is_elsewhere(store: Store, name: str) -> bool:
+    """Say whether an agent lives in a process that is not one of those above this one.
+
+    Whoever speaks in its name from here has only been told that name.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    above = _candidates(process.ancestors())
+    machine = process.host()
+    with store.transaction() as tx:
+        agent = tx.agent(name)
+        bound = (tx.agent_of_process(machine, parent.pid, parent.started) for parent in above)
+        if agent is None or agent.pid is None or key_of(next(filter(None, bound), "")) == key_of(name):
+            return False
+    own = (agent.host, agent.pid, agent.started)
+    is_above = any(own == (machine, parent.pid, parent.started) for parent in above)
+    return not is_above and process.is_running(*own) is True
 
 
 def of_session(session_id: str, client: str = "claude") -> str:
@@ -119,6 +156,13 @@ def _candidates(above: Iterable[process.Process]) -> list[process.Process]:
             break
         rows.append(parent)
     return rows
+
+
+def _mark(started: str) -> str:
+    """Return four digits that differ between processes of one number on different machines or at different times."""
+    from binascii import crc_hqx  # noqa: PLC0415 - only without any name
+
+    return f"{crc_hqx(f'{process.host()} {started}'.encode(), 0):04x}"
 
 
 def _person(env: Mapping[str, str]) -> str:

@@ -79,7 +79,14 @@ def seen(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
     with desk.store.transaction() as tx:
         now = desk.clock()
         agent = Agent(
-            caller.name, caller.kind, caller.host, caller.pid, caller.started, caller.client, joined_at=now, last_seen=now
+            caller.name,
+            caller.kind,
+            caller.host,
+            caller.pid,
+            caller.started,
+            caller.client,
+            joined_at=now,
+            last_seen=now,
         )
         entry = Entry(desk, caller, tx, now, tx.agent(caller.name) or agent)
         end(entry, tx.expired(now), "expired")
@@ -202,7 +209,11 @@ def _once(desk: Desk, caller: Caller, asked: Asked, deadline: float | None = Non
             return _Attempt(known)
         me = entry.agent.name
         place = waiting.place_of(entry, asked.wanted)
-        looks = granting.look(entry, me, asked.wanted, waiting.ahead(entry, me, place))
+        try:
+            front = waiting.ahead(entry, me, place)
+            looks = granting.look(entry, me, asked.wanted, front, most=granting.MAX_COMPARED)
+        except granting.TooWide as error:
+            return _Attempt(_refused(entry, asked, [refusals.too_wide(error.compared)]))
         blocked = [found for found in looks if not found.free]
         takes = [found for found in looks if found.free] if asked.partial or not blocked else []
         over = _too_many(entry, takes)
@@ -379,12 +390,17 @@ def check(desk: Desk, caller: Caller, patterns: object) -> ConflictsAnswer:
     answer: ConflictsAnswer = {"conflicts": [], "clear": [], "errors": errors}
     if not given:
         return answer
+    asked = tuple(row.pattern for row in given)
+    wanted = Wanted(asked, exclusive=True, no_force=False, reason="", ttl_seconds=0)
     with entered(desk, caller) as entry:
         front = waiting.ahead(entry, entry.agent.name, None)
+        try:
+            looks = granting.look(entry, entry.agent.name, wanted, front, most=granting.MAX_COMPARED)
+        except granting.TooWide as error:
+            answer["errors"] = [*errors, refusals.too_wide(error.compared)]
+            return answer
         more = 0
-        for row in given:
-            wanted = Wanted((row.pattern,), exclusive=True, no_force=False, reason="", ttl_seconds=0)
-            (found,) = granting.look(entry, entry.agent.name, wanted, front)
+        for row, found in zip(given, looks, strict=True):
             if not found.blockers:
                 answer["clear"].append(row.text)
             shown = found.blockers[: MAX_CONFLICTS - len(answer["conflicts"])]

@@ -24,6 +24,7 @@ def open_desk(found: place.Place) -> Desk:
         dirty=dirty,
         is_folder=is_folder,
         exists=place.exists,
+        nested=place.other_below,
     )
 
 
@@ -44,6 +45,7 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
     """
     found = place.find(start or os.getcwd())
     desk = open_desk(found)
-    known = identity.Known(name, "agent", *process.client()) if name else identity.who(os.environ, desk.store)
+    named = identity.Known(name, "agent", *process.client()) if name else None
+    known = named or identity.who(os.environ, desk.store, door=client)
     caller = Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
     return Reservations(desk, caller)

@@ -38,7 +38,6 @@ class _State(NamedTuple):
     leaves: Ranges
 
 
-@dataclass(slots=True)
 class Automaton:
     """The states of all alternatives of a pattern, one after the other; bit n is state n.
 
@@ -46,23 +45,26 @@ class Automaton:
         states: In order; a state that is left by nothing is the end of an alternative.
     """
 
-    states: tuple[_State, ...]
-    begin: int = 0
-    accept: int = 0
-    _stay_name: int = 0
-    _stay_every: int = 0
-    _skip: int = 0
-    _single: dict[int, int] = field(default_factory=dict[int, int])
-    _codes: list[int] = field(default_factory=list[int])
-    _sums: list[int] = field(default_factory=list[int])
-    _ends: list[int] = field(default_factory=list[int])
-    _masks: list[int] = field(default_factory=list[int])
-    _sets: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
-    _meeting: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
-    _holding: dict[Ranges, int] = field(default_factory=dict[Ranges, int])
-    _moves: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
+    def __init__(self, states: tuple[_State, ...]) -> None:
+        self.states = states
+        self.begin = 0
+        self.accept = 0
+        self._stay_name = 0
+        self._stay_every = 0
+        self._skip = 0
+        self._single: dict[int, int] = {}
+        self._codes: list[int] = []
+        self._sums: list[int] = []
+        self._ends: list[int] = []
+        self._masks: list[int] = []
+        self._sets: dict[Ranges, int] = {}
+        self._meeting: dict[Ranges, int] = {}
+        self._holding: dict[Ranges, int] = {}
+        self._moves: dict[tuple[int, str], int] = {}
+        self._number()
 
-    def __post_init__(self) -> None:
+    def _number(self) -> None:
+        """Give each state its bit."""
         bit = 1
         for state in self.states:
             if state.begins:

@@ -23,7 +23,7 @@ from interlock.reservations.overlap import DOUBLE, Automaton, Part, automaton
 
 __all__ = [
     "FOLD_CASE", "Pattern", "PatternProblem", "ancestors", "canonical", "covers", "index_prefix", "is_plain", "matches",
-    "meets_plain", "overlaps", "quote", "relative",
+    "meets_plain", "overlaps", "plain_prefix", "quote", "relative",
 ]  # fmt: skip
 
 FOLD_CASE: Final = sys.platform in {"darwin", "win32"}
@@ -45,10 +45,10 @@ class Pattern(NamedTuple):
     """
 
     text: str
-    prefix: str = field(compare=False)
-    literal: bool = field(compare=False)
-    path: str = field(compare=False)
-    alternatives: tuple[Alternative, ...] = field(compare=False, repr=False)
+    prefix: str
+    literal: bool
+    path: str
+    alternatives: tuple[Alternative, ...]
 
 
 def canonical(
@@ -107,6 +107,13 @@ def is_plain(text: str, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:
     The prefix of such a pattern is that path; that of any other ends with `/`, is empty, or lacks the brackets.
     """
     return text == prefix or (fold_case and fold(text) == prefix)
+
+
+def plain_prefix(text: str, *, fold_case: bool = FOLD_CASE) -> str | None:
+    """Return the prefix of a pattern in canonical form that is one path without brackets; None of any other."""
+    if not globs.SPECIAL.isdisjoint(text):
+        return None
+    return fold(text) if fold_case else text
 
 
 def meets_plain(pattern: Pattern, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:

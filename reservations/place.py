@@ -1,15 +1,16 @@
 """Which project a path belongs to, and where its store is. Nothing is run: git's files are read by hand.
 
 A file belongs to the innermost git checkout around it, whoever asks and from wherever: a submodule or a repository
-inside another one is a project of its own, with a store of its own.
+inside another one is a project of its own, with a store of its own. What is held in a project around it counts as well.
 """
 
 import os
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from interlock.reservations.errors import NoProject
 
-__all__ = ["Place", "covering", "exists", "find", "inside", "main_root", "nested"]
+__all__ = ["Place", "around", "exists", "find", "inside", "main_root", "nested", "other_below"]
 
 PROJECT: Final = "INTERLOCK_PROJECT"
 STORE: Final = "reservations.sqlite"
@@ -50,29 +51,33 @@ def find(start: str) -> Place:
             raise NoProject(f"{PROJECT} names {named}, which is no folder.", f"Correct or unset {PROJECT}.")
         return _place(folder, _common(folder))
     folder = _folder(os.path.realpath(start))
-    return _checkout(folder) or _place(_marked(folder) or folder, "")
+    return next(_checkouts(folder), None) or _place(_marked(folder) or folder, "")
 
 
-def covering(path: str, here: Place) -> Place | None:
-    """Return the project whose store has the leases on a file; None for a file of no project.
+def around(path: str, here: Place) -> list[Place]:
+    """Return the projects that may have leases on a file, the one that it belongs to first; empty for none.
 
-    The file alone decides, so that all agents find the same store: the innermost git checkout around it, else the
-    nearest folder upwards with one of our marks. Before that comes a project that `INTERLOCK_PROJECT` names, for the
-    files in it; after that the folder that the agent works in.
+    The file alone decides to which it belongs, so that all agents find one store: to the innermost git checkout around
+    it, else to the nearest folder upwards with one of our marks, else to the folder that the agent works in. Those
+    further up follow, as far as they have a store or are where the agent works. `INTERLOCK_PROJECT` alone goes before.
 
     Args:
         path: Absolute; it may not exist yet.
         here: What `find` says of the folder that the agent works in.
     """
-    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    if os.environ.get(PROJECT) and inside(here.root, path):
-        return here
-    folder = _folder(os.path.dirname(path))
-    if found := _checkout(folder):
-        return found
-    if marked := _marked(folder):
-        return _place(marked, "")
-    return here if inside(here.root, path) else None
+    is_here = inside(here.root, path)
+    if is_here and os.environ.get(PROJECT):
+        return [here]
+    folder = _folder(os.path.realpath(os.path.dirname(path)))
+    rows = [*_checkouts(folder)]
+    if marked := _marked(os.path.dirname(rows[-1].root) if rows else folder):
+        rows.append(_place(marked, ""))
+    rows += [here] if is_here else []
+    kept = {row.store_path: row for row in reversed(rows)}
+    first = rows[0].store_path if rows else ""
+    stores = {first, here.store_path if is_here else first}
+    order = dict.fromkeys(row.store_path for row in rows)
+    return [kept[store] for store in order if store in stores or os.path.lexists(store)]
 
 
 def nested(root: str, path: str) -> Place | None:
@@ -82,8 +87,6 @@ def nested(root: str, path: str) -> Place | None:
         root: The project's root.
         path: Relative to it, without wildcards; it may not exist yet.
     """
-    if os.environ.get(PROJECT):
-        return None
     found = None
     folder = root
     for part in path.split("/"):
@@ -93,6 +96,17 @@ def nested(root: str, path: str) -> Place | None:
         if part and (common := _common(folder)):
             found = _place(os.path.realpath(folder), common)
     return found
+
+
+def other_below(root: str, path: str) -> str:
+    """Return the folder, relative to a project's root, of the other project that a path lies in; empty for none.
+
+    A linked worktree below its main one is no other project, and there is none in what `INTERLOCK_PROJECT` names.
+    """
+    inner = None if os.environ.get(PROJECT) else nested(root, path)
+    if inner is None or inner.common == _common(root):
+        return ""
+    return os.path.relpath(inner.root, os.path.realpath(root))
 
 
 def main_root(root: str) -> str:
@@ -135,14 +149,14 @@ def _folder(path: str) -> str:
     return path
 
 
-def _checkout(folder: str) -> Place | None:
-    """Return the innermost git checkout around a folder."""
+def _checkouts(folder: str) -> Iterator[Place]:
+    """Yield the git checkouts around a folder, the innermost first."""
     while True:
         if common := _common(folder):
-            return _place(folder, common)
+            yield _place(folder, common)
         above = os.path.dirname(folder)
         if above == folder:
-            return None
+            return
         folder = above
 
 

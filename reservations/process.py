@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-__all__ = ["Process", "ancestors", "client", "from_proc", "from_ps", "host", "is_running"]
+__all__ = ["Process", "ancestors", "client", "from_proc", "from_ps", "host", "is_running", "own"]
 
 SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "busybox", "pwsh"})
 WRAPPERS: Final = frozenset({
@@ -75,6 +75,13 @@ def client() -> tuple[int | None, str]:
         elif process.name not in WRAPPERS and not _is_ours(process.pid):
             return process.pid, process.started
     return (None, "") if shell is None else (shell.pid, shell.started)
+
+
+def own() -> tuple[int, str]:
+    """Return this process: pid and start mark."""
+    pid = os.getpid()
+    process = _read(pid)
+    return pid, "" if process is None else process.started
 
 
 def ancestors() -> Iterator[Process]:
@@ -171,9 +178,7 @@ def _ps(*arguments: str) -> str:
 
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:
-        done = run(
-            ("ps", *arguments), stdout=PIPE, stderr=DEVNULL, env=environment, timeout=_PS_SECONDS, check=False
-        )
+        done = run(("ps", *arguments), stdout=PIPE, stderr=DEVNULL, env=environment, timeout=_PS_SECONDS, check=False)
     except (OSError, TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace")

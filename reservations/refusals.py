@@ -50,9 +50,7 @@ def circle(entry: Entry, asked: Asked, members: Sequence[str], found: Look) -> R
         found=chain,
         expected="nobody who waits for you in front of you",
         fix="Release what they wait for (my_reservations lists what you hold), then reserve all of it in one call.",
-        conflict=conflict_info(
-            entry, given.text, held, granting.held_pattern(found.pattern, asked.wanted, held)
-        ),
+        conflict=conflict_info(entry, given.text, held, granting.held_pattern(found.pattern, asked.wanted, held)),
         next=_OWN_LEASES,
     )
 
@@ -67,6 +65,18 @@ def too_many(held: int, new: int, limit: int) -> Refusal:
         expected=f"at most {limit} leases of one agent",
         fix="Release what you no longer edit, or reserve a wider pattern such as src/**.",
         next=_OWN_LEASES,
+    )
+
+
+def too_wide(compared: int) -> Refusal:
+    """Return the RSV104 of a call whose patterns are near too much to be compared in one go."""
+    return refuse(
+        "RSV104",
+        "Its patterns together are near too many leases to compare all at once.",
+        place="patterns",
+        found=f"{compared} pairs to compare",
+        expected=f"at most {granting.MAX_COMPARED} pairs in a call of several patterns",
+        fix="Name folders and files in place of wildcards such as `**/*.py`, or ask for fewer patterns in one call.",
     )
 
 

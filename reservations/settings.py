@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.reservations.errors import SettingsError
+from interlock.reservations.place import main_root
 
 __all__ = [
     "NEGOTIATION_POLL_SECONDS",
@@ -188,14 +189,16 @@ def build(table: Mapping[str, Any]) -> Settings:
 def read(root: str) -> Settings:
     """Return the settings of a project: `interlock.toml`, or `[tool.interlock]` of `pyproject.toml`.
 
+    One store has one set of rules: all worktrees of a repository go by the files of the main one (`place.main_root`).
     A file that never says `reservations` is not parsed: it costs a hook nothing.
 
     Args:
-        root: The project's root.
+        root: The project's root; any worktree of it.
 
     Raises:
         SettingsError: A file cannot be read or is no TOML, both have the table, or it has a fault.
     """
+    root = main_root(root)
     own = _table(root, "interlock.toml", ())
     shared = _table(root, "pyproject.toml", ("tool", "interlock"))
     if own is not None and shared is not None:

@@ -14,11 +14,6 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 _LAST_CHARACTER: Final = 0x10FFFF
 
 
-def _columns(record: type, *more: str) -> tuple[str, ...]:
-    """Return the columns of a record, in the order of its fields, and those that only the table has."""
-    return (*(field.name for field in fields(record)), *more)
-
-
 def _put(table: str, columns: tuple[str, ...], key: str, keep: str = "") -> str:
     """Return the statement that adds a row, or replaces the one with the same key; `keep` keeps its first value."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in (key, keep))
@@ -32,11 +27,11 @@ def _change(table: str, columns: tuple[str, ...], key: str) -> str:
     return f"UPDATE {table} SET {changes} WHERE {key} = ?1"
 
 
-_AGENT: Final = _columns(Agent)
-_LEASE: Final = _columns(Lease)
-_WAITER: Final = _columns(Waiter)
-_MESSAGE: Final = _columns(Message)
-_NEGOTIATION: Final = _columns(Negotiation)
+_AGENT: Final = Agent._fields
+_LEASE: Final = Lease._fields
+_WAITER: Final = Waiter._fields
+_MESSAGE: Final = Message._fields
+_NEGOTIATION: Final = Negotiation._fields
 _OPEN: Final = "state IN ('pending', 'deferred')"
 # One search in an index for each reason to be listed; an OR would read every row.
 _RECENT: Final = " UNION ALL ".join(

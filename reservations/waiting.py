@@ -103,8 +103,7 @@ def settle(entry: Entry) -> None:
             me = key_of(waiter.agent)
             wanted = granting.wanted_by(waiter)
             in_front = [other for other in front if key_of(other.agent) != me]
-            looks = granting.look(entry, waiter.agent, wanted, in_front)
-            if any(found.blockers for found in looks):
+            if not granting.is_free(entry, waiter.agent, wanted, in_front):
                 front.append(waiter)
             else:
                 _grant(entry, waiter, granting.grant(entry, waiter.agent, wanted, claim=True))

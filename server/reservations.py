@@ -5,7 +5,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, cast
 
@@ -30,6 +29,7 @@ from interlock.reservations.answers import (
 )
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.opening import open_desk
+from interlock.reservations.records import replace
 from interlock.reservations.service import Reservations
 from interlock.server.places import Places
 from interlock.server.results import compact
@@ -94,7 +94,7 @@ class ReservationCalls:
         if who:
             # The process behind a request is not known, and may be on another machine.
             return Reservations(desk, Caller(who, "agent", found.root, "http"))
-        known = identity.who(os.environ, desk.store)
+        known = identity.who(os.environ, desk.store, door="mcp")
         caller = Caller(known.name, known.kind, found.root, "mcp", process.host(), known.pid, known.started)
         return Reservations(desk, caller)
 

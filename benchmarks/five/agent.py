@@ -26,7 +26,10 @@ from interlock.reservations.opening import open_reservations
 
 WAIT_SECONDS: Final = 2.0
 """So long one call waits; between two, the agent answers what others ask of it."""
+PAUSE_SECONDS: Final = 0.05
+"""How often an agent looks that has nothing to do but wait."""
 GIVE_UP_SECONDS: Final = 90.0
+"""After so long a conflict counts as one without an end."""
 LATE_SECONDS: Final = 1.5
 """A late holder defers, and releases so much later."""
 KEPT: Final = 6
@@ -34,6 +37,7 @@ KEPT: Final = 6
 SHORT_TTL_MINUTES: Final = 1.5 / 60
 """The lease of the agent that is stopped."""
 HOLD_SECONDS: Final = 60.0
+"""How long git may need for a commit."""
 Role: TypeAlias = Literal["steady", "dies", "pauses", "rival"]
 INTERLOCK: Final = str(Path(sys.executable).with_name("interlock"))
 
@@ -108,12 +112,14 @@ class Agent:
         line = list(self.part.order)
         while line:
             here = line.pop(0)
-            if self.part.role == "rival" and here == self.part.scene and line and not Path(self.part.cue).exists():
+            if self.part.role == "rival" and here == self.part.scene and not Path(self.part.cue).exists():
                 line.append(here)
+                await anyio.sleep(0.0 if line[0] != here else PAUSE_SECONDS)
+                await self.attend()
                 continue
             await self.visit(here)
         while self.promised:
-            await anyio.sleep(0.05)
+            await anyio.sleep(PAUSE_SECONDS)
             await self.attend()
         await self.attend()
         await self.call("release_all")

@@ -95,7 +95,7 @@ def edits(
 ) -> dict[str, int]:
     """Account for every edit: `files` and `committed` are the lines of each file at the end.
 
-    `lost`: an acknowledged line that is not in its file, or twice; `uncommitted_lost`: a committed one that the last
+    `lost`: an acknowledged line that is not in its file, or twice; `lost_from_commits`: a committed one that the last
     commit has not; `out_of_order`: a line under an older fencing token than the line above it, so written by somebody
     who held the file no more; `unknown`: nobody wrote it.
     """

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "respond": ("interlock.cli.leases", "Answer a request for a file: release it, or say when."),
     "agents": ("interlock.cli.leases", "List the agents of this project."),
     "commit": ("interlock.cli.commit", "Commit exactly the files that you hold."),
+    "hook": ("interlock.cli.hook", "Answer a hook of an agent's client (pre-edit, …) or of git."),
     "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an axe report of a page."),
     "mcp": ("interlock.cli.mcp", "Serve the tools to one agent host over standard input and output (MCP)."),
     "serve": ("interlock.cli.serve", "Serve the tools to agents over HTTP (MCP), each known by its token."),

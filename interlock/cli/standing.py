@@ -222,12 +222,14 @@ def show_standing(standing: Mapping[str, Any]) -> None:
             )
             for row in leases
         ]  # fmt: skip
-        show_table(_of("Leases", leases, more.get("leases", 0), "newest"), ("holder", "pattern", "kind", "ends in", "state", "id", "reason"), rows)
+        title = _of("Leases", leases, more.get("leases", 0), "newest")
+        show_table(title, ("holder", "pattern", "kind", "ends in", "state", "id", "reason"), rows)
     if waiters:
         rows = [
             (row["position"], row["agent"], ", ".join(row["patterns"]), span(row["waiting_seconds"])) for row in waiters
         ]
-        show_table(_of("Waiting", waiters, more.get("waiters", 0), "first"), ("place", "agent", "waits for", "for"), rows)
+        title = _of("Waiting", waiters, more.get("waiters", 0), "first")
+        show_table(title, ("place", "agent", "waits for", "for"), rows)
     if negotiations:
         rows = [
             (
@@ -237,7 +239,8 @@ def show_standing(standing: Mapping[str, Any]) -> None:
             for row in negotiations
         ]  # fmt: skip
         head = ("requester", "holder", "pattern", "urgency", "age (min)", "state", "thread")
-        show_table(_of("Pending Negotiations", negotiations, more.get("negotiations", 0), "newest"), head, rows)
+        title = _of("Pending Negotiations", negotiations, more.get("negotiations", 0), "newest")
+        show_table(title, head, rows)
 
 
 def _of(title: str, rows: Sequence[object], more: int, which: str) -> str:

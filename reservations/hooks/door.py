@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from interlock.reservations import git, identity, place, process, settings
@@ -11,7 +11,7 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.hooks.reading import Call
 from interlock.reservations.sqlite import SqliteStore
 
-__all__ = ["answer", "identified", "opened", "relatives", "seconds"]
+__all__ = ["answer", "identified", "located", "opened", "seconds"]
 
 MAX_CONTEXT: Final = 4000
 """So many characters of context an agent is given at once."""
@@ -28,47 +28,47 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
         store,
         settings.read(found.root),
         is_running=process.is_running,
-        dirty=git.dirty,
+        dirty=unsaved,
         is_folder=git.is_folder,
     )
-    known = identity.who(env, store, call.session_id, client)
+    known = identity.who(env, store, call.session_id, client, door="hook")
     return desk, Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
+
+
+def unsaved(root: str, patterns: tuple[str, ...]) -> Mapping[str, bool | None]:
+    """Say under which patterns there is work that is not committed, in whatever checkout; see `unsaved.unsaved`."""
+    from interlock.reservations.unsaved import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
+
+    return look(root, patterns)
 
 
 def identified(env: Mapping[str, str], call: Call, client: str) -> dict[str, str]:
     """Return the variables that let a program know the agent by its name; none when only the store knows it."""
-    name = identity.told(env, call.session_id, client)
+    name = identity.told(env, call.session_id, client) if call.session_id else ""
     return {identity.NAMES[0]: name, identity.EXPORTED: ""} if name else {}
 
 
-def relatives(found: place.Place, cwd: str, path: str) -> list[str]:
-    """Return a path relative to the project's root: as it is spelled, and where its symbolic links lead.
+def located(here: place.Place, cwd: str, paths: Iterable[str]) -> dict[place.Place, list[str]]:
+    """Return the projects that may have leases on some files, each with the files' paths from its root.
 
-    A path in another worktree of the same repository counts from the root of that one, since they share their leases.
-    One that lies outside the project has none.
+    A path counts as it is spelled, and where its symbolic links lead. In another worktree it counts from the root of
+    that one, since they share their leases. One that is in no project is left out.
 
     Args:
-        found: The project.
+        here: The project that the agent works in.
         cwd: What a relative path counts from.
-        path: As the client gave it.
+        paths: As the client gave them.
     """
-    spelled = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
-    actual = os.path.realpath(spelled)
-    rows: dict[str, None] = {}
-    for text in (actual, spelled):
-        root = _root_of(found, text)
-        if root and text != root:
-            rows[os.path.relpath(text, root)] = None
-    return list(rows)
-
-
-def _root_of(found: place.Place, path: str) -> str:
-    """Return the root that a path counts from, or nothing when it lies outside the project."""
-    if found.common:
-        own = place.find(os.path.dirname(path))
-        if own.store_path == found.store_path and place.inside(own.root, path):
-            return own.root
-    return found.root if place.inside(found.root, path) else ""
+    stores: dict[str, place.Place] = {here.store_path: here}
+    rows: dict[place.Place, dict[str, None]] = {}
+    for path in paths:
+        spelled = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
+        for text in dict.fromkeys((os.path.realpath(spelled), spelled)):
+            for found in place.around(text, here):
+                if place.inside(found.root, text) and text != found.root:
+                    project = stores.setdefault(found.store_path, found)
+                    rows.setdefault(project, {})[os.path.relpath(text, found.root)] = None
+    return {project: [*names] for project, names in rows.items()}
 
 
 def answer(call: Call, default_event: str, context: str) -> None:

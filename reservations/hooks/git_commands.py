@@ -13,6 +13,7 @@ from interlock.reservations import git
 from interlock.reservations.answers import Conflict
 from interlock.reservations.held import Hit, overlapping, touched
 from interlock.reservations.hooks.applypatch_msg import patched_paths
+from interlock.reservations.hooks.git_words import VALUED
 from interlock.reservations.hooks.pre_rebase import rebased_paths
 from interlock.reservations.hooks.shell import Word
 from interlock.reservations.patterns import quote
@@ -68,7 +69,7 @@ class Call:
 
     def __post_init__(self) -> None:
         """Sort the arguments into options, values and paths."""
-        valued = _VALUED.get(self.name, frozenset())
+        valued = VALUED.get(self.name, frozenset())
         words = iter(self.words)
         for word in words:
             text = word.text
@@ -148,15 +149,24 @@ def _whole(option: str) -> str:
 
 
 def path_patterns(root: str, path: str) -> list[str]:
-    """Return the patterns for a path and everything below it; a wildcard reaches everything below its folder."""
+    """Return the patterns for a pathspec and everything below it.
+
+    To git a `*` crosses folders; what is not a single one in the last part reaches everything below its folder.
+    """
     inside = os.path.relpath(os.path.normpath(path), root)
     if inside == ".." or inside.startswith("../"):
         return []
     wild = min((at for char in "*?[{" if (at := inside.find(char)) >= 0), default=-1)
-    if wild >= 0:
-        folder = os.path.dirname(inside[:wild])
-        return [f"{quote(folder)}/**" if folder else "**"]
-    return ["**"] if inside == "." else [quote(inside), f"{quote(inside)}/**"]
+    if wild < 0:
+        return ["**"] if inside == "." else [quote(inside), f"{quote(inside)}/**"]
+    folder, name = os.path.split(inside)
+    head, _, tail = name.partition("*")
+    if inside[wild] == "*" and len(folder) < wild and not set("*?[{").intersection(tail):
+        start = f"{quote(folder)}/" if folder else ""
+        forms = [f"{start}{quote(head)}*{quote(tail)}", f"{start}{quote(head)}*/**/*{quote(tail)}"]
+        return [pattern for form in forms for pattern in (form, f"{form}/**")]
+    folder = os.path.dirname(inside[:wild])
+    return [f"{quote(folder)}/**" if folder else "**"]
 
 
 def judge(call: Call) -> Verdict | None:
@@ -243,8 +253,7 @@ def _stash(call: Call) -> Verdict | None:
         stash = call.commit(f"stash@{{{name}}}" if name.isdigit() else name)
         return None if stash is None else (call.among(git.stashed_paths(call.here, stash)), WAIT)
     if verb == "clear":
-        stashes = git.ask(call.here, ["stash", "list", "--format=%H"]).decode().split()
-        return call.among([path for stash in stashes for path in git.stashed_paths(call.here, stash)]), WAIT
+        return _of_stashes(call), WAIT
     specs = [*call.rest[1:], *(call.paths or [])] if verb == "push" else []
     return (call.under(specs) if specs and not call.has("--pathspec-from-file") else call.all()), STASH
 
@@ -346,10 +355,65 @@ def _update_index(call: Call) -> Verdict | None:
 
 def _update_ref(call: Call) -> Verdict | None:
     names = [word.text for word in call.rest]
+    if call.has("--stdin"):
+        return call.all(), WAIT
+    if names[:1] == ["refs/stash"]:
+        return _of_stashes(call), STASH
     current = git.ask(call.here, ["rev-parse", "--symbolic-full-name", "HEAD"]).decode().strip()
     if not names or (names[0] not in {"HEAD", current} and call.rest[0].known):
         return None
     return (call.all() if call.has("-d") or call.unknown() or len(names) == 1 else call.moving(names[1])), WAIT
+
+
+def _of_stashes(call: Call) -> list[Hit]:
+    """Return what is held and set aside in any stash."""
+    stashes = git.ask(call.here, ["stash", "list", "--format=%H"]).decode().split()
+    last = call.commit("refs/stash")
+    kept = {*stashes, *([last] if last else [])}
+    return call.among([path for stash in kept for path in git.stashed_paths(call.here, stash)])
+
+
+def _reflog(call: Call) -> Verdict | None:
+    if not call.rest or call.rest[0].text not in {"delete", "expire", "drop"} or call.has("-n", "--dry-run"):
+        return None
+    names = [word.text for word in call.rest[1:]]
+    stash = call.unknown() or call.has("--all") or any("stash" in name for name in names)
+    return (_of_stashes(call) if stash else []), STASH
+
+
+def _config(call: Call) -> Verdict | None:
+    keys = [word.text.lower() for word in call.rest if word.text.lower() in {"core.hookspath", "core.worktree"}]
+    asks = call.has("--get", "--get-all", "-l", "--list", "--show-origin") or "get" in [
+        word.text for word in call.rest[:1]
+    ]
+    sets = len(call.rest) > 1 or call.has("--unset", "--unset-all", "--add", "--replace-all")
+    return (
+        (call.all(), "leave git's hooks and working trees as they are set up.") if keys and sets and not asks else None
+    )
+
+
+def _merge_file(call: Call) -> Verdict | None:
+    return None if call.has("-p", "--stdout") else (call.under(call.rest[:1]), NAME)
+
+
+def _submodule(call: Call) -> Verdict | None:
+    """Judge what checks out another commit in submodules, or empties them."""
+    verb = call.rest[0].text if call.rest else "status"
+    if verb not in {"update", "deinit"}:
+        return None
+    specs = [*call.rest[1:], *(call.paths or [])]
+    try:
+        rows = git.ask(call.root, ["config", "-z", "-f", ".gitmodules", "--get-regexp", r"\.path$"])
+    except git.GitFailed as error:
+        if error.status is None:
+            raise
+        return None
+    paths = [name.partition("\n")[2] for name in git.names(rows)]
+    return (call.under(specs) if specs else call.under([Word(f":/{path}") for path in paths])), WAIT
+
+
+def _fetch(call: Call) -> Verdict | None:
+    return (call.all(), PULL) if call.has("-u", "--update-head-ok") else None
 
 
 def _symbolic_ref(call: Call) -> Verdict | None:
@@ -380,30 +444,7 @@ ROWS: Final[dict[str, Callable[[Call], Verdict | None]]] = {
     "update-index": _update_index, "update-ref": _update_ref, "symbolic-ref": _symbolic_ref,
     "bisect": _verbs(frozenset({"log", "view", "visualize", "terms", "help"})),
     "sparse-checkout": _verbs(frozenset({"list", "check-rules"})),
-    "filter-branch": _everything, "filter-repo": _everything,
+    "subtree": _verbs(frozenset({"split", "push"})), "reflog": _reflog, "config": _config, "merge-file": _merge_file,
+    "submodule": _submodule, "fetch": _fetch, "filter-branch": _everything, "filter-repo": _everything,
 }  # fmt: skip
 """Subcommand to what it would touch; one that is not here touches nothing of others, or is an alias."""
-
-_VALUED: Final[dict[str, frozenset[str]]] = {
-    name: frozenset(options.split())
-    for name, options in {
-        "add": "--chmod --pathspec-from-file",
-        "commit": "-m --message -F --file -C -c --reuse-message --reedit-message --author --date -t --template "
-        "--cleanup --fixup --squash --trailer --pathspec-from-file",
-        "reset": "--pathspec-from-file",
-        "checkout": "-b -B --orphan --conflict --pathspec-from-file",
-        "switch": "-c -C --create --force-create --orphan --conflict",
-        "restore": "-s --source --conflict --pathspec-from-file",
-        "stash": "-m --message --pathspec-from-file",
-        "clean": "-e --exclude",
-        "merge": "-m -F --file -s --strategy -X --strategy-option --into-name --cleanup",
-        "rebase": "--onto -s --strategy -X --strategy-option -x --exec -C",
-        "cherry-pick": "-m --mainline --strategy -X --strategy-option --cleanup",
-        "revert": "-m --mainline --strategy -X --strategy-option --cleanup",
-        "am": "-p -C --directory --exclude --include --whitespace --patch-format",
-        "apply": "-p -C --directory --exclude --include --whitespace --build-fake-ancestor",
-        "branch": "-u --set-upstream-to --contains --no-contains --merged --points-at --sort --format",
-        "update-ref": "-m", "symbolic-ref": "-m", "checkout-index": "--prefix --stage", "update-index": "--chmod",
-    }.items()
-}  # fmt: skip
-"""The options of a subcommand that take the next word as their value."""

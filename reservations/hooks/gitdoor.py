@@ -28,7 +28,7 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Sequence[Conflict]
         look: Called with what others hold, when they hold anything.
     """
     try:
-        opened = open_guard(os.getcwd(), "git", env)
+        opened = open_guard(os.getcwd(), "git", env, env.get("GIT_DIR", ""))
         held = [] if opened is None else foreign(*opened)
         verdict = look(held) if held else None
         if opened is None or verdict is None or not verdict[1]:

@@ -22,23 +22,40 @@ DEBUG: Final = "INTERLOCK_DEBUG"
 class _Hook(NamedTuple):
     module: str
     failed: int
+    does: str
     reads: bool = True
 
 
-_HOOKS: Final = {
-    "pre-edit": _Hook("pre_edit", 2),
-    "post-tool": _Hook("post_tool", 1),
-    "session-start": _Hook("session_start", 1),
-    "stop": _Hook("stop", 1),
-    "pre-commit": _Hook("pre_commit", 1, reads=False),
-    "pre-rebase": _Hook("pre_rebase", 1, reads=False),
-    "applypatch-msg": _Hook("applypatch_msg", 1, reads=False),
-    "reference-transaction": _Hook("reference_transaction", 1),
+HOOKS: Final = {
+    "pre-edit": _Hook(
+        "pre_edit", 2, "Before a tool edits or a command runs: refuse what others hold, reserve the file."
+    ),
+    "post-tool": _Hook("post_tool", 1, "After a tool: tell of changes to files that others hold."),
+    "session-start": _Hook("session_start", 1, "A session begins: its agent gets a name and hears who is here."),
+    "stop": _Hook("stop", 1, "An agent stops: requests that still wait; the session ends: its leases."),
+    "pre-commit": _Hook("pre_commit", 1, "Git: a commit carries nothing that others hold.", reads=False),
+    "pre-rebase": _Hook("pre_rebase", 1, "Git: a rebase touches nothing that others hold.", reads=False),
+    "applypatch-msg": _Hook("applypatch_msg", 1, "Git: a patch touches nothing that others hold.", reads=False),
+    "reference-transaction": _Hook("reference_transaction", 1, "Git: no branch moves over what others hold."),
 }
-"""Hook to its module, its exit status when it cannot do its work, and whether anything comes on standard input.
+"""Hook to its module, its exit status when it cannot do its work, what it does, and whether it reads standard input.
 
 Clients let a call through on every status but 2; git stops on any but 0.
 """
+
+HELP: Final = (
+    """Usage: interlock hook NAME [ARGUMENTS]
+
+  Answer a hook of an agent's client or of git. `interlock init` installs them; the client's JSON comes on standard
+  input. INTERLOCK_HOOKS=off turns them off.
+
+Hooks:
+"""
+    + "".join(f"  {name:<22} {hook.does}\n" for name, hook in HOOKS.items())
+    + """
+  `--client claude | codex | gemini` says whose input it is; default: claude.
+"""
+)
 
 
 def main(argv: Sequence[str]) -> NoReturn:
@@ -61,10 +78,12 @@ def main(argv: Sequence[str]) -> NoReturn:
 def _run(argv: Sequence[str]) -> int:
     """Return the exit status of a hook."""
     name = argv[0] if argv else ""
-    hook = _HOOKS.get(name)
+    if name in {"-h", "--help"}:
+        sys.stdout.write(HELP)
+        return 0
+    hook = HOOKS.get(name)
     if hook is None:
-        problem = f"there is no hook `{name}`" if name else "a hook must be named"
-        return _say(2, f"interlock: {problem}: `interlock hook {' | '.join(_HOOKS)}`.")
+        return _say(2, f"interlock: {_unknown(name)}")
     if os.environ.get(OFF, "").strip().lower() == "off" and name != "session-start":
         return 0
     try:
@@ -81,6 +100,16 @@ def _run(argv: Sequence[str]) -> int:
         text = f"interlock RSV900: {name} failed: {type(error).__name__}: {error}"
         fix = f"this is a defect of Interlock; {DEBUG}=1 shows more, and {OFF}=off turns the hooks off."
         return _say(hook.failed, f"{text}\n  fix: {fix}")
+
+
+def _unknown(name: str) -> str:
+    """Return what is wrong with the name of a hook, with the names that are near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
+
+    near = [f"`{each}`" for each in get_close_matches(name, HOOKS, 2)]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(HOOKS)}."
+    problem = f"there is no hook {name!a}" if name else "a hook must be named"
+    return f"{problem}: {hint}\n  fix: `interlock hook --help` says what each does."
 
 
 def _input() -> bytes:

@@ -39,7 +39,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     """
     client = reading.client_of(argv)
     call = reading.read(data)
-    if call.tool in reading.READS or call.tool in reading.EDITS:
+    if not reading.is_watched(call):
         return 0
     found = place.find(call.cwd)
     if not os.path.lexists(found.store_path):

@@ -5,7 +5,7 @@ Before a shell command the git guard is asked, since a shell goes round editing 
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from interlock.reservations import leases, place
 from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
@@ -44,28 +44,58 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
         return status
     if not paths:
         return 0
-    found = place.find(call.cwd)
-    wanted = list(dict.fromkeys(quote(row) for path in paths for row in door.relatives(found, call.cwd, path)))
-    if not wanted:
-        return 0
+    here = place.find(call.cwd)
+    projects = door.located(here, call.cwd, paths)
     mode = requests.mode_of(env)
-    desk, caller = door.opened(found, call, env, client)
-    return _edit(desk, caller, call, wanted, mode)
+    tries: list[_Try] = []
+    for found, names in projects.items():
+        desk, caller = door.opened(found, call, env, client)
+        tries.append(_edit(desk, caller, call, [quote(name) for name in names], mode))
+        if tries[-1].answer["errors"]:
+            return _refused(here, tries)
+    context = (_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part)
+    door.answer(call, "PreToolUse", "\n".join(context))
+    return 0
 
 
-def _edit(desk: Desk, caller: Caller, call: Call, wanted: list[str], mode: requests.Mode) -> int:
+class _Try(NamedTuple):
+    """What came of an edit in one project: the answer, what was granted anew, and what waits for the agent."""
+
+    desk: Desk
+    caller: Caller
+    answer: ReserveAnswer
+    granted: list[str]
+    context: str
+
+
+def _edit(desk: Desk, caller: Caller, call: Call, wanted: list[str], mode: requests.Mode) -> _Try:
     """Look after the requests that wait, then reserve the paths."""
     waiting = requests.look(desk, caller)
     context = requests.handle(desk, caller, waiting, mode)
     known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
     reason = "" if known else f"edits it with {shown(call.tool)}"
     answer = leases.reserve(desk, caller, wanted, reason=reason)
-    if answer["errors"]:
-        lines = [line for refusal in answer["errors"] for line in _explained(refusal)]
-        sys.stderr.write("\n".join([*lines, *([context] if context else [])]) + "\n")
-        return REFUSED
-    door.answer(call, "PreToolUse", "\n".join(part for part in (_takeovers(answer), context) if part))
-    return 0
+    granted = [row["reservation_id"] for row in answer["reservations"] if row["pattern"] not in waiting.own]
+    return _Try(desk, caller, answer, granted, context)
+
+
+def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
+    """Say why the edit may not go on, and give back what was granted for it in other projects."""
+    for row in tries[:-1]:
+        if row.granted:
+            leases.release(row.desk, row.caller, row.granted)
+    last = tries[-1]
+    folder = "" if last.caller.root == here.root else last.caller.root
+    lines = [line for refusal in last.answer["errors"] for line in _explained(refusal, folder)]
+    lines += [_named(here, row, row.context) for row in tries if row.context]
+    sys.stderr.write("\n".join(lines) + "\n")
+    return REFUSED
+
+
+def _named(here: place.Place, row: _Try, text: str) -> str:
+    """Return what is said about a project; of another one than the agent works in, with its folder."""
+    root = row.caller.root
+    return text if root == here.root else f"In {shown(root)}, where `interlock inbox` reads its messages:\n{text}"
 
 
 def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> int:
@@ -82,18 +112,23 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
     return REFUSED
 
 
-def _explained(refusal: Refusal) -> list[str]:
-    """Return a refusal as lines: the rule, who is in the way and whether it still works, and the calls that help."""
+def _explained(refusal: Refusal, folder: str) -> list[str]:
+    """Return a refusal as lines: the rule, who is in the way and whether it still works, and the calls that help.
+
+    Args:
+        refusal: The refusal.
+        folder: The project, when it is another one than the agent works in; its tools cannot speak for that.
+    """
     lines = [f"interlock {refusal['code']}: {shown(refusal['message'])}"]
     if conflict := refusal.get("conflict"):
         lines += [f"  {line}" for line in _holder(conflict)]
     else:
         lines.append(f"  found: {shown(refusal['found'])}")
     lines += [f"  expected: {RULES[refusal['code']]}", f"  fix: {refusal['fix']}"]
-    return [*lines, *(f"  call: {call}" for call in _calls(refusal))]
+    return [*lines, *(f"  call: {call}" for call in _calls(refusal, folder))]
 
 
-def _calls(refusal: Refusal) -> list[str]:
+def _calls(refusal: Refusal, folder: str) -> list[str]:
     """Return the calls that help, as an agent would write them."""
     conflict, call = refusal.get("conflict"), refusal.get("next")
     if conflict is None:
@@ -101,6 +136,10 @@ def _calls(refusal: Refusal) -> list[str]:
     file = shown(conflict["pattern"])
     ask = f'negotiate_release(file="{file}", reason="…")'
     wait = f'reserve_files(patterns=["{file}"], reason="…", wait_seconds={WAIT_SECONDS})'
+    if folder:
+        there = f"cd '{shown(folder)}' && interlock"
+        ask = f"{there} negotiate '{file}' --reason '…'"
+        wait = f"{there} reserve '{file}' --wait {WAIT_SECONDS} --reason '…'"
     return [ask, wait] if conflict["reservation_id"] else [wait]
 
 

@@ -7,23 +7,38 @@ from typing import Any, ClassVar, Final, NamedTuple, cast
 
 from interlock.reservations.errors import ReservationError
 
-__all__ = ["CLIENTS", "EDITS", "READS", "Call", "InputRefused", "client_of", "read", "written"]
+__all__ = ["CLIENTS", "EDITS", "READS", "Call", "InputRefused", "client_of", "command", "is_watched", "read", "written"]
 
 CLIENTS: Final = ("claude", "codex", "gemini")
 """The clients that send this input; the first is meant when the command line names none."""
 
+_FILE: Final = ("file_path", "absolute_path", "filePath", "path")
 EDITS: Final = {
-    "Edit": ("file_path",),
-    "Write": ("file_path",),
-    "MultiEdit": ("file_path",),
-    "NotebookEdit": ("notebook_path", "file_path"),
-    "Update": ("file_path",),
-    "write_file": ("file_path", "absolute_path", "path"),
-    "replace": ("file_path", "absolute_path", "path"),
-    "edit_file": ("file_path", "path"),
+    "Edit": _FILE,
+    "Write": _FILE,
+    "MultiEdit": _FILE,
+    "NotebookEdit": ("notebook_path", *_FILE),
+    "Update": _FILE,
+    "write_file": _FILE,
+    "replace": _FILE,
+    "edit_file": _FILE,
+    "str_replace_based_edit_tool": _FILE,
+    "str_replace_editor": _FILE,
     "apply_patch": (),
 }
 """Tool to the fields of its input that may hold the path; `apply_patch` names its paths in the text of the patch."""
+
+FILE_SERVERS: Final = {
+    **dict.fromkeys(
+        ("write_file", "edit_file", "create_file", "append_file", "delete_file", "edit_block"),
+        (*_FILE, "relative_path"),
+    ),
+    **dict.fromkeys(("move_file", "rename_file"), ("source", "destination", "from", "to")),
+}
+"""Tool of an MCP server for files (`mcp__SERVER__TOOL`) to the fields that may hold a path, each of which counts.
+
+Such a server may serve other files than those of this machine, so a call without any of them is none of ours.
+"""
 
 READS: Final = frozenset({
     "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "ToolSearch",
@@ -43,8 +58,16 @@ SHELLS: Final = {
 }
 """Tool to the fields that may hold its command line: a text, or a list of words."""
 
+FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
+"""Fields of a shell tool that may hold the folder of its command."""
+
+_LOOK: Final = "view"
+"""The `command` of an editor that only shows a file."""
 _PATCH: Final = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 _PATCH_FIELDS: Final = ("command", "input", "patch")
+_EDITS: Final = {name.lower(): fields for name, fields in EDITS.items()}
+_SHELLS: Final = {name.lower(): fields for name, fields in SHELLS.items()}
+_READS: Final = frozenset(name.lower() for name in READS)
 _SHAPE: Final = "one JSON object on standard input, as the client sends it to its hooks"
 
 
@@ -60,7 +83,7 @@ class Call(NamedTuple):
     Args:
         event: `PreToolUse`, `SessionStart`, …; empty when the client does not say.
         session_id: The client's session.
-        cwd: The folder that the agent works in; it exists.
+        cwd: The folder that the agent works in, which exists; of a shell tool the one that its call names.
         tool: The tool's name; empty for events without one.
         tool_use_id: Which use of the tool; the same before and after.
         tool_input: The tool's arguments.
@@ -73,7 +96,7 @@ class Call(NamedTuple):
     tool: str
     tool_use_id: str
     tool_input: dict[str, Any]
-    fields: dict[str, Any] = field(repr=False)
+    fields: dict[str, Any]
 
 
 def client_of(argv: Sequence[str]) -> str:
@@ -104,20 +127,25 @@ def read(data: bytes) -> Call:
     if not isinstance(found, dict):
         raise InputRefused(f"standard input is a JSON {type(found).__name__}.", f"Send {_SHAPE}.")
     fields = cast("dict[str, Any]", found)
+    tool = _text(fields, "tool_name")
+    shell = _SHELLS.get(tool.lower())
     arguments: object = fields.get("tool_input") or {}
     if not isinstance(arguments, dict):
-        # A tool of free text, such as a patch, is sent as the text alone.
-        arguments = {"input": arguments}
+        # A tool of free text, such as a patch or a command line, may be sent as the text alone.
+        arguments = {shell[0] if shell else "input": arguments}
+    given = cast("dict[str, Any]", arguments)
     cwd = _text(fields, "cwd", name=True) or os.getcwd()
     if not os.path.isdir(cwd):
         raise InputRefused(f"`cwd` is {cwd}, which is no folder.", "Send the folder that the agent works in.")
+    if shell:
+        cwd = os.path.join(cwd, next((folder for key in FOLDERS if (folder := _text(given, key, name=True))), ""))
     return Call(
         event=_text(fields, "hook_event_name"),
         session_id=_text(fields, "session_id"),
         cwd=cwd,
-        tool=_text(fields, "tool_name"),
+        tool=tool,
         tool_use_id=_text(fields, "tool_use_id"),
-        tool_input=cast("dict[str, Any]", arguments),
+        tool_input=given,
         fields=fields,
     )
 
@@ -130,11 +158,15 @@ def written(call: Call) -> list[str]:
     Raises:
         InputRefused: The tool edits, and the path is not where it should be.
     """
-    if call.tool in SHELLS:
+    tool = call.tool.lower()
+    if tool in _SHELLS:
         return _patched(command(call))
-    if call.tool not in EDITS:
+    if _server(tool):
+        fields = FILE_SERVERS.get(_server(tool), ())
+        return [path for name in fields if isinstance(path := call.tool_input.get(name), str) and _is_name(path)]
+    if tool not in _EDITS or call.tool_input.get("command") == _LOOK:
         return []
-    names = EDITS[call.tool]
+    names = _EDITS[tool]
     if not names:
         paths = _patched("\n".join(_words(call.tool_input.get(name)) for name in _PATCH_FIELDS))
     else:
@@ -148,10 +180,20 @@ def written(call: Call) -> list[str]:
 
 def command(call: Call) -> str:
     """Return the command line of a shell tool; empty for other tools."""
-    for name in SHELLS.get(call.tool, ()):
+    for name in _SHELLS.get(call.tool.lower(), ()):
         if text := _words(call.tool_input.get(name)):
             return text
     return ""
+
+
+def is_watched(call: Call) -> bool:
+    """Say whether a tool may have changed files that the edit hook was not asked about."""
+    return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
+
+
+def _server(tool: str) -> str:
+    """Return the name that a tool has on its MCP server, in small letters; empty for a tool of the client."""
+    return tool.rpartition("__")[2] if tool.startswith("mcp__") else ""
 
 
 def _is_name(path: str) -> bool:

@@ -30,8 +30,8 @@ class Waiting(NamedTuple):
 
     Args:
         own: The patterns that it holds.
-        open: The requests that it has not resolved, the oldest first, each with the leases that a release would end: the
-            one that it is about, and the agent's others that overlap the file.
+        open: The requests that it has not resolved, the oldest first, each with the leases that a release would end:
+            the one that it is about, and the agent's others that overlap the file.
         new: The threads of those that the hook has not mentioned yet.
         overdue: Those whose time limit has passed, with the minutes since then.
     """

@@ -54,6 +54,7 @@ def _context(desk: Desk, caller: Caller, own: Mapping[str, Any]) -> str:
     """Return what a session should know when it begins."""
     me = key_of(own["name"])
     seen = standing.standing(desk, caller, 0)
+    left_out = seen.get("more", {}).get("leases", 0)
     held = [row for row in seen["leases"] if key_of(row["holder"]) != me]
     others = [row for row in standing.list_agents(desk, caller)["agents"] if key_of(row["name"]) != me]
     here = [shown(row["name"]) for row in others if row["state"] == "alive"]
@@ -62,7 +63,7 @@ def _context(desk: Desk, caller: Caller, own: Mapping[str, Any]) -> str:
         lines.append(f"Others here: {_some(here)}.")
     if held:
         rows = [f"{shown(row['pattern'])} ({shown(row['holder'])}, {row['holder_state']})" for row in held]
-        lines.append(f"They hold: {_some(rows, seen.get('more', {}).get('leases', 0))}. Reserve what you need with reserve_files before you begin.")
+        lines.append(f"They hold: {_some(rows, left_out)}. Reserve what you need with reserve_files before you begin.")
     if own["leases"]:
         lines.append(f"You hold: {_some([shown(row['pattern']) for row in own['leases']])}.")
     if own["requests"]:

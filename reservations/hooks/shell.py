@@ -1,11 +1,14 @@
 """Reading a shell command line as far as it says what it will run: simple commands, their words, their redirections.
 
-This is an honest reader and no shell: variables, arithmetic and what a script computes are not known. A word that
-depends on them says so (`Word.known`), and what was read is enough to see plain commands for what they are.
+This is an honest reader and no shell: arithmetic and what a script computes are not known. A word that depends on a
+variable or a substitution says where (`Word.parts`), and what was read is enough to see plain commands for what they
+are.
 """
 
+import os.path
+import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 MAX_COMMAND: Final = 1_000_000
 """Longer command lines are not read."""
@@ -18,6 +21,25 @@ _ENDS: Final = frozenset(";&|\n(){}")
 _BREAKS: Final = frozenset(";&|\n()<> \t")
 _TAILS: Final = frozenset({">|", ">&", "<&", "<<-"})
 _QUOTABLE: Final = frozenset('$`"\\\n')
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_FUNCTION: Final = re.compile(r"\(\s*\)\s*([{(])")
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
+_ESCAPES: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+    "e": "\x1b",
+    "E": "\x1b",
+}
+_SPECIAL: Final = re.compile(r"[$`\\]")
+
+Part: TypeAlias = "tuple[int, str | list[Command], bool]"
+"""Where in the text something stands that must be put in: the name of a variable or the commands of a substitution, and
+whether it is quoted, so that what it gives is not split into words."""
 
 
 @dataclass(slots=True)
@@ -29,33 +51,41 @@ class Word:
         known: Nothing in it depends on a variable or a substitution.
         glob: It has a wildcard outside quotes.
         bare: No part of it was quoted, so that it may be a keyword of the shell.
+        fed: It is not known and comes from a program's list of names: it may be any file.
+        parts: What must be put in.
+        odd: It can never be known, whatever the variables hold.
     """
 
     text: str = ""
     known: bool = True
     glob: bool = False
     bare: bool = True
+    fed: bool = False
+    parts: list[Part] = field(default_factory=list[Part])
+    odd: bool = False
 
 
 @dataclass(slots=True)
 class Command:
-    """One simple command.
+    """One simple command, or the definition of a function.
 
     Args:
         words: Its words, the program first; assignments before it are among them.
         writes: The files that its redirections write.
         reads: The files that its redirections read.
-        within: What its substitutions run; part of the command line too.
-        body: The text of its here-documents.
-        level: How many subshells it stands in: a `cd` inside does not reach outside.
+        within: What its substitutions run; part of the command line too. Of a function: its body.
+        body: The text of its here-documents and here-strings, or None.
+        ops: The operators since the command before, such as `&&`, `;}|` or `)`.
+        defines: The name of the function that is defined here.
     """
 
     words: list[Word] = field(default_factory=list[Word])
     writes: list[Word] = field(default_factory=list[Word])
     reads: list[Word] = field(default_factory=list[Word])
     within: "list[Command]" = field(default_factory=list["Command"])
-    body: str = ""
-    level: int = 0
+    body: Word | None = None
+    ops: str = ""
+    defines: str = ""
 
 
 class Unreadable(ValueError):  # noqa: N818 - named by what is the case
@@ -78,25 +108,34 @@ def read(text: str, depth: int = 0) -> list[Command]:
     return _Reader(text.replace("\r\n", "\n"), depth).commands()
 
 
-class _Reader:
-    """One pass over the text."""
+def _escaped(found: re.Match[str]) -> str:
+    """Return what an escape in `$'…'` stands for."""
+    if code := found[1] or found[2]:
+        return chr(int(code, 16))
+    return chr(int(found[3], 8) & 0xFF) if found[3] else _ESCAPES.get(found[4], found[4])
 
-    def __init__(self, text: str, depth: int, at: int = 0, *, inner: bool = False) -> None:
+
+class _Reader:
+    """One pass over the text, up to its end or to the parenthesis or brace that closes what was opened before."""
+
+    def __init__(self, text: str, depth: int, at: int = 0, *, until: str = "") -> None:
         self.text = text
         self.at = at
-        self.inner = inner
+        self.until = until
         self.depth = depth
-        self.level = 0
+        self.open = 0
+        self.ops = ""
         self.found: list[Command] = []
         self.now = Command()
         self.parts: list[str] = []
-        self.bodies: list[tuple[str, bool, Command]] = []
+        self.size = 0
+        self.bodies: list[tuple[Word, bool, Command]] = []
 
     def commands(self) -> list[Command]:
         """Read everything."""
         while self.at < len(self.text):
             char = self.text[self.at]
-            if self.inner and char == ")" and not self.level:
+            if char == self.until and not self.open and (char == ")" or self._stands_alone()):
                 break
             if char in " \t":
                 self.at += 1
@@ -111,31 +150,64 @@ class _Reader:
             else:
                 word = self._word()
                 self.now.words.append(word)
-        if self.inner and self.at >= len(self.text):
-            raise Unreadable("an open parenthesis")
+        if self.until and self.at >= len(self.text):
+            raise Unreadable("an open parenthesis" if self.until == ")" else "an open brace")
         self._close()
         return self.found
 
     def _close(self) -> None:
         """Put the command at hand away."""
-        if self.now.words or self.now.writes or self.now.reads or self.now.within:
-            self.now.level = self.level
+        if self.now.words or self.now.writes or self.now.reads or self.now.within or self.now.body:
+            self.now.ops, self.ops = self.ops, ""
             self.found.append(self.now)
         self.now = Command()
 
     def _end(self, char: str) -> None:
+        if (char == "(" and (self._array() or self._function())) or (char == "{" and self._named()):
+            return
         self._close()
         self.at += 1
-        if char == "(":
-            self.level += 1
-        elif char == ")":
-            self.level = max(0, self.level - 1)
-        elif char == "\n":
+        self.ops += char
+        opens, closes = ("(", ")") if self.until != "}" else ("{", "}")
+        self.open = max(0, self.open + (char == opens) - (char == closes))
+        if char == "\n":
             self._skip_bodies()
+
+    def _function(self) -> bool:
+        """Read the definition of a function, if its parentheses stand here."""
+        words = self.now.words
+        found = _FUNCTION.match(self.text, self.at)
+        if found is None or len(words) not in {1, 2} or (len(words) == 2 and words[0].text != "function"):
+            return False
+        self.at = found.start(1)
+        self._define(words[-1].text, ")" if found[1] == "(" else "}")
+        return True
+
+    def _named(self) -> bool:
+        """Read the definition of a function that is introduced by `function` alone."""
+        words = self.now.words
+        if len(words) != 2 or words[0].text != "function":
+            return False
+        self._define(words[1].text, "}")
+        return True
+
+    def _define(self, name: str, until: str) -> None:
+        self.now = Command()
+        self.found.append(Command(within=self._inside(until), ops=self.ops, defines=name))
+        self.ops = ";"
+
+    def _array(self) -> bool:
+        """Skip the words of an array; what its substitutions run is judged."""
+        if self.text[self.at - 1 : self.at] != "=" or not self.now.words:
+            return False
+        self.now.within += [inner for command in self._inside(")") for inner in command.within]
+        self.now.words[-1].known, self.now.words[-1].odd = False, True
+        return True
 
     def _stands_alone(self) -> bool:
         """Say whether a brace is a word of its own: a group, and no `{a,b}`."""
-        return self.text[self.at + 1 : self.at + 2] in {"", " ", "\t", "\n", ";"}
+        after = self.text[self.at + 1 : self.at + 2]
+        return after in {"", " ", "\t", "\n", ";"} or (self.text[self.at] == "}" and after in _BREAKS)
 
     def _is_numbered(self) -> bool:
         """Say whether a redirection with a number stands here, such as `2>`."""
@@ -156,7 +228,9 @@ class _Reader:
             signs += sign
             self.at += 1
         if self.text[self.at : self.at + 1] == "(":
-            self._process()
+            # What `<(…)` and `>(…)` run is judged; what comes out of it is not known.
+            self.now.within += self._inside(")")
+            self.now.words.append(Word("", known=False, fed=True, odd=True))
             return
         while self.text[self.at : self.at + 1] in {" ", "\t"}:
             self.at += 1
@@ -164,7 +238,9 @@ class _Reader:
             raise Unreadable("a redirection without a file")
         word = self._word()
         if signs in {"<<", "<<-"}:
-            self.bodies.append((word.text, signs == "<<-", self.now))
+            self.bodies.append((word, signs == "<<-", self.now))
+        elif signs == "<<<":
+            self.now.body = word
         elif signs in {">&", "<&"} and (word.text.isdigit() or word.text in {"-", ""}):
             return
         elif ">" in signs:
@@ -172,35 +248,57 @@ class _Reader:
         elif signs == "<":
             self.now.reads.append(word)
 
-    def _process(self) -> None:
-        """Read `<(…)` and `>(…)`."""
-        self._inside()
-        self.now.words.append(Word("", known=False))
-
     def _skip_bodies(self) -> None:
         """Take here-documents off: they are data, not commands, but for a shell that reads them."""
         for mark, tabs, command in self.bodies:
+            lines: list[str] = []
             while self.at < len(self.text):
                 end = self.text.find("\n", self.at)
                 end = len(self.text) if end < 0 else end
                 line = self.text[self.at : end]
+                line = line.lstrip("\t") if tabs else line
                 self.at = min(end + 1, len(self.text))
-                if (line.lstrip("\t") if tabs else line) == mark:
+                if line == mark.text:
                     break
-                command.body += f"{line}\n"
+                lines.append(f"{line}\n")
+            text = "".join(lines)
+            command.body = self._expanding(text, command) if mark.bare else Word(text, bare=False)
         self.bodies.clear()
+
+    def _expanding(self, text: str, command: Command) -> Word:
+        """Read a text in which the shell puts variables and substitutions in, though it runs nothing else of it."""
+        if not _SPECIAL.search(text):
+            return Word(text, bare=False)
+        reader = _Reader(text, self.depth)
+        word = Word(bare=False)
+        while found := _SPECIAL.search(text, reader.at):
+            reader._add(text[reader.at : found.start()])
+            reader.at = found.end()
+            if found[0] == "\\":
+                reader._add(text[reader.at : reader.at + 1])
+                reader.at += 1
+            else:
+                reader._expansion(found[0], word, quoted=True)
+        reader._add(text[reader.at :])
+        word.text = "".join(reader.parts)
+        command.within += reader.now.within
+        return word
+
+    def _add(self, text: str) -> None:
+        self.parts.append(text)
+        self.size += len(text)
 
     def _word(self) -> Word:
         word = Word()
-        self.parts = []
+        self.parts, self.size = [], 0
         while self.at < len(self.text) and (char := self.text[self.at]) not in _BREAKS:
             self.at += 1
             if char == "\\":
-                self.parts.append(self.text[self.at : self.at + 1].replace("\n", ""))
+                self._add(self.text[self.at : self.at + 1].replace("\n", ""))
                 word.bare = False
                 self.at += 1
             elif char == "'":
-                self.parts.append(self._upto("'"))
+                self._add(self._upto("'"))
                 word.bare = False
             elif char == '"':
                 self._double(word)
@@ -208,16 +306,25 @@ class _Reader:
                 self.at += 1
                 self._ansi(word)
             elif char in "$`":
-                self._expansion(char, word)
+                self._expansion(char, word, quoted=False)
             else:
-                self.parts.append(char)
+                begins = not self.parts
+                self._add(char)
                 word.glob |= char in "*?[" or (
                     char == "{" and "," in self.text[self.at : self.at + _NEAR].partition("}")[0]
                 )
-                if char == "~" and len(self.parts) == 1:
-                    word.known = False
+                if char == "~" and begins and not word.parts:
+                    self._home(word)
         word.text = "".join(self.parts)
         return word
+
+    def _home(self, word: Word) -> None:
+        """Put in what `~` stands for; of another user it is not known."""
+        if self.at < len(self.text) and self.text[self.at] != "/" and self.text[self.at] not in _BREAKS:
+            word.known, word.odd = False, True
+        else:
+            self.parts, self.size = [], 0
+            self._add(os.path.expanduser("~"))
 
     def _upto(self, quote: str) -> str:
         end = self.text.find(quote, self.at)
@@ -227,18 +334,16 @@ class _Reader:
         return text
 
     def _ansi(self, word: Word) -> None:
-        """Read `$'…'`; its escapes make the word unknown."""
+        """Read `$'…'`."""
         word.bare = False
+        begun = self.at
         while (char := self.text[self.at : self.at + 1]) != "'":
             if not char:
                 raise Unreadable("an open quote")
-            if char == "\\":
-                word.known = False
-                self.at += 1
-            else:
-                self.parts.append(char)
-            self.at += 1
+            self.at += 2 if char == "\\" else 1
+        raw = self.text[begun : self.at]
         self.at += 1
+        self._add(_ESCAPE.sub(_escaped, raw))
 
     def _double(self, word: Word) -> None:
         word.bare = False
@@ -247,48 +352,57 @@ class _Reader:
                 raise Unreadable("an open quote")
             self.at += 1
             if char == "\\" and self.text[self.at : self.at + 1] in _QUOTABLE:
-                self.parts.append(self.text[self.at].replace("\n", ""))
+                self._add(self.text[self.at].replace("\n", ""))
                 self.at += 1
             elif char in "$`":
-                self._expansion(char, word)
+                self._expansion(char, word, quoted=True)
             else:
-                self.parts.append(char)
+                self._add(char)
         self.at += 1
 
-    def _expansion(self, char: str, word: Word) -> None:
-        """Read what stands after `$` or a backquote; what it gives is not known."""
-        if char == "`":
-            self.now.within += read(self._upto("`"), self.depth + 1)
-            word.known = False
-            return
+    def _expansion(self, char: str, word: Word, *, quoted: bool) -> None:
+        """Read what stands after `$` or a backquote."""
         rest = self.text[self.at : self.at + 1]
-        if rest == "(":
-            if self.text.startswith("((", self.at):
-                self._arithmetic()
-            else:
-                self._inside()
-            word.known = False
+        if char == "`":
+            self._substituted(read(self._upto("`").replace("\\`", "`"), self.depth + 1), word, quoted)
+        elif self.text.startswith("((", self.at):
+            self._arithmetic()
+            word.known, word.odd = False, True
+        elif rest == "(":
+            self._substituted(self._inside(")"), word, quoted)
         elif rest == "{":
             self.at += 1
-            self._upto("}")
+            inner = self._upto("}")
             word.known = False
-        elif rest.isalnum() or rest in {"_", "@", "*", "#", "?", "$", "!", "-"}:
+            if _NAME.fullmatch(inner):
+                word.parts.append((self.size, inner, quoted))
+            else:
+                word.odd = True
+                self._expanding(inner, self.now)
+        elif found := _NAME.match(self.text, self.at):
+            self.at = found.end()
+            word.known = False
+            word.parts.append((self.size, found[0], quoted))
+        elif rest.isdigit() or rest in {"@", "*", "#", "?", "$", "!", "-"}:
             self.at += 1
-            while rest.isidentifier() and (
-                self.text[self.at : self.at + 1].isalnum() or self.text[self.at : self.at + 1] == "_"
-            ):
-                self.at += 1
             word.known = False
+            word.parts.append((self.size, rest, quoted))
         else:
-            self.parts.append("$")
+            self._add("$")
 
-    def _inside(self) -> None:
-        """Read the commands between parentheses; only a reader of commands knows which one closes them."""
+    def _substituted(self, commands: list[Command], word: Word, quoted: bool) -> None:
+        self.now.within += commands
+        word.known = False
+        word.parts.append((self.size, commands, quoted))
+
+    def _inside(self, until: str) -> list[Command]:
+        """Read the commands up to a closing sign; only a reader of commands knows which one that is."""
         if self.depth >= MAX_DEPTH:
             raise Excessive("too deep")
-        reader = _Reader(self.text, self.depth + 1, self.at + 1, inner=True)
-        self.now.within += reader.commands()
+        reader = _Reader(self.text, self.depth + 1, self.at + 1, until=until)
+        commands = reader.commands()
         self.at = reader.at + 1
+        return commands
 
     def _arithmetic(self) -> None:
         """Skip `((…))`: it runs nothing that is followed here."""

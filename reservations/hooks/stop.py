@@ -2,7 +2,8 @@
 
 A pause in the middle of a session (Stop) takes nothing away: the agent is sent back once for each request that it has
 not answered. The end of a session (SessionEnd) releases what has no uncommitted changes; what has some stays reserved
-until its lease ends or somebody takes it over from the ended process.
+until its lease ends or somebody takes it over from the ended process. That is for the session's own client to say: from
+anywhere else nothing is released while that client runs.
 """
 
 import json
@@ -11,10 +12,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from interlock.reservations import leases, place, standing, waiting
+from interlock.reservations import identity, leases, place, standing, waiting
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.hooks import door, marks, reading, requests
 from interlock.reservations.hooks.reading import Call
+from interlock.reservations.rules import shown
 
 __all__ = ["run"]
 
@@ -39,6 +41,11 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
         return 0
     desk, caller = door.opened(found, call, env, client)
     if call.event == END:
+        if identity.is_elsewhere(desk.store, caller.name):
+            raise reading.InputRefused(
+                f"{shown(caller.name)} lives in another process than the one that says it ended.",
+                "Let the session's own client say so; leases of a client that has ended can be taken over.",
+            )
         _end(desk, caller)
     elif not call.fields.get("stop_hook_active"):
         _remind(desk, caller, call)

@@ -1,7 +1,8 @@
 """Runs one task in this process and kills the process with SIGKILL at the n-th point; prints the points if none.
 
 A point lies before and after each effect: a journal line, a file of the run, a file of an agent, an answer, a
-collector, a command, and each write of a checkpoint. So the points cover every node boundary and the middles of nodes.
+collector, a command, a lease, and each write of a checkpoint. So the points cover every node boundary and the middles
+of nodes.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from interlock.agents import files
 from interlock.agents.runners import replay
 from interlock.agents.runners.python import PythonRunner
 from interlock.graph import collecting, record, store
@@ -21,6 +23,7 @@ from interlock.graph.runs import drive, start_run
 from interlock.graph.store import list_runs
 from interlock.graph.task import load_task
 from interlock.journal import Journal
+from interlock.reservations import leases, outbox
 
 _LOCK = threading.Lock()
 
@@ -62,6 +65,10 @@ def main() -> None:
     points.around(store, "write_atomically")
     points.around(record, "write_evidence")
     points.around(replay, "write_confined")
+    points.around(files, "write_confined")
+    for name in ("reserve", "release_all", "entered"):
+        points.around(leases, name)
+    points.around(outbox, "drain")
     points.around(replay.ReplayRunner, "__call__")
     points.around(PythonRunner, "__call__")
     points.around(collecting, "collect")

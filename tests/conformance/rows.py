@@ -1,9 +1,8 @@
 """What the contract of a store is tested with: a backend to plug in, and records to store."""
 
-from dataclasses import replace
 from typing import Any, Protocol
 
-from interlock.reservations.records import Agent, Lease, Message, Negotiation, Waiter
+from interlock.reservations.records import Agent, Lease, Message, Negotiation, Waiter, replace
 from interlock.reservations.store import Store
 
 

@@ -8,12 +8,11 @@ A store plugs in with a `SharedBackend` and a class in `test_stores.py`:
 """
 
 import random
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 
-from interlock.reservations.records import Lease
+from interlock.reservations.records import Lease, replace
 from interlock.reservations.store import Store
 from tests.conformance.rows import Backend, agent, lease, message, negotiation, waiter
 from tests.conformance.turns import ProcessesContract, TurnsContract

@@ -120,7 +120,7 @@ def test_the_files_of_the_checkout_itself_are_left_alone(demo: Demo) -> None:
 def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     done = run([sys.executable, str(EXAMPLE / "run.py"), "--dir", str(tmp_path)])
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 

@@ -111,6 +111,14 @@ class Scripted:
         return answer if isinstance(answer, str) else answer(ask)
 
 
+def drop_last_line(root: Path, run_id: str) -> None:
+    """Take the last line of a run out of a journal; other runs may have written after it."""
+    path = root / "artifacts/interlock/events.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    last = max(at for at, line in enumerate(lines) if json.loads(line)["run"] == run_id)
+    path.write_bytes(b"".join(lines[:last] + lines[last + 1 :]))
+
+
 @dataclass
 class Project:
     """A project on disk, its task, and the runners of its roles."""
@@ -137,11 +145,8 @@ class Project:
         return [entry for entry in entries if kind in (None, entry.type)]
 
     def drop_last_line(self, run_id: str) -> None:
-        """Take the last line of a run out of the journal; other runs may have written after it."""
-        path = self.root / "artifacts/interlock/events.jsonl"
-        lines = path.read_bytes().splitlines(keepends=True)
-        last = max(at for at, line in enumerate(lines) if json.loads(line)["run"] == run_id)
-        path.write_bytes(b"".join(lines[:last] + lines[last + 1 :]))
+        """Take the last line of a run out of the journal."""
+        drop_last_line(self.root, run_id)
 
     def path(self) -> list[str]:
         """Return the statuses that the run went through."""

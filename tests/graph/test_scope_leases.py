@@ -1,12 +1,11 @@
 """Runs with overlapping scopes queue in place of colliding, say for whom, and give back what they held."""
 
-import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,15 @@ import pytest
 
 from interlock.agents import REMOTE, Ask, RunnerError
 from interlock.agents.ask import agent_of_run
-from interlock.graph.background import Drives
 from interlock.graph.errors import LeasesError, ScopeHeldError
-from interlock.graph.runs import RunView, drive, keep_files, start_run, view_run
+from interlock.graph.runs import RunView, drive, start_run, view_run
 from interlock.graph.scope_leases import SLICE_SECONDS, ScopeLeases
 from interlock.graph.task import Task
 from interlock.reservations.desk import Caller
 from interlock.reservations.opening import open_reservations
 from interlock.reservations.service import Reservations
-from interlock.server.task_calls import TaskCalls
 from tests.campaign.test_kills import greeting_project
-from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing
+from tests.graph.conftest import Project, Scripted, build, envelope
 from tests.reservations.world import ROOT, World, codes
 
 REPO = Path(__file__).parents[2]
@@ -368,129 +365,3 @@ def test_a_command_that_waits_says_for_whom_and_an_interrupt_gives_up_its_place(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert holder.standing()["leases"] == []
-
-
-# -- agents outside ----------------------------------------------------------------------------------------------------
-
-
-def waiting_run(project: Project) -> str:
-    """Start a run whose roles all answer from outside, and take it to the builder's ask."""
-    agents = {name: {"runner": "remote"} for name in ("builder", "tester", "reviewer")}
-    task = Task.from_json(project.task.to_json() | {"agents": agents})
-    run_id = start_run(project.root, task)
-    assert drive(run_id, root=project.root).phase == "waiting"
-    return run_id
-
-
-def answer(project: Project, view: RunView) -> str:
-    (waiting,) = view.waiting
-    names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
-             "reports_dir")  # fmt: skip
-    ask = Ask(root=str(project.root), **{name: waiting.request[name] for name in names})
-    return {"builder": build(), "tester": judge_log, "reviewer": reviewing}[ask.role](ask)
-
-
-def test_who_is_given_the_ask_holds_the_files_until_it_answers(project: Project) -> None:
-    """Its hooks know it by its own name, and must not refuse it the files of its own task."""
-    run_id = waiting_run(project)
-    calls = TaskCalls(project.root, Drives(project.root))
-    assert [ask["role"] for ask in calls.next(run_id, None, 0, caller="builder")["asks"]] == ["builder"]
-    assert held(project) == {"src/**": "builder"}
-    tokens = {row.token for row in _leases(project)}
-    assert other(project, "builder").reserve_files(["src/greeting.txt"])["errors"] == []
-    assert codes(other(project).reserve_files(["src/greeting.txt"])) == ["RSV201"]
-    calls.next(run_id, "tester", 0, caller="tester")
-    assert held(project) == {"src/**": "builder"}
-
-    done = calls.submit(run_id, "builder", answer(project, view_run(run_id, root=project.root)), None)
-    assert done["outcome"] == "handover"
-    assert held(project) == {"src/**": "run:HELLO-001.1"}
-    assert {row.token for row in _leases(project)} > tokens or not tokens & {row.token for row in _leases(project)}
-    for role in ("tester", "reviewer"):
-        calls.submit(run_id, role, answer(project, view_run(run_id, root=project.root)), None)
-    assert view_run(run_id, root=project.root).status == "APPROVED"
-    assert held(project) == {}
-
-
-def test_a_request_for_a_lent_file_goes_to_whoever_works_in_it(project: Project) -> None:
-    run_id = waiting_run(project)
-    asked = other(project).negotiate_release("src/greeting.txt", "I need it")
-    assert asked["status"] == "pending"
-    keep_files(view_run(run_id, root=project.root), root=project.root, worker="builder")
-    thread = str(asked["thread_id"])
-    told = other(project, "builder").respond_to_release(thread, "release", "src/greeting.txt")
-    assert told["status"] == "released"
-
-
-def _leases(project: Project) -> list[Any]:
-    with other(project, "observer").desk.store.transaction() as tx:
-        return tx.leases()
-
-
-def test_looking_after_a_waiting_run_renews_what_it_holds(project: Project) -> None:
-    run_id = waiting_run(project)
-    calls = other(project, "observer")
-    with calls.desk.store.transaction() as tx:
-        (lease,) = tx.leases()
-    view = view_run(run_id, root=project.root)
-    keep_files(view, root=project.root)
-    assert _leases(project) == [lease], "what was renewed lately is not written again"
-    with calls.desk.store.transaction() as tx:
-        tx.put_lease(replace(lease, expires_at=lease.expires_at - 600))
-    keep_files(view, root=project.root)
-    assert _leases(project)[0].expires_at >= lease.expires_at
-
-
-def test_beginning_a_task_whose_files_are_held_says_for_whom_it_waits(project: Project) -> None:
-    holder = other(project)
-    holder.reserve_files(["src/greeting.txt"], "mends it")
-    drives = Drives(project.root)
-    calls = TaskCalls(project.root, drives)
-    task = {
-        "task_id": "HELLO-001", "task": "Write the greeting", "gates_required": list(project.task.gates_required),
-        "scope": ["src/**"],
-    }  # fmt: skip
-    begun = calls.begin(task, None)
-    assert (begun["phase"], begun["waiting"]) == ("running", [])
-    for text in (begun["next"], calls.next("HELLO-001.1", None, 0)["next"], calls.status("HELLO-001.1")["next"]):
-        assert "other" in text
-        assert "`src/greeting.txt`" in text
-    holder.release_all()
-    assert [ask["role"] for ask in calls.next("HELLO-001.1", None, 40)["asks"]] == ["builder"]
-
-
-def test_an_answer_that_cannot_be_taken_since_others_hold_the_files_is_not_lost_in_silence(project: Project) -> None:
-    run_id = waiting_run(project)
-    text = answer(project, view_run(run_id, root=project.root))
-    open_reservations(str(project.root), name="run:HELLO-001.1").release_all()
-    other(project).reserve_files(["src/**"])
-    drives = Drives(project.root)
-    with pytest.raises(ScopeHeldError):
-        drives.advance(run_id, answers={"builder": text}, wait_seconds=0)
-    assert [item.role for item in view_run(run_id, root=project.root).waiting] == ["builder"]
-    other(project).release_all()
-    assert [item.role for item in drives.advance(run_id, answers={"builder": text}).waiting] == ["tester"]
-
-
-def test_a_process_that_drives_a_run_stands_for_it_even_where_an_earlier_one_still_runs(project: Project) -> None:
-    """Else the files would be free once the earlier process ends, in the middle of the work."""
-    run_id = waiting_run(project)
-    rows: list[tuple[int | None, str]] = []
-
-    def look(ask: Ask) -> str:
-        with other(project, "observer").desk.store.transaction() as tx:
-            agent = tx.agent("run:HELLO-001.1")
-        assert agent is not None
-        rows.append((agent.pid, agent.client))
-        return judge_log(ask)
-
-    store = other(project, "observer").desk.store
-    with store.transaction() as tx:
-        agent = tx.agent("run:HELLO-001.1")
-        assert agent is not None
-        assert agent.pid is None, "while it waits no process stands for it"
-        parent = other(project).caller
-        tx.put_agent(replace(agent, pid=parent.pid, started=parent.started))
-    text = answer(project, view_run(run_id, root=project.root))
-    drive(run_id, root=project.root, answers={"builder": text}, runners={"tester": Scripted([look])})
-    assert rows == [(os.getpid(), "run")]

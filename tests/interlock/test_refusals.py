@@ -9,8 +9,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.cli import main
-from interlock.graph.store import RunStore, journal_path
+from interlock.graph.store import RunStore
 from tests.campaign.test_kills import greeting_project
+from tests.graph.conftest import drop_last_line
 
 Capture = pytest.CaptureFixture[str]
 
@@ -172,8 +173,7 @@ def test_refusals_about_runs_read_well(
     assert call(capsys, monkeypatch, root, *wrong) == snapshot(name="answer nobody waits for")
     with RunStore(root, "HELLO-001.1").locked():
         assert call(capsys, monkeypatch, root, "resume", "HELLO-001") == snapshot(name="busy")
-    journal = journal_path(root)
-    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    drop_last_line(root, "HELLO-001.1")
     assert call(capsys, monkeypatch, root, "verify") == snapshot(name="damaged journal")
     right = ("resume", "HELLO-001", "--answer", "reviewer=answer.txt")
     assert call(capsys, monkeypatch, root, *right) == snapshot(name="journal lost lines")

@@ -16,6 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 from interlock.cli.calls import as_patterns
 from interlock.journal import Journal
 from interlock.reservations import place
+from interlock.reservations.hooks.main import HOOKS
 from interlock.reservations.sqlite import SqliteStore
 from tests.interlock.test_cli import data
 from tests.server.reservation_team import masked
@@ -321,3 +322,26 @@ def test_ids_threads_and_agents_are_completed_and_nothing_is_made_by_it(project:
     assert complete("interlock", "negotiate", "x", "--agent", "an") == ["anna"]
     names = {row["name"] for row in data(run(project, "anna", "agents", "--json"))["agents"]}
     assert names == {"anna", "ben"}, "completing is no sign of life"
+
+
+def test_looking_at_the_status_registers_nobody(project: Path) -> None:
+    reserve(project, "anna", "src/app.py")
+    assert "src/app.py" in run(project, "ben", "status", "--reservations").stdout
+    names = data(run(project, "anna", "agents", "--json"))["agents"]
+    assert [row["name"] for row in names] == ["anna"]
+
+
+def test_the_help_has_the_hooks_and_a_slip_is_answered_with_the_names_that_are_near(tmp_path: Path) -> None:
+    assert " hook " in run(tmp_path, "anna", "--help").stdout
+    listed = run(tmp_path, "anna", "hook", "--help")
+    assert listed.returncode == 0
+    for name in HOOKS:
+        assert f"\n  {name} " in listed.stdout
+    slip = run(tmp_path, "anna", "hook", "pre-comit")
+    assert (slip.returncode, slip.stdout) == (2, "")
+    assert "`pre-commit`" in slip.stderr
+    assert run(tmp_path, "anna", "hook").returncode == 2
+    code = "from interlock.cli import main; main(['hook', '--help'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
+                          env=environment("anna"))  # fmt: skip
+    assert done.stdout == listed.stdout

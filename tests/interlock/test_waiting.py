@@ -58,7 +58,16 @@ def test_resume_says_that_a_run_keeps_the_configuration_it_began_with(waiting: P
         assert all(word in done.stderr for word in ("warning: run HELLO-001.1 keeps", "run.json", "interlock run"))
 
 
+def give_up_the_files(root: Path) -> None:
+    """Release what the waiting run holds, as a second one of the same task is told to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INTERLOCK_AGENT_ID", "run:HELLO-001.1")
+        done = interlock(root, "release", "--all")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_second_run_of_a_task_names_the_one_that_is_open_and_starts(waiting: Path) -> None:
+    give_up_the_files(waiting)
     done = interlock(waiting, "run", "task.toml")
     assert "warning: run HELLO-001.1 of this task is open" in done.stderr
     assert "interlock resume HELLO-001.1" in done.stderr
@@ -99,6 +108,7 @@ def test_a_command_for_another_folder_names_the_root(waiting: Path, tmp_path: Pa
 
 
 def test_a_damaged_run_does_not_hide_the_others(waiting: Path) -> None:
+    give_up_the_files(waiting)
     assert interlock(waiting, "run", "task.toml").returncode in (1, 3)
     (waiting / ".interlock/runs/HELLO-001.1/run.json").write_text("no JSON")
     done = interlock(waiting, "status")

@@ -2,11 +2,11 @@
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from threading import Lock, get_ident
 
 from interlock.reservations.errors import StoreBusy
-from interlock.reservations.records import Agent, Event, Lease, Message, Negotiation, Waiter, key_of
+from interlock.reservations.records import Agent, Event, Lease, Message, Negotiation, Waiter, key_of, replace
 
 OPEN = ("pending", "deferred")
 

@@ -86,3 +86,9 @@ def body(message: MessageInfo) -> dict[str, Any]:
 def codes(answer: Any) -> list[str]:
     """Return the codes of the refusals of an answer."""
     return [error["code"] for error in answer["errors"]]
+
+
+def thread_of(answer: Any) -> str:
+    """Return the thread of an answer that has one."""
+    assert isinstance(answer["thread_id"], str)
+    return answer["thread_id"]

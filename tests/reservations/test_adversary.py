@@ -8,13 +8,13 @@ import sys
 import time
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from mcp import Client
 
 from interlock.reservations.git import is_folder
+from interlock.reservations.records import replace
 from tests.reservations.hooks.checkout import HOOK, Checkout, environment, git
 from tests.reservations.team import Team, inbox
 from tests.reservations.world import World, codes, ids

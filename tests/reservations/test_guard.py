@@ -5,13 +5,13 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from interlock.reservations.desk import Desk
 from interlock.reservations.guard import GuardRefused, check_token, guarded
+from interlock.reservations.records import replace
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.sqlite import SqliteStore
@@ -185,19 +185,22 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write_through_the_guar
     assert (tmp_path / "file").read_text() == "other"
 
 
-def test_of_two_actions_under_one_lease_each_is_protected_until_it_has_ended() -> None:
+@pytest.mark.parametrize("seconds", [(3600, 3000), (3000, 3600), (3600, 3600)])
+@pytest.mark.parametrize("ends_first", [0, 1])
+def test_of_two_actions_under_one_lease_each_is_protected_until_it_has_ended(
+    seconds: tuple[int, int], ends_first: int
+) -> None:
     world = World(settings=Settings(escalation="force", urgent_timeout_minutes=1))
     world.agent("ann").reserve_files(["a"])
-    for first_is_longer in (True, False):
-        one = guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=3600 if first_is_longer else 3000)
-        two = guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=3000 if first_is_longer else 3600)
-        with two:
-            with one:
-                pass
-            world.agent("bob").negotiate_release("a", "why", "urgent")
-            world.now += 120
-            (late,) = world.agent("bob").fetch_inbox()["negotiation_timeouts"]
-            assert (late["state"], late["holder"]) == ("expired", "ann")
+    actions = [guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=each) for each in seconds]
+    for action in actions:
+        action.__enter__()
+    actions.pop(ends_first).__exit__(None, None, None)
+    world.agent("bob").negotiate_release("a", "why", "urgent")
+    world.now += 120
+    (late,) = world.agent("bob").fetch_inbox()["negotiation_timeouts"]
+    assert (late["state"], late["holder"]) == ("expired", "ann")
+    actions.pop().__exit__(None, None, None)
 
 
 def test_the_protection_of_an_action_ends_with_it() -> None:

@@ -155,7 +155,7 @@ def test_a_lease_that_is_over_in_both_needs_no_event(world: World) -> None:
      ("granted_at", START - 60), ("expires_at", START + 1)],
 )  # fmt: skip
 def test_a_lease_that_was_changed_behind_the_events_is_found(world: World, name: str, value: object) -> None:
-    from dataclasses import replace
+    from interlock.reservations.records import replace
 
     with world.store.transaction() as tx:
         lease = tx.leases()[0]

@@ -103,6 +103,48 @@ def test_without_any_name_it_is_the_person_at_this_machine() -> None:
     assert identity.resolve({}, MemoryStore())[0].endswith(f"@{os.uname().nodename}")
 
 
+@pytest.mark.parametrize("door", ["mcp", "hook"])
+def test_a_client_without_any_name_is_an_agent_of_its_own_process(door: str) -> None:
+    pid, started = process.client()
+    known = identity.who({"LOGNAME": "ada"}, MemoryStore(), door=door)
+    assert known[1:] == ("agent", pid, started)
+    assert known.name.startswith(f"ada@{os.uname().nodename}:{pid}-")
+    assert identity.who({"LOGNAME": "ada"}, MemoryStore(), door=door) == known
+
+
+def test_a_later_client_of_the_same_number_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: set[str] = set()
+    for started in ("one", "two"):
+        monkeypatch.setattr(process, "client", lambda started=started: (7, started))
+        names.add(identity.who({"LOGNAME": "ada"}, MemoryStore(), door="mcp").name)
+    assert len(names) == 2
+
+
+def test_a_server_whose_client_is_out_of_sight_is_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "client", lambda: (None, ""))
+    assert identity.who({}, MemoryStore(), door="mcp").pid == os.getpid()
+    assert identity.who({}, MemoryStore(), door="hook").kind == "person"
+
+
+def test_what_a_client_without_a_name_starts_is_found_by_its_process() -> None:
+    store = MemoryStore()
+    known = identity.who({}, store, door="mcp")
+    caller = Caller(known.name, known.kind, "/", "mcp", process.host(), known.pid, known.started)
+    with leases.entered(Desk(store), caller):
+        pass
+    assert identity.who({}, store) == known
+    assert identity.who({"CLAUDE_SESSION_ID": "other"}, store) == known
+
+
+def test_a_session_of_the_environment_gives_way_to_what_the_process_is_known_for() -> None:
+    store = MemoryStore()
+    parent = next(iter(process.ancestors()))
+    put(store, "claude-own", parent.pid, parent.started)
+    assert identity.who({"CLAUDE_SESSION_ID": "other"}, store).name == "claude-own"
+    assert identity.who({"CLAUDE_SESSION_ID": "other"}, store, "third").name == "claude-third"
+    assert identity.who({"CLAUDE_SESSION_ID": "other", "INTERLOCK_AGENT_ID": "alice"}, store).name == "alice"
+
+
 def test_the_nearest_stored_ancestor_says_who_it_is() -> None:
     store = MemoryStore()
     above = [row for row in process.ancestors() if row.name not in process.INITS]

@@ -1,12 +1,10 @@
 """Who is there: registration, signs of life, and who counts as dead."""
 
-from dataclasses import replace
-
 import pytest
 
 from interlock.reservations import leases, liveness
 from interlock.reservations.desk import Caller
-from interlock.reservations.records import Agent
+from interlock.reservations.records import Agent, replace
 from interlock.reservations.service import Reservations
 from tests.reservations.world import HOST, ROOT, START, World
 

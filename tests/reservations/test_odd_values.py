@@ -76,7 +76,7 @@ ODD: Final[dict[str, object]] = {
     "long and wide": "é" * 3000,
     "quotes": '"' * 400,
     "json": '{"type": "release-ack", "file": 1}',
-    "json with half of a pair": '{"type": "release-ack", "file": "\\ud800", "released": true, "released_by": "\\ud800"}',
+    "json with half of a pair": '{"type": "release-ack", "file": "a", "released": true, "released_by": "\\ud800"}',
     "deep json": "[" * 900 + "]" * 900,
     "sql": "'; DROP TABLE lease; --",
     "house": "interlock",
@@ -128,14 +128,14 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 def agent(store: SqliteStore, name: str) -> Reservations:
     """Return the calls of an agent; its waits are over at once."""
     now = iter(range(1_800_000_000, 1_900_000_000))
-    desk = Desk(store, Settings(), clock=lambda: float(next(now)), pause=lambda _: None)
+    desk = Desk(store, Settings(), clock=lambda: float(next(now)), pause=lambda _seconds: None)
     return Reservations(desk, Caller(name, "agent", "/checkout", "mcp"))
 
 
 def rows(store: SqliteStore) -> list[Any]:
     """Return what a refusal must leave alone: signs of life and events are no part of it."""
     with sqlite3.connect(store.path) as connection:
-        found = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES]  # noqa: S608
+        found = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES]
     connection.close()
     return found
 
@@ -146,7 +146,7 @@ def refused(answer: Any) -> list[dict[str, Any]]:
     errors = answer.get("errors", [])
     for error in errors:
         assert error["code"] in RULES
-        assert error["place"] and error["expected"] and error["fix"]
+        assert all(error[part] for part in ("place", "expected", "fix"))
     return errors
 
 
@@ -167,7 +167,7 @@ def test_any_value_of_any_argument_is_answered_and_a_refusal_changes_nothing(
         before = after
 
 
-@pytest.mark.parametrize("value", ["\ud800", "a\0b", "\udc80"], ids=ascii)
+@pytest.mark.parametrize("value", ["\ud800", "a\0b"], ids=("half", "NUL"))
 @pytest.mark.parametrize(
     ("tool", "argument", "code"),
     [

@@ -121,3 +121,96 @@ def test_a_named_project_that_is_no_folder_is_an_error(tmp_path: Path, monkeypat
 def test_inside_is_counted_in_parts(path: str, inside: bool) -> None:
     assert place.inside("/a", path) is inside
     assert place.inside("/", path) is True
+
+
+def test_the_rules_of_a_store_come_from_the_main_worktree(repository: Path) -> None:
+    git(repository, "worktree", "add", "-q", "../tree")
+    for root in (repository, repository.parent / "tree"):
+        assert place.main_root(str(root)) == str(repository)
+    assert place.main_root(str(repository / "deep")) == str(repository / "deep")
+
+
+def test_the_rules_of_a_submodule_are_its_own(repository: Path) -> None:
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository), "sub")
+    sub = repository / "sub"
+    git(sub, "worktree", "add", "-q", "../../tree")
+    for root in (sub, repository.parent / "tree"):
+        assert place.main_root(str(root)) == str(sub)
+
+
+def test_a_repository_with_its_git_folder_elsewhere_has_its_own_rules(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere"), "root")
+    assert place.main_root(str(tmp_path.resolve() / "root")) == str(tmp_path.resolve() / "root")
+
+
+def test_no_worktree_of_a_bare_repository_speaks_for_the_others(repository: Path) -> None:
+    git(repository.parent, "clone", "-q", "--bare", str(repository), "bare.git")
+    bare = repository.parent / "bare.git"
+    git(bare, "worktree", "add", "-q", "../tree", "HEAD", "--detach")
+    assert place.main_root(str(repository.parent / "tree")) == str(bare)
+
+
+@pytest.fixture
+def inner(repository: Path) -> Path:
+    """Give a repository inside the other one, which knows nothing of it."""
+    root = repository / "vendor" / "inner"
+    root.mkdir(parents=True)
+    git(root, "init", "-q")
+    return root
+
+
+@pytest.mark.parametrize("start", [".", "vendor/inner", "deep"])
+def test_a_file_belongs_to_the_innermost_repository_from_everywhere(repository: Path, inner: Path, start: str) -> None:
+    here = place.find(str(repository / start))
+    (first, *_) = place.around(str(inner / "x"), here)
+    assert first == place.find(str(inner))
+
+
+def test_projects_around_a_file_follow_where_they_have_a_store(repository: Path, inner: Path) -> None:
+    own = place.find(str(inner))
+    assert place.around(str(inner / "x"), own) == [own]
+    above = place.find(str(repository))
+    assert place.around(str(inner / "x"), above) == [own, above]
+    Path(above.store_path).parent.mkdir()
+    Path(above.store_path).touch()
+    assert place.around(str(inner / "x"), own) == [own, above]
+
+
+def test_a_marked_folder_around_a_repository_is_a_project_around_it(tmp_path: Path) -> None:
+    base = tmp_path.resolve()
+    git(base, "init", "-q", "inner")
+    (base / ".interlock").mkdir()
+    (base / ".interlock" / "reservations.sqlite").touch()
+    own = place.find(str(base / "inner"))
+    assert [row.root for row in place.around(str(base / "inner" / "x"), own)] == [str(base / "inner"), str(base)]
+    assert [row.root for row in place.around(str(base / "x"), own)] == [str(base)]
+
+
+def test_a_file_of_no_project_is_in_none(repository: Path) -> None:
+    assert place.around(str(repository.parent / "x"), place.find(str(repository))) == []
+
+
+def test_a_named_project_has_its_files_alone(repository: Path, inner: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_PROJECT", str(repository))
+    here = place.find("/")
+    assert place.around(str(inner / "x"), here) == [here]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [("vendor/inner/x", True), ("vendor/inner", True), ("vendor/inner/no/such", True), ("vendor", False), ("", False)],
+)
+def test_a_path_in_a_repository_inside_is_seen(repository: Path, inner: Path, path: str, found: bool) -> None:
+    seen = place.nested(str(repository), path)
+    assert (seen == place.find(str(inner))) if found else (seen is None)
+
+
+def test_only_another_repository_below_is_another_project(
+    repository: Path, inner: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(repository, "worktree", "add", "-q", "trees/t")
+    assert place.other_below(str(repository), "vendor/inner/x") == "vendor/inner"
+    assert place.other_below(str(repository), "trees/t/x") == ""
+    assert place.other_below(str(repository), "deep/x") == ""
+    monkeypatch.setenv("INTERLOCK_PROJECT", str(repository))
+    assert place.other_below(str(repository), "vendor/inner/x") == ""

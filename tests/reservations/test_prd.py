@@ -2,13 +2,13 @@
 
 import ast
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from interlock.reservations.desk import Caller
 from interlock.reservations.hooks import requests
 from interlock.reservations.negotiation import NORMAL_TIMEOUT_MINUTES, URGENT_TIMEOUT_MINUTES
+from interlock.reservations.records import replace
 from interlock.reservations.service import Reservations
 from interlock.reservations.sqlite import SqliteStore
 from tests.clauses.clause import Source, clause

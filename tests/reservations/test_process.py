@@ -106,3 +106,40 @@ def test_a_space_of_processes_of_its_own_is_another_host(monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "readlink", readlink)
     plain = process.host()
     assert process.host() == f"{plain}/4026532999"
+
+
+def test_without_proc_one_ps_a_second_serves_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    own = process.Process(os.getpid(), os.getppid(), "python", "now")
+
+    def from_ps(*which: str) -> dict[int, process.Process]:
+        asked.append(which)
+        return {own.pid: own}
+
+    now = [1000.0]
+    monkeypatch.setattr(process, "_ON_LINUX", False)
+    monkeypatch.setattr(process, "_tables", [])
+    monkeypatch.setattr(process, "from_ps", from_ps)
+    monkeypatch.setattr(process.time, "monotonic", lambda: now[0])
+    assert list(process.ancestors()) == []
+    assert process.is_running(process.host(), own.pid, "now") is True
+    assert process.is_running(process.host(), own.pid, "before") is False
+    assert process.is_running(process.host(), os.getppid(), "x") is None
+    assert asked == [("-ax",)]
+    now[0] += 1.5
+    assert process.is_running(process.host(), own.pid, "now") is True
+    assert asked == [("-ax",)] * 2
+
+
+def test_where_ps_is_missing_or_hangs_nobody_counts_as_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_ON_LINUX", False)
+    monkeypatch.setattr(process, "_tables", [])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert process.from_ps("-ax") == {}
+    assert process.is_running(process.host(), os.getpid(), "x") is None
+    assert process.client() == (None, "")
+    slow = tmp_path / "ps"
+    slow.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(process, "_PS_SECONDS", 0.05)
+    assert process.from_ps("-ax") == {}

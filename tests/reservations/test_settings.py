@@ -1,7 +1,6 @@
 """`[reservations]`: read by the hooks, checked by the configuration, one source."""
 
 import sys
-from dataclasses import fields
 from pathlib import Path
 from subprocess import run
 
@@ -12,6 +11,7 @@ from interlock.gates.errors import ConfigError
 from interlock.reservations import settings
 from interlock.reservations.errors import SettingsError
 from interlock.reservations.settings import Settings
+from tests.reservations.hooks.checkout import git
 
 ALL = """
 [reservations]
@@ -52,7 +52,7 @@ def test_every_key_is_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(text)
     read = settings.read(str(tmp_path))
     assert read == Settings(30, 60.5, 3, 1, 0, 7, 8, 9, "force", 1, None, 20)
-    assert all(getattr(read, field.name) != getattr(Settings(), field.name) for field in fields(Settings))
+    assert all(one != other for one, other in zip(read, Settings(), strict=True))
     load_config(tmp_path)
 
 
@@ -130,3 +130,16 @@ def test_both_files_are_one_too_many(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.interlock.reservations]\nttl_minutes = 3\n")
     with pytest.raises(SettingsError):
         settings.read(str(tmp_path))
+
+
+def test_all_worktrees_go_by_the_file_of_the_main_one(tmp_path: Path) -> None:
+    main = tmp_path.resolve() / "main"
+    main.mkdir()
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "first")
+    git(main, "worktree", "add", "-q", "../tree")
+    (main.parent / "tree" / "interlock.toml").write_text("[reservations]\ndead_after_minutes = 1\n")
+    assert settings.read(str(main.parent / "tree")) == Settings()
+    (main / "interlock.toml").write_text("[reservations]\ndead_after_minutes = 2\n")
+    assert settings.read(str(main.parent / "tree")).dead_after_minutes == 2
+    assert settings.read(str(main)).dead_after_minutes == 2

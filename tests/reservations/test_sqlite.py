@@ -379,7 +379,9 @@ def test_a_lease_of_the_first_version_is_held_by_no_action(path: Path) -> None:
     connection.commit()
     connection.close()
     with SqliteStore(str(path)).transaction() as tx:
-        assert [(each.reservation_id, each.expires_at, each.held_until) for each in tx.leases()] == [("rsv_1", 2.0, 0.0)]
+        assert [(each.reservation_id, each.expires_at, each.held_until) for each in tx.leases()] == [
+            ("rsv_1", 2.0, 0.0)
+        ]
 
 
 def test_tables_are_strict_where_sqlite_knows_that() -> None:

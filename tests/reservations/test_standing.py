@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from interlock.reservations import standing
 from interlock.reservations.desk import Caller
 from interlock.reservations.service import Reservations
 from tests.reservations.team import ROOT, START, Team, codes, inbox
@@ -181,3 +182,44 @@ def test_a_caller_without_a_process_may_leave() -> None:
     calls.reserve_files(["a"])
     assert calls.leave()["released_count"] == 1
     assert team.now == START
+
+
+def test_of_many_rows_the_newest_are_shown_and_the_others_counted() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    count = standing.MAX_ROWS + 7
+    for number in range(0, count, 50):
+        team.minutes(0.1, ada, bob)
+        ada.reserve_files([f"f{each:03}" for each in range(number, min(number + 50, count))])
+    for number in range(count):
+        team.now += 1
+        bob.negotiate_release(f"f{number:03}", "why")
+    shown = bob.standing()
+    assert shown.get("more") == {"leases": 7, "negotiations": 7}
+    assert [len(shown["leases"]), len(shown["negotiations"])] == [standing.MAX_ROWS] * 2
+    assert shown["leases"][0]["pattern"] == f"f{count - 1:03}"
+    assert shown["negotiations"][0]["file"] == f"f{count - 1:03}"
+    assert "more" not in Team().agent("Ada").standing()
+
+
+def test_open_negotiations_are_shown_before_resolved_ones() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["old", "new"])
+    bob.negotiate_release("old", "why")
+    team.minutes(1, ada, bob)
+    thread = bob.negotiate_release("new", "why")["thread_id"]
+    ada.respond_to_release(str(thread), "release")
+    assert [row["file"] for row in bob.standing()["negotiations"]] == ["old", "new"]
+
+
+def test_a_look_registers_nobody_and_writes_nothing_unless_something_is_due() -> None:
+    team = Team()
+    team.agent("Ada").reserve_files(["a"], ttl_minutes=1)
+    before = team.store.stamp()
+    stranger = Reservations(team.desk, Caller("Stranger", "agent", ROOT, "cli"))
+    assert len(stranger.standing()["leases"]) == 1
+    assert team.store.stamp() == before
+    team.minutes(2)
+    assert stranger.standing()["leases"] == []
+    assert [row["name"] for row in team.agent("Ada").list_agents()["agents"]] == ["Ada"]

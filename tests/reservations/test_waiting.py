@@ -230,3 +230,34 @@ def test_a_wait_ends_when_the_store_changes_or_the_time_has_come() -> None:
     world.pauses = [lambda: None, world.look]
     waiting.until_changed(world.desk, stamp, world.now + 1000)
     assert world.now < begun + 2
+
+
+def test_a_refusal_about_somebody_in_front_names_what_it_waits_for(world: World) -> None:
+    world.agent("ann").reserve_files(["lib/x", "src/app.py"])
+    wait(world, "bob", "lib/x", "src/app.py")
+    refusals = world.agent("cid").reserve_files(["src/**", "lib/*"])["errors"]
+    waiting_for = [row["conflict"]["held_pattern"] for row in refusals if "conflict" in row]
+    assert waiting_for == ["lib/x", "src/app.py"]
+    world.agent("ann").release_all()
+    assert world.line() == []
+
+
+def test_a_waiter_in_front_is_shown_with_its_own_pattern(world: World) -> None:
+    world.agent("ann").reserve_files(["src/app.py"])
+    wait(world, "bob", "lib/x", "src/app.py")
+    ann = world.agent("ann")
+    (conflict,) = ann.check_conflicts(["lib/**"])["conflicts"]
+    assert (conflict["holder"], conflict["held_pattern"], conflict.get("waiting")) == ("bob", "lib/x", True)
+    (refusal,) = ann.reserve_files(["lib/**"])["errors"]
+    assert "lib/x" in refusal["found"]
+    assert refusal.get("conflict", {}).get("held_pattern") == "lib/x"
+
+
+def test_a_wait_that_is_over_leaves_the_place_of_a_negotiation_as_long_as_it_was(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], ttl_minutes=60)
+    bob = world.agent("bob")
+    bob.negotiate_release("a", "why", "low")
+    bob.reserve_files(["a"], wait_seconds=5)
+    world.now += 600
+    world.look("ann")
+    assert world.line() == ["bob"]

@@ -16,7 +16,7 @@ from mcp_types import TextResourceContents
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.journal import Journal
-from interlock.reservations import place
+from interlock.reservations import outbox, place
 from interlock.server import make_server
 from interlock.server.reservations import STANDING_URI, WAITING_CALLS, CallEnded, ReservationCalls
 from tests.server.reservation_team import Answer, call, codes, masked, team
@@ -367,4 +367,35 @@ async def test_the_name_of_a_session_is_looked_up_for_each_call(
         assert lease["holder"] == "named-later"
         kinds = {row["name"]: row["kind"] for row in (await call(client, "list_agents"))["agents"]}
     assert kinds.pop("named-later") == "agent"
-    assert list(kinds.values()) == ["person"]
+    assert list(kinds.values()) == ["agent"]
+
+
+async def test_the_journal_is_read_once_for_as_long_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    journal_of = outbox.journal_of
+
+    def counted(root: str) -> Journal:
+        opened.append(root)
+        return journal_of(root)
+
+    monkeypatch.setattr(outbox, "journal_of", counted)
+    calls = ReservationCalls(tmp_path)
+    journal = tmp_path / "artifacts" / "interlock" / "events.jsonl"
+    for name in ("a", "b", "c"):
+        calls.of("anna").reserve_files([name])
+        calls.drain()
+    assert (len(opened), len(journal.read_text().splitlines())) == (1, 4)
+    journal.unlink()
+    calls.of("anna").reserve_files(["d"])
+    calls.drain()
+    calls.drain()
+    assert (len(opened), len(journal.read_text().splitlines())) == (2, 1)
+
+
+async def test_reading_the_resource_registers_nobody(tmp_path: Path) -> None:
+    async with team(tmp_path, "anna", "ben") as (anna, ben):
+        await call(anna, "reserve_files", patterns=["a"])
+        assert len((await standing(ben))["leases"]) == 1
+        assert [row["name"] for row in (await call(anna, "list_agents"))["agents"]] == ["anna"]

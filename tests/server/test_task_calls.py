@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from interlock.graph.background import Drives
-from interlock.graph.errors import TaskError
+from interlock.graph.errors import TaskError, UnknownRunError
+from interlock.graph.pipeline.tickets import Tickets
 from interlock.server.task_calls import TaskCallError, TaskCalls
 from tests.clients.scripted import CONFIG, GATES, TASK, make_project
 
@@ -65,3 +66,37 @@ def test_a_task_file_behind_a_circle_of_links_is_refused(tmp_path: Path) -> None
     (made.root / "task.toml").symlink_to("task.toml")
     with pytest.raises(TaskError):
         made.begin("task.toml", None)
+
+
+def test_a_caller_that_is_no_role_is_told_to_call_with_the_token_of_one(tmp_path: Path) -> None:
+    tools = calls(tmp_path)
+    run_id = tools.begin(TASK, None)["run_id"]
+    told: list[tuple[str, str]] = []
+    for caller in ("stranger", "tester"):
+        with pytest.raises(TaskCallError) as refused:
+            tools.submit(run_id, "builder", "x", None, caller=caller)
+        told.append((refused.value.code, refused.value.fix))
+    with pytest.raises(TaskCallError) as refused:
+        tools.next(run_id, None, 0, caller="stranger")
+    told.append((refused.value.code, refused.value.fix))
+    (one, first), (two, second), (three, third) = told
+    assert (one, two, three) == ("MCP401", "MCP401", "MCP402")
+    assert "`interlock token create builder`" in first
+    assert "Name the role tester" in second
+    assert "`interlock token create ROLE`" in third
+    assert "Name the role" not in first + third
+    assert "orchestrator" not in third
+
+
+@pytest.mark.parametrize("tool", ["status", "next", "submit"])
+def test_a_ticket_run_is_told_from_one_that_does_not_exist(tmp_path: Path, tool: str) -> None:
+    tools = calls(tmp_path)
+    Tickets(tools.root).begin("A-1", "ticket-run")
+    arguments: dict[str, tuple[Any, ...]] = {"status": (), "next": (None, 0), "submit": ("builder", "x", None)}
+    fixes: dict[str, str] = {}
+    for name in ("ticket-run", "none"):
+        with pytest.raises(UnknownRunError) as refused:
+            getattr(tools, tool)(name, *arguments[tool])
+        fixes[name] = refused.value.fix
+    assert "interlock explain ticket-run" in fixes["ticket-run"]
+    assert "explain" not in fixes["none"]

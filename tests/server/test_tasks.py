@@ -343,29 +343,6 @@ async def test_a_caller_that_no_role_of_the_run_has_is_refused(host: Host, calle
     assert (await host.refused("task_next", run_id=RUN, wait_seconds=0))["code"] == "MCP402"
 
 
-async def test_a_caller_that_is_no_role_is_told_to_call_with_the_token_of_one(host: Host, caller: Caller) -> None:
-    await host.call("task_begin", task=TASK)
-    caller.name = "stranger"
-    refused = await host.refused("task_submit", run_id=RUN, role="builder", envelope="x")
-    assert (refused["code"], "`interlock token create builder`" in refused["fix"]) == ("MCP401", True)
-    assert "Name the role stranger" not in refused["fix"]
-    refused = await host.refused("task_next", run_id=RUN, wait_seconds=0)
-    assert (refused["code"], "`interlock token create ROLE`" in refused["fix"]) == ("MCP402", True)
-    assert "orchestrator" not in refused["fix"]
-    caller.name = "tester"
-    refused = await host.refused("task_submit", run_id=RUN, role="builder", envelope="x")
-    assert (refused["code"], "Name the role tester" in refused["fix"]) == ("MCP401", True)
-
-
-async def test_a_ticket_run_is_told_from_one_that_does_not_exist(host: Host) -> None:
-    await host.call("interlock_begin_run", ticket_id="A-1", run_id="ticket-run")
-    for tool in ("task_status", "task_next"):
-        refused = await host.refused(tool, run_id="ticket-run")
-        assert refused["code"] == "RUN602"
-        assert "interlock explain ticket-run" in refused["fix"]
-    assert "explain" not in (await host.refused("task_status", run_id="none"))["fix"]
-
-
 async def test_an_envelope_in_another_name_is_refused_though_it_is_handed_in_by_the_right_caller(
     host: Host, caller: Caller
 ) -> None:

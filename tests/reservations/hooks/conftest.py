@@ -1,3 +1,5 @@
+"""The checkout that the tests of the hooks work in."""
+
 from pathlib import Path
 
 import pytest

@@ -59,6 +59,11 @@ def test_a_file_of_another_agent_is_refused_with_holder_reason_liveness_expiry_a
         ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "x"}, ["n.ipynb"]),
         ("write_file", {"file_path": "new.py", "content": "x"}, ["new.py"]),
         ("replace", {"file_path": "a.py", "old_string": "x"}, ["a.py"]),
+        ("edit", {"filePath": "a.py"}, ["a.py"]),
+        ("str_replace_based_edit_tool", {"command": "str_replace", "path": "a.py"}, ["a.py"]),
+        ("mcp__filesystem__write_file", {"path": "a.py", "content": "x"}, ["a.py"]),
+        ("mcp__filesystem__edit_file", {"path": "a.py", "edits": []}, ["a.py"]),
+        ("mcp__filesystem__move_file", {"source": "a.py", "destination": "new.py"}, ["a.py", "new.py"]),
         ("apply_patch", {"command": PATCH}, ["a.py", "new/d.py"]),
         ("apply_patch", PATCH, ["a.py", "new/d.py"]),
         ("Bash", {"command": f"apply_patch <<'EOF'\n{PATCH}EOF"}, ["a.py", "new/d.py"]),
@@ -80,9 +85,19 @@ def test_an_edit_of_several_files_is_reserved_whole_or_not_at_all(checkout: Chec
     assert checkout.leases == {"new/**": "alice"}
 
 
-@pytest.mark.parametrize("tool", ["Read", "Grep", "read_file", "mcp__other__look", ""])
-def test_a_tool_that_writes_nothing_passes_and_makes_no_store(checkout: Checkout, tool: str) -> None:
-    ran = checkout.hook("pre-edit", checkout.call("one", tool, {"file_path": "a.py"}))
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        *((tool, {"file_path": "a.py"}) for tool in ("Read", "read", "Grep", "read_file", "mcp__other__look", "")),
+        ("str_replace_based_edit_tool", {"command": "view", "path": "a.py"}),
+        ("mcp__drive__write_file", {"id": "7", "text": "x"}),
+        ("mcp__tracker__update", {"path": "a.py"}),
+    ],
+)
+def test_a_tool_that_writes_nothing_passes_and_makes_no_store(
+    checkout: Checkout, tool: str, arguments: dict[str, str]
+) -> None:
+    ran = checkout.hook("pre-edit", checkout.call("one", tool, arguments))
     assert ran == Ran(0, "", "")
     assert not (checkout.root / ".git" / "interlock").exists()
 

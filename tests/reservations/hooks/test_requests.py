@@ -1,12 +1,14 @@
 """Release requests that wait when the edit hook of their holder runs (Negotiation PRD F2, Reservation Tools)."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock.reservations.hooks.requests import mode_of
 from tests.reservations.hooks.checkout import Checkout, Ran, git
+from tests.reservations.hooks.test_projects import make
 
 HOLDER = "claude-one"
 
@@ -22,7 +24,7 @@ def asked(checkout: Checkout, file: str = "a.py", *, holds: str = "", **argument
 
 def make_overdue(checkout: Checkout, thread: str) -> None:
     """Move the time limit of a request into the past."""
-    from dataclasses import replace
+    from interlock.reservations.records import replace
 
     with checkout.desk.store.transaction() as tx:
         row = tx.negotiation(thread)
@@ -144,3 +146,39 @@ def test_an_unknown_mode_is_refused_with_those_that_exist(checkout: Checkout) ->
 )
 def test_the_switch_has_three_positions(value: str, mode: str) -> None:
     assert mode_of({"INTERLOCK_AUTO_RELEASE": value}) == mode
+
+
+def test_unsaved_work_in_another_worktree_is_not_handed_over_as_clean(checkout: Checkout) -> None:
+    """PRD F2: with uncommitted changes the agent retains the reservation, in whichever worktree it has them."""
+    git(checkout.root, "worktree", "add", "-q", ".worktrees/one")
+    file = checkout.root / ".worktrees" / "one" / "src" / "c.py"
+    assert checkout.edit("one", file).status == 0
+    file.write_text("unsaved\n")
+    assert checkout.agent("bob").negotiate_release("src/c.py", "mine next")["status"] == "pending"
+    assert checkout.edit("one", "b.py", INTERLOCK_AUTO_RELEASE="clean").status == 0
+    assert checkout.leases["src/c.py"] == HOLDER
+
+
+def test_unsaved_work_in_a_submodule_is_not_handed_over_as_clean(checkout: Checkout, tmp_path: Path) -> None:
+    """PRD F2: git says only that `lib` has changed content, which is no reason to call `lib/src/c.py` clean."""
+    origin = make(tmp_path.resolve() / "origin")
+    git(checkout.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
+    git(checkout.root, "commit", "-qm", "lib")
+    file = checkout.root / "lib" / "src" / "c.py"
+    assert checkout.edit("one", file).status == 0
+    file.write_text("unsaved\n")
+    assert checkout.agent("bob").negotiate_release("lib/src/c.py", "mine next")["status"] == "pending"
+    assert checkout.edit("one", "b.py", INTERLOCK_AUTO_RELEASE="clean").status == 0
+    assert checkout.leases["lib/src/c.py"] == HOLDER
+
+
+def test_a_release_that_would_end_a_lease_with_changes_is_not_made_for_a_clean_one(checkout: Checkout) -> None:
+    checkout.agent(HOLDER).reserve_files(["a.py"])
+    checkout.agent(HOLDER).reserve_files(["b.py"])
+    asked(checkout, "{a,b}.py", holds="a.py")
+    (checkout.root / "b.py").write_text("second\n")
+    checkout.edit("one", "src/c.py", INTERLOCK_AUTO_RELEASE="clean")
+    assert {checkout.leases["a.py"], checkout.leases["b.py"]} == {HOLDER}
+    git(checkout.root, "checkout", "b.py")
+    assert "a.py, b.py" in checkout.edit("one", "src/c.py", INTERLOCK_AUTO_RELEASE="clean").context
+    assert HOLDER not in {checkout.leases.get("a.py"), checkout.leases.get("b.py")}

@@ -4,13 +4,13 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from interlock.reservations import granting, guard, leases, liveness, waiting
 from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Look, Wanted
-from interlock.reservations.records import Lease, Waiter
+from interlock.reservations.records import Lease, Waiter, replace
 from interlock.reservations.sqlite import SqliteStore
 from interlock.reservations.sqlite_rows import SqliteTransaction
 
@@ -29,11 +29,13 @@ class Bug:
         plant: Puts it into a worker's process.
         breaks: The promises of the checker of which at least one must be found broken.
         seconds: How long a run takes in which it usually shows.
+        fails: The rules may also fail over what it makes of the store.
     """
 
     plant: Callable[["Worker"], None]
     breaks: frozenset[str]
-    seconds: float = 1.3
+    seconds: float = 1.0
+    fails: bool = False
 
 
 def no_transaction(worker: "Worker") -> None:
@@ -54,10 +56,10 @@ def check_before(worker: "Worker") -> None:
     real_look, real_once = granting.look, leases._once  # pyright: ignore[reportPrivateUsage]
     known: dict[tuple[str, ...], list[Look]] = {}
 
-    def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
+    def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], **more: Any) -> list[Look]:
         if agent == worker.caller.name and wanted.texts in known:
             return known[wanted.texts]
-        return real_look(entry, agent, wanted, ahead)
+        return real_look(entry, agent, wanted, ahead, **more)
 
     def once(desk: Any, caller: Any, asked: Any, *more: Any) -> Any:
         with leases.entered(desk, caller) as entry:
@@ -168,8 +170,8 @@ def expires_early(worker: "Worker") -> None:
     """To others a lease counts as expired long before its time."""
     real = granting.look
 
-    def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
-        return list(_without_older(entry, real(entry, agent, wanted, ahead)))
+    def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], **more: Any) -> list[Look]:
+        return list(_without_older(entry, real(entry, agent, wanted, ahead, **more)))
 
     granting.look = look
 
@@ -184,7 +186,7 @@ def _without_older(entry: Entry, looks: Sequence[Look]) -> Iterator[Look]:
 
 
 BUGS: Final = {
-    "no_transaction": Bug(no_transaction, frozenset({"one holder", "replay", "tokens rise"}), seconds=2),
+    "no_transaction": Bug(no_transaction, frozenset({"one holder", "replay", "tokens rise"}), seconds=2, fails=True),
     "check_before": Bug(check_before, frozenset({"one holder", "replay"})),
     "token_twice": Bug(token_twice, frozenset({"tokens rise"})),
     "guard_remembers": Bug(guard_remembers, frozenset({"fencing", "uses alone"}), seconds=2.5),

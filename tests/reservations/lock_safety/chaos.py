@@ -27,7 +27,7 @@ class Chaos:
     Args:
         folder: Where the store, the logs and the written files are.
         workers: How many work at once.
-        seconds: For how long.
+        seconds: For how long, from when all are ready.
         seed: For every choice.
         bug: A row of `bugs.BUGS`, planted into every worker.
     """
@@ -39,7 +39,7 @@ class Chaos:
         self._folder = folder
         self._workers = workers
         self._rng = random.Random(seed)
-        self._until = time.monotonic() + seconds
+        self._seconds = seconds
         self._bug = bug
         self._running: dict[str, Process] = {}
         self._stopped: dict[str, float] = {}
@@ -48,24 +48,27 @@ class Chaos:
         self.killed: dict[str, float] = {}
         self.stops = 0
 
-    def run(self, *, every_seconds: float = 0.2) -> History:
+    def run(self, *, every_seconds: float = 0.2, may_fail: bool = False) -> History:
         """Let them work, and disturb somebody every now and then.
 
         Args:
-            every_seconds: How often, about; 0 for never.
+            every_seconds: How often, about.
+            may_fail: A worker may end with an error.
         """
         try:
             for _ in range(self._workers):
                 self._start()
-            while time.monotonic() < self._until:
-                self._wait(self._rng.uniform(0.5, 1.5) * every_seconds if every_seconds else 1.0)
+            self._await_all()
+            until = time.monotonic() + self._seconds
+            while (left := until - time.monotonic()) > 0:
+                due = [due - time.monotonic() for due in self._stopped.values()]
+                self._rhythm.wait(max(0.0, min([self._rng.uniform(0.5, 1.5) * every_seconds, left, *due])))
                 self._wake()
-                if every_seconds:
-                    self._disturb()
+                self._disturb()
             self._wake(everybody=True)
+            (self._folder / worker.END).touch()
             for name, process in self._running.items():
-                # Rules that rely on a store with a planted bug may fail in every way.
-                assert process.wait(END_SECONDS) == 0 or self._bug, f"{name}: {self._said(name)}"
+                assert process.wait(END_SECONDS) == 0 or may_fail, f"{name}: {self._said(name)}"
         finally:
             for process in self._running.values():
                 process.kill()
@@ -76,15 +79,19 @@ class Chaos:
     def _start(self) -> None:
         name = f"w{len(self._running) + len(self.killed)}"
         arguments = [str(self._folder / "store.sqlite"), str(self._folder / f"{name}.log"), name]
-        arguments += [
-            str(self._rng.randrange(10**9)),
-            str(max(1, self._workers // 3)),
-            str(self._until),
-            *([self._bug] if self._bug else []),
-        ]
+        arguments += [str(self._rng.randrange(10**9)), str(max(1, self._workers // 3))]
+        arguments += [self._bug] if self._bug else []
         command = [sys.executable, "-m", "tests.reservations.lock_safety.worker", *arguments]
         with (self._folder / f"{name}.err").open("wb") as errors:
             self._running[name] = subprocess.Popen(command, stderr=errors)
+
+    def _await_all(self) -> None:
+        """Wait until every worker has begun."""
+        until = time.monotonic() + END_SECONDS
+        for name in self._running:
+            while not (self._folder / f"{name}.log").exists():
+                assert time.monotonic() < until, f"{name}: {self._said(name)}"
+                self._rhythm.wait(0.01)
 
     def _disturb(self) -> None:
         now = time.monotonic()
@@ -111,11 +118,6 @@ class Chaos:
                 del self._stopped[name]
                 self._running[name].send_signal(signal.SIGCONT)
                 self._rested[name] = now + REST_SECONDS
-
-    def _wait(self, seconds: float) -> None:
-        """Let them work for a while, until the next one is due to be woken or all end."""
-        due = min([self._until, *self._stopped.values()]) - time.monotonic()
-        self._rhythm.wait(max(0.0, min(seconds, due)))
 
     def _said(self, name: str) -> str:
         return (self._folder / f"{name}.err").read_text()[-4000:]

@@ -1,0 +1,181 @@
+"""What the words of a command stand for: variables that the line sets, and what substitutions and pipes write."""
+
+import os.path
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final, TypeAlias
+
+from interlock.reservations.hooks import sources
+from interlock.reservations.hooks.programs import DECLARES, Run, plain, unwrapped
+from interlock.reservations.hooks.shell import MAX_DEPTH, Command, Word
+from interlock.reservations.hooks.walk import Walk, is_piped
+from interlock.reservations.hooks.worlds import Worlds
+
+MAX_CHOICES: Final = 200
+"""So many values of a line's variables are looked at."""
+_ASSIGNED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.ASCII)
+
+Binding: TypeAlias = dict[str, Word]
+"""What the variables of a command hold, one value each."""
+
+
+@dataclass(slots=True)
+class Spot:
+    """Where a program stands.
+
+    Args:
+        commands: The commands of its line.
+        at: Which of them it is.
+        walk: The state of the line.
+        binding: What its variables hold.
+        here: The folder that it runs in.
+        depth: How deep in substitutions, aliases and scripts.
+    """
+
+    commands: Sequence[Command]
+    at: int
+    walk: Walk
+    binding: Binding
+    here: str
+    depth: int
+
+    @property
+    def command(self) -> Command:
+        """The command itself."""
+        return self.commands[self.at]
+
+
+@dataclass(slots=True)
+class Filling:
+    """Puts into words what they stand for."""
+
+    worlds: Worlds
+    choices: int = 0
+
+    def bindings(self, command: Command, walk: Walk) -> Iterator[Binding]:
+        """Yield what the variables of a command may hold; too many values are as good as unknown ones."""
+        words = [*command.words, *command.writes, *command.reads, *([command.body] if command.body else [])]
+        held = {what for word in words for _, what, _ in word.parts if isinstance(what, str) and what in walk.values}
+        names = sorted(held)
+        rows = [walk.values[name] for name in names]
+        count = 1
+        for row in rows:
+            count *= len(row)
+        self.choices += count - 1
+        if self.choices > MAX_CHOICES:
+            rows = [[Word(known=False, fed=True)] for _ in rows]
+        for values in product(*rows):
+            yield dict(zip(names, values, strict=True))
+
+    def words(self, spot: Spot, words: Sequence[Word]) -> list[Word]:
+        """Return words with what variables hold and what substitutions write put in, as far as that is known."""
+        return [new for word in words for new in (self._spread(spot, word) if word.parts else [word])]
+
+    def piped(self, spot: Spot) -> list[Word] | None:
+        """Return what reaches a command through its pipe; None when that is not known."""
+        command = sources.source(spot.commands, spot.at)
+        return None if command is None else self._output(spot, command)
+
+    def _spread(self, spot: Spot, word: Word) -> list[Word]:
+        """Return what one word becomes."""
+        alone = len(word.parts) == 1 and (not word.text or _ASSIGNED.fullmatch(word.text) is not None)
+        new = replace(word, text="", known=not word.odd, parts=[])
+        at = 0
+        for start, what, quoted in word.parts:
+            values = self._value(spot, what)
+            new.text += word.text[at:start]
+            at = start
+            if values is None:
+                new.known = False
+                new.fed |= spot.walk.fed or (alone and _lists(what))
+            elif alone and not word.text and not (quoted and len(values) == 1):
+                return split(values)
+            else:
+                new.text += " ".join(value.text for value in values)
+                new.known &= all(value.known for value in values)
+                new.glob |= any(value.glob or ("*" in value.text and not quoted) for value in values)
+                new.fed |= any(value.fed for value in values)
+        new.text += word.text[at:]
+        return [new]
+
+    def _value(self, spot: Spot, what: str | list[Command]) -> list[Word] | None:
+        """Return what a variable holds or a substitution writes; None when that is not known."""
+        if isinstance(what, str):
+            if what in spot.binding:
+                return [spot.binding[what]]
+            if what in {"HOME", "PWD"}:
+                return [Word(os.path.expanduser("~") if what == "HOME" else spot.here)]
+            values = spot.walk.values.get(what, [])
+            return values if len(values) == 1 else None
+        command = sources.output(what)
+        if command is None or spot.depth > MAX_DEPTH:
+            return None
+        return self._output(replace(spot, depth=spot.depth + 1), command)
+
+    def _output(self, spot: Spot, command: Command) -> list[Word] | None:
+        """Return what a command writes; None when that is not known."""
+        words = unwrapped(self.words(spot, command.words)).words
+        texts = [word.text for word in words]
+        if texts == ["pwd"]:
+            return [Word(spot.here)]
+        if texts == ["git", "rev-parse", "--show-toplevel"]:
+            return [Word(self.worlds.at(spot.here).root)]
+        body = self.words(spot, [command.body]) if command.body else []
+        return sources.produced(replace(command, body=body[0] if len(body) == 1 else None), words)
+
+    # -- what a command changes for those behind it -----------------------------------------------------------------
+
+    def moved(self, run: Run, here: str) -> list[str]:
+        """Return where `cd` or `pushd` leads; nothing for `cd -` and other programs."""
+        if run.name not in {"cd", "pushd"}:
+            return []
+        named = plain(run.words[1:])
+        if not named:
+            return [os.path.expanduser("~")] if run.name == "cd" else []
+        if named[0].text == "-" or named[0].text[:1] == "+":
+            return []
+        if not named[0].known:
+            # It may lead anywhere; what matters most is this checkout.
+            return [here, self.worlds.at(here).root]
+        return [os.path.normpath(os.path.join(here, named[0].text))]
+
+    def after(self, spot: Spot, run: Run, targets: Sequence[str]) -> None:
+        """Note what a command changes: the folder, variables, folders that are there now."""
+        walk, words = spot.walk, run.words
+        if not words or run.name in DECLARES:
+            for name, value in run.assigned.items():
+                walk.hold(name, [value])
+        elif run.name in {"cd", "pushd", "popd"}:
+            walk.move(run.name, targets or None)
+        elif run.name in {"exit", "return"}:
+            walk.leave()
+        elif run.name in {"for", "select"}:
+            if len(words) > 2 and words[2].text == "in":
+                walk.values[words[1].text] = words[3:] or [Word(known=False)]
+        elif run.name == "read":
+            fed = self.piped(spot) if is_piped(spot.command) else [Word(known=False)]
+            for word in plain(words[1:]):
+                walk.values[word.text] = (fed and split(fed)) or [Word(known=False, fed=True)]
+        elif run.name == "mkdir":
+            made = [word.text for word in plain(words[1:]) if word.known]
+            walk.made |= {os.path.normpath(os.path.join(spot.here, text)) for text in made}
+
+
+def _lists(what: str | list[Command]) -> bool:
+    """Say whether a substitution commonly writes names of files."""
+    if isinstance(what, str):
+        return False
+    return any(command.words and os.path.basename(command.words[0].text) in sources.LISTS for command in what)
+
+
+def split(words: Sequence[Word]) -> list[Word]:
+    """Return words as they are when the shell splits them at white space."""
+    rows: list[Word] = []
+    for word in words:
+        if word.known and any(char.isspace() for char in word.text):
+            rows += [Word(part, glob=word.glob or "*" in part, bare=False) for part in word.text.split()]
+        else:
+            rows.append(word)
+    return rows

@@ -1,0 +1,140 @@
+"""The checkouts that a command line reaches, what others hold in them, and which of it a path of the shell means."""
+
+import os
+import os.path
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from interlock.reservations import held as holding
+from interlock.reservations import place
+from interlock.reservations.answers import Conflict
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.held import Hit, overlapping
+from interlock.reservations.hooks.shell import Word
+from interlock.reservations.patterns import quote
+
+_OF_GIT: Final = (
+    "HEAD", "config.worktree", "hooks", "index", "interlock", "logs", "objects", "packed-refs", "refs", "worktrees"
+)  # fmt: skip
+"""What in git's folder belongs to all agents: no program but git changes it."""
+_WILD: Final = re.compile(r"[*?\[{]")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A checkout and what others hold in it.
+
+    Args:
+        root: Its top, without symbolic links.
+        common: Git's folder; empty without git.
+        store: The folder of the store.
+        held: What others hold.
+        opened: The store, opened in the agent's name; None where nothing was ever reserved.
+    """
+
+    root: str
+    common: str
+    store: str
+    held: Sequence[Conflict]
+    opened: tuple[Desk, Caller] | None
+
+    def all(self) -> list[Hit]:
+        """Return everything that others hold."""
+        return overlapping(self.held, "**")
+
+    def guards(self, path: str) -> bool:
+        """Say whether a path is, contains or lies in what all agents share: the store, and git's own files."""
+        shared = [self.store, *(os.path.join(self.common, name) for name in _OF_GIT if self.common)]
+        if _WILD.search(path):
+            form = _form(path)
+            return any(form.match(f"{one}/") or _is_below(path, one) for one in shared)
+        return any(path == one or place.inside(one, path) or place.inside(path, one) for one in shared)
+
+
+@dataclass(slots=True)
+class Worlds:
+    """The checkouts of one command line; each store is read once."""
+
+    env: Mapping[str, str]
+    folders: dict[str, World] = field(default_factory=dict[str, World])
+    stores: dict[str, tuple[Sequence[Conflict], tuple[Desk, Caller] | None]] = field(
+        default_factory=dict[str, tuple[Sequence[Conflict], tuple[Desk, Caller] | None]]
+    )
+
+    def at(self, folder: str) -> World:
+        """Return the checkout around a folder, which need not exist."""
+        if folder not in self.folders:
+            start = folder
+            while not os.path.isdir(start):
+                start = os.path.dirname(start)
+            found = holding.project(start, self.env)
+            self.folders[folder] = self.of(found or place.Place(os.path.realpath(start), "", os.devnull))
+        return self.folders[folder]
+
+    def of(self, found: place.Place) -> World:
+        """Return a project as it stands."""
+        if found.store_path not in self.stores:
+            opened = holding.opened(found, "hook", self.env) if os.path.lexists(found.store_path) else None
+            self.stores[found.store_path] = ([] if opened is None else holding.foreign(*opened), opened)
+        held, opened = self.stores[found.store_path]
+        return World(found.root, found.common, os.path.dirname(found.store_path), held, opened)
+
+    def hits(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool]:
+        """Return what is held of the files that a word of the shell names, and whether it is what all agents share.
+
+        Args:
+            word: A file, a folder with everything below it, or what the shell makes of a wildcard.
+            here: The folder that the program runs in.
+            follow: The program writes where a symbolic link leads; without, it removes or replaces the link.
+        """
+        path = os.path.join(here, word.text.rstrip("/") or "/")
+        real = os.path.normpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
+        paths = [real, *([os.path.realpath(path)] if follow and os.path.islink(path) else [])]
+        world = self.at(here)
+        for one in paths:
+            world = self.at(one if os.path.isdir(one) else os.path.dirname(one))
+            if world.held and world.guards(one):
+                return world, world.all(), True
+            found = [hit for pattern in _patterns(world.root, one, word) for hit in overlapping(world.held, pattern)]
+            if found:
+                return world, found, False
+            for other in list(self.folders.values()):
+                if other.held and _reaches(one, other.root, word):
+                    return other, other.all(), False
+        return world, [], False
+
+
+def _patterns(root: str, path: str, word: Word) -> list[str]:
+    """Return the patterns for a file that a program names, with everything below it."""
+    inside = os.path.relpath(path, root)
+    if inside == ".." or inside.startswith("../"):
+        return []
+    if not word.glob:
+        return ["**"] if inside == "." else [quote(inside), f"{quote(inside)}/**"]
+    if "[" in inside or ("{" in inside and not word.bare):
+        # The shell and our patterns read these differently: then everything below the folder is meant.
+        wild = _WILD.search(inside)
+        folder = os.path.dirname(inside[: wild.start()] if wild else inside)
+        return [f"{quote(folder)}/**" if folder else "**"]
+    return [inside, f"{inside}/**"]
+
+
+def _reaches(path: str, root: str, word: Word) -> bool:
+    """Say whether a path, or what the shell makes of it, is a checkout or contains it."""
+    if word.glob and _WILD.search(path):
+        return _form(path).match(f"{root}/") is not None
+    return place.inside(path, root)
+
+
+def _form(path: str) -> re.Pattern[str]:
+    """Return what a wildcard of the shell may match, with everything below; never too little."""
+    parts = (re.escape(part) for part in re.split(r"\*|\?|\[[^]]*\]|\{[^}]*\}", path))
+    return re.compile("[^/]*".join(parts).replace("[^/]*[^/]*", ".*") + "/", re.DOTALL)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Say whether what stands before the first wildcard already lies in a folder."""
+    wild = _WILD.search(path)
+    return place.inside(folder, os.path.dirname(path[: wild.start()] if wild else path))

@@ -1,0 +1,188 @@
+"""Which project a file belongs to: the file says so, wherever the agent works."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from interlock.reservations.opening import open_reservations
+from tests.reservations.hooks.checkout import HOOK, Checkout, environment, git
+
+PATCH = "*** Begin Patch\n*** Update File: c.py\n@@\n-one\n+two\n*** End Patch"
+
+
+def make(root: Path) -> Checkout:
+    """Make a git checkout with one commit."""
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "c.py").write_text("first\n")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    return Checkout(root)
+
+
+@pytest.fixture
+def library(checkout: Checkout, tmp_path: Path) -> Checkout:
+    """Give a submodule `lib` of the checkout."""
+    origin = make(tmp_path.resolve() / "origin")
+    git(checkout.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
+    git(checkout.root, "commit", "-qm", "lib")
+    return Checkout(checkout.root / "lib")
+
+
+@pytest.mark.parametrize("first", ["above", "inside"])
+def test_file_of_a_submodule_has_one_holder_from_above_and_from_inside(
+    checkout: Checkout, library: Checkout, first: str
+) -> None:
+    """Architecture: two exclusive holders must be impossible."""
+    doors = [checkout.root, library.root]
+    one, two = doors if first == "above" else reversed(doors)
+    file = library.root / "src" / "c.py"
+    assert checkout.edit("ann", file, cwd=one).status == 0
+    ran = checkout.edit("bob", file, cwd=two)
+    assert ran.status == 2
+    assert "claude-ann" in ran.err
+    assert library.leases == {"src/c.py": "claude-ann"}
+
+
+def test_file_of_a_repository_inside_a_folder_without_git_has_one_holder(tmp_path: Path) -> None:
+    above = Checkout(tmp_path.resolve() / "above")
+    inner = make(above.root / "inner")
+    (above.root / "interlock.toml").write_text("")
+    assert above.edit("ann", "inner/src/c.py").status == 0
+    assert inner.edit("bob", "src/c.py").status == 2
+
+
+def test_what_is_held_from_above_is_refused_inside_too(checkout: Checkout, library: Checkout) -> None:
+    checkout.agent("ann").reserve_files(["lib/**"])
+    ran = library.edit("bob", "src/c.py")
+    assert ran.status == 2
+    assert f"cd '{checkout.root}' && interlock negotiate 'lib/src/c.py'" in ran.err
+
+
+def test_an_edit_that_one_project_refuses_leaves_nothing_reserved_in_the_other(
+    checkout: Checkout, library: Checkout
+) -> None:
+    checkout.agent("ann").reserve_files(["lib/**"])
+    assert library.edit("bob", "src/c.py").status == 2
+    assert library.leases == {}
+
+
+def test_a_project_around_that_never_had_a_store_gets_none(checkout: Checkout, library: Checkout) -> None:
+    assert library.edit("ann", "src/c.py").status == 0
+    assert not (checkout.root / ".git" / "interlock").exists()
+
+
+@pytest.mark.parametrize("elsewhere", ["a folder without git", "another repository"])
+def test_held_file_is_refused_to_an_agent_that_works_elsewhere(
+    checkout: Checkout, tmp_path: Path, elsewhere: str
+) -> None:
+    """Architecture: an edit of a path that another agent holds is refused; a `cd` does not change that."""
+    folder = tmp_path.resolve() / "elsewhere"
+    if elsewhere == "another repository":
+        make(folder)
+    else:
+        folder.mkdir()
+    assert checkout.edit("ann", "a.py").status == 0
+    assert checkout.edit("bob", checkout.root / "a.py", cwd=folder).status == 2
+    assert not (folder / ".interlock").exists()
+
+
+def test_a_file_of_no_project_is_not_reserved_and_no_store_is_made(checkout: Checkout, tmp_path: Path) -> None:
+    folder = tmp_path.resolve() / "notes"
+    folder.mkdir()
+    assert checkout.edit("ann", folder / "plan.md").status == 0
+    assert list(folder.iterdir()) == []
+    assert not (checkout.root / ".git" / "interlock").exists()
+
+
+def test_requests_of_another_project_are_told_with_its_folder(checkout: Checkout, library: Checkout) -> None:
+    assert checkout.edit("ann", library.root / "src" / "c.py").status == 0
+    assert library.agent("bob").negotiate_release("src/c.py", "mine next")["status"] == "pending"
+    said = checkout.edit("ann", library.root / "src" / "c.py").context
+    assert str(library.root) in said
+    assert "interlock inbox" in said
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("shell", {"command": ["bash", "-lc", "rm c.py"], "workdir": "src"}),
+        ("shell", {"command": ["apply_patch", PATCH], "workdir": "src"}),
+        ("exec_command", {"cmd": "rm c.py", "workdir": "src"}),
+        ("run_shell_command", {"command": "rm c.py", "dir_path": "src"}),
+        ("run_shell_command", {"command": "rm c.py", "directory": "src"}),
+        ("bash", {"command": "rm src/c.py"}),
+        ("Bash", "rm src/c.py"),
+    ],
+)
+def test_a_command_is_judged_in_the_folder_that_its_call_names(
+    checkout: Checkout, tool: str, arguments: object
+) -> None:
+    """Architecture: the same program for Codex and Gemini CLI, whose shell tools name the folder in the call."""
+    assert checkout.edit("ann", "src/c.py").status == 0
+    assert checkout.hook("pre-edit", checkout.call("bob", tool, arguments)).status == 2
+
+
+@pytest.mark.parametrize("folder", [3, ["src"], "a\0b"])
+def test_a_folder_of_a_command_that_is_no_name_is_refused(checkout: Checkout, folder: object) -> None:
+    call = checkout.call("bob", "shell", {"command": "ls", "workdir": folder})
+    ran = checkout.hook("pre-edit", call)
+    assert (ran.status, "RSV907" in ran.err) == (2, True)
+
+
+# -- who may say that a session ended ------------------------------------------------------------------------------
+
+LIVING = """
+import subprocess, sys
+text = sys.stdin.readline()
+subprocess.run(sys.argv[1:], input=text, text=True, check=True)
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+"""A client that lets one hook run and goes on until its input ends."""
+
+
+def test_the_end_of_a_session_that_lives_elsewhere_releases_nothing(checkout: Checkout) -> None:
+    command = (sys.executable, "-c", LIVING, *HOOK, "pre-edit")
+    with subprocess.Popen(
+        command, cwd=checkout.root, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as client:
+        assert client.stdin is not None
+        assert client.stdout is not None
+        client.stdin.write(json.dumps(checkout.call("ann", "Edit", {"file_path": "a.py"})) + "\n")
+        client.stdin.flush()
+        assert client.stdout.readline() == "ready\n"
+        over = checkout.event("ann", "SessionEnd")
+        ran = checkout.hook("stop", over)
+        assert (ran.status, "RSV907" in ran.err) == (1, True)
+        assert checkout.leases == {"a.py": "claude-ann"}
+        client.stdin.close()
+        client.wait(timeout=60)
+    assert checkout.hook("stop", over).status == 0
+    assert checkout.leases == {}
+
+
+# -- the tools and the command line --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("asked", "there"), [("lib/src/c.py", "src/c.py"), ("lib/src/**", "src/**"), ("lib", "**")])
+def test_what_lies_in_a_repository_inside_is_reserved_there(
+    checkout: Checkout, library: Checkout, asked: str, there: str
+) -> None:
+    answer = open_reservations(str(checkout.root), name="ann").reserve_files([asked, "a.py"])
+    (refusal,) = answer["errors"]
+    assert (refusal["code"], refusal["place"]) == ("RSV101", "patterns[0]")
+    assert refusal["fix"] == f"Reserve it there: `cd '{library.root}' && interlock reserve '{there}'`."
+    assert checkout.leases == {}
+    assert open_reservations(str(library.root), name="ann").reserve_files([there])["errors"] == []
+    assert library.leases == {there: "ann"}
+
+
+def test_a_pattern_over_repositories_inside_is_granted_and_holds_there_too(
+    checkout: Checkout, library: Checkout
+) -> None:
+    assert open_reservations(str(checkout.root), name="ann").reserve_files(["**/c.py"])["errors"] == []
+    assert library.edit("bob", "src/c.py").status == 2

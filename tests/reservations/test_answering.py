@@ -1,0 +1,192 @@
+"""Negotiation: a request is answered on its thread by its holder, and never with an answer that is not so."""
+
+from typing import Any
+
+import pytest
+
+from tests.reservations.team import Team, body, codes, inbox, thread_of
+
+FILE = "src/app.py"
+
+
+def test_a_release_hands_the_file_to_who_asked() -> None:
+    team = Team()
+    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    [lease] = ada.reserve_files([FILE])["reservations"]
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    answer = ada.respond_to_release(thread, "release")
+    assert (answer["status"], answer["released"]) == ("released", [lease["reservation_id"]])
+    assert codes(eve.reserve_files([FILE])) == ["RSV201"]
+    [ack] = inbox(bob, "release-ack")
+    assert (ack["thread_id"], body(ack)["released_by"]) == (thread, "Ada")
+    again = bob.negotiate_release(FILE, "need it")
+    assert (again["status"], again["thread_id"]) == ("release", thread)
+    [claim] = again.get("reservations", [])
+    assert (claim["holder"], claim["claim"]) == ("Bob", True)
+    [mine] = bob.reserve_files([FILE])["reservations"]
+    assert (mine["reservation_id"], mine["claim"]) == (claim["reservation_id"], False)
+    assert codes(bob.negotiate_release(FILE, "need it")) == ["RSV303"]
+
+
+def test_answering_twice_gives_the_same_answer_and_sends_one_message() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    first = ada.respond_to_release(thread, "release")
+    assert ada.respond_to_release(thread, "release") == first
+    assert len(inbox(bob, "release-ack")) == 1
+    assert codes(ada.respond_to_release(thread, "defer", eta_minutes=5)) == ["RSV305"]
+
+
+def test_answering_twice_does_not_take_what_was_reserved_since() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    ada.respond_to_release(thread, "release")
+    bob.release_all()
+    ada.reserve_files([FILE])
+    ada.respond_to_release(thread, "release")
+    assert len(ada.my_reservations()["reservations"]) == 1
+
+
+def test_a_release_ends_every_lease_of_the_holder_that_is_in_the_way_and_no_other() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    leases = [
+        ada.reserve_files([pattern])["reservations"][0]["reservation_id"]
+        for pattern in ("src/app*", "src/*.py", "doc/**")
+    ]
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    assert ada.respond_to_release(thread, "release")["released"] == leases[:2]
+    assert [row["pattern"] for row in ada.my_reservations()["reservations"]] == ["doc/**"]
+    assert bob.negotiate_release(FILE, "need it").get("reservations")
+
+
+def test_a_reservation_that_ended_meanwhile_is_free_for_both_sides() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    [lease] = ada.reserve_files([FILE])["reservations"]
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    ada.release_files([lease["reservation_id"]])
+    for action, eta_minutes in (("release", None), ("defer", 5)):
+        answer = ada.respond_to_release(thread, action, eta_minutes=eta_minutes)
+        assert (answer["status"], answer["released"], answer["errors"]) == ("free", [], [])
+    assert inbox(bob, "release-ack") == []
+    assert bob.negotiate_release(FILE, "need it")["status"] == "free"
+
+
+def test_a_reservation_that_expired_is_free_at_the_next_question() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=3)
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    team.minutes(3)
+    assert bob.negotiate_release(FILE, "need it")["status"] == "free"
+    assert ada.respond_to_release(thread, "release")["status"] == "free"
+
+
+def test_a_request_follows_the_holder_into_a_wider_lease() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    thread = bob.request_release("Ada", FILE, "need it")["thread_id"]
+    assert ada.reserve_files(["src/**"])["errors"] == []
+    asked = bob.negotiate_release(FILE, "need it")
+    assert (asked["status"], asked["thread_id"]) == ("pending", thread)
+    assert ada.respond_to_release(str(thread), "release")["status"] == "released"
+    assert ada.my_reservations()["reservations"] == []
+
+
+def test_a_deferral_leaves_the_thread_open_and_may_be_given_again() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    answer = ada.respond_to_release(thread, "defer", eta_minutes=20, reason="tests run")
+    assert (answer["status"], answer.get("eta_minutes"), answer["released"]) == ("deferred", 20, [])
+    asked = bob.negotiate_release(FILE, "need it")
+    assert (asked["status"], asked.get("eta_minutes"), asked.get("reason")) == ("defer", 20, "tests run")
+    assert asked["thread_id"] == thread
+    ada.respond_to_release(thread, "defer", eta_minutes=5.0, reason="nearly")
+    assert bob.negotiate_release(FILE, "need it").get("eta_minutes") == 5
+    assert [body(row)["eta_minutes"] for row in inbox(bob, "release-defer")] == [20, 5]
+    assert ada.respond_to_release(thread, "release")["status"] == "released"
+
+
+@pytest.mark.parametrize("eta", [None, 0, -3, 1441, 2.5, "10", True, float("nan"), float("inf"), [5], 10**400])
+def test_a_deferral_without_an_eta_in_whole_minutes_is_refused(eta: Any) -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    answer = ada.respond_to_release(thread, "defer", eta_minutes=eta)
+    assert (answer["status"], codes(answer)) == ("refused", ["RSV306"])
+    assert inbox(bob) == []
+    assert bob.negotiate_release(FILE, "need it")["status"] == "pending"
+
+
+@pytest.mark.parametrize("eta", [1, 1440])
+def test_the_bounds_of_an_eta_are_allowed(eta: int) -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    assert ada.respond_to_release(thread, "defer", eta_minutes=eta)["status"] == "deferred"
+
+
+@pytest.mark.parametrize(
+    "thread",
+    ["", "neg_0000000000000000", "thr_1", None, 7, ["neg"], "\ud800", "x" * 10_000],
+    ids=lambda v: str(v)[:12].encode("ascii", "replace").decode(),
+)
+def test_an_unknown_thread_is_refused(thread: Any) -> None:
+    answer = Team().agent("Ada").respond_to_release(thread, "release")
+    assert (answer["status"], codes(answer), answer["released"]) == ("refused", ["RSV304"], [])
+
+
+@pytest.mark.parametrize("action", ["", "Release", "deny", None, 1, ["release"]])
+def test_an_unknown_action_is_refused(action: Any) -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    assert codes(ada.respond_to_release(thread, action)) == ["RSV105"]
+    assert len(ada.my_reservations()["reservations"]) == 1
+
+
+def test_nobody_answers_for_the_holder() -> None:
+    team = Team()
+    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    ada.reserve_files([FILE])
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    for calls in (bob, eve):
+        assert codes(calls.respond_to_release(thread, "release")) == ["RSV305"]
+        assert codes(calls.respond_to_release(thread, "defer", eta_minutes=5)) == ["RSV305"]
+    assert len(ada.my_reservations()["reservations"]) == 1
+    assert team.agent("ADA").respond_to_release(thread, "release")["status"] == "released"
+
+
+def test_an_answer_about_another_file_is_refused() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/**"])
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    assert codes(ada.respond_to_release(thread, "release", file="src/other.py")) == ["RSV105"]
+    assert codes(ada.respond_to_release(thread, "release", file="../x")) == ["RSV101"]
+    assert ada.respond_to_release(thread, "release", file="src/**")["status"] == "released"
+
+
+def test_a_lease_taken_by_somebody_else_since_is_asked_of_its_new_holder() -> None:
+    team = Team()
+    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    ada.reserve_files([FILE])
+    eve.negotiate_release(FILE, "first")
+    thread = thread_of(bob.negotiate_release(FILE, "second"))
+    ada.release_all()
+    again = bob.negotiate_release(FILE, "second")
+    holder = again.get("holder")
+    assert holder is not None
+    assert (again["status"], holder["holder"]) == ("pending", "Eve")
+    assert again["thread_id"] != thread

@@ -1,0 +1,293 @@
+"""Negotiation: asking a holder for one reservation, by `negotiate_release` and by the call before it."""
+
+from typing import Any
+
+import pytest
+
+from tests.reservations.team import Team, body, codes, inbox, thread_of
+
+FILE = "src/app.py"
+
+
+def test_a_file_that_nobody_holds_is_free_at_once() -> None:
+    team = Team()
+    bob = team.agent("Bob")
+    answer = bob.negotiate_release(FILE, "need it")
+    assert (answer["thread_id"], answer["status"], answer["errors"]) == (None, "free", [])
+    assert answer.get("next") == {"tool": "reserve_files", "arguments": {"patterns": [FILE], "reason": "need it"}}
+
+
+def test_a_request_reaches_the_holder_pinned_to_its_reservation() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    [lease] = ada.reserve_files(["src/**"], "refactoring")["reservations"]
+    answer = bob.negotiate_release("./src//app.py", "need it")
+    assert answer["status"] == "pending"
+    holder = answer.get("holder")
+    assert holder is not None
+    assert (holder["holder"], holder["held_pattern"], holder["holder_state"]) == ("Ada", "src/**", "alive")
+    [message] = ada.fetch_inbox()["messages"]
+    assert message["thread_id"] == thread_of(answer)
+    assert body(message) == {
+        "type": "release-request", "file": FILE, "reason": "need it", "requester": "Bob", "urgency": "normal",
+        "thread_id": thread_of(answer), "reservation_id": lease["reservation_id"],
+    }  # fmt: skip
+
+
+def test_an_answer_says_whether_the_holder_has_uncommitted_changes() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    team.dirty[FILE] = True
+    holder = bob.negotiate_release(FILE, "need it").get("holder")
+    assert holder is not None
+    assert holder["dirty"] is True
+
+
+def test_asking_again_gives_the_same_thread_and_sends_nothing() -> None:
+    team = Team()
+    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    ada.reserve_files(["src/**"])
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    assert thread_of(bob.negotiate_release(FILE, "still need it")) == thread
+    assert thread_of(bob.negotiate_release("src/other.py", "this too")) != thread
+    assert thread_of(eve.negotiate_release(FILE, "me too")) != thread
+    assert [body(row)["requester"] for row in inbox(ada)] == ["Bob", "Bob", "Eve"]
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
+def test_asking_again_with_more_urgency_raises_importance_and_time_limit(read: bool) -> None:
+    team = Team(escalation="advisory")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="low"))
+    if read:
+        ada.fetch_inbox()
+    team.minutes(1)
+    assert thread_of(bob.negotiate_release(FILE, "now", urgency="urgent")) == thread
+    [message] = ada.fetch_inbox()["messages"]
+    assert (message["importance"], message["ack_required"], body(message)["urgency"]) == ("urgent", True, "urgent")
+    assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "pending"
+    team.minutes(4.9, ada)
+    assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "pending"
+    team.minutes(0.2, ada)
+    assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "timeout"
+
+
+def test_more_urgency_later_never_gives_the_holder_more_time() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    bob.negotiate_release(FILE, "need it", urgency="normal")
+    team.minutes(9, ada, bob)
+    bob.negotiate_release(FILE, "now", urgency="urgent")
+    team.minutes(1, ada, bob)
+    assert bob.negotiate_release(FILE, "now")["status"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "place"),
+    [
+        ({"file": ""}, None, "file"),
+        ({"file": None}, "RSV105", "file"),
+        ({"file": ["a.py"]}, "RSV105", "file"),
+        ({"file": "../a.py"}, "RSV101", "file"),
+        ({"file": "/etc/passwd"}, "RSV101", "file"),
+        ({"file": "a[.py"}, "RSV102", "file"),
+        ({"file": "x" * 10_000}, None, "file"),
+        ({"file": "{" * 500}, None, "file"),
+        ({"reason": None}, "RSV105", "reason"),
+        ({"reason": "x" * 501}, "RSV105", "reason"),
+        ({"reason": "\ud800"}, "RSV105", "reason"),
+        ({"reason": '"' * 400}, "RSV105", "reason"),
+        ({"urgency": "high"}, "RSV105", "urgency"),
+        ({"urgency": "URGENT"}, "RSV105", "urgency"),
+        ({"urgency": ["low"]}, "RSV105", "urgency"),
+        ({"urgency": None}, "RSV105", "urgency"),
+        ({"agent_name": ""}, "RSV301", "agent_name"),
+        ({"agent_name": ["Ada"]}, "RSV301", "agent_name"),
+        ({"agent_name": "Adaa"}, "RSV301", "agent_name"),
+        ({"agent_name": 7}, "RSV301", "agent_name"),
+        ({"wait_seconds": -1}, "RSV105", "wait_seconds"),
+        ({"wait_seconds": 10**9}, "RSV105", "wait_seconds"),
+        ({"wait_seconds": float("nan")}, "RSV105", "wait_seconds"),
+        ({"wait_seconds": True}, "RSV105", "wait_seconds"),
+        ({"wait_seconds": "5"}, "RSV105", "wait_seconds"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_wrong_argument_is_refused_at_its_place_and_sends_nothing(
+    arguments: dict[str, Any], code: str | None, place: str
+) -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    given: dict[str, Any] = {"file": FILE, "reason": "need it"} | arguments
+    answer = bob.negotiate_release(**given)
+    assert (answer["status"], answer["thread_id"]) == ("refused", None)
+    [error] = answer["errors"]
+    assert error["place"] == place
+    assert error["code"] == code if code else error["code"].startswith("RSV1")
+    assert inbox(ada) == []
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    bob = Team().agent("Bob")
+    answer = bob.negotiate_release("../x", "x" * 600, urgency="now", wait_seconds=-1)
+    assert [error["place"] for error in answer["errors"]] == ["file", "reason", "urgency", "wait_seconds"]
+
+
+def test_a_pattern_too_long_for_a_message_is_refused_and_a_shorter_one_always_fits() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["**"])
+    full = "why " * 123 + '"' * 8
+    names = [char * length for char in ('"', "a", "é") for length in range(10, 1000, 150)]
+    answers = [bob.negotiate_release(name, full) for name in names]
+    refused = [answer for answer in answers if answer["status"] == "refused"]
+    asked = [answer for answer in answers if answer["status"] == "pending"]
+    assert refused
+    assert asked
+    assert {codes(answer)[0] for answer in refused} <= {"RSV302", "RSV103"}
+    for answer in asked:
+        assert codes(ada.respond_to_release(thread_of(answer), "defer", eta_minutes=1440, reason=full)) == []
+    sent = inbox(ada, "release-request") + inbox(bob, "release-defer")
+    assert len(sent) == 2 * len(asked)
+    assert all(body(message)["file"] for message in sent)
+
+
+def test_asking_an_agent_that_does_not_hold_it_names_who_does() -> None:
+    team = Team()
+    ada, bob, _ = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    ada.reserve_files([FILE])
+    answer = bob.negotiate_release(FILE, "need it", agent_name="Eve")
+    assert codes(answer) == ["RSV303"]
+    [error] = answer["errors"]
+    assert (error["found"], error["expected"]) == ("Eve", "Ada")
+    call = error.get("next")
+    assert call is not None
+    assert bob.negotiate_release(**call["arguments"])["status"] == "pending"
+
+
+def test_a_holder_is_named_without_regard_to_case() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    assert bob.negotiate_release(FILE, "need it", agent_name="aDA")["status"] == "pending"
+
+
+def test_a_file_that_its_named_holder_has_given_up_is_free() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    ada.release_all()
+    assert bob.negotiate_release(FILE, "need it", agent_name="Ada")["status"] == "free"
+
+
+def test_asking_oneself_is_refused() -> None:
+    team = Team()
+    ada = team.agent("Ada")
+    ada.reserve_files(["src/**"])
+    answer = ada.negotiate_release(FILE, "mine")
+    assert (answer["status"], codes(answer)) == ("refused", ["RSV303"])
+    assert inbox(ada) == []
+
+
+def test_of_several_shared_holders_the_first_is_asked_and_the_others_are_named() -> None:
+    team = Team()
+    ada, bob, cyd, eve = (team.agent(name) for name in ("Ada", "Bob", "Cyd", "Eve"))
+    for calls in (ada, bob, cyd):
+        calls.reserve_files([FILE], exclusive=False)
+        team.now += 1
+    answer = eve.negotiate_release(FILE, "need it")
+    holder = answer.get("holder")
+    assert holder is not None
+    assert (holder["holder"], answer.get("other_holders")) == ("Ada", ["Bob", "Cyd"])
+    assert eve.negotiate_release(FILE, "need it", wait_seconds=1).get("other_holders") == ["Bob", "Cyd"]
+    second = eve.negotiate_release(FILE, "need it", agent_name="Cyd")
+    assert second["thread_id"] != answer["thread_id"]
+    assert [len(inbox(calls)) for calls in (ada, bob, cyd)] == [1, 0, 1]
+
+
+def test_a_holder_whose_process_ended_is_not_asked_but_taken_over() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada", pid=7), team.agent("Bob")
+    ada.reserve_files([FILE], no_force=True)
+    team.ended.add(7)
+    answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
+    assert answer["status"] == "free"
+    call, holder = answer.get("next"), answer.get("holder")
+    assert call is not None
+    assert holder is not None
+    assert holder["holder_state"] == "gone"
+    assert bob.reserve_files(**call["arguments"])["errors"] == []
+
+
+def test_a_silent_holder_with_no_force_is_asked() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], no_force=True)
+    team.minutes(6)
+    assert bob.negotiate_release(FILE, "need it")["status"] == "pending"
+
+
+# -- the old call --------------------------------------------------------------------------------------------------
+
+
+def test_the_old_call_sends_a_request_with_its_pattern() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    answer = bob.request_release("Ada", "src/*.py", "need it")
+    assert (answer["sent"], answer["errors"]) == (True, [])
+    assert "negotiate_release" in answer["deprecated"]
+    [message] = inbox(ada)
+    fields = body(message)
+    assert (fields["pattern"], fields["thread_id"]) == ("src/*.py", answer["thread_id"])
+    assert "file" not in fields
+    assert ada.respond_to_release(str(answer["thread_id"]), "release")["status"] == "released"
+    assert len(inbox(bob, "release-ack")) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "reason", "code"),
+    [
+        ("ghost", FILE, "x", "RSV301"),
+        ("", FILE, "x", "RSV301"),
+        (None, FILE, "x", "RSV301"),
+        (["Ada"], FILE, "x", "RSV301"),
+        ("Eve", FILE, "x", "RSV303"),
+        ("Ada", "free.py", "x", "RSV303"),
+        ("Ada", "../x", "x", "RSV101"),
+        ("Ada", FILE, None, "RSV105"),
+    ],
+)
+def test_the_old_call_is_refused_like_the_new_one(name: Any, pattern: Any, reason: Any, code: str) -> None:
+    team = Team()
+    ada, bob, _ = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    ada.reserve_files([FILE])
+    answer = bob.request_release(name, pattern, reason)
+    assert (answer["sent"], answer["thread_id"], codes(answer)) == (False, None, [code])
+    assert inbox(ada) == []
+
+
+def test_the_old_call_and_the_new_one_share_a_thread_that_then_times_out() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=600)
+    thread = bob.request_release("Ada", FILE, "need it")["thread_id"]
+    team.minutes(60, ada, bob)
+    assert bob.fetch_inbox()["negotiation_timeouts"] == []
+    assert bob.negotiate_release(FILE, "need it")["thread_id"] == thread
+    assert bob.request_release("Ada", FILE, "need it")["thread_id"] == thread
+    team.minutes(10, ada, bob)
+    assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
+
+
+def test_the_old_call_says_that_a_handed_over_file_is_free() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    ada.respond_to_release(thread_of(bob.negotiate_release(FILE, "need it")), "release")
+    answer = bob.request_release("Ada", FILE, "need it")
+    assert (answer["sent"], answer["thread_id"], codes(answer)) == (False, None, ["RSV303"])

@@ -1,0 +1,148 @@
+"""Negotiation: what happens to requests whose time ran out, when their requester next calls."""
+
+import pytest
+
+from tests.reservations.team import Team, body, inbox, thread_of
+
+FILE = "src/app.py"
+
+
+@pytest.mark.parametrize(("urgency", "minutes"), [("urgent", 5), ("normal", 10)])
+def test_advisory_reports_a_request_that_timed_out_and_takes_nothing(urgency: str, minutes: int) -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    thread = thread_of(bob.negotiate_release(FILE, "need it", urgency=urgency))
+    team.minutes(minutes - 0.1, ada)
+    assert bob.fetch_inbox()["negotiation_timeouts"] == []
+    team.minutes(2.1, ada)
+    [late] = bob.fetch_inbox()["negotiation_timeouts"]
+    assert (late["thread_id"], late["file"], late["holder"]) == (thread, FILE, "Ada")
+    assert (late["urgency"], late["state"], late["minutes_over"]) == (urgency, "expired", 2)
+    assert late["suggestion"]
+    assert len(bob.fetch_inbox()["negotiation_timeouts"]) == 1
+    assert bob.negotiate_release(FILE, "need it")["status"] == "timeout"
+    assert len(ada.my_reservations()["reservations"]) == 1
+    assert [kind for kind, _ in team.events()].count("release_timed_out") == 1
+    assert ada.fetch_inbox()["negotiation_timeouts"] == []
+
+
+def test_a_request_with_low_urgency_never_times_out() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=1440)
+    bob.negotiate_release(FILE, "some day", urgency="low")
+    team.minutes(600, ada)
+    assert bob.fetch_inbox()["negotiation_timeouts"] == []
+    assert bob.negotiate_release(FILE, "some day", urgency="low")["status"] == "pending"
+
+
+def test_the_time_limits_are_settings() -> None:
+    team = Team(urgent_timeout_minutes=1, normal_timeout_minutes=None, low_timeout_minutes=2)
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    for name, urgency in (("a", "urgent"), ("b", "normal"), ("c", "low")):
+        ada.reserve_files([name], ttl_minutes=60)
+        bob.negotiate_release(name, "need it", urgency=urgency)
+    team.minutes(30, ada)
+    assert [row["file"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["a", "c"]
+
+
+def test_force_takes_the_lease_and_tells_both() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    [lease] = ada.reserve_files([FILE], ttl_minutes=60)["reservations"]
+    thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
+    team.minutes(5, ada)
+    assert len(ada.my_reservations()["reservations"]) == 1
+    answer = bob.fetch_inbox()
+    [late] = answer["negotiation_timeouts"]
+    assert (late["thread_id"], late["state"]) == (thread, "forced")
+    assert ada.my_reservations()["reservations"] == []
+    [ack] = [row for row in answer["messages"] if row["topic"] == "release-ack"]
+    assert (ack["thread_id"], body(ack)["reason"], body(ack)["released"]) == (thread, "timeout", True)
+    [told] = inbox(ada, "forced")
+    assert (told["from"], told["thread_id"], told["importance"]) == ("interlock", thread, "urgent")
+    assert lease["reservation_id"] in told["body"]
+    assert bob.fetch_inbox()["negotiation_timeouts"] == []
+    again = bob.negotiate_release(FILE, "need it")
+    assert (again["status"], again.get("reason")) == ("release", "timeout")
+    assert [row["holder"] for row in again.get("reservations", [])] == ["Bob"]
+    assert [kind for kind, _ in team.events()].count("lease_forced") == 1
+    assert ada.respond_to_release(thread, "release")["status"] == "free"
+
+
+def test_force_also_happens_at_the_next_negotiation_and_only_then() -> None:
+    team = Team(escalation="force")
+    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    bob.negotiate_release(FILE, "need it", urgency="urgent")
+    team.minutes(30, ada, bob)
+    eve.fetch_inbox()
+    ada.fetch_inbox()
+    assert len(ada.my_reservations()["reservations"]) == 1
+    assert bob.negotiate_release("other.py", "something else")["status"] == "free"
+    assert ada.my_reservations()["reservations"] == []
+
+
+def test_force_never_takes_a_lease_with_no_force_and_says_so() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=60, no_force=True)
+    bob.negotiate_release(FILE, "need it", urgency="urgent")
+    team.minutes(30, ada, bob)
+    [late] = bob.fetch_inbox()["negotiation_timeouts"]
+    assert (late["state"], late["code"]) == ("expired", "RSV307")
+    assert len(ada.my_reservations()["reservations"]) == 1
+    assert inbox(ada, "forced") == []
+
+
+def test_a_deferral_moves_the_time_limit_to_its_eta() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
+    team.minutes(4, ada, bob)
+    ada.respond_to_release(thread, "defer", eta_minutes=20)
+    team.minutes(19.9, ada, bob)
+    assert bob.fetch_inbox()["negotiation_timeouts"] == []
+    team.minutes(0.1, ada, bob)
+    assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
+
+
+def test_a_deferral_of_a_request_without_a_limit_sets_none() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=600)
+    thread = thread_of(bob.negotiate_release(FILE, "some day", urgency="low"))
+    ada.respond_to_release(thread, "defer", eta_minutes=1)
+    team.minutes(60, ada, bob)
+    assert bob.fetch_inbox()["negotiation_timeouts"] == []
+
+
+def test_of_two_urgent_requests_the_first_gets_the_file_whoever_calls_first() -> None:
+    team = Team(escalation="force")
+    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    bob.negotiate_release(FILE, "first", urgency="urgent")
+    eve.negotiate_release(FILE, "second", urgency="urgent")
+    team.minutes(6, ada, bob, eve)
+    eve.fetch_inbox()
+    assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
+    assert eve.my_reservations()["reservations"] == []
+    answer = eve.negotiate_release(FILE, "second", urgency="urgent")
+    holder = answer.get("holder")
+    assert holder is not None
+    assert (answer["status"], holder["holder"]) == ("pending", "Bob")
+
+
+def test_a_holder_that_died_is_reported_as_one_to_take_over() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada", pid=7), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    bob.negotiate_release(FILE, "need it", urgency="urgent")
+    team.minutes(6, ada, bob)
+    team.ended.add(7)
+    [late] = bob.fetch_inbox()["negotiation_timeouts"]
+    assert "reserve_files" in late["suggestion"]
+    assert bob.reserve_files([FILE])["errors"] == []
+    assert bob.fetch_inbox()["negotiation_timeouts"] == []

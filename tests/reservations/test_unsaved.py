@@ -1,0 +1,67 @@
+"""Nothing is called clean while its work may be unsaved in any checkout; git itself is asked."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.reservations.unsaved import unsaved
+from tests.reservations.hooks.checkout import Checkout, git
+from tests.reservations.hooks.test_projects import make
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """Give a checkout with a worktree `tree` beside it and a submodule `lib`."""
+    found = make(tmp_path.resolve() / "project")
+    origin = make(tmp_path.resolve() / "origin")
+    git(found.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
+    git(found.root, "commit", "-qm", "lib")
+    git(found.root, "worktree", "add", "-q", "../tree")
+    return found
+
+
+PATTERNS = ("src/c.py", "src/**", "other.py", "lib/src/c.py", "lib/**", "l*/**", "lib", "**")
+
+
+def dirty(checkout: Checkout) -> set[str]:
+    """Return the patterns that cover unsaved work; the others are known to be clean."""
+    found = unsaved(str(checkout.root), PATTERNS)
+    assert None not in found.values()
+    return {text for text, is_dirty in found.items() if is_dirty}
+
+
+def test_a_clean_project_is_clean(checkout: Checkout) -> None:
+    assert dirty(checkout) == set()
+
+
+@pytest.mark.parametrize("place", ["../tree", "."])
+def test_work_in_any_worktree_counts(checkout: Checkout, place: str) -> None:
+    (checkout.root / place / "src" / "c.py").write_text("unsaved\n")
+    assert dirty(checkout) == {"src/c.py", "src/**", "**"}
+
+
+def test_work_in_a_submodule_counts_for_the_files_that_it_is_in(checkout: Checkout) -> None:
+    (checkout.root / "lib" / "src" / "new.py").write_text("unsaved\n")
+    assert dirty(checkout) == {"lib/**", "l*/**", "lib", "**"}
+
+
+def test_work_in_a_submodule_counts_though_git_is_told_to_leave_it_out(checkout: Checkout) -> None:
+    git(checkout.root, "config", "submodule.lib.ignore", "all")
+    (checkout.root / "lib" / "src" / "c.py").write_text("unsaved\n")
+    assert dirty(checkout) == {"lib/src/c.py", "lib/**", "l*/**", "lib", "**"}
+
+
+def test_what_git_cannot_tell_is_not_known(checkout: Checkout) -> None:
+    (checkout.root / "lib" / ".git").unlink()
+    (checkout.root / ".git" / "index").write_bytes(b"damaged")
+    assert set(unsaved(str(checkout.root), PATTERNS).values()) == {None}
+
+
+def test_a_worktree_that_git_cannot_read_makes_nothing_clean(checkout: Checkout) -> None:
+    (checkout.root / ".git" / "worktrees" / "tree" / "index").write_bytes(b"damaged")
+    (checkout.root / "src" / "c.py").write_text("unsaved\n")
+    assert unsaved(str(checkout.root), ["src/c.py", "other.py"]) == {"src/c.py": True, "other.py": None}
+
+
+def test_outside_of_git_nothing_is_known(tmp_path: Path) -> None:
+    assert unsaved(str(tmp_path), ["a.py"]) == {"a.py": None}
