@@ -24,7 +24,7 @@ from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_stat
 from interlock.graph.errors import AnswerError, RunDamagedError
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.record import Recorder
-from interlock.graph.scope_leases import ScopeLeases
+from interlock.graph.scope_leases import ScopeLeases, clear
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
 from interlock.journal import Head, Journal
@@ -159,6 +159,8 @@ def drive(
             view = _view(run_id, task, policy, state)
             _check_records(root, view, frozen, {step.name for step in state.tasks})
             given = _resume_map(view, state, answers or {}, asks or {})
+            if view.phase == "done" and policy.reserve:
+                clear(root, run_id, task, notice)
             if view.phase == "done" or (view.phase == "waiting" and not given):
                 return view
             if view.phase != "new":

@@ -4,7 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, cast
 
@@ -14,7 +14,7 @@ from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
 from interlock.journal import JournalError
-from interlock.reservations import granting, identity, leases, outbox, process
+from interlock.reservations import granting, identity, leases, outbox, place, process
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
@@ -286,6 +286,28 @@ class ScopeLeases:
             yield
         except (ReservationError, JournalError) as error:
             self._tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
+
+
+def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> None:
+    """Release what is left of a run at its end, whose process was killed before it could.
+
+    Trouble with the store is told to `notice`, since nothing is left to do for the run itself.
+    """
+    tell = notice or _nobody
+    try:
+        with _translated():
+            made = os.path.exists(place.find(str(root)).store_path)  # noqa: PTH110 - a text, as that whole room has it
+        if not made:
+            return
+        left = ScopeLeases.open(root, run_id, task)
+        with _translated(), closing(left.desk.store):
+            with left.desk.store.transaction() as tx:
+                if not tx.leases_of(left.caller.name):
+                    return
+            leases.release_all(left.desk, left.caller)
+            outbox.drain(left.desk.store, left.caller.root)
+    except (LeasesError, JournalError) as error:
+        tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 
 
 # -- texts ---------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -44,7 +45,7 @@ def journal_path(root: Path) -> Path:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a whole file or nothing, and return once it is on disk. What stands at the temporary name is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     part.unlink(missing_ok=True)
     with part.open("xb") as file:
         file.write(data)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from interlock.reservations.answers import Conflict
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.patterns import FOLD_CASE, Pattern, PatternProblem, canonical, matches, overlaps
+from interlock.reservations.patterns import FOLD_CASE, Pattern, PatternProblem, canonical, matches, overlaps, quote
 from interlock.reservations.records import key_of
 from interlock.reservations.rules import RULES, shown
 
@@ -22,31 +22,24 @@ Hit: TypeAlias = tuple[str, Conflict]
 """A path or pattern that would be touched, and who holds it."""
 
 
-def open_guard(start: str, client: str, env: Mapping[str, str], git_dir: str = "") -> tuple[Desk, Caller] | None:
+def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> tuple[Desk, Caller] | None:
     """Return what a guard works with; None where nothing was ever reserved, so that there is nothing to guard.
 
     Args:
-        start: A folder of the project.
+        found: The project.
         client: The door, for the record.
         env: Where the identity is read from.
-        git_dir: The repository, where git was told of another one than that around the folder.
 
     Raises:
-        ReservationError: The project, the settings or the store cannot be read.
+        ReservationError: The settings or the store cannot be read.
     """
-    found = project(start, env, git_dir)
-    return None if found is None else opened(found, client, env)
-
-
-def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> tuple[Desk, Caller] | None:
-    """Return what a guard works with in a project; see `open_guard`."""
     from interlock.reservations import identity, process, settings  # noqa: PLC0415 - not for a quick yes
     from interlock.reservations.sqlite import SqliteStore  # noqa: PLC0415
 
     if not os.path.lexists(found.store_path):
         return None
     desk = Desk(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
-    known = identity.who(env, desk.store)
+    known = identity.who(env, desk.store, door=client)
     return desk, Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
 
 
@@ -57,8 +50,8 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
 
     Args:
         start: A folder.
-        env: See `open_guard`.
-        git_dir: See `open_guard`.
+        env: Where the project may be named.
+        git_dir: The repository, where git was told of another one than that around the folder.
     """
     from interlock.reservations import git, place  # noqa: PLC0415 - not for a quick yes
 
@@ -115,6 +108,45 @@ def foreign(desk: Desk, caller: Caller) -> list[Conflict]:
     with leases.entered(desk, caller) as entry:
         others = [lease for lease in entry.tx.leases() if key_of(lease.agent) != key_of(caller.name)]
         return [views.conflict_info(entry, lease.pattern, lease, lease.pattern) for lease in others]
+
+
+def holdings(
+    found: "place.Place", client: str, env: Mapping[str, str]
+) -> tuple[tuple[Desk, Caller] | None, list[Conflict]]:
+    """Return a project's store and what others hold there, with what they hold of it in projects around it.
+
+    A submodule, or a repository inside another one, has leases of its own; those of the outer one count as well. Where
+    only an outer project has a store, that one is returned.
+
+    Args:
+        found: The project.
+        client: The door, for the record.
+        env: Where the identity is read from.
+
+    Raises:
+        ReservationError: A store cannot be read.
+    """
+    from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
+
+    first = opened(found, client, env)
+    held = [] if first is None else foreign(*first)
+    for outer in place.around(os.path.join(found.root, "file"), found):
+        if outer.store_path == found.store_path or (above := opened(outer, client, env)) is None:
+            continue
+        held += [
+            row for conflict in foreign(*above) for row in _inside(conflict, os.path.relpath(found.root, outer.root))
+        ]
+        first = first or above
+    return first, held
+
+
+def _inside(conflict: Conflict, folder: str) -> list[Conflict]:
+    """Return a lease as it is seen from a folder below its root; nothing when it has no path there."""
+    text = conflict["held_pattern"]
+    if text.startswith(f"{quote(folder)}/"):
+        return [{**conflict, "held_pattern": text[len(quote(folder)) + 1 :]}]
+    # A pattern with wildcards above the folder may mean anything in it.
+    return [{**conflict, "held_pattern": "**"}] if overlapping([conflict], f"{quote(folder)}/**") else []
 
 
 def touched(held: Sequence[Conflict], paths: Iterable[str]) -> list[Hit]:

@@ -15,6 +15,8 @@ from interlock.reservations.hooks.worlds import Worlds
 
 MAX_CHOICES: Final = 200
 """So many values of a line's variables are looked at."""
+MAX_TEXT: Final = 100_000
+"""Longer text is not put together from variables."""
 _ASSIGNED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.ASCII)
 
 Binding: TypeAlias = dict[str, Word]
@@ -98,6 +100,8 @@ class Filling:
                 new.glob |= any(value.glob or ("*" in value.text and not quoted) for value in values)
                 new.fed |= any(value.fed for value in values)
         new.text += word.text[at:]
+        if len(new.text) > MAX_TEXT:
+            new.text, new.known, new.fed = "", False, True
         return [new]
 
     def _value(self, spot: Spot, what: str | list[Command]) -> list[Word] | None:
@@ -155,9 +159,11 @@ class Filling:
             if len(words) > 2 and words[2].text == "in":
                 walk.values[words[1].text] = words[3:] or [Word(known=False)]
         elif run.name == "read":
-            fed = self.piped(spot) if is_piped(spot.command) else [Word(known=False)]
+            fed = self.piped(spot) if is_piped(spot.command) else None
+            # A loop reads a list of names; alone, it asks a person or reads one line.
+            unknown = Word(known=False, fed=is_piped(spot.command) or "while" in run.keywords)
             for word in plain(words[1:]):
-                walk.values[word.text] = (fed and split(fed)) or [Word(known=False, fed=True)]
+                walk.values[word.text] = (fed and split(fed)) or [unknown]
         elif run.name == "mkdir":
             made = [word.text for word in plain(words[1:]) if word.known]
             walk.made |= {os.path.normpath(os.path.join(spot.here, text)) for text in made}

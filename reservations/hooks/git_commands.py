@@ -13,7 +13,7 @@ from interlock.reservations import git
 from interlock.reservations.answers import Conflict
 from interlock.reservations.held import Hit, overlapping, touched
 from interlock.reservations.hooks.applypatch_msg import patched_paths
-from interlock.reservations.hooks.git_words import VALUED
+from interlock.reservations.hooks.git_words import VALUED, submodules
 from interlock.reservations.hooks.pre_rebase import rebased_paths
 from interlock.reservations.hooks.shell import Word
 from interlock.reservations.patterns import quote
@@ -161,7 +161,7 @@ def path_patterns(root: str, path: str) -> list[str]:
         return ["**"] if inside == "." else [quote(inside), f"{quote(inside)}/**"]
     folder, name = os.path.split(inside)
     head, _, tail = name.partition("*")
-    if inside[wild] == "*" and len(folder) < wild and not set("*?[{").intersection(tail):
+    if inside[wild] == "*" and wild >= len(folder) and not set("*?[{").intersection(tail):
         start = f"{quote(folder)}/" if folder else ""
         forms = [f"{start}{quote(head)}*{quote(tail)}", f"{start}{quote(head)}*/**/*{quote(tail)}"]
         return [pattern for form in forms for pattern in (form, f"{form}/**")]
@@ -402,14 +402,7 @@ def _submodule(call: Call) -> Verdict | None:
     if verb not in {"update", "deinit"}:
         return None
     specs = [*call.rest[1:], *(call.paths or [])]
-    try:
-        rows = git.ask(call.root, ["config", "-z", "-f", ".gitmodules", "--get-regexp", r"\.path$"])
-    except git.GitFailed as error:
-        if error.status is None:
-            raise
-        return None
-    paths = [name.partition("\n")[2] for name in git.names(rows)]
-    return (call.under(specs) if specs else call.under([Word(f":/{path}") for path in paths])), WAIT
+    return call.under(specs or [Word(path) for path in submodules(call.here)]), WAIT
 
 
 def _fetch(call: Call) -> Verdict | None:

@@ -22,9 +22,12 @@ from interlock.reservations.hooks.shell import MAX_DEPTH, Command, Excessive, Un
 from interlock.reservations.hooks.walk import Walk, is_piped
 from interlock.reservations.hooks.worlds import World, Worlds
 from interlock.reservations.records import key_of
+from interlock.reservations.rules import shown
 
 __all__ = ["ReservationError", "check_command"]
 
+MAX_STEPS: Final = 5000
+"""So many commands of one line are looked at, counted anew for each folder and each value of a variable."""
 MAX_FILES: Final = 2000
 """So many files of one line are looked at."""
 MAX_GIT: Final = 60
@@ -100,7 +103,7 @@ def check_command(command: str, cwd: str, env: Mapping[str, str]) -> str | None:
     except (Unreadable, RecursionError) as error:
         world = guard.worlds.at(cwd)
         why = str(error) if isinstance(error, Unreadable) else "too deep"
-        found = Finding(f"a command that cannot be read: {why}", world.all(), READ_FIX, world)
+        found = Finding(f"a command that cannot be read: {why}", world.all(), READ_FIX, world, "may touch")
         found = found if found.hits else None
     if found is None:
         return None
@@ -108,7 +111,7 @@ def check_command(command: str, cwd: str, env: Mapping[str, str]) -> str | None:
     if world.opened is not None:
         # The program and its subcommand: what follows may be secret.
         note(*world.opened, "bash", " ".join(action.split(" ")[: 2 if action.startswith("git ") else 1]), hits)
-    return explain(f"`{action}` {verb}", hits, fix)
+    return explain(f"`{shown(action)}` {verb}", hits, fix)
 
 
 @dataclass(slots=True)
@@ -119,6 +122,7 @@ class _Guard:
     filling: Filling
     aliases: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     own_aliases: dict[str, str] = field(default_factory=dict[str, str])
+    steps: int = 0
     files: int = 0
     gits: int = 0
 
@@ -176,6 +180,9 @@ class _Guard:
 
     def _program(self, spot: Spot, run: Run) -> Finding | None:
         """Judge one program with its arguments."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise Excessive("too many commands")
         if run.folder is not None and run.folder.known:
             spot = replace(spot, here=os.path.normpath(os.path.join(spot.here, run.folder.text)))
         if (found := self._disguised(run, spot.here)) is not None:
@@ -397,9 +404,10 @@ class _Guard:
             return found
         if (files := git_words.written(name, rest)) and (found := self._files(f"git {name}", files, here, follow=True)):
             return found
-        for text in git_words.commands_of(name, rest):
-            if (found := self._text(spot, text)) is not None:
-                return found
+        for text, folders in git_words.commands_of(name, rest, here):
+            for folder in folders:
+                if (found := self._text(replace(spot, here=folder), text)) is not None:
+                    return found
         if name in ROWS:
             if name == "config" and (alias := git_words.alias_set(rest)):
                 self.own_aliases[alias[0]] = alias[1]
@@ -464,8 +472,8 @@ class _Guard:
         verdict = judge(Call(here, world.root, world.held, name, words, reads))
         if verdict is None or not verdict[0]:
             return None
-        shown = " ".join([name, *(word.text for word in words[:4] if word.known)])
-        return Finding(f"git {shown}", verdict[0], verdict[1], world)
+        action = " ".join(["git", name, *(word.text for word in words[:4] if word.known)])
+        return Finding(action, verdict[0], verdict[1], world)
 
 
 def _keywords(command: Command, walk: Walk) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from interlock.reservations import git
-from interlock.reservations.hooks.shell import Word
+from interlock.reservations.hooks.shell import Word, followed
 
 KNOWN: Final = frozenset({
     "status", "log", "diff", "show", "push", "tag", "remote", "rev-parse", "ls-files", "ls-tree", "blame", "grep",
@@ -63,29 +63,46 @@ class Given:
 def written(name: str, words: Sequence[Word]) -> list[Word]:
     """Return the files that a git command writes because an option names them."""
     found: list[Word] = []
-    for word, after in zip(words, [*words[1:], Word()], strict=True) if name in _WRITERS else ():
+    for word, after in followed(words) if name in _WRITERS else ():
         option, sign, value = word.text.partition("=")
         if option == "--output" or (option == "-o" and name == "archive"):
             found.append(replace(word, text=value) if sign else after)
     return found
 
 
-def commands_of(name: str, words: Sequence[Word]) -> list[Word]:
-    """Return the command lines that a git command runs: `rebase --exec`, `submodule foreach`."""
-    if name == "submodule" and (rest := [word for word in words if not word.text.startswith("-")]):
-        return (
-            [replace(rest[1], text=" ".join(word.text for word in rest[1:]))]
-            if rest[0].text == "foreach" and rest[1:]
-            else []
-        )
+def commands_of(name: str, words: Sequence[Word], here: str) -> list[tuple[Word, list[str]]]:
+    """Return the command lines that a git command runs and where: `rebase --exec`, `submodule foreach`."""
+    if name == "submodule":
+        rest = [word for word in words if not word.text.startswith("-")]
+        if len(rest) < 2 or rest[0].text != "foreach":
+            return []
+        text = replace(rest[1], text=" ".join(word.text for word in rest[1:]))
+        return [(text, [os.path.join(here, path) for path in submodules(here)])]
     found: list[Word] = []
-    for word, after in zip(words, [*words[1:], Word()], strict=True) if name == "rebase" else ():
+    for word, after in followed(words) if name == "rebase" else ():
         option, sign, value = word.text.partition("=")
         if option in {"--exec", "-x"}:
             found.append(replace(word, text=value) if sign else after)
         elif word.text.startswith("-x"):
             found.append(replace(word, text=word.text[2:]))
-    return found
+    return [(text, [here]) for text in found]
+
+
+def submodules(here: str) -> list[str]:
+    """Return the folders of the submodules, relative to the folder that is asked about.
+
+    Raises:
+        GitFailed: There is no git, or it hangs.
+    """
+    try:
+        top = os.fsdecode(git.ask(here, ["rev-parse", "--show-cdup"])).removesuffix("\n")
+        path = os.path.join(top, ".gitmodules")
+        rows = git.names(git.ask(here, ["config", "-z", "-f", path, "--get-regexp", r"\.path$"]))
+    except git.GitFailed as error:
+        if error.status is None:
+            raise
+        return []
+    return [os.path.join(top, row.partition("\n")[2]) for row in rows]
 
 
 def alias_set(words: Sequence[Word]) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from interlock.reservations.answers import Conflict
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.held import Hit, explain, foreign, note, open_guard
+from interlock.reservations.held import Hit, explain, holdings, note, project
 
 ZEROS: Final = frozenset("0")
 """What the id of a ref that is not there consists of."""
@@ -28,8 +28,8 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Sequence[Conflict]
         look: Called with what others hold, when they hold anything.
     """
     try:
-        opened = open_guard(os.getcwd(), "git", env, env.get("GIT_DIR", ""))
-        held = [] if opened is None else foreign(*opened)
+        found = project(os.getcwd(), env, env.get("GIT_DIR", ""))
+        opened, held = (None, []) if found is None else holdings(found, "git", env)
         verdict = look(held) if held else None
         if opened is None or verdict is None or not verdict[1]:
             return 0

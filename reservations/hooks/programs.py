@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from interlock.reservations.hooks.shell import Word
+from interlock.reservations.hooks.shell import Word, followed
 
 SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
 KEYWORDS: Final = frozenset({
@@ -164,8 +164,8 @@ def _texts(run: Run) -> None:
     """Note the command lines that `su -c`, `script -c` and `trap` run."""
     rest = run.words[1:]
     if run.name in {"su", "runuser", "script"}:
-        for word, after in zip(rest, [*rest[1:], Word()], strict=True):
-            if word.text in {"-c", "--command"}:
+        for word, after in followed(rest):
+            if word.text == "--command" or (_is_option(word) and word.text[1] != "-" and word.text.endswith("c")):
                 run.texts.append(after)
             elif word.text.startswith("--command="):
                 run.texts.append(replace(word, text=word.text.partition("=")[2]))
@@ -298,18 +298,22 @@ def _awk(words: Sequence[Word], _here: str) -> Files:
 
 def _option(*options: str) -> Callable[[Sequence[Word], str], Files]:
     """Return a row for a program that writes the file which an option names."""
+    letters = [option[1] for option in options if option[1] != "-"]
 
     def row(words: Sequence[Word], _here: str) -> Files:
         found: list[Word] = []
-        for word, after in zip(words, [*words[1:], Word()], strict=True):
+        for word, after in followed(words):
             option, sign, value = word.text.partition("=")
-            if option in options:
+            if option in options and option[1] == "-":
                 found.append(replace(word, text=value) if sign else after)
-            found += [
-                replace(word, text=word.text[2:]) for short in options if short[1] != "-" and word.text[:2] == short and
-                word.text != short
-            ]  # fmt: skip
-        return Files([], found)
+            elif (
+                _is_option(word)
+                and word.text[1] != "-"
+                and (letter := next((c for c in letters if c in word.text), ""))
+            ):
+                attached = word.text.partition(letter)[2]
+                found.append(replace(word, text=attached) if attached else after)
+        return Files([], [word for word in found if word.text != "-"])
 
     return row
 

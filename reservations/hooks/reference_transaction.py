@@ -1,8 +1,9 @@
 """`interlock hook reference-transaction`: the checked-out branch and the stash leave alone what other agents hold.
 
 Git asks this hook before it moves any ref, with `--no-verify` too. Judged are moves of a checked-out branch or of HEAD,
-a new stash (before git takes the changes out of the working tree), and the start of a merge (its ORIG_HEAD, before the
-working tree changes). Fetches, pushes, tags, notes and branches that nobody has checked out pass.
+a new stash (before git takes the changes out of the working tree), the end of all of them, and the start of a merge
+(its ORIG_HEAD, before the working tree changes). Fetches, pushes, tags, notes and branches that nobody has checked out
+pass.
 """
 
 import os
@@ -21,6 +22,7 @@ MOVE_FIX: Final = (
     "rebase or am, go back with its `--abort`."
 )
 STASH_FIX: Final = "set aside your own paths alone: `git stash push -- PATHS`, or commit them: `interlock commit`."
+DROP_FIX: Final = "leave it to the agents whose work is in it."
 MERGE_FIX: Final = "wait until these paths are free (`interlock reserve PATHS --wait 45`), then merge."
 _STARTS: Final = ("rebase-merge/orig-head", "rebase-apply/orig-head", "rebase-apply/abort-safety", "sequencer/head")
 """Where git keeps the commit that `--abort` goes back to; going back always passes."""
@@ -48,7 +50,7 @@ def _concerns(move: tuple[str, ...], env: Mapping[str, str]) -> bool:
         return _action(env) in {"merge", "pull"}
     if is_zero(new):
         # A branch that is deleted alone is one that git packs away; the deletion of the checked-out one names HEAD too.
-        return name == "HEAD"
+        return name in {"HEAD", "refs/stash"}
     return old != new and (name in {"HEAD", "refs/stash"} or name.startswith("refs/heads/"))
 
 
@@ -60,7 +62,9 @@ def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Sequen
     common = os.path.join(here, common)
     seen: set[tuple[str | None, str]] = set()
     for old, new, name in moves:
-        if name == "refs/stash":
+        if name == "refs/stash" and is_zero(new):
+            verdict = "this would throw away a stash of", _thrown_away(here, common, old, held), DROP_FIX
+        elif name == "refs/stash":
             verdict = "this stash would take away", _stashed(here, new, held), STASH_FIX
         elif name == "ORIG_HEAD":
             verdict = "this merge would change", touched(held, _merging(here, folder, env)), MERGE_FIX
@@ -93,6 +97,15 @@ def _stashed(here: str, stash: str, held: Sequence[Conflict]) -> list[Hit]:
     hits = touched(held, git.stashed_paths(here, stash, in_hook=True))
     still = git.changed(here, [path for path, _ in hits], in_hook=True) if hits else {}
     return [hit for hit in hits if hit[0] in still]
+
+
+def _thrown_away(here: str, common: str, old: str, held: Sequence[Conflict]) -> list[Hit]:
+    """Return what is held and set aside in the stash that ends; when git drops the last one, the log is empty."""
+    log = os.path.join(common, "logs", "refs", "stash")
+    if not os.path.isfile(log) or not os.path.getsize(log):
+        return []
+    stash = git.commit_of(here, "refs/stash", in_hook=True) if is_zero(old) else old
+    return touched(held, git.stashed_paths(here, stash, in_hook=True)) if stash else []
 
 
 def _merging(here: str, folder: str, env: Mapping[str, str]) -> list[str]:

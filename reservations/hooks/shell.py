@@ -7,6 +7,7 @@ are.
 
 import os.path
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -94,6 +95,11 @@ class Unreadable(ValueError):  # noqa: N818 - named by what is the case
 
 class Excessive(Unreadable):
     """The line is too long or too deep to be read here, though a shell may run it."""
+
+
+def followed(words: Sequence[Word]) -> Iterator[tuple[Word, Word]]:
+    """Yield each word with the one behind it; the last with an empty one."""
+    return zip(words, [*words[1:], Word()], strict=False)
 
 
 def read(text: str, depth: int = 0) -> list[Command]:

@@ -180,13 +180,13 @@ class Walk:
             scope.failed = scope.failed | before
         if scope.blocks:
             scope.skipped = scope.skipped | before
-        if len(found) > MAX_FOLDERS:
-            raise Excessive("too many folders in which it may run")
+        _bounded(found)
 
     def also(self, folders: Iterable[str]) -> None:
         """Add folders that a function may have gone to."""
         scope = self.scopes[-1]
         scope.folders = scope.folders | dict.fromkeys(folders)
+        _bounded(scope.folders)
 
     def give(self, words: Sequence[Word]) -> None:
         """Set what a script or a function is given as `$1`, `$2`, …, `$@`."""
@@ -198,3 +198,9 @@ class Walk:
     def hold(self, name: str, values: list[Word]) -> None:
         """Let a variable hold one of some values, and what it held before where it may keep that."""
         self.values[name] = [*self.values.get(name, []), *values] if self.maybe else values
+
+
+def _bounded(folders: Folders) -> None:
+    """Refuse to go on with more folders than are judged."""
+    if len(folders) > MAX_FOLDERS:
+        raise Excessive("too many folders in which it may run")

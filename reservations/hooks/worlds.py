@@ -27,18 +27,24 @@ class World:
     """A checkout and what others hold in it.
 
     Args:
-        root: Its top, without symbolic links.
-        common: Git's folder; empty without git.
-        store: The folder of the store.
+        place: Its top, git's folder, and the store.
         held: What others hold.
         opened: The store, opened in the agent's name; None where nothing was ever reserved.
     """
 
-    root: str
-    common: str
-    store: str
+    place: place.Place
     held: Sequence[Conflict]
     opened: tuple[Desk, Caller] | None
+
+    @property
+    def root(self) -> str:
+        """Its top, without symbolic links."""
+        return self.place.root
+
+    @property
+    def store(self) -> str:
+        """The folder of the store."""
+        return os.path.dirname(self.place.store_path)
 
     def all(self) -> list[Hit]:
         """Return everything that others hold."""
@@ -46,7 +52,8 @@ class World:
 
     def guards(self, path: str) -> bool:
         """Say whether a path is, contains or lies in what all agents share: the store, and git's own files."""
-        shared = [self.store, *(os.path.join(self.common, name) for name in _OF_GIT if self.common)]
+        common = self.place.common
+        shared = [self.store, *(os.path.join(common, name) for name in _OF_GIT if common)]
         if _WILD.search(path):
             form = _form(path)
             return any(form.match(f"{one}/") or _is_below(path, one) for one in shared)
@@ -76,10 +83,10 @@ class Worlds:
     def of(self, found: place.Place) -> World:
         """Return a project as it stands."""
         if found.store_path not in self.stores:
-            opened = holding.opened(found, "hook", self.env) if os.path.lexists(found.store_path) else None
-            self.stores[found.store_path] = ([] if opened is None else holding.foreign(*opened), opened)
+            opened, held = holding.holdings(found, "hook", self.env)
+            self.stores[found.store_path] = (held, opened)
         held, opened = self.stores[found.store_path]
-        return World(found.root, found.common, os.path.dirname(found.store_path), held, opened)
+        return World(found, held, opened)
 
     def hits(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool]:
         """Return what is held of the files that a word of the shell names, and whether it is what all agents share.
@@ -92,18 +99,18 @@ class Worlds:
         path = os.path.join(here, word.text.rstrip("/") or "/")
         real = os.path.normpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
         paths = [real, *([os.path.realpath(path)] if follow and os.path.islink(path) else [])]
-        world = self.at(here)
         for one in paths:
-            world = self.at(one if os.path.isdir(one) else os.path.dirname(one))
-            if world.held and world.guards(one):
-                return world, world.all(), True
-            found = [hit for pattern in _patterns(world.root, one, word) for hit in overlapping(world.held, pattern)]
-            if found:
-                return world, found, False
+            # A folder may be the top of another checkout, which is part of the one around it.
+            for world in (self.at(os.path.dirname(one)), *([self.at(one)] if os.path.isdir(one) else [])):
+                if world.held and world.guards(one):
+                    return world, world.all(), True
+                patterns = _patterns(world.root, one, word)
+                if found := [hit for pattern in patterns for hit in overlapping(world.held, pattern)]:
+                    return world, found, False
             for other in list(self.folders.values()):
                 if other.held and _reaches(one, other.root, word):
                     return other, other.all(), False
-        return world, [], False
+        return self.at(here), [], False
 
 
 def _patterns(root: str, path: str, word: Word) -> list[str]:

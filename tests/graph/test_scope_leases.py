@@ -311,6 +311,26 @@ def test_what_a_killed_run_held_can_be_taken_over_and_resuming_takes_it_again(pr
     assert held(project) == {}
 
 
+def test_what_is_left_of_a_run_at_its_end_is_given_back_when_it_is_resumed(project: Project) -> None:
+    """Its process was killed between its last step and the release."""
+    run_id = project.run().run_id
+    open_reservations(str(project.root), name=agent_of_run(run_id)).reserve_files(["src/**"])
+    assert project.drive(run_id).status == "APPROVED"
+    assert held(project) == {}
+
+
+def test_resuming_a_run_at_its_end_makes_no_store_and_minds_no_damaged_one(project: Project) -> None:
+    run_id = project.run().run_id
+    store = project.root / ".interlock" / "reservations.sqlite"
+    store.unlink()
+    assert project.drive(run_id).status == "APPROVED"
+    assert not store.exists()
+    store.write_text("no database")
+    steps = Steps()
+    assert drive(run_id, root=project.root, runners=project.runners, notice=steps).status == "APPROVED"
+    assert steps.kinds() == ["leases_trouble"]
+
+
 def test_leases_live_through_a_turn_that_is_longer_than_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     world, run = world_of()
     mine, steps = run("T.1"), Steps()

@@ -47,6 +47,10 @@ WAYS: Final = (
         "git update-ref HEAD $(git commit-tree -p HEAD -m x $(git write-tree))",
         "refused", "refused",
     ),
+    Way(
+        "a commit from another working tree", "git --git-dir=.git --work-tree=../other commit -q -a -m x", "refused",
+        "refused",
+    ),
     Way("new files staged for them", "git add -A", "refused", "no handle"),
     Way("staged files unstaged", "git reset -q", "refused", "no handle"),
     Way("a path taken out of the index", "git rm -q -f --cached ann.py", "refused", "no handle"),
@@ -64,6 +68,12 @@ WAYS: Final = (
     _clean("a branch switched under them", "git switch -q theirs", "no handle"),
     _clean("a commit checked out under them", "git switch -q --detach theirs", "late"),
     _clean("another's stash popped onto a held file", "git stash pop -q", "no handle", STASHED),
+    _clean("a stash thrown away", "git stash drop -q", "no handle", STASHED),
+    _clean("all stashes thrown away", "git stash clear", "refused", STASHED),
+    _clean("the stash thrown away by plumbing", "git update-ref -d refs/stash", "refused", STASHED),
+    _clean(
+        "a stash thrown away by its log", "git reflog delete --updateref --rewrite stash@{0}", "no handle", STASHED
+    ),
     _clean("a held file merged over", "git merge -q --no-edit theirs", "refused"),
     _clean("a held file merged over by fast-forward", "git merge -q --ff-only theirs", "refused"),
     _clean("a held file pulled over", "git pull -q --no-rebase --no-edit . theirs", "refused"),
@@ -82,8 +92,14 @@ WAYS: Final = (
     Way("a held file written by redirection", "echo x > src/ann.py", "refused", "no handle"),
     Way("a held file edited in place", "sed -i s/two/x/ src/ann.py", "refused", "no handle"),
     Way("a held file moved over", "mv bob.py ann.py", "refused", "no handle"),
+    Way("the folder around it removed from above", "cd .. && rm -rf project/src", "refused", "no handle"),
+    Way("all that git knows removed", "git ls-files | xargs rm", "refused", "no handle"),
+    Way("files of a loop changed", "for f in *.py; do echo x > $f; done", "refused", "no handle"),
+    Way("a command that a shell reads", "echo 'git reset -q --hard' | sh", "refused", "no handle"),
+    Way("a command kept in a variable", 'c="reset -q --hard"; git $c', "refused", "no handle"),
+    _clean("a held file written through a link", "echo x > link.py", "no handle", "ln -s ann.py link.py"),
+    Way("a held file written through a hard link", "ln ann.py own.py; echo x > own.py", "no handle", "no handle"),
     Way("a held file written by a program", "python3 -c \"open('ann.py','w')\"", "no handle", "no handle"),
-    Way("a command kept in a variable", 'c="reset -q --hard"; git $c', "no handle", "no handle"),
     Way("a command inside a script", "sh ../script.sh", "no handle", "no handle"),
 )  # fmt: skip
 
@@ -97,6 +113,7 @@ def prepare(checkout: Checkout) -> None:
     checkout.must("bob", "switch", "-q", "main")
     outside = checkout.root.parent
     (outside / "theirs.patch").write_text(checkout.must("bob", "format-patch", "-1", "--stdout", "theirs") + "\n")
+    (outside / "other").mkdir()
     (outside / "script.sh").write_text("git reset -q --hard\n")
 
 
@@ -113,9 +130,9 @@ def arrange(checkout: Checkout, way: Way) -> None:
 
 
 def standing(checkout: Checkout) -> dict[str, object]:
-    """What is ann's: her files, their entries in the index, and what the checked-out commit says of them."""
+    """What is ann's: her files, their entries in the index, what the checked-out commit says of them, the stashes."""
     held = ("ann.py", "src/ann.py", "new/ann.py")
     files = {path: checkout.read(path) if (checkout.root / path).exists() else None for path in held}
     index = {path: entry for path, entry in checkout.index().items() if path in held}
     tree = checkout.must("bob", "ls-tree", "HEAD", "--", "ann.py", "src/ann.py", "new/ann.py")
-    return {"files": files, "index": index, "tree": tree}
+    return {"files": files, "index": index, "tree": tree, "stashes": checkout.must("bob", "stash", "list")}

@@ -1,4 +1,4 @@
-"""A cheating, careless or unlucky agent against the guard of shell commands and git's hooks.
+"""Ways round the guard of shell commands and git's hooks that an adversary found.
 
 `ann` holds `ann.py` and `src/ann.py`; bob tries what docs/coverage.md does not list as without a handle.
 """
