@@ -96,12 +96,12 @@ def check_command(command: str, cwd: str, env: Mapping[str, str]) -> str | None:
         return None
     worlds = Worlds(env)
     guard = _Guard(worlds, Filling(worlds))
-    if not guard.worlds.at(cwd).held and not _ELSEWHERE.search(bare):
+    if not worlds.at(cwd).held and not _ELSEWHERE.search(bare):
         return None
     try:
         found = guard.judged(read(command), Walk.at([cwd]), 0)
     except (Unreadable, RecursionError) as error:
-        world = guard.worlds.at(cwd)
+        world = next((world for world in worlds.folders.values() if world.held), worlds.at(cwd))
         why = str(error) if isinstance(error, Unreadable) else "too deep"
         found = Finding(f"a command that cannot be read: {why}", world.all(), READ_FIX, world, "may touch")
         found = found if found.hits else None
@@ -240,21 +240,21 @@ class _Guard:
     def _feed(self, spot: Spot, run: Run) -> None:
         """Give a program the words that `xargs` gives it."""
         fed = self.filling.piped(spot)
-        words = [Word(known=False, fed=True)] if fed is None else [replace(word, parts=[]) for word in split(fed)]
-        place_ = run.fed.place if run.fed is not None else ""
-        if not place_:
+        words = [Word(known=False, fed=True)] if fed is None else split(fed)
+        mark = run.fed.place if run.fed is not None else ""
+        if not mark:
             run.words += words
             return
-        spread: list[Word] = []
-        for word in run.words:
-            if place_ in word.text:
-                spread += [
-                    replace(new, text=word.text.replace(place_, new.text), known=word.known and new.known)
-                    for new in words
-                ]
-            else:
-                spread.append(word)
-        run.words = spread
+        given = [(word, words if mark in word.text else [Word(mark)]) for word in run.words]
+        run.words = [
+            replace(
+                new if mark in word.text else word,
+                text=word.text.replace(mark, new.text),
+                known=word.known and new.known,
+            )
+            for word, news in given
+            for new in news
+        ]
 
     def _disguised(self, run: Run, here: str) -> Finding | None:
         """Judge variables that would turn the hooks off or pass for somebody else."""
@@ -294,7 +294,8 @@ class _Guard:
             if option.startswith("--"):
                 words = words[1:] if option in {"--rcfile", "--init-file"} else words
             elif "c" in option:
-                words = [word for word in words if not word.text.startswith("-")]
+                while words and words[0].text.startswith("-"):
+                    words.pop(0)
                 return self._text(spot, words[0], words[2:], fed=run.fed is not None) if words else None
             elif "s" in option:
                 words = []
