@@ -310,7 +310,15 @@ def _patch(call: Call) -> Verdict | None:
     files = [*call.rest, *(call.paths or []), *call.reads]
     if not files or any(not word.known or word.text == "-" for word in files):
         return call.all(), "give the patch as a file by its name, so that its paths can be looked at."
-    paths = [path for word in files for path in patched_paths(call.here, os.path.join(call.here, word.text))]
+    paths: list[str] = []
+    for path in (os.path.join(call.here, word.text) for word in files):
+        try:
+            paths += patched_paths(call.here, path)
+        except git.GitFailed as error:
+            if error.status is None or not os.path.isfile(path):
+                raise
+            # `patch` is less strict than git: what git cannot read may still be applied.
+            return call.all(), WAIT
     return call.among(paths), WAIT
 
 

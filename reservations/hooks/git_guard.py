@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from interlock.reservations import identity, place
+from interlock.reservations import git, identity, place
 from interlock.reservations.errors import ReservationError
 from interlock.reservations.held import Hit, explain, git_dir_of, note, place_of
 from interlock.reservations.hooks import git_words, sources
@@ -470,7 +470,13 @@ class _Guard:
         self.gits += 1
         if self.gits > MAX_GIT:
             raise Excessive("too many git commands")
-        verdict = judge(Call(here, world.root, world.held, name, words, reads))
+        try:
+            verdict = judge(Call(here, world.root, world.held, name, words, reads))
+        except git.GitFailed as error:
+            if error.status is None:
+                raise
+            # Git does not find what is named, and will not find it when the command runs.
+            return None
         if verdict is None or not verdict[0]:
             return None
         action = " ".join(["git", name, *(word.text for word in words[:4] if word.known)])

@@ -226,3 +226,9 @@ def test_held_file_of_an_outer_project_is_judged_by_its_leases(guarded: Checkout
     guarded.must("bob", "init", "-q", cwd=guarded.root / "lib")
     assert guarded.guard("bob", "rm held.py", cwd=guarded.root / "lib") is not None
     assert guarded.guard("bob", "rm own.py", cwd=inner) is None
+
+
+def test_patch_that_git_cannot_read_may_change_anything(guarded: Checkout) -> None:
+    (guarded.root.parent / "odd.patch").write_text("--- ann.py\n+++ ann.py\n@@ -1 +9 @@ nonsense\n")
+    assert guarded.guard("bob", "patch -p0 < ../odd.patch") is not None
+    assert guarded.guard("bob", "patch -p0 < ../nowhere.patch") is None
