@@ -58,13 +58,12 @@ def resolve(
 def who(env: Mapping[str, str], store: Store, session_id: str = "", client: str = "claude", *, door: str = "") -> Known:
     """Return the agent and its process.
 
-    The name, in this order: `INTERLOCK_AGENT_ID`, `INTERMUTE_AGENT_ID`, `CLIENT-SESSION` of a hook's input, what is
-    stored for the nearest ancestor process, `claude-$CLAUDE_SESSION_ID`, `user@host`. The process is the ancestor that
-    the name was stored for, else `process.client()`.
+    The name, in this order: `INTERLOCK_AGENT_ID`, `INTERMUTE_AGENT_ID`, `CLIENT-SESSION` of a hook's input,
+    `claude-$CLAUDE_SESSION_ID`, what is stored for the nearest ancestor process, `user@host`. The process is the
+    ancestor that the name was stored for, else `process.client()`.
 
-    A session of the environment may be left over from a client further up, or be typed by another agent: what is stored
-    for the process that we work for goes before it. As the last resort a client is `user@host:PID-MARK`, an agent, with
-    the number of its process and what tells it from a later process or another container's; a shell is `user@host`.
+    As the last resort a client is `user@host:PID-MARK`, an agent, with the number of its process and what tells it from
+    a later process or another container's; a shell is `user@host`.
 
     Args:
         env: The environment.
@@ -76,12 +75,11 @@ def who(env: Mapping[str, str], store: Store, session_id: str = "", client: str 
     Raises:
         ReservationError: The store cannot be used.
     """
-    given = "" if env.get(EXPORTED) else _given(env)
-    name = given or (of_session(session_id, client) if session_id else "")
+    name = told(env, session_id, client)
     if not name and (bound := _bound(store)) is not None:
         return bound
     pid, started = process.client()
-    if name := name or told(env) or _given(env):
+    if name := name or _given(env):
         return Known(name, "agent", pid, started)
     if pid is None and door == "mcp":
         # The client is in another container: this server is all that there is of it here.

@@ -5,7 +5,6 @@ import os
 import shlex
 import sqlite3
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
@@ -287,8 +286,11 @@ def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Pat
     install(root, "all", git_hooks=True)
     store = hold(root, "ada", "src/**")
     store.close()
-    before, temporary = tree(root), set(Path(tempfile.gettempdir()).iterdir())
-    done = interlock_command(root, "doctor", "--prove", "--json", HOME=os.environ["HOME"])
+    # A folder of its own: other tests prove doors at the same time.
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    before = tree(root)
+    done = interlock_command(root, "doctor", "--prove", "--json", HOME=os.environ["HOME"], TMPDIR=str(scratch))
     data = json.loads(done.stdout)
     assert all(row["refused"] for row in data["doors"]), data["doors"]
     names = {row["door"].partition(" (")[0] for row in data["doors"]}
@@ -301,8 +303,7 @@ def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Pat
     assert (done.returncode == 0) == data["ok"]
     assert tree(root) == before
     assert not log.exists()
-    new = set(Path(tempfile.gettempdir()).iterdir()) - temporary
-    assert not [path for path in new if path.name.startswith("interlock-probe-")]
+    assert list(scratch.iterdir()) == []
 
 
 def as_exit_0(root: Path, line: str) -> None:

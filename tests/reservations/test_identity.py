@@ -133,14 +133,15 @@ def test_what_a_client_without_a_name_starts_is_found_by_its_process() -> None:
     with leases.entered(Desk(store), caller):
         pass
     assert identity.who({}, store) == known
-    assert identity.who({"CLAUDE_SESSION_ID": "other"}, store) == known
+    assert identity.who({"CLAUDE_SESSION_ID": "other"}, store).name == "claude-other"
 
 
-def test_a_session_of_the_environment_gives_way_to_what_the_process_is_known_for() -> None:
+def test_what_names_a_session_goes_before_what_the_process_is_known_for() -> None:
     store = MemoryStore()
     parent = next(iter(process.ancestors()))
     put(store, "claude-own", parent.pid, parent.started)
-    assert identity.who({"CLAUDE_SESSION_ID": "other"}, store).name == "claude-own"
+    assert identity.who({}, store).name == "claude-own"
+    assert identity.who({"CLAUDE_SESSION_ID": "other"}, store).name == "claude-other"
     assert identity.who({"CLAUDE_SESSION_ID": "other"}, store, "third").name == "claude-third"
     assert identity.who({"CLAUDE_SESSION_ID": "other", "INTERLOCK_AGENT_ID": "alice"}, store).name == "alice"
 
