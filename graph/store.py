@@ -196,7 +196,7 @@ class RunStore:
             RunBusyError: Another process holds it and `wait` is false.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("ab") as file:
+        with _released((self.folder / "lock").open("ab")) as file:
             if wait:
                 fcntl.flock(file, fcntl.LOCK_EX)
             elif not _take(file):
@@ -209,16 +209,26 @@ class RunStore:
     @contextmanager
     def undriven(self) -> Generator[bool]:
         """Keep every process from driving the run for an instant, which waits; False when one drives it already."""
-        with (self.folder / "lock").open("ab") as file:
+        with _released((self.folder / "lock").open("ab")) as file:
             yield _try_lock(file, fcntl.LOCK_SH)
 
     def driven(self) -> bool:
         """Say whether some process drives this run at this moment; a killed one does not."""
         try:
-            with (self.folder / "lock").open("rb") as file:
+            with _released((self.folder / "lock").open("rb")) as file:
                 return not _try_lock(file, fcntl.LOCK_SH)
         except FileNotFoundError:
             return False
+
+
+@contextmanager
+def _released(file: IO[bytes]) -> Generator[IO[bytes]]:
+    """Close a file and give up its lock; closing alone would leave the lock with a child that was forked meanwhile."""
+    with file:
+        try:
+            yield file
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _take(file: IO[bytes]) -> bool:

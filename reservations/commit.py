@@ -266,6 +266,7 @@ def _alone(desk: Desk, common: str) -> Generator[bool]:
                 desk.pause(PAUSE_SECONDS)
         yield mine
     finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
         os.close(file)
 
 

@@ -200,6 +200,7 @@ class TokenStore:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
             os.close(fd)
 
     def _write(self, records: tuple[TokenRecord, ...]) -> None:

@@ -149,6 +149,7 @@ def _staging(place: Path, gate: str, binding: Binding, keys: tuple[EvidenceKey, 
         raise collector_error("COL311", f"The collector has no place to work in: {error}.") from error
     finally:
         lock_path.unlink(missing_ok=True)
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
         os.close(lock)
 
 

@@ -119,8 +119,11 @@ def open_checkpoints(root: Path) -> TicketSaver:
     try:
         with path.with_suffix(".lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not path.exists():
-                make_database(path)
+            try:
+                if not path.exists():
+                    make_database(path)
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
         connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
         saver = TicketSaver(connection)
         # Setting up changes the journal mode, which fails while another process writes.

@@ -155,7 +155,11 @@ class TicketStore:
                         ) from error
                     time.sleep(pause)
                     pause = min(pause * 2, 0.05)
-            yield
+            try:
+                yield
+            finally:
+                # Closing alone would leave the lock with a child that was forked meanwhile.
+                fcntl.flock(file, fcntl.LOCK_UN)
 
     def write_copy(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a passed payload or the last ticket as a file for people, and follow no link on the way.

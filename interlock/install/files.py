@@ -119,4 +119,5 @@ def alone(root: Path) -> Generator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
         os.close(handle)
