@@ -124,6 +124,8 @@ def _is_usable(venv: Path) -> bool:
 
 
 def _make_environment(venv: Path) -> None:
+    if venv.is_symlink():
+        _stop(f"{venv} leads to the environment of another checkout, which is not emptied for this one", f"rm {venv}")
     python = str(venv / "bin" / "python")
     fix = "install pip for this Python (Debian: apt-get install python3-pip python3-venv), then try again"
     version = ".".join(map(str, sys.version_info[:3]))

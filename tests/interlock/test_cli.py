@@ -11,16 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.campaign.test_kills import greeting_project
 
 
 def interlock(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run the command in a folder."""
-    command = [sys.executable, "-m", "interlock", *arguments]
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120"}
-    return subprocess.run(
-        command, cwd=folder, input=stdin, capture_output=True, text=True, timeout=120, check=False, env=environment
-    )
+    return warm.interlock(folder, *arguments, stdin=stdin, env={**os.environ, "NO_COLOR": "1", "COLUMNS": "120"})
 
 
 def data(done: subprocess.CompletedProcess[str]) -> Any:

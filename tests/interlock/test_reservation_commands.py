@@ -18,6 +18,7 @@ from interlock.journal import Journal
 from interlock.reservations import place
 from interlock.reservations.hooks.main import HOOKS
 from interlock.reservations.sqlite import SqliteStore
+from tests import warm
 from tests.interlock.test_cli import data
 from tests.server.reservation_team import masked
 
@@ -31,10 +32,7 @@ def environment(agent: str) -> dict[str, str]:
 
 def run(folder: Path, agent: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command as an agent, in a folder."""
-    return subprocess.run(
-        [sys.executable, "-m", "interlock", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=90, check=False, env=environment(agent),
-    )  # fmt: skip
+    return warm.interlock(folder, *arguments, env=environment(agent))
 
 
 def start(folder: Path, agent: str, *arguments: str) -> subprocess.Popen[str]:

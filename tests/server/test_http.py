@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +14,7 @@ import pytest
 from mcp_types import TextContent
 
 from interlock.server.tokens import TokenStore
+from tests import warm
 from tests.server.http_process import (
     ACCEPT,
     INITIALIZE,
@@ -59,8 +59,7 @@ def tool_call(name: str, **more: Any) -> dict[str, Any]:
 
 
 def interlock(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "interlock", "serve", "--root", str(root), *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    return warm.interlock(root, "serve", "--root", str(root), *arguments, timeout=60)
 
 
 # Start and stop.

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from interlock.server.tokens import MAX_FILE_BYTES, TokenError, TokenStore
+from tests import warm
 
 
 @pytest.fixture
@@ -209,8 +210,7 @@ def test_processes_that_create_at_once_lose_no_token(tmp_path: Path) -> None:
 
 
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "interlock", "token", *arguments]
-    return subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return warm.interlock(folder, "token", *arguments, timeout=60)
 
 
 @pytest.fixture

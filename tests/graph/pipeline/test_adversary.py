@@ -360,7 +360,7 @@ max_rework = 0
 [tickets.delegate]
 gates = ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
 {scope}
-wait_seconds = 30.0
+wait_seconds = {wait}
 [tickets.delegate.agents.builder]
 runner = "{builder}"
 [tickets.delegate.agents.tester]
@@ -372,7 +372,12 @@ SCOPE = 'scope = ["src/**"]'
 
 
 def team(
-    folder: Path, *, builder: str = "python:ticket_team:builder", scope: str = SCOPE, wanted: str = "hello"
+    folder: Path,
+    *,
+    builder: str = "python:ticket_team:builder",
+    scope: str = SCOPE,
+    wanted: str = "hello",
+    wait: float = 30.0,
 ) -> Path:
     """Make a project whose plans are delegated; its tests pass when the greeting is `hello`."""
     root = make_project(folder)
@@ -381,7 +386,7 @@ def team(
     (root / "wanted").write_text(wanted)
     (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n")
     (root / "ticket_team.py").write_text(Path(ticket_team.__file__).read_text())
-    (root / "interlock.toml").write_text(CONFIG + DELEGATE.format(builder=builder, scope=scope))
+    (root / "interlock.toml").write_text(CONFIG + DELEGATE.format(builder=builder, scope=scope, wait=wait))
     return root
 
 
@@ -401,7 +406,7 @@ def _ask(request: Any, root: Path) -> Any:
 
 def test_a_task_begun_under_a_steps_name_after_its_start_failed_is_not_taken_over(tmp_path: Path) -> None:
     """The agent makes the start fail with other roles, and brings agents of its own: itself."""
-    root = team(tmp_path)
+    root = team(tmp_path, wait=2.0)
     tickets = Tickets(root)
     ticket = walk_to(tickets, "act_via_tools")
     config = (root / "interlock.toml").read_text()

@@ -1,0 +1,12 @@
+"""What the parent of warm commands has imported: everything that a command may need."""
+
+import importlib
+import pkgutil
+
+import interlock.cli
+import interlock.graph.pipeline
+import interlock.server
+
+for package in (interlock.cli, interlock.graph, interlock.graph.pipeline, interlock.server):
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
