@@ -7,6 +7,7 @@ works is for the tests that start one (`tests/test_packaging.py`, `tests/interlo
 import io
 import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -29,24 +30,41 @@ def interlock(
         env: Its whole environment; default: the present one.
         timeout: Seconds after which it is killed and `subprocess.TimeoutExpired` raised.
     """
+    return _process(["interlock", *arguments], folder, stdin, env, timeout)
+
+
+def script(path: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run a script of the tests, as `python PATH` does.
+
+    Args:
+        path: The script.
+        arguments: What follows it.
+        timeout: Seconds after which it is killed and `subprocess.TimeoutExpired` raised.
+    """
+    return _process([str(path), *arguments], Path.cwd(), "", None, timeout)
+
+
+def _process(
+    line: list[str], folder: Path, stdin: str, env: Mapping[str, str] | None, timeout: float
+) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory(prefix="warm-") as name:
         streams = [str(Path(name, stream)) for stream in ("stdin", "stdout", "stderr")]
         Path(streams[0]).write_text(stdin)
         environment = dict(os.environ if env is None else env)
-        process = _FORKSERVER.Process(target=_run, args=(list(arguments), str(folder), environment, streams))
+        process = _FORKSERVER.Process(target=_become, args=(line, str(folder), environment, streams))
         process.start()
         process.join(timeout)
         if process.is_alive():
             process.kill()
             process.join()
-            raise subprocess.TimeoutExpired(["interlock", *arguments], timeout)
+            raise subprocess.TimeoutExpired(line, timeout)
         assert process.exitcode is not None
         out, err = (Path(stream).read_bytes().decode() for stream in streams[1:])
-        return subprocess.CompletedProcess(["interlock", *arguments], process.exitcode, out, err)
+        return subprocess.CompletedProcess(line, process.exitcode, out, err)
 
 
-def _run(arguments: list[str], folder: str, environment: dict[str, str], streams: list[str]) -> None:
-    """Become the command."""
+def _become(line: list[str], folder: str, environment: dict[str, str], streams: list[str]) -> None:
+    """Turn this process into the command or the script."""
     for number, (path, flags) in enumerate(
         zip(streams, (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT), strict=True)
     ):
@@ -58,7 +76,10 @@ def _run(arguments: list[str], folder: str, environment: dict[str, str], streams
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["interlock", *arguments]
+    sys.argv = line
+    if line[0] != "interlock":
+        runpy.run_path(line[0], run_name="__main__")
+        return
 
     from interlock.__main__ import main
 

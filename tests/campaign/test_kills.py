@@ -1,11 +1,9 @@
 """SIGKILL at every point of a run: resumed, it ends with the journal of a run that was never killed, times apart."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from interlock.graph.store import journal_path
 from interlock.journal import Journal
 from interlock.reservations.opening import open_reservations
 from interlock.reservations.outbox import RUN as RESERVATIONS
+from tests import warm
 from tests.graph.conftest import CONFIG
 
 HERE = Path(__file__).parent
@@ -52,9 +51,7 @@ def page_project(root: Path) -> Path:
 
 def go(root: Path, task: Path, fatal: int) -> subprocess.CompletedProcess[str]:
     """Run the victim: from the start or from where a killed one left off."""
-    command = [sys.executable, str(HERE / "victim.py"), str(root), str(task), str(fatal)]
-    environment = {**os.environ, "PYTHONPATH": str(REPO)}
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, env=environment)
+    return warm.script(HERE / "victim.py", str(root), str(task), str(fatal), timeout=180)
 
 
 def story(root: Path) -> list[dict[str, Any]]:
