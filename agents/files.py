@@ -47,8 +47,14 @@ def as_written(desk: Desk) -> Desk:
     """Return a desk for patterns that a program wrote.
 
     Brackets in them are not taken for those of a real name, and they may lead into a repository inside the checkout.
+    What leads out of it by a link is held as it is written: there a run writes nothing.
     """
-    return replace(desk, exists=_nothing, nested=_nowhere)
+
+    def real(root: str, path: str) -> Sequence[str]:
+        names = desk.real(root, path)
+        return (path,) if names[-1].startswith("/") else names
+
+    return replace(desk, exists=_nothing, nested=_nowhere, real=real)
 
 
 def _nothing(_root: str, _path: str) -> bool:
@@ -223,7 +229,7 @@ class LeasedFiles:
 
     def _act(self, name: str, path: str, action: Callable[[], None]) -> int:
         """Do something to a file under a lease, and return its token; without an own one, one is taken first."""
-        held = self._prefix + name
+        held = self._reservations.desk.real(self._reservations.caller.root, self._prefix + name)[-1]
         own = self._reservations.my_reservations()["reservations"]
         if not any(row["exclusive"] and patterns.matches(row["pattern"], held) for row in own):
             answer = self._reservations.reserve_files([patterns.quote(held)], reason=f"writes {shown(path)}")

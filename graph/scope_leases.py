@@ -14,7 +14,7 @@ from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
 from interlock.journal import JournalError
-from interlock.reservations import granting, identity, leases, outbox, place, process
+from interlock.reservations import granting, holders, identity, leases, outbox, place, process
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
@@ -157,7 +157,7 @@ class ScopeLeases:
     def _queue(self, queue_seconds: float | None) -> None:
         """Wait until everything is granted, and say from time to time for whom."""
         self._begin()
-        since, waited, queued = self.desk.clock(), 0.0, False
+        since, waited, queued = self.desk.monotonic(), 0.0, False
         answer = self._reserve(0)
         try:
             while answer["errors"]:
@@ -168,7 +168,7 @@ class ScopeLeases:
                 if left <= 0:
                     break
                 answer = self._reserve(left)
-                waited = self.desk.clock() - since
+                waited = self.desk.monotonic() - since
         except BaseException:
             # Nobody comes back to this place: the call was ended.
             leases.release_all(self.desk, self.caller)
@@ -230,6 +230,7 @@ class ScopeLeases:
             expires_at=max(lease.expires_at, entry.now + self._ttl_seconds),
         )
         entry.tx.put_lease(moved)
+        holders.record(entry, moved)
         for asked in entry.tx.open_negotiations(reservation_id=lease.reservation_id):
             entry.tx.put_negotiation(replace(asked, holder=to))
         facts = {**granting.facts(moved), "exclusive": moved.exclusive, "claim": False, "from": lease.agent}

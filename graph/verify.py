@@ -27,7 +27,7 @@ from interlock.reservations.outbox import RUN as RESERVATIONS
 class HeadError(GraphError):
     """A head on the command line is not one."""
 
-    code = "RUN606"
+    code = "RUN608"
 
 
 @dataclass(frozen=True, slots=True)

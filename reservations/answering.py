@@ -68,9 +68,9 @@ def _release(entry: Entry, asked: Negotiation, why: str) -> RespondAnswer:
     known = entry.tx.remembered(asked.holder, key)
     if known is not None:
         return {"thread_id": asked.thread_id, "status": "released", "released": json.loads(known[1]), "errors": []}
-    held = what_ends(entry, asked) if asked.resolved_at is None else []
-    if not held:
+    if asked.resolved_at is not None:
         return _free(asked)
+    held = what_ends(entry, asked)
     released = [lease.reservation_id for lease in held]
     resolve(entry, asked, "released", why)
     post(
@@ -85,22 +85,11 @@ def _release(entry: Entry, asked: Negotiation, why: str) -> RespondAnswer:
 
 
 def what_ends(entry: Entry, asked: Negotiation) -> list[Lease]:
-    """Return the leases that a release ends, so that the holder is out of the way; none when the request is moot.
+    """Return the leases that a release of an open request ends, so that the holder is out of the way.
 
     The reservation that was asked for comes first; the others are the holder's own that overlap the file.
     """
-    pinned = entry.tx.lease(asked.reservation_id)
-    if pinned is None:
-        return []
-    file = granting.pattern_of(asked.file)
-    others = [
-        lease
-        for lease in granting.near(entry, file)
-        if key_of(lease.agent) == key_of(asked.holder)
-        and lease.reservation_id != pinned.reservation_id
-        and granting.collides(file, lease.pattern, exclusive=True)
-    ]
-    return [pinned, *others]
+    return granting.on_file(entry, asked)
 
 
 def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> RespondAnswer:

@@ -1,4 +1,7 @@
-"""What the calls answer: JSON dictionaries, the same through every door. Times are ISO 8601 in UTC."""
+"""What the calls answer: JSON dictionaries, the same through every door. Times are ISO 8601 in UTC.
+
+`rest` is there when an answer was too long for an agent, and says what is left out of which list: see `bounded`.
+"""
 
 import time
 from typing import Any, Literal, NotRequired, TypedDict
@@ -69,6 +72,7 @@ class ReserveAnswer(TypedDict):
     taken_over: NotRequired[list[dict[str, Any]]]
     waiting: NotRequired[dict[str, Any]]
     release_requests: NotRequired[int]
+    rest: NotRequired[dict[str, Any]]
 
 
 class ReleaseAnswer(TypedDict):
@@ -76,6 +80,7 @@ class ReleaseAnswer(TypedDict):
 
     released: list[str]
     errors: list[Refusal]
+    rest: NotRequired[dict[str, Any]]
 
 
 class ReleaseAllAnswer(TypedDict):
@@ -94,12 +99,14 @@ class ConflictsAnswer(TypedDict):
     clear: list[str]
     errors: list[Refusal]
     more: NotRequired[int]
+    rest: NotRequired[dict[str, Any]]
 
 
 class MineAnswer(TypedDict):
     """The answer of my_reservations: active leases only."""
 
     reservations: list[LeaseInfo]
+    rest: NotRequired[dict[str, Any]]
 
 
 class SentAnswer(TypedDict):
@@ -142,6 +149,7 @@ class AgentsAnswer(TypedDict):
     """The answer of list_agents; each has name, kind, state, last_seen, last_seen_seconds, leases."""
 
     agents: list[dict[str, Any]]
+    rest: NotRequired[dict[str, Any]]
 
 
 class RequestAnswer(TypedDict):
@@ -166,6 +174,7 @@ class NegotiateAnswer(TypedDict):
     deadlock: NotRequired[list[str]]
     next: NotRequired[dict[str, Any]]
     errors: list[Refusal]
+    rest: NotRequired[dict[str, Any]]
 
 
 class RespondAnswer(TypedDict):
@@ -176,6 +185,7 @@ class RespondAnswer(TypedDict):
     released: list[str]
     eta_minutes: NotRequired[int]
     errors: list[Refusal]
+    rest: NotRequired[dict[str, Any]]
 
 
 class StandingAnswer(TypedDict):
@@ -185,3 +195,4 @@ class StandingAnswer(TypedDict):
     waiters: list[dict[str, Any]]
     negotiations: list[dict[str, Any]]
     more: NotRequired[dict[str, int]]
+    rest: NotRequired[dict[str, Any]]

@@ -123,11 +123,12 @@ def _elsewhere(desk: Desk, caller: Caller, given: Given) -> Refusal | None:
 
 
 def typed(desk: Desk, caller: Caller, text: str) -> Pattern | PatternProblem:
-    """Return the pattern that an agent means by a text: what is there decides about folders and brackets in names."""
+    """Return the pattern that an agent means by a text: what is there decides about folders, links and brackets."""
     return patterns.canonical(
         text,
         is_folder=lambda path: desk.is_folder(caller.root, path),
         exists=lambda path: desk.exists(caller.root, path),
+        real=lambda path: desk.real(caller.root, path),
     )
 
 

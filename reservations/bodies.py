@@ -92,6 +92,9 @@ TYPES: Final[Mapping[str, tuple[Field, ...]]] = {
 }  # fmt: skip
 """Type to the fields of its body."""
 
+CLAIMS: Final = frozenset({"released", "released_by", "eta_minutes", "requester"})
+"""A JSON object with one of these reads like a typed body: Negotiation PRD F1 gives those no field `type`."""
+
 SPEAKERS: Final = {RELEASE_REQUEST: "requester", RELEASE_ACK: "released_by"}
 """The field of a type that names who speaks: the sender, and nobody else."""
 
@@ -113,21 +116,30 @@ class BodyProblem(NamedTuple):
 
 
 def type_of(name: object) -> str:
-    """Return the type that a topic or the field `type` names, written with hyphens; empty when it names none."""
-    spelled = name.replace("_", "-") if isinstance(name, str) else ""
+    """Return the type that a topic or the field `type` names, in any case and spelling; empty when it names none."""
+    spelled = name.strip().casefold().replace("_", "-") if isinstance(name, str) else ""
     return spelled if spelled in TYPES else ""
 
 
 def read(body: str) -> dict[str, Any] | None:
     """Return a typed body with its `type` written with hyphens; None when the body is no typed one, whole or not."""
+    fields = _fields(body)
+    kind = type_of(None if fields is None else fields.get("type"))
+    return fields | {"type": kind} if fields is not None and kind else None
+
+
+def reads_like_one(body: str) -> bool:
+    """Say whether a reader may take a body for a typed one, though nothing names its type and it may not be whole."""
+    return any(name.strip().casefold() in CLAIMS for name in _fields(body) or ())
+
+
+def _fields(body: str) -> dict[str, Any] | None:
+    """Return the JSON object that a body is; None when it is something else."""
     try:
-        fields = json.loads(body)
+        found = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(fields, dict) or not type_of(cast("dict[str, Any]", fields).get("type")):
-        return None
-    known = cast("dict[str, Any]", fields)
-    return known | {"type": type_of(known["type"])}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def problem(kind: str, body: str, speaker: str) -> BodyProblem | None:
@@ -138,13 +150,9 @@ def problem(kind: str, body: str, speaker: str) -> BodyProblem | None:
         body: The text.
         speaker: Who sends it: nobody speaks for another.
     """
-    try:
-        given = json.loads(body)
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+    fields = _fields(body)
+    if fields is None:
         return BodyProblem("body", f"A {kind} has a JSON object as its body.", body, "a JSON object")
-    fields = cast("dict[str, Any]", given)
     if "type" in fields and type_of(fields["type"]) != kind:
         return BodyProblem("body.type", f"The topic says {kind}, the body another type.", fields["type"], kind)
     for row in TYPES[kind]:

@@ -19,7 +19,7 @@ def roots_of(found: Place) -> list[str]:
     Raises:
         GitFailed: Git does not answer.
     """
-    if not found.common:
+    if not found.common or not os.path.isdir(os.path.join(found.common, "worktrees")):
         return [found.root]
     rows = os.fsdecode(git.ask(found.root, ["worktree", "list", "--porcelain"])).split("\n")
     trees = [os.path.realpath(row.removeprefix("worktree ")) for row in rows if row.startswith("worktree ")]

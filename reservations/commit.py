@@ -67,7 +67,11 @@ def commit(
     """
     where = _where(caller.root)
     if where is None:
-        return _refused("There is no git checkout with its top here.", caller.root, "Run it in a git checkout.")
+        fix = (
+            "Run it in a git checkout. What INTERLOCK_PROJECT names is none: commit in the repository itself with "
+            "`git commit -m MESSAGE -- PATHS`, which its hooks judge by the same leases."
+        )
+        return _refused("There is no git checkout with its top here.", caller.root, fix)
     folder, common = where
     for name, what in _UNDERWAY.items():
         if os.path.lexists(os.path.join(folder, name)):
@@ -155,7 +159,7 @@ def _run(desk: Desk, root: str, arguments: list[str], data: bytes | None, env: M
     """Run git until its index is free; with data of None it has the terminal. Returns its status and what it said."""
     import subprocess  # noqa: PLC0415 - not on the path of a hook that says yes
 
-    end = desk.clock() + LOCK_SECONDS
+    end = desk.monotonic() + LOCK_SECONDS
     while True:
         pipe = None if data is None else subprocess.PIPE
         merged = None if data is None else subprocess.STDOUT
@@ -168,7 +172,7 @@ def _run(desk: Desk, root: str, arguments: list[str], data: bytes | None, env: M
             text = f"git did not end within {HOLD_SECONDS:.0f} seconds"
             raise git.GitFailed(text, "See which of your hooks hangs, then commit again.") from None
         said = os.fsdecode(done.stdout or b"").strip()
-        if done.returncode == 0 or "index.lock" not in said or desk.clock() >= end:
+        if done.returncode == 0 or "index.lock" not in said or desk.monotonic() >= end:
             return done.returncode, said
         desk.pause(PAUSE_SECONDS)
 
@@ -254,14 +258,14 @@ def _alone(desk: Desk, common: str) -> Generator[bool]:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     file = os.open(os.path.join(folder, "commit.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        end = desk.clock() + LOCK_SECONDS
+        end = desk.monotonic() + LOCK_SECONDS
         mine = False
         while not mine:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 mine = True
             except BlockingIOError:
-                if desk.clock() >= end:
+                if desk.monotonic() >= end:
                     break
                 desk.pause(PAUSE_SECONDS)
         yield mine

@@ -1,7 +1,7 @@
 """What every call works with: the store, the settings, who calls, and the world around."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from interlock.reservations import process
@@ -71,6 +71,7 @@ class Desk:
         store: Where the rows are.
         settings: `[reservations]`.
         clock: Seconds since the epoch.
+        monotonic: Seconds that only rise, whoever sets the clock: what a wait is measured by.
         is_running: Says whether a process of this machine still runs: (host, pid, started) to True, False, or None
             when that cannot be known from here.
         dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
@@ -80,32 +81,49 @@ class Desk:
             `app/[slug]` is that folder where it is there; a door that quotes real names itself leaves it out.
         nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
             the root, empty for none.
+        real: Says by which names a path below a root is held: (root, path), see `place.real`.
         pause: Waits some seconds between two looks at the store.
     """
 
-    __slots__ = ("clock", "dirty", "exists", "is_folder", "is_running", "nested", "pause", "settings", "store")
+    __slots__ = (
+        "clock",
+        "dirty",
+        "exists",
+        "is_folder",
+        "is_running",
+        "monotonic",
+        "nested",
+        "pause",
+        "real",
+        "settings",
+        "store",
+    )
 
     def __init__(
         self,
         store: Store,
         settings: Settings = Settings(),  # noqa: B008 - it never changes
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
         is_running: _Running = process.is_running,
         dirty: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
         is_folder: _Probe = lambda _root, _path: False,
         exists: _Probe = lambda _root, _path: False,
         nested: Callable[[str, str], str] = lambda _root, _path: "",
+        real: Callable[[str, str], Sequence[str]] = lambda _root, path: (path,),
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store
         self.settings = settings
         self.clock = clock
+        self.monotonic = monotonic
         self.is_running = is_running
         self.dirty = dirty
         self.is_folder = is_folder
         self.exists = exists
         self.nested = nested
         self.pause = pause
+        self.real = real
 
     def _replace(self, **changes: Any) -> "Desk":
         """Return a desk with some fields changed; for `records.replace`."""

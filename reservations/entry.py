@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from interlock.reservations.desk import Caller, Desk
@@ -18,19 +20,29 @@ class Entry:
         tx: The rows; what is put here stands or falls with the call.
         now: The time of the whole call, seconds since the epoch.
         agent: The caller as it is registered, seen at `now` or up to a second before.
+        unsaved: Whether there is unsaved work under a lease, by reservation id, as far as git was asked.
 
     Attributes:
         states: What `liveness` found out in this call, so that each process is asked about once.
     """
 
-    __slots__ = ("agent", "caller", "desk", "now", "states", "tx")
+    __slots__ = ("agent", "caller", "desk", "now", "states", "tx", "unsaved")
 
-    def __init__(self, desk: Desk, caller: Caller, tx: Transaction, now: float, agent: Agent) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        caller: Caller,
+        tx: Transaction,
+        now: float,
+        agent: Agent,
+        unsaved: Mapping[str, bool] = MappingProxyType({}),
+    ) -> None:
         self.desk = desk
         self.caller = caller
         self.tx = tx
         self.now = now
         self.agent = agent
+        self.unsaved = unsaved
         self.states: dict[str, Any] = {}
 
     def event(self, kind: str, /, **data: Any) -> None:
@@ -44,7 +56,7 @@ class Entry:
 
         Args:
             recipient: An agent that is registered.
-            topic: Its subject: `granted`, `taken-over`, `deadlock`, `forced`.
+            topic: Its subject: `granted`, `passed-over`, `taken-over`, `deadlock`, `forced`.
             body: Text.
             thread_id: The conversation; a new one without.
             importance: How much it matters.

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from interlock.reservations import bodies, leases, liveness
+from interlock.reservations import bodies, granting, leases, liveness
 from interlock.reservations.entry import HOUSE, Entry
 from interlock.reservations.post import cut, post
 from interlock.reservations.records import Lease, Negotiation, NegotiationState, replace
@@ -10,18 +10,23 @@ from interlock.reservations.records import Lease, Negotiation, NegotiationState,
 MAX_SHOWN_BYTES: Final = 200
 """So much of a file's name is reported; the thread says which request is meant."""
 
+MAX_NAMED: Final = 3
+"""So many leases are named."""
+
 
 def run(entry: Entry) -> list[dict[str, Any]]:
     """Look after the caller's own requests that timed out; return what to report, what was taken first.
 
-    With `escalation = "force"` the lease is ended, its holder told, and the thread gets a release-ack with the reason
-    `timeout`; a lease with `no_force` is reported with RSV307 and never taken. With `"advisory"` all are reported.
+    With `escalation = "force"` the holder loses what it had on the file when it was asked, and is told; the thread gets
+    a release-ack with the reason `timeout`. A lease with `no_force` is reported with RSV307 and never taken. With
+    `"advisory"` all are reported.
     """
-    rows = [
-        _escalate(entry, asked)
-        for asked in entry.tx.open_negotiations(requester=entry.agent.name)
-        if is_over(asked, entry.now)
-    ]
+    rows: list[dict[str, Any]] = []
+    for row in entry.tx.open_negotiations(requester=entry.agent.name):
+        # What was taken for the request before may have been that of this one.
+        asked = entry.tx.negotiation(row.thread_id)
+        if asked is not None and is_over(asked, entry.now):
+            rows.append(_escalate(entry, asked))
     return sorted(rows, key=lambda row: row["state"] != "forced")
 
 
@@ -60,9 +65,12 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
     assert lease is not None, asked.thread_id
     _record_once(entry, asked)
     if entry.desk.settings.escalation == "force" and not liveness.is_protected(entry, lease):
-        _force(entry, asked, lease)
+        left = _force(entry, asked)
+        if left:
+            text = "It was taken, and its holder has more on the file: ask again with negotiate_release."
+            return row | {"state": "forced", "still_held": cut(left[0].pattern, MAX_SHOWN_BYTES), "suggestion": text}
         return row | {"state": "forced", "suggestion": "It was taken from its holder: call reserve_files."}
-    if liveness.is_takeable(entry, lease):
+    if liveness.state(entry, asked.holder) == "gone":
         return row | {"suggestion": "Its holder is dead: reserve_files takes it over."}
     if lease.no_force:
         return row | {
@@ -74,17 +82,40 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
     return row | {"suggestion": "Nothing is taken by force here: wait with reserve_files, or write to its holder."}
 
 
-def _force(entry: Entry, asked: Negotiation, lease: Lease) -> None:
-    """Take a lease from its holder, and tell both (Negotiation PRD F5)."""
+def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
+    """Take from a holder what it had on a file when it was asked for it, and tell both (Negotiation PRD F5).
+
+    Returns:
+        What the holder has on the file besides: protected, or reserved since. If there is any, the requester is told so
+        in place of a release-ack, which would say that the file is free.
+    """
+    held = granting.on_file(entry, asked)
+    taken = [lease for lease in held if _was_asked_for(asked, lease) and not liveness.is_protected(entry, lease)]
     resolve(entry, asked, "forced", "timeout")
-    leases.end(entry, lease, "forced")
-    body = bodies.ack(asked.file, HOUSE, "timeout")
-    post(entry, asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=HOUSE)
+    leases.end(entry, taken, "forced")
+    left = [lease for lease in held if lease not in taken]
+    if left:
+        shown = cut(left[0].pattern, MAX_SHOWN_BYTES)
+        text = (
+            f"{asked.file}: taken from {asked.holder}, who has {shown} on it besides. Ask again with negotiate_release."
+        )
+        entry.tell(asked.requester, "forced", text, thread_id=asked.thread_id)
+    else:
+        body = bodies.ack(asked.file, HOUSE, "timeout")
+        post(entry, asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=HOUSE)
+    names = ", ".join(f"{lease.reservation_id} of {cut(lease.pattern, MAX_SHOWN_BYTES)}" for lease in taken[:MAX_NAMED])
+    names += f" and {len(taken) - MAX_NAMED} more" if len(taken) > MAX_NAMED else ""
     text = (
-        f"Your reservation {lease.reservation_id} of {lease.pattern} was taken: {asked.requester} asked for "
-        f"{asked.file} ({asked.urgency}) and had no answer in time. Reserve it again before you write there."
+        f"Your reservation {names} was taken: {asked.requester} asked for {asked.file} ({asked.urgency}) and had no "
+        "answer in time. Reserve it again before you write there."
     )
-    entry.tell(lease.agent, "forced", text, thread_id=asked.thread_id, importance="urgent")
+    entry.tell(asked.holder, "forced", text, thread_id=asked.thread_id, importance="urgent")
+    return left
+
+
+def _was_asked_for(asked: Negotiation, lease: Lease) -> bool:
+    """Say whether a lease on the file is what the request was about: it, or one that stood beside it by then."""
+    return lease.reservation_id == asked.reservation_id or lease.granted_at < asked.created_at
 
 
 def _record_once(entry: Entry, asked: Negotiation) -> None:

@@ -5,7 +5,6 @@ surrogates, as `os.fsdecode` does it, and encoded again the same way.
 """
 
 import os
-import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
@@ -27,6 +26,10 @@ _HABITS: Final = (
     "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_TRACE", "GIT_TRACE2", "GIT_TRACE2_EVENT",
 )  # fmt: skip
 """What changes how git reads our arguments or writes its answer."""
+
+
+_LINK: Final = "160000"
+"""The mode of a submodule in the index."""
 
 
 class GitFailed(ReservationError):  # noqa: N818 - named by what is the case
@@ -104,11 +107,6 @@ def names(output: bytes) -> list[str]:
     return [os.fsdecode(item) for item in output.split(b"\0") if item]
 
 
-def is_folder(root: str, path: str) -> bool:
-    """Say whether a path below a root is a folder."""
-    return os.path.isdir(os.path.join(root, path))
-
-
 def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -> dict[str, str]:
     """Return the paths with uncommitted changes and git's two letters for each: index, then working tree.
 
@@ -122,11 +120,8 @@ def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -
     Raises:
         GitFailed: See `ask`.
     """
-    asked = sorted(set(prefixes))
-    only = [] if not asked or "" in asked else ["--", *asked]
-    output = ask(
-        root, ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", *only], in_hook=in_hook
-    )
+    arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", *_only(prefixes)]
+    output = ask(root, arguments, in_hook=in_hook)
     return {item[3:]: item[:2] for item in names(output)}
 
 
@@ -151,7 +146,7 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
         return answer
     try:
         below = os.fsdecode(ask(root, ["rev-parse", "--show-prefix"])).removesuffix("\n")
-        found = changed(root, [_folder(pattern) for pattern in known.values()])
+        found = changed(root, [beginning(pattern) for pattern in known.values()])
     except GitFailed:
         return answer
     paths = [path[len(below) :].removesuffix("/") for path in found if path.startswith(below)]
@@ -160,10 +155,29 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     return answer
 
 
-def _folder(pattern: Pattern) -> str:
+def beginning(pattern: Pattern) -> str:
     """Return where to look for a pattern's files; everywhere, where a name may be spelled in several ways."""
     prefix = index_prefix(pattern)
     return "" if FOLD_CASE or not prefix.isascii() else prefix
+
+
+def links(root: str, prefixes: Iterable[str] = ()) -> list[str]:
+    """Return the paths of a checkout's submodules, as the index has them.
+
+    Args:
+        root: The top of a checkout.
+        prefixes: See `changed`.
+
+    Raises:
+        GitFailed: See `ask`.
+    """
+    rows = names(ask(root, ["ls-files", "-s", "-z", *_only(prefixes)]))
+    return [path for row in rows if row.startswith(_LINK) for _, _, path in (row.partition("\t"),)]
+
+
+def _only(prefixes: Iterable[str]) -> list[str]:
+    asked = sorted(set(prefixes))
+    return [] if not asked or "" in asked else ["--", *asked]
 
 
 def staged_paths(root: str, *, in_hook: bool = False) -> list[str]:

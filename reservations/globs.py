@@ -354,6 +354,12 @@ def _item(item: Item, *, in_braces: bool) -> str:
     return "?" if item == NAME else _written_class(item)
 
 
+def quote(path: str) -> str:
+    """Return a relative path as the text of the pattern that is it alone, as far as `patterns.relative` says."""
+    pieces = (quoted(character) if is_allowed(character) else "?" for character in normal(path))
+    return tilde("".join(pieces))
+
+
 def quoted(name: str, *, in_braces: bool = False) -> str:
     """Return a real name as a pattern of it alone."""
     return "".join(

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from interlock.reservations import liveness, patterns
+from interlock.reservations import holders, liveness, patterns
 from interlock.reservations.entry import Entry, new_id
 from interlock.reservations.errors import StoreDamaged
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.records import Lease, Waiter, key_of, replace
+from interlock.reservations.records import Lease, Negotiation, Waiter, key_of, replace
 
 Blocker: TypeAlias = Lease | Waiter
 """A lease of somebody else, or somebody who waits in front."""
@@ -58,18 +58,27 @@ class Look(NamedTuple):
         pattern: What is wanted.
         served: An own lease serves already, so nothing can stand in the way.
         blockers: Foreign leases and waiters in front that overlap it.
-        takeable: They are leases of the dead, all of them.
     """
 
     pattern: Pattern
     served: bool
     blockers: tuple[Blocker, ...]
-    takeable: bool
 
-    @property
-    def free(self) -> bool:
-        """Whether it can be granted, if need be by a takeover."""
-        return not self.blockers or self.takeable
+    def is_free(self, entry: Entry) -> bool:
+        """Say whether it can be granted, if need be by a takeover.
+
+        That takes leases of the dead, and nobody in front of them in the line who is not dead too.
+
+        Raises:
+            liveness.Unasked: It depends on git.
+        """
+        held = [each for each in self.blockers if isinstance(each, Lease)]
+        waiting = [each for each in self.blockers if isinstance(each, Waiter)]
+        if not held:
+            return not waiting
+        return all(liveness.state(entry, waiter.agent) != "alive" for waiter in waiting) and all(
+            liveness.is_takeable(entry, lease) for lease in held
+        )
 
 
 def pattern_of(text: str) -> Pattern:
@@ -96,6 +105,14 @@ def wanted_by(waiter: Waiter) -> Wanted:
 def near(entry: Entry, pattern: Pattern) -> list[Lease]:
     """Return the leases whose literal beginnings allow an overlap with a pattern."""
     return entry.tx.near(patterns.ancestors(pattern.prefix), pattern.prefix)
+
+
+def on_file(entry: Entry, asked: Negotiation) -> list[Lease]:
+    """Return what a holder has on the file that it is asked for: the reservation of the request first, if it stands."""
+    file = pattern_of(asked.file)
+    holder = key_of(asked.holder)
+    held = [lease for lease in near(entry, file) if key_of(lease.agent) == holder and overlaps(file, lease)]
+    return sorted(held, key=lambda lease: lease.reservation_id != asked.reservation_id)
 
 
 def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
@@ -138,16 +155,14 @@ def _looks(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], mo
         compared += len(found) + waited
         if most is not None and compared > most and len(wanted.patterns) > 1:
             raise TooWide(compared)
-        yield _look(entry, agent, wanted, pattern, found, ahead)
+        yield _look(agent, wanted, pattern, found, ahead)
 
 
-def _look(
-    entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], ahead: Sequence[Waiter]
-) -> Look:
+def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], ahead: Sequence[Waiter]) -> Look:
     me = key_of(agent)
     own = [lease for lease in found if key_of(lease.agent) == me]
     if any(serves(lease, pattern, wanted) for lease in own):
-        return Look(pattern, served=True, blockers=(), takeable=False)
+        return Look(pattern, served=True, blockers=())
     held = tuple(
         lease
         for lease in found
@@ -156,8 +171,7 @@ def _look(
     # Whoever waits for what the agent itself shares cannot go on before it: raising the right must not queue behind.
     shares = any(lease.pattern == pattern.text for lease in own)
     waiting = () if shares else tuple(waiter for waiter in ahead if meets(pattern, wanted, waiter))
-    takeable = bool(held) and not waiting and all(liveness.is_takeable(entry, lease) for lease in held)
-    return Look(pattern, served=False, blockers=(*held, *waiting), takeable=takeable)
+    return Look(pattern, served=False, blockers=(*held, *waiting))
 
 
 def overlaps(pattern: Pattern, lease: Lease) -> bool:
@@ -191,6 +205,15 @@ def serves(lease: Lease, pattern: Pattern, wanted: Wanted) -> bool:
     return (lease.no_force or not wanted.no_force) and patterns.covers(pattern_of(lease.pattern), pattern)
 
 
+def unserved(entry: Entry, agent: str, wanted: Wanted) -> int:
+    """Return how many of the wanted patterns no own lease serves: a grant adds so many leases at most."""
+    me = key_of(agent)
+    return sum(
+        not any(key_of(lease.agent) == me and serves(lease, pattern, wanted) for lease in near(entry, pattern))
+        for pattern in wanted.patterns
+    )
+
+
 def grant(entry: Entry, agent: str, wanted: Wanted, *, claim: bool = False) -> list[Lease]:
     """Give an agent what it wants; nothing stands in the way any more.
 
@@ -219,7 +242,7 @@ def _grant(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, *, claim:
         lease = _renew(entry, serving, pattern, wanted)
     if serving is None or lease.no_force != serving.no_force:
         for other in own:
-            if other.reservation_id != lease.reservation_id and _falls_into(other, lease, pattern):
+            if other.reservation_id != lease.reservation_id and _falls_into(entry, other, lease, pattern):
                 _merge(entry, other, lease)
     return lease.reservation_id
 
@@ -244,6 +267,7 @@ def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequen
         expires_at=max(entry.now + life, same.expires_at if same else 0.0),
     )
     entry.tx.put_lease(lease)
+    holders.record(entry, lease)
     entry.event("lease_granted", **facts(lease), exclusive=lease.exclusive, claim=lease.claim)
     return lease
 
@@ -264,15 +288,14 @@ def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Leas
     return renewed
 
 
-def _falls_into(other: Lease, lease: Lease, pattern: Pattern) -> bool:
+def _falls_into(entry: Entry, other: Lease, lease: Lease, pattern: Pattern) -> bool:
+    """Say whether one lease makes another needless; one that is asked for stays, for a request is about it alone."""
     right = (lease.exclusive or not other.exclusive) and (lease.no_force or not other.no_force)
-    return right and patterns.covers(pattern, pattern_of(other.pattern))
+    covered = right and patterns.covers(pattern, pattern_of(other.pattern))
+    return covered and not entry.tx.open_negotiations(reservation_id=other.reservation_id)
 
 
 def _merge(entry: Entry, other: Lease, lease: Lease) -> None:
-    # What was asked of the narrow lease is still held, now by the wide one: the requests go with it.
-    for asked in entry.tx.open_negotiations(reservation_id=other.reservation_id):
-        entry.tx.put_negotiation(replace(asked, reservation_id=lease.reservation_id, pattern=lease.pattern))
     if other.expires_at > lease.expires_at or other.held_until > lease.held_until:
         current = entry.tx.lease(lease.reservation_id) or lease
         ends = max(current.expires_at, other.expires_at)
@@ -288,6 +311,8 @@ def facts(lease: Lease) -> dict[str, object]:
         "agent": lease.agent,
         "reservation_id": lease.reservation_id,
         "pattern": lease.pattern,
+        "reason": lease.reason,
+        "no_force": lease.no_force,
         "token": lease.token,
         "expires_at": lease.expires_at,
     }

@@ -190,13 +190,18 @@ def _holder(entry: Entry, pattern: Pattern, path: str) -> Conflict | None:
 def _hold(entry: Entry, held: Iterable[Lease], seconds: float) -> dict[str, tuple[float, float]]:
     """Let leases live on and protect them; return by id until when, and until when they were protected before.
 
-    Every guard moves the end on by something, so that the one who moved it last knows its own.
+    Every guard moves the end on by something, so that the one who moved it last knows its own. A claim whose life
+    that lengthens is an ordinary lease from then on: its holder is there.
     """
     moved: dict[str, tuple[float, float]] = {}
     for lease in {lease.reservation_id: lease for lease in held}.values():
         until = max(entry.now + seconds, lease.held_until + GRAIN_SECONDS)
         moved[lease.reservation_id] = until, lease.held_until
-        entry.tx.put_lease(replace(lease, expires_at=max(lease.expires_at, until), held_until=until))
+        longer = replace(lease, held_until=until)
+        if until > lease.expires_at:
+            longer = replace(longer, expires_at=until, claim=False)
+            entry.event("lease_renewed", **granting.facts(longer), held=True)
+        entry.tx.put_lease(longer)
     return moved
 
 

@@ -46,7 +46,8 @@ def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> tuple[D
 def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Place | None":
     """Return the project whose leases count in a folder; None for a folder that is not in the one that is named.
 
-    Where the environment names a project, a repository's own leases come first: no name makes them go away.
+    Where the environment names a project around it, a repository is judged from its own top all the same: what is held
+    in the project that is named counts as that of any other around it (`holdings`), and no name makes leases go away.
 
     Args:
         start: A folder.
@@ -65,12 +66,10 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
         with suppress(git.GitFailed):
             told = os.fsdecode(git.ask(start, ["rev-parse", "--absolute-git-dir", "--show-toplevel"])).split("\n")
             own = place_of(told[0], told[1] or start)
-    if not named:
+    if own is not None or not named:
         return own
     found = place.find(start)
-    if own is not None and (own.common == found.common or os.path.lexists(own.store_path)):
-        return own
-    return found if not found.common and place.inside(found.root, os.path.realpath(start)) else None
+    return found if place.inside(found.root, os.path.realpath(start)) else None
 
 
 def place_of(git_dir: str, root: str) -> "place.Place":

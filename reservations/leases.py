@@ -1,8 +1,9 @@
 """The calls about leases, and the one way into the store that every call takes."""
 
 import json
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.reservations import arguments, deadlock, granting, liveness, refusals, waiting
@@ -19,7 +20,8 @@ from interlock.reservations.arguments import Asked
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Look, Wanted
-from interlock.reservations.records import Agent, Lease, NegotiationState, Waiter, key_of, replace
+from interlock.reservations.records import Agent, Lease, Negotiation, NegotiationState, Waiter, key_of, replace
+from interlock.reservations.settings import NORMAL_TIMEOUT_MINUTES
 from interlock.reservations.views import conflict_info, iso, lease_info
 
 Ending: TypeAlias = Literal["released", "expired", "taken_over", "forced"]
@@ -38,7 +40,9 @@ MAX_CONFLICTS: Final = 100
 
 
 @contextmanager
-def entered(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
+def entered(
+    desk: Desk, caller: Caller, unsaved: Mapping[str, bool] = MappingProxyType({})
+) -> Generator[Entry, None, None]:
     """Open the transaction of a call; every call of every door goes through here.
 
     The agent is registered (event `agent_joined`) or its `last_seen` moved, its process bound to it, what expired is
@@ -49,6 +53,11 @@ def entered(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
 
     Inside it: no I/O, no second `entered`, and `entry.now` for the time. To give up a lease call `end`.
 
+    Args:
+        desk: The store and the world.
+        caller: Who calls.
+        unsaved: What is known of unsaved work, for who may take from the silent; see `liveness.asking`.
+
     Raises:
         StoreBusy: The turn did not come in time.
         StoreDamaged: What is stored cannot be read.
@@ -57,7 +66,7 @@ def entered(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
     with desk.store.transaction() as tx:
         now = desk.clock()
         agent, before = liveness.touch(desk, tx, caller, now)
-        entry = Entry(desk, caller, tx, now, agent)
+        entry = Entry(desk, caller, tx, now, agent, unsaved)
         if before is None:
             entry.event("agent_joined", agent=agent.name, kind=agent.kind, client=agent.client)
         if before is None or now - before.last_seen > AWAY_SECONDS:
@@ -93,50 +102,56 @@ def seen(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
         yield entry
 
 
-def end(
-    entry: Entry,
-    ended: Lease | Iterable[Lease],
-    how: Ending,
-    *,
-    resolve: NegotiationState = "free",
-    note: str = "",
-) -> None:
+def end(entry: Entry, ended: Lease | Iterable[Lease], how: Ending) -> None:
     """End leases, in the only way a lease ends; then whoever waits for them gets them.
 
     Args:
         entry: The call.
         ended: The leases; one that has ended already is passed over.
         how: Why: names the event.
-        resolve: What becomes of the open negotiations about them: `free`, or `released` or `forced` of a hand-over.
-        note: The reason of that answer.
     """
     for lease in [ended] if isinstance(ended, Lease) else ended:
-        drop(entry, lease, how, resolve=resolve, note=note)
+        drop(entry, lease, how)
     waiting.settle(entry)
 
 
-def drop(entry: Entry, lease: Lease, how: Ending, *, resolve: NegotiationState = "free", note: str = "") -> None:
+def drop(entry: Entry, lease: Lease, how: Ending) -> None:
     """End one lease and leave the line as it is: for `end`, and for a takeover, which has a taker already."""
     if entry.tx.lease(lease.reservation_id) is None:
         return
     entry.tx.drop_lease(lease.reservation_id)
     open_ones = entry.tx.open_negotiations(reservation_id=lease.reservation_id)
-    for asked in open_ones:
-        closed = replace(asked, state=resolve, note=note or asked.note, resolved_at=entry.now)
-        entry.tx.put_negotiation(closed)
-    threads = {"negotiations": {asked.thread_id: resolve for asked in open_ones}} if open_ones else {}
+    states = {asked.thread_id: _without(entry, asked) for asked in open_ones}
+    threads = {"negotiations": states} if states else {}
     entry.event(f"lease_{how}", **granting.facts(lease), by=entry.agent.name, **threads)
+
+
+def _without(entry: Entry, asked: Negotiation) -> NegotiationState:
+    """Say what becomes of a request whose reservation has ended: it is free, or about what stood beside that one.
+
+    What its holder has reserved on the file since is another reservation, of which nothing was asked. A place that may
+    be wider than what is held from now on ends after a time limit more.
+    """
+    stood = (lease for lease in granting.on_file(entry, asked) if lease.granted_at < asked.created_at)
+    heir = next(stood, None)
+    if heir is None:
+        left = replace(asked, state="free", resolved_at=entry.now)
+    else:
+        left = replace(asked, reservation_id=heir.reservation_id, pattern=heir.pattern)
+    entry.tx.put_negotiation(left)
+    waiting.shorten(entry, asked.requester, asked.file, entry.now + NORMAL_TIMEOUT_MINUTES * 60)
+    return left.state
 
 
 # -- reserving -----------------------------------------------------------------------------------------------------
 
 
 class _Attempt(NamedTuple):
-    """One look of a call: its answer, or, while it waits, its place and when to look again at the latest."""
+    """One look of a call: its answer, or, while it waits, its place and in how many seconds to look again."""
 
     answer: ReserveAnswer
     waiter_id: int = 0
-    look_at: float | None = None
+    look_in: float | None = None
 
 
 def reserve(
@@ -170,23 +185,24 @@ def reserve(
     asked = arguments.read_reserve(desk, caller, patterns, options)
     if not isinstance(asked, Asked):
         return {"reservations": [], "errors": asked}
-    attempt = _wait(desk, caller, asked) if asked.wait_seconds else _once(desk, caller, asked, None)
+    attempt = _wait(desk, caller, asked) if asked.wait_seconds else _once(desk, caller, asked, {})
     _ask_dirty(desk, caller, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
     return attempt.answer
 
 
 def _wait(desk: Desk, caller: Caller, asked: Asked) -> _Attempt:
     """Try until it is granted, refused or the time is over; an exception gives the place up."""
-    deadline = desk.clock() + asked.wait_seconds
+    end = desk.monotonic() + asked.wait_seconds
     waiter_id = 0
+    unsaved: dict[str, bool] = {}
     try:
         while True:
             stamp = desk.store.stamp()
-            attempt = _once(desk, caller, asked, deadline, waiter_id)
-            if attempt.look_at is None:
+            attempt = _once(desk, caller, asked, unsaved, end, waiter_id)
+            if attempt.look_in is None:
                 return attempt
             waiter_id = attempt.waiter_id
-            waiting.until_changed(desk, stamp, attempt.look_at)
+            waiting.until_changed(desk, stamp, attempt.look_in)
     except BaseException:
         with entered(desk, caller) as entry:
             _leave(entry, asked, "its call was ended")
@@ -194,17 +210,31 @@ def _wait(desk: Desk, caller: Caller, asked: Asked) -> _Attempt:
         raise
 
 
-def _once(desk: Desk, caller: Caller, asked: Asked, deadline: float | None = None, waiter_id: int = 0) -> _Attempt:
-    """Grant, refuse or wait, in one transaction.
+def _once(
+    desk: Desk,
+    caller: Caller,
+    asked: Asked,
+    unsaved: dict[str, bool],
+    end: float | None = None,
+    waiter_id: int = 0,
+) -> _Attempt:
+    """Grant, refuse or wait, in one transaction; before that git is asked, where it depends on that.
 
     Args:
         desk: The store and the world.
         caller: Who calls.
         asked: For what.
-        deadline: Until when the call waits; None when it does not.
+        unsaved: What the call knows of unsaved work of the silent; filled.
+        end: Until when the call waits, by `Desk.monotonic`; None when it does not.
         waiter_id: The place that it had when it looked last.
     """
-    with entered(desk, caller) as entry:
+    return liveness.asking(desk, caller, unsaved, lambda: _attempt(desk, caller, asked, unsaved, end, waiter_id))
+
+
+def _attempt(
+    desk: Desk, caller: Caller, asked: Asked, unsaved: Mapping[str, bool], end: float | None, waiter_id: int
+) -> _Attempt:
+    with entered(desk, caller, unsaved) as entry:
         if asked.key and (known := _remembered(entry, asked)) is not None:
             return _Attempt(known)
         me = entry.agent.name
@@ -214,10 +244,11 @@ def _once(desk: Desk, caller: Caller, asked: Asked, deadline: float | None = Non
             looks = granting.look(entry, me, asked.wanted, front, most=granting.MAX_COMPARED)
         except granting.TooWide as error:
             return _Attempt(_refused(entry, asked, [refusals.too_wide(error.compared)]))
-        blocked = [found for found in looks if not found.free]
-        takes = [found for found in looks if found.free] if asked.partial or not blocked else []
+        blocked = [found for found in looks if not found.is_free(entry)]
+        takes = [found for found in looks if found not in blocked] if asked.partial or not blocked else []
         over = _too_many(entry, takes)
         if over is not None:
+            waiting.confirm(entry, waiter_id)
             return _Attempt(_refused(entry, asked, [over]))
         if takes:
             answer = _take(entry, asked, takes, waiter_id)
@@ -225,15 +256,16 @@ def _once(desk: Desk, caller: Caller, asked: Asked, deadline: float | None = Non
             if asked.key and not blocked:
                 entry.tx.remember(me, asked.key, asked.digest, json.dumps(answer), entry.now)
             return _Attempt(answer)
-        if deadline is None:
+        if end is None:
             return _Attempt(_give_up(entry, asked, blocked))
         members = deadlock.circle(entry, deadlock.waited_for(blocked))
         if members:
             return _Attempt(_circle(entry, asked, members, blocked))
-        if entry.now >= deadline:
+        left = end - desk.monotonic()
+        if left <= 0:
             return _Attempt(_give_up(entry, asked, blocked))
-        place = waiting.join(entry, asked.wanted, deadline + desk.settings.linger_seconds)
-        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, _next_look(entry, blocked, deadline))
+        place = waiting.join(entry, asked.wanted, entry.now + left + desk.settings.linger_seconds)
+        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, _next_look(entry, blocked, left))
 
 
 def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> ReserveAnswer:
@@ -245,8 +277,7 @@ def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> 
     wanted = replace(asked.wanted, patterns=tuple(found.pattern for found in takes))
     leases = granting.grant(entry, entry.agent.name, wanted)
     _leave(entry, asked, "granted")
-    if waiter_id:
-        waiting.confirm(entry, waiter_id)
+    waiting.confirm(entry, waiter_id)
     waiting.settle(entry)
     answer: ReserveAnswer = {"reservations": [lease_info(lease, entry.now) for lease in leases], "errors": []}
     if taken:
@@ -325,10 +356,10 @@ def _leave(entry: Entry, asked: Asked, why: str) -> None:
         waiting.leave(entry, place, why)
 
 
-def _next_look(entry: Entry, blocked: Sequence[Look], deadline: float) -> float:
-    """Return when a waiting call looks again, if nothing changes before."""
+def _next_look(entry: Entry, blocked: Sequence[Look], left: float) -> float:
+    """Return in how many seconds a waiting call looks again, if nothing changes before."""
     ends = [held.until if isinstance(held, Waiter) else held.expires_at for found in blocked for held in found.blockers]
-    return min([deadline, entry.now + waiting.LOOK_SECONDS, *ends])
+    return min([left, waiting.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
 
 
 def _ask_dirty(desk: Desk, caller: Caller, conflicts: Sequence[Conflict]) -> None:

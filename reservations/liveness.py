@@ -1,6 +1,7 @@
 """Who is there: signs of life, and who counts as dead."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import Literal, TypeAlias, TypeVar
 
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
@@ -8,6 +9,7 @@ from interlock.reservations.records import Agent, Lease, key_of, replace
 from interlock.reservations.store import Transaction
 
 HolderState: TypeAlias = Literal["alive", "silent", "gone"]
+_T = TypeVar("_T")
 
 TOUCH_SECONDS = 1.0
 """A sign of life within so many seconds of the last one is not written: it would cost every reader a disk write."""
@@ -74,10 +76,52 @@ def state_of(desk: Desk, agent: Agent | None, now: float) -> HolderState:
     return "silent" if silent else "alive"
 
 
+class Unasked(Exception):  # noqa: N818 - named by what is the case
+    """Whether a silent holder whose process runs has unsaved work is not known; git is asked outside the transaction.
+
+    Args:
+        leases: Everything that it holds.
+    """
+
+    def __init__(self, leases: list[Lease]) -> None:
+        super().__init__(f"{len(leases)} leases")
+        self.leases = leases
+
+
+def asking(desk: Desk, caller: Caller, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
+    """Do something in a transaction, and do it again for as long as it turns out that git must be asked before.
+
+    Args:
+        desk: The store and the world.
+        caller: Who calls.
+        unsaved: What is known, by reservation id; filled. What git cannot tell counts as unsaved.
+        act: Opens the transaction; what it did is undone when it raises.
+    """
+    while True:
+        try:
+            return act()
+        except Unasked as error:
+            known = desk.dirty(caller.root, tuple({lease.pattern for lease in error.leases}))
+            unsaved |= {lease.reservation_id: known.get(lease.pattern) is not False for lease in error.leases}
+
+
 def is_takeable(entry: Entry, lease: Lease) -> bool:
-    """Say whether a lease may be taken from a dead holder: one that is gone, or silent without any protection."""
+    """Say whether a lease may be taken from a dead holder.
+
+    That is one that is gone, or silent: without any protection, and without unsaved work if its process runs.
+
+    Raises:
+        Unasked: It depends on git; see `asking`.
+    """
     found = state(entry, lease.agent)
-    return found == "gone" or (found == "silent" and not is_protected(entry, lease))
+    if found != "silent" or is_protected(entry, lease):
+        return found == "gone"
+    agent = entry.tx.agent(lease.agent)
+    if agent is None or not _runs(entry.desk, agent):
+        return True
+    if lease.reservation_id not in entry.unsaved:
+        raise Unasked(entry.tx.leases_of(lease.agent))
+    return not entry.unsaved[lease.reservation_id]
 
 
 def is_protected(entry: Entry, lease: Lease) -> bool:

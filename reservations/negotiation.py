@@ -1,5 +1,7 @@
 """Asking a holder for a file: one request for one reservation, its answer, and what the asker is told meanwhile."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from interlock.reservations import bodies, deadlock, escalation, granting, leases, liveness, patterns, waiting
@@ -69,16 +71,14 @@ def negotiate(
     ask = read_ask(desk, caller, file, reason, urgency=urgency, agent_name=agent_name, wait_seconds=wait_seconds)
     if isinstance(ask, list):
         return {"thread_id": None, "status": "refused", "errors": ask}
-    end = desk.clock() + ask.wait_seconds
+    end = desk.monotonic() + ask.wait_seconds
+    unsaved: dict[str, bool] = {}
     stamp = desk.store.stamp()
-    with leases.entered(desk, caller) as entry:
-        escalation.run(entry)
-        seen = _ask(entry, ask)
-    while seen.waits and (now := desk.clock()) < end:
-        waiting.until_changed(desk, stamp, min(end, seen.due, now + waiting.LOOK_SECONDS))
+    seen = liveness.asking(desk, caller, unsaved, lambda: _look(desk, caller, ask, unsaved, None))
+    while seen.waits and (left := end - desk.monotonic()) > 0:
+        waiting.until_changed(desk, stamp, min(left, seen.due, waiting.LOOK_SECONDS))
         stamp = desk.store.stamp()
-        with leases.entered(desk, caller) as entry:
-            seen = _again(entry, ask, seen)
+        seen = liveness.asking(desk, caller, unsaved, partial(_look, desk, caller, ask, unsaved, seen))
     answer = seen.answer
     if ask.wait_seconds and answer["status"] == "pending" and "deadlock" not in answer:
         answer["status"] = "timeout"
@@ -101,8 +101,8 @@ def request(desk: Desk, caller: Caller, agent_name: object, pattern: object, rea
     ask = read_ask(desk, caller, pattern, reason, agent_name=agent_name, legacy=True)
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
-    with leases.entered(desk, caller) as entry:
-        answer = _ask(entry, ask).answer
+    unsaved: dict[str, bool] = {}
+    answer = liveness.asking(desk, caller, unsaved, lambda: _look(desk, caller, ask, unsaved, None)).answer
     stands = answer["status"] in {"pending", "defer", "timeout"}
     errors = answer["errors"] or ([] if stands else [_nobody(ask)])
     thread_id = answer["thread_id"] if stands else None
@@ -115,7 +115,7 @@ class _Seen(NamedTuple):
     Args:
         answer: What to tell the asker.
         asked: The negotiation as it was at this look; None without one.
-        due: When something happens by the clock alone.
+        due: In how many seconds something happens by the clock alone.
         place: The asker's place in the line.
         waits: Waiting may bring another answer.
     """
@@ -125,6 +125,16 @@ class _Seen(NamedTuple):
     due: float = 0.0
     place: int = 0
     waits: bool = False
+
+
+def _look(desk: Desk, caller: Caller, ask: Ask, unsaved: Mapping[str, bool], before: _Seen | None) -> _Seen:
+    """Look at the store once: for the first time, or again."""
+    with leases.entered(desk, caller, unsaved) as entry:
+        if before is not None:
+            return _again(entry, ask, before)
+        if not ask.legacy:
+            escalation.run(entry)
+        return _ask(entry, ask)
 
 
 def _ask(entry: Entry, ask: Ask) -> _Seen:
@@ -143,13 +153,14 @@ def _ask(entry: Entry, ask: Ask) -> _Seen:
     if not asked_of:
         return _Seen(_refused(_other_holder(ask, in_way)))
     lease = asked_of[0]
+    by_id = {each.reservation_id: each for each in asked_of}
     standing = [
         asked
-        for asked in entry.tx.open_negotiations(reservation_id=lease.reservation_id, requester=entry.agent.name)
-        if asked.file == ask.pattern.text
+        for asked in entry.tx.open_negotiations(requester=entry.agent.name, holder=lease.agent)
+        if asked.file == ask.pattern.text and asked.reservation_id in by_id
     ]
     asked = _raise(entry, standing[0], ask) if standing else _open(entry, ask, lease)
-    return _stand(entry, ask, asked, lease, in_way)
+    return _stand(entry, ask, asked, by_id[asked.reservation_id], in_way)
 
 
 def _held(entry: Entry, ask: Ask) -> list[Lease]:
@@ -198,7 +209,8 @@ def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: lis
     }
     place = waiting.place_of(entry, _wanted(entry, ask))
     number = 0 if place is None else place.waiter_id
-    return _Seen(cast("NegotiateAnswer", answer), asked, lease.expires_at, number, waits=not circle and not over)
+    due, waits = lease.expires_at - entry.now, not circle and not over
+    return _Seen(cast("NegotiateAnswer", answer), asked, due, number, waits)
 
 
 def _open(entry: Entry, ask: Ask, lease: Lease) -> Negotiation:
@@ -250,16 +262,20 @@ def _raise(entry: Entry, asked: Negotiation, ask: Ask) -> Negotiation:
 
 
 def _send(entry: Entry, asked: Negotiation) -> None:
-    """Put the request into the holder's inbox; one that is there unread is replaced."""
+    """Put the request into the holder's inbox, in place of one that is there unread."""
     body = bodies.request(
         asked.file, asked.reason, asked.requester, asked.urgency, asked.thread_id, asked.reservation_id,
         legacy=asked.legacy,
     )  # fmt: skip
     importance, ack_required = IMPORTANCE[asked.urgency], asked.urgency == "urgent"
+    holder = entry.tx.agent(asked.holder)
     for message in entry.tx.thread(asked.thread_id):
         if message.topic == bodies.RELEASE_REQUEST and message.read_at is None:
-            entry.tx.put_message(replace(message, body=body, importance=importance, ack_required=ack_required))
-            return
+            if holder is None or message.message_id > holder.cursor:
+                entry.tx.put_message(replace(message, body=body, importance=importance, ack_required=ack_required))
+                return
+            # The edit hook has told of it, and tells of nothing twice.
+            entry.tx.put_message(replace(message, read_at=entry.now))
     post(
         entry, asked.holder, bodies.RELEASE_REQUEST, body, thread_id=asked.thread_id,
         importance=importance, ack_required=ack_required,
@@ -269,15 +285,17 @@ def _send(entry: Entry, asked: Negotiation) -> None:
 def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:
     """Give the asker its place in the line.
 
-    Within what is held anyway the place keeps nobody out, and stands for as long as a lease may. A wider one would keep
-    others from files that nobody holds: it ends soon after the time limit.
+    Within what is held anyway the place keeps nobody out, and stands for as long as a lease may. A wider one keeps
+    others from files that nobody holds: it ends soon after the time limit that the request began with, whatever
+    becomes of that. Who waits in the line by then keeps it.
     """
     settings = entry.desk.settings
     until = entry.now + settings.max_ttl_minutes * 60
     if not patterns.covers(granting.pattern_of(asked.pattern), ask.pattern):
-        until = max(entry.now, asked.deadline or asked.created_at + NORMAL_TIMEOUT_MINUTES * 60)
-        until += settings.linger_seconds
-    waiting.join(entry, _wanted(entry, ask), until)
+        limit = time_limit_seconds(settings, asked.urgency) or NORMAL_TIMEOUT_MINUTES * 60
+        until = asked.created_at + limit + settings.linger_seconds
+    if until > entry.now:
+        waiting.join(entry, _wanted(entry, ask), until)
 
 
 def _wanted(entry: Entry, ask: Ask) -> granting.Wanted:

@@ -1,14 +1,20 @@
 """Opening the reservations of a project: place, settings, store and identity put together."""
 
 import os
+from collections.abc import Sequence
+from typing import Final
 
 from interlock.reservations import identity, place, process, settings
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.git import dirty, is_folder
 from interlock.reservations.service import Reservations
 from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.unsaved import unsaved
 
 __all__ = ["open_desk", "open_reservations"]
+
+
+LOOK_SECONDS: Final = 1.0
+"""So long an answer waits for a look into other worktrees: each costs some runs of git."""
 
 
 def open_desk(found: place.Place) -> Desk:
@@ -21,11 +27,17 @@ def open_desk(found: place.Place) -> Desk:
         SqliteStore(found.store_path),
         settings.read(found.root),
         is_running=process.is_running,
-        dirty=dirty,
-        is_folder=is_folder,
+        dirty=_dirty,
+        is_folder=place.is_folder,
         exists=place.exists,
         nested=place.other_below,
+        real=place.real,
     )
+
+
+def _dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
+    """Say which patterns cover work that is not committed, wherever their holders work; see `unsaved`."""
+    return unsaved(root, patterns, LOOK_SECONDS)
 
 
 def open_reservations(start: str | None = None, client: str = "cli", *, name: str = "") -> Reservations:

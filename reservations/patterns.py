@@ -12,14 +12,15 @@ keeps it.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from interlock.reservations import globs
-from interlock.reservations.charsets import fold, single
-from interlock.reservations.globs import Alternative, GlobError, PatternProblem
-from interlock.reservations.overlap import DOUBLE, Automaton, Part, automaton
+from interlock.reservations.charsets import fold
+from interlock.reservations.globs import Alternative, GlobError, PatternProblem, quote
+from interlock.reservations.naming import name_of, named, path_of, with_real_names
+from interlock.reservations.overlap import Automaton, automaton
 
 __all__ = [
     "FOLD_CASE", "Pattern", "PatternProblem", "ancestors", "canonical", "covers", "index_prefix", "is_plain", "matches",
@@ -56,6 +57,7 @@ def canonical(
     *,
     is_folder: Callable[[str], bool] | None = None,
     exists: Callable[[str], bool] | None = None,
+    real: Callable[[str], Sequence[str]] | None = None,
     fold_case: bool = FOLD_CASE,
 ) -> Pattern | PatternProblem:
     """Return the one form of a pattern, or why it is none.
@@ -65,21 +67,20 @@ def canonical(
         is_folder: Says whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
         exists: Says whether a path is there. With it, a part with brackets or braces that is the name of something,
             such as `app/[slug]`, is that name and no class, unless what it says quoted is there. Asked at most twice a
-            part, and never about `*` or `?`.
+            part, and never about `*` or `?`. With it and `is_folder`, `app.py/` is `app.py` where that is a file.
+        real: With `is_folder`, says by which names a path is held, that of what it really is last; more than one of a
+            symbolic link, which is held itself as well. An absolute one is out of the project. What stands before the
+            first wildcard takes that name.
         fold_case: For tests; the index prefix depends on it.
     """
     try:
         if exists is not None:
-            text = _with_real_names(text, exists)
+            text = with_real_names(text, exists)
         pattern = _read(text, fold_case)
         if is_folder is None:
             return pattern
-        folders = [
-            (*parts, DOUBLE) if (path := _path(parts)) is not None and is_folder(path) else parts
-            for parts in pattern.alternatives
-        ]
-        changed = tuple(folders) != pattern.alternatives
-        return _read(globs.write(folders), fold_case) if changed else pattern
+        found = [row for parts in pattern.alternatives for row in named(parts, is_folder, exists, real)]
+        return pattern if tuple(found) == pattern.alternatives else _read(globs.write(found), fold_case)
     except GlobError as error:
         return error.problem
 
@@ -208,13 +209,6 @@ def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Patt
         return error.problem
 
 
-def quote(path: str) -> str:
-    """Return a relative path as the text of the pattern that is it alone, as far as `relative` says."""
-    name = globs.normal(path)
-    pieces = (globs.quoted(character) if globs.is_allowed(character) else "?" for character in name)
-    return globs.tilde("".join(pieces))
-
-
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
@@ -237,7 +231,7 @@ def _read(text: str, fold_case: bool) -> Pattern:
         if written == text:
             break
         text = written
-    path = _path(alternatives[0]) if len(alternatives) == 1 else None
+    path = path_of(alternatives[0]) if len(alternatives) == 1 else None
     prefix = _prefix(alternatives) if path is None else path
     prefix = fold(prefix) if fold_case else prefix
     return Pattern(text, prefix, path is not None, path or "", tuple(alternatives))
@@ -248,55 +242,12 @@ def _automaton(text: str, fold_case: bool) -> Automaton:
     return automaton(_read(text, fold_case).alternatives, fold_case=fold_case)
 
 
-def _path(parts: Alternative) -> str | None:
-    """Return the path that parts without wildcards are."""
-    names = [_name(part) for part in parts]
-    return None if None in names else "/".join(name for name in names if name is not None)
-
-
-def _name(part: Part) -> str | None:
-    codes = [single(item) for item in part]
-    return None if None in codes else "".join(chr(code) for code in codes if code is not None)
-
-
 def _prefix(alternatives: list[Alternative]) -> str:
     """Return the folders that all alternatives begin with, as far as they have no wildcard."""
     prefix = ""
     for part in alternatives[0][: globs.shared(alternatives)]:
-        name = _name(part)
+        name = name_of(part)
         if name is None:
             break
         prefix += name + "/"
     return prefix
-
-
-def _with_real_names(text: str, exists: Callable[[str], bool]) -> str:
-    """Quote the parts with brackets or braces that name what is there, as long as all before them is literal."""
-    if not globs.SPECIAL.intersection(text) or len(text) > globs.MAX_CHARACTERS:
-        return text
-    parts = text.split("/")
-    real: list[str] = []
-    for number, part in enumerate(parts[: globs.MAX_PARTS]):
-        if "*" in part or "?" in part or part == ".." or (part in {"", "~"} and not number):
-            break
-        name = part
-        if not globs.SPECIAL.isdisjoint(part):
-            # Quoted already, as in an answer that an agent sends back: the name that it quotes goes first.
-            quoted = _unquoted(part)
-            if quoted is not None and exists("/".join([*real, quoted])):
-                name = quoted
-            elif exists("/".join([*real, part])):
-                parts[number] = globs.quoted(part)
-            else:
-                break
-        real.append(name)
-    return "/".join(parts)
-
-
-def _unquoted(part: str) -> str | None:
-    """Return the one name that a part stands for as a pattern; None when it is no pattern, or one of several names."""
-    try:
-        alternatives = globs.read(part)
-    except GlobError:
-        return None
-    return _path(alternatives[0]) if len(alternatives) == 1 else None

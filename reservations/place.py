@@ -10,7 +10,10 @@ from typing import Final, NamedTuple
 
 from interlock.reservations.errors import NoProject
 
-__all__ = ["Place", "around", "exists", "find", "inside", "main_root", "nested", "other_below"]
+__all__ = [
+    "Place", "around", "at", "exists", "find", "inside", "is_folder", "links", "main_root", "nested", "on_disk",
+    "other_below", "real",
+]  # fmt: skip
 
 PROJECT: Final = "INTERLOCK_PROJECT"
 STORE: Final = "reservations.sqlite"
@@ -49,35 +52,94 @@ def find(start: str) -> Place:
         folder = os.path.realpath(os.path.join(start, os.path.expanduser(named)))
         if not os.path.isdir(folder):
             raise NoProject(f"{PROJECT} names {named}, which is no folder.", f"Correct or unset {PROJECT}.")
-        return _place(folder, _common(folder))
+        return at(folder)
     folder = _folder(os.path.realpath(start))
-    return next(_checkouts(folder), None) or _place(_marked(folder) or folder, "")
+    return next(iter(_upwards(folder)), None) or _place(folder, "")
+
+
+def at(root: str) -> Place:
+    """Return the project whose root is known, whatever the environment names."""
+    return _place(root, _common(root))
 
 
 def around(path: str, here: Place) -> list[Place]:
     """Return the projects that may have leases on a file, the one that it belongs to first; empty for none.
 
     The file alone decides to which it belongs, so that all agents find one store: to the innermost git checkout around
-    it, else to the nearest folder upwards with one of our marks, else to the folder that the agent works in. Those
-    further up follow, as far as they have a store or are where the agent works. `INTERLOCK_PROJECT` alone goes before.
+    it, else to the nearest folder upwards with one of our marks, else to the folder that the agent works in. What
+    `INTERLOCK_PROJECT` names goes before, for what is in it. The others follow, as far as they have a store or are
+    where the agent works.
 
     Args:
-        path: Absolute; it may not exist yet.
+        path: Absolute, in a folder without symbolic links; it may not exist yet.
         here: What `find` says of the folder that the agent works in.
     """
+    rows = _upwards(_folder(os.path.realpath(os.path.dirname(path))))
     is_here = inside(here.root, path)
     if is_here and os.environ.get(PROJECT):
-        return [here]
-    folder = _folder(os.path.realpath(os.path.dirname(path)))
-    rows = [*_checkouts(folder)]
-    if marked := _marked(os.path.dirname(rows[-1].root) if rows else folder):
-        rows.append(_place(marked, ""))
-    rows += [here] if is_here else []
+        # In a worktree below the checkout that is named, a file counts from the worktree's root, as everywhere.
+        rows.insert(0, next((row for row in rows if row.store_path == here.store_path), here))
+    elif is_here:
+        rows.append(here)
     kept = {row.store_path: row for row in reversed(rows)}
     first = rows[0].store_path if rows else ""
     stores = {first, here.store_path if is_here else first}
     order = dict.fromkeys(row.store_path for row in rows)
     return [kept[store] for store in order if store in stores or os.path.lexists(store)]
+
+
+def links(path: str) -> tuple[str, ...]:
+    """Return the names of an absolute path by which it is held, all without symbolic links in their folders.
+
+    The last is where it leads; one before it is the link that it is itself: replacing that changes what is found there.
+    """
+    own = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return (own, os.path.realpath(own)) if os.path.islink(own) else (own,)
+
+
+def real(root: str, path: str) -> tuple[str, ...]:
+    """Return the names by which a path below a project's root is held, as `links` says, as all doors count them.
+
+    They are relative to the checkout that they are in, which may be another worktree; empty for its root. One that is
+    in no checkout of the project is absolute.
+
+    Args:
+        root: The project's root.
+        path: Relative to it, without wildcards; it may not exist yet.
+    """
+    here = at(root)
+    return tuple(_counted(name, here) for name in links(os.path.normpath(os.path.join(root, on_disk(root, path)))))
+
+
+def _counted(path: str, here: Place) -> str:
+    """Return an absolute path as the project counts it; as it is when it is in none of its checkouts."""
+    folder = path if os.path.isdir(path) and not os.path.islink(path) else os.path.dirname(path)
+    if inside(here.root, path):
+        tops = [row.root for row in _below(here.root, os.path.relpath(folder, here.root)) if row.common == here.common]
+        top = tops[-1] if tops else here.root
+    else:
+        top = next((row.root for row in _upwards(_folder(folder)) if row.store_path == here.store_path), "")
+    if not top:
+        return path
+    name = os.path.relpath(path, top)
+    return "" if name == "." else name
+
+
+def on_disk(root: str, path: str) -> str:
+    """Return a path below a root as it is spelled there: each part as given, else composed, else with combining marks.
+
+    Patterns are compared in Unicode form NFC, and most file systems keep whatever form a name was made with.
+    """
+    if path.isascii():
+        return path
+    from unicodedata import normalize  # noqa: PLC0415 - most names are ASCII
+
+    folder = root
+    for part in path.split("/"):
+        forms = (part, normalize("NFC", part), normalize("NFD", part))
+        spelled = (os.path.join(folder, form) for form in forms)
+        folder = next((name for name in spelled if os.path.lexists(name)), os.path.join(folder, part))
+    return os.path.relpath(folder, root)
 
 
 def nested(root: str, path: str) -> Place | None:
@@ -87,15 +149,7 @@ def nested(root: str, path: str) -> Place | None:
         root: The project's root.
         path: Relative to it, without wildcards; it may not exist yet.
     """
-    found = None
-    folder = root
-    for part in path.split("/"):
-        folder = os.path.join(folder, part)
-        if part and not os.path.isdir(folder):
-            break
-        if part and (common := _common(folder)):
-            found = _place(os.path.realpath(folder), common)
-    return found
+    return next(iter([*_below(root, path)][-1:]), None)
 
 
 def other_below(root: str, path: str) -> str:
@@ -129,7 +183,12 @@ def main_root(root: str) -> str:
 
 def exists(root: str, path: str) -> bool:
     """Say whether anything is at a path below a root, a dangling link included."""
-    return os.path.lexists(os.path.join(root, path))
+    return os.path.lexists(os.path.join(root, on_disk(root, path)))
+
+
+def is_folder(root: str, path: str) -> bool:
+    """Say whether a path below a root is a folder, or a link to one."""
+    return os.path.isdir(os.path.join(root, on_disk(root, path)))
 
 
 def inside(root: str, path: str) -> bool:
@@ -149,25 +208,30 @@ def _folder(path: str) -> str:
     return path
 
 
-def _checkouts(folder: str) -> Iterator[Place]:
-    """Yield the git checkouts around a folder, the innermost first."""
+def _below(root: str, path: str) -> Iterator[Place]:
+    """Yield the other checkouts on the way from a project's root to a path below it, the outermost first."""
+    folder = root
+    for part in path.split("/"):
+        folder = os.path.join(folder, part)
+        if part and not os.path.isdir(folder):
+            return
+        if part and (common := _common(folder)):
+            yield _place(os.path.realpath(folder), common)
+
+
+def _upwards(folder: str) -> list[Place]:
+    """Return the projects around a folder: git's checkouts, then other folders with our marks; innermost first."""
+    checkouts: list[Place] = []
+    marked: list[Place] = []
     while True:
         if common := _common(folder):
-            yield _place(folder, common)
+            checkouts.append(_place(folder, common))
+        elif any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
+            marked.append(_place(folder, ""))
         above = os.path.dirname(folder)
         if above == folder:
-            return
+            return checkouts + marked
         folder = above
-
-
-def _marked(folder: str) -> str:
-    """Return the nearest folder upwards that has one of our marks; empty without one."""
-    while not any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return ""
-        folder = above
-    return folder
 
 
 def _common(root: str) -> str:

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 from interlock.reservations.answers import MessageInfo, iso
-from interlock.reservations.bodies import read, type_of
+from interlock.reservations.bodies import reads_like_one, type_of
 from interlock.reservations.entry import Entry, new_id
 from interlock.reservations.records import Importance, Message, replace
 
@@ -107,6 +107,6 @@ def _info(message: Message) -> MessageInfo:
         "sent_at": iso(message.sent_at),
     }
     by_protocol = message.thread_id.startswith(f"{NEGOTIATION}_")
-    if not by_protocol and (type_of(message.topic) or read(message.body)):
+    if not by_protocol and (type_of(message.topic) or reads_like_one(message.body)):
         info["note"] = BY_HAND
     return info

@@ -24,8 +24,12 @@ MAX_NAME_CHARS: Final = 100
 
 
 def key_of(name: str) -> str:
-    """Return what a name is compared by: two names that differ in case alone are one agent."""
-    return name.casefold()
+    """Return what a name is compared by: those that differ in case, or in their Unicode form alone, are one agent."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize  # noqa: PLC0415 - most names are ASCII
+
+    return normalize("NFC", normalize("NFC", name).casefold())
 
 
 class _Record(Protocol):

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from interlock.reservations import granting
+from interlock.reservations import granting, liveness
 from interlock.reservations.answers import Refusal
 from interlock.reservations.arguments import Asked
 from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Look
 from interlock.reservations.records import Lease, Waiter
-from interlock.reservations.rules import refuse
+from interlock.reservations.rules import refuse, shown
 from interlock.reservations.views import conflict_info
 
 _OWN_LEASES: dict[str, Any] = {"tool": "my_reservations", "arguments": {}}
@@ -17,19 +17,24 @@ _WHY = "I need to edit it."
 
 
 def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
-    """Return the RSV201 of one pattern: who is in the way, whether it still works, and what to do."""
-    held = found.blockers[0]
+    """Return the RSV201 of one pattern: who is in the way, whether it still works, and what to do.
+
+    Of several, the first that still works: it is the one that can answer, and the dead are in nobody's way for long.
+    """
+    alive = (each for each in found.blockers if liveness.state(entry, each.agent) == "alive")
+    held = next(alive, found.blockers[0])
     given = asked.given[found.pattern.text]
     row = conflict_info(entry, given.text, held, granting.held_pattern(found.pattern, asked.wanted, held))
     does = "waits in front for" if isinstance(held, Waiter) else "holds"
     more = f" (and {len(found.blockers) - 1} more)" if len(found.blockers) > 1 else ""
     seen = f"{row['holder_state']}, last seen {row['last_seen_seconds']} s ago"
     seconds = entry.desk.settings.max_wait_seconds
-    soon = isinstance(held, Waiter) or held.expires_at - entry.now <= seconds
+    dead = row["holder_state"] != "alive"
+    soon = dead or isinstance(held, Waiter) or held.expires_at - entry.now <= seconds
     fix, call = _wait(given.text, seconds) if soon else _negotiate(given.text, held.agent, asked.wanted.reason)
     return refuse(
         "RSV201",
-        f"{held.agent} ({seen}) {does} `{row['held_pattern']}`{more}.",
+        f"{held.agent} ({seen}) {does} `{shown(row['held_pattern'])}`{more}.",
         place=given.place,
         found=f"{given.text} overlaps {row['held_pattern']}",
         expected="no overlapping lease of another agent, and nobody in front who waits for one",
@@ -45,7 +50,7 @@ def circle(entry: Entry, asked: Asked, members: Sequence[str], found: Look) -> R
     chain = " waits for ".join([*members, members[0]])
     return refuse(
         "RSV204",
-        f"You would wait for each other: {chain}.",
+        f"You would wait for each other: {shown(chain)}.",
         place=given.place,
         found=chain,
         expected="nobody who waits for you in front of you",
@@ -110,7 +115,7 @@ def foreign(place: str, lease: Lease) -> Refusal:
     fix, call = _negotiate(lease.pattern, lease.agent, "")
     return refuse(
         "RSV202",
-        f"`{lease.pattern}` is held by {lease.agent}.",
+        f"`{shown(lease.pattern)}` is held by {lease.agent}.",
         place=place,
         found=lease.reservation_id,
         expected="the reservation_id of a lease that you hold",

@@ -27,6 +27,7 @@ RULES: Final = {
     "RSV208": "A commit has something of one's own to carry, and git can make it now.",
     "RSV209": "A commit that arrives changes nothing that another agent held when it was made.",
     "RSV210": "A commit of what an agent held is recorded by `interlock commit`.",
+    "RSV211": "An agent reads a file again before it edits what changed while others held it.",
     # -- messages and negotiation
     "RSV301": "A message goes to an agent that exists.",
     "RSV302": "A message is small, and a typed body has the fields of its type.",

@@ -13,7 +13,6 @@ from interlock.reservations.views import lease_info
 LATELY_SECONDS: Final = 24 * 3600
 """An agent without a lease is listed for so long after it was last seen."""
 
-MAX_AGENTS: Final = 100
 MAX_ROWS: Final = 100
 """So many leases, places in the line and negotiations are shown."""
 DEFAULT_MINUTES: Final = 60.0
@@ -31,7 +30,7 @@ RESOLVED: Final = {
 def list_agents(desk: Desk, caller: Caller) -> AgentsAnswer:
     """Return the agents seen in the last day or holding a lease, the one seen last first.
 
-    Each has `name, kind, state, last_seen, last_seen_seconds, leases`; of many, the first `MAX_AGENTS` are listed.
+    Each has `name, kind, state, last_seen, last_seen_seconds, leases`.
     """
     with leases.entered(desk, caller) as entry:
         held = _counts(entry.tx.leases())
@@ -40,7 +39,7 @@ def list_agents(desk: Desk, caller: Caller) -> AgentsAnswer:
             for agent in entry.tx.agents()
             if key_of(agent.name) in held or entry.now - agent.last_seen <= LATELY_SECONDS
         ]
-        return {"agents": rows[:MAX_AGENTS]}
+        return {"agents": rows}
 
 
 def standing(desk: Desk, caller: Caller, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:

@@ -5,62 +5,63 @@ says no more than that it has changed. What is not known counts as unsaved.
 """
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from interlock.reservations import checkouts, git, place
 from interlock.reservations.patterns import Pattern, PatternProblem, canonical, matches, overlaps, quote
 
-_LINK = "160000"
-"""The mode of a submodule in the index."""
 
-
-def unsaved(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
+def unsaved(
+    root: str, patterns: Sequence[str], seconds: float | None = None, clock: Callable[[], float] = time.monotonic
+) -> dict[str, bool | None]:
     """Say which patterns cover uncommitted changes in a checkout of the project; None where that cannot be known.
 
     Args:
-        root: A checkout; patterns count from it, and alike from every other one.
+        root: A checkout, which is looked into first; patterns count from it, and alike from every other one.
         patterns: In canonical form.
+        seconds: After so many no further checkout is looked into, and what was not found by then is not known.
+        clock: For tests.
     """
-    found = place.find(root)
-    if not found.common or found.root != root:
-        return git.dirty(root, patterns)
+    begun = clock()
     answer: dict[str, bool | None] = dict.fromkeys(patterns, False)
     try:
-        for tree in checkouts.roots_of(found):
-            seen, links = git.dirty(tree, patterns), _links(tree)
-            for text in patterns:
-                answer[text] = _both(answer[text], _both(seen[text], _inside(tree, text, links)))
+        for number, tree in enumerate(checkouts.roots_of(place.at(root))):
+            left = [text for text in patterns if not answer[text]]
+            if number and (not left or (seconds is not None and clock() - begun >= seconds)):
+                return {text: _both(known, None) for text, known in answer.items()}
+            for text, known in _in_checkout(tree, left, seconds).items():
+                answer[text] = _both(answer[text], known)
     except git.GitFailed:
         return {text: _both(known, None) for text, known in answer.items()}
     return answer
 
 
-def _inside(tree: str, text: str, links: Sequence[str]) -> bool | None:
-    """Say whether a pattern covers uncommitted changes in repositories inside a checkout."""
-    pattern = canonical(text)
-    if isinstance(pattern, PatternProblem):
-        return None
-    if (inner := place.nested(tree, pattern.prefix)) is not None:
-        depth = os.path.relpath(inner.root, os.path.realpath(tree)).count("/") + 1
-        below = "/".join(text.split("/")[depth:]) or "**"
-        return unsaved(inner.root, [below])[below]
-    answer: bool | None = False
-    for link in links:
-        if _reaches(pattern, link) and (inner := place.nested(tree, link)) is not None:
-            answer = _both(answer, unsaved(inner.root, ["**"])["**"])
-    return answer
+def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> dict[str, bool | None]:
+    """Say which patterns cover uncommitted changes in a checkout, and in the repositories inside it."""
+    read = {text: pattern for text in patterns if isinstance(pattern := canonical(text), Pattern)}
+    inner = {text: found for text, pattern in read.items() if (found := place.nested(tree, pattern.prefix))}
+    seen = git.dirty(tree, patterns)
+    is_git = bool(place.at(tree).common)
+    beginnings = [git.beginning(pattern) for text, pattern in read.items() if text not in inner]
+    links = git.links(tree, beginnings) if is_git and beginnings else []
+    for text, pattern in read.items():
+        if (found := inner.get(text)) is not None:
+            depth = os.path.relpath(found.root, os.path.realpath(tree)).count("/") + 1
+            below = "/".join(text.split("/")[depth:]) or "**"
+            # Git says nothing about the files of a repository inside another one.
+            seen[text] = unsaved(found.root, [below], seconds)[below]
+            continue
+        for link in links:
+            if _reaches(pattern, link) and (found := place.nested(tree, link)) is not None:
+                seen[text] = _both(seen[text], unsaved(found.root, ["**"], seconds)["**"])
+    return seen
 
 
 def _reaches(pattern: Pattern, link: str) -> bool:
     """Say whether a pattern may cover a file of a submodule."""
     below = canonical(f"{quote(link)}/**")
     return isinstance(below, PatternProblem) or matches(pattern, link) or overlaps(pattern, below)
-
-
-def _links(tree: str) -> list[str]:
-    """Return the paths of a checkout's submodules."""
-    rows = git.names(git.ask(tree, ["ls-files", "-s", "-z"]))
-    return [path for row in rows if row.startswith(_LINK) for _, _, path in (row.partition("\t"),)]
 
 
 def _both(one: bool | None, other: bool | None) -> bool | None:

@@ -7,7 +7,7 @@ from interlock.reservations.answers import iso
 from interlock.reservations.desk import Desk
 from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Wanted
-from interlock.reservations.records import Lease, Waiter, key_of, replace
+from interlock.reservations.records import Waiter, key_of, replace
 
 POLL_SECONDS: Final = 0.02
 """How often a waiting call asks whether the store has changed."""
@@ -22,9 +22,12 @@ MAX_PLACES: Final = 50
 NAMED: Final = 5
 """So many patterns are named in the message about a grant."""
 
+GRAIN_SECONDS: Final = 1.0
+"""A place is moved on by so much at least: clocks drift apart, and each write wakes everybody who waits."""
+
 
 def thread_of(waiter_id: int) -> str:
-    """Return the thread of the one message that tells a waiter of its grant."""
+    """Return the thread of the one message that tells a waiter what became of its place."""
     return f"wait_{waiter_id}"
 
 
@@ -57,7 +60,7 @@ def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
     """
     known = place_of(entry, wanted)
     if known is not None:
-        if until > known.until:
+        if until >= known.until + GRAIN_SECONDS:
             known = _moved(known, wanted, until)
             entry.tx.put_waiter(known)
         return known
@@ -81,6 +84,13 @@ def linger(entry: Entry, wanted: Wanted) -> Waiter | None:
     return known
 
 
+def shorten(entry: Entry, agent: str, text: str, until: float) -> None:
+    """Let no place of an agent for one pattern alone stand longer than until then."""
+    for waiter in places_of(entry, agent):
+        if waiter.patterns == (text,) and waiter.until > until:
+            entry.tx.put_waiter(replace(waiter, until=until))
+
+
 def leave(entry: Entry, waiter: Waiter, why: str) -> None:
     """Take a place out of the line."""
     entry.tx.drop_waiter(waiter.waiter_id)
@@ -90,8 +100,10 @@ def leave(entry: Entry, waiter: Waiter, why: str) -> None:
 def settle(entry: Entry) -> None:
     """Grant to the first in line what is free of leases and of waiters in front; give up places that are over.
 
-    What is granted is a claim of `claim_minutes`, and its agent gets one message (topic `granted`); a call that is
-    waiting at that moment makes it an ordinary lease and marks the message as read, see `confirm`.
+    Whoever holds the files by now leaves the line, and so does, with a message (topic `passed-over`), an agent that
+    would hold more leases than one may. What is granted is a claim of `claim_minutes`, and its agent gets one message
+    (topic `granted`); a call that is waiting at that moment makes it an ordinary lease and marks the message as read,
+    see `confirm`.
     """
     front: list[Waiter] = []
     for waiter in entry.tx.waiters():
@@ -103,28 +115,29 @@ def settle(entry: Entry) -> None:
             me = key_of(waiter.agent)
             wanted = granting.wanted_by(waiter)
             in_front = [other for other in front if key_of(other.agent) != me]
-            if not granting.is_free(entry, waiter.agent, wanted, in_front):
-                front.append(waiter)
+            if granting.is_free(entry, waiter.agent, wanted, in_front):
+                _serve(entry, waiter, wanted)
             else:
-                _grant(entry, waiter, granting.grant(entry, waiter.agent, wanted, claim=True))
+                front.append(waiter)
 
 
 def confirm(entry: Entry, waiter_id: int) -> None:
-    """Mark the message about a grant as read: the call that waited brings the news itself."""
-    for message in entry.tx.thread(thread_of(waiter_id)):
+    """Mark the message about a place as read: the call that waited brings the news itself. 0 is no place."""
+    for message in entry.tx.thread(thread_of(waiter_id)) if waiter_id else ():
         if message.read_at is None:
             entry.tx.put_message(replace(message, read_at=entry.now))
 
 
-def until_changed(desk: Desk, stamp: object, until: float) -> None:
-    """Wait until the store has changed since `stamp` was taken, or a time has come.
+def until_changed(desk: Desk, stamp: object, seconds: float) -> None:
+    """Wait until the store has changed since `stamp` was taken, or for so long.
 
     Args:
         desk: The store and the world; `desk.pause` waits.
         stamp: `store.stamp()` from before the rows were looked at.
-        until: Seconds since the epoch.
+        seconds: How long at most.
     """
-    while desk.store.stamp() == stamp and (left := until - desk.clock()) > 0:
+    end = desk.monotonic() + seconds
+    while desk.store.stamp() == stamp and (left := end - desk.monotonic()) > 0:
         desk.pause(min(POLL_SECONDS, left))
 
 
@@ -146,13 +159,23 @@ def _moved(waiter: Waiter, wanted: Wanted, until: float) -> Waiter:
     return replace(waiter, no_force=wanted.no_force, reason=wanted.reason, ttl_seconds=wanted.ttl_seconds, until=until)
 
 
-def _grant(entry: Entry, waiter: Waiter, leases: list[Lease]) -> None:
+def _serve(entry: Entry, waiter: Waiter, wanted: Wanted) -> None:
+    """Give a waiter what is free for it, unless it has it already or would have too much."""
+    new = granting.unserved(entry, waiter.agent, wanted)
+    if not new:
+        leave(entry, waiter, "it holds them")
+        return
+    names = ", ".join(waiter.patterns[:NAMED]) + (", …" if len(waiter.patterns) > NAMED else "")
+    most = entry.desk.settings.max_leases
+    if len(entry.tx.leases_of(waiter.agent)) + new > most:
+        leave(entry, waiter, "it would hold too many leases")
+        text = f"{names}: free, but you would hold more than {most} leases. Release some, then reserve again."
+        entry.tell(waiter.agent, "passed-over", text, thread_id=thread_of(waiter.waiter_id))
+        return
+    leases = granting.grant(entry, waiter.agent, wanted, claim=True)
     entry.tx.drop_waiter(waiter.waiter_id)
     ids = [lease.reservation_id for lease in leases]
     entry.event("waiter_granted", waiter_id=waiter.waiter_id, agent=waiter.agent, reservation_ids=ids)
-    names = ", ".join(waiter.patterns[:NAMED]) + (", …" if len(waiter.patterns) > NAMED else "")
     until = min(lease.expires_at for lease in leases)
-    entry.tell(
-        waiter.agent, "granted", f"{names}: yours until {iso(until)}. Reserve again to keep it, or release it.",
-        thread_id=thread_of(waiter.waiter_id),
-    )  # fmt: skip
+    text = f"{names}: yours until {iso(until)}. Reserve again to keep it, or release it."
+    entry.tell(waiter.agent, "granted", text, thread_id=thread_of(waiter.waiter_id))

@@ -27,6 +27,7 @@ from interlock.reservations.answers import (
     SentAnswer,
     StandingAnswer,
 )
+from interlock.reservations.bounded import bounded, page_of_agents, page_of_leases
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.opening import open_desk
 from interlock.reservations.records import replace
@@ -50,6 +51,7 @@ WAITING_CALLS: Final = 16
 Patterns = Annotated[list[str], Field(description="Relative to the repository root: `src/app.py`, `docs/**`.")]
 WaitSeconds = Annotated[float, Field(description="How long to wait, at most 45.")]
 Key = Annotated[str | None, Field(description="Makes a repetition of this call safe.")]
+Cursor = Annotated[int | None, Field(description="As `rest` of the last answer says.")]
 
 _WRITES: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _SENDS: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=False, open_world_hint=False)
@@ -186,7 +188,7 @@ def register(server: "InterlockServer") -> ReservationCalls:
             calls.drain_soon()
         if not quiet and changes(answer):
             await server.announce([STANDING_URI])
-        return answer
+        return bounded(answer)
 
     @server.tool(annotations=_WRITES)
     async def reserve_files(
@@ -224,9 +226,9 @@ def register(server: "InterlockServer") -> ReservationCalls:
         return await at_work(lambda mine: mine.check_conflicts(patterns), quiet=True)
 
     @server.tool(annotations=_READS)
-    async def my_reservations() -> MineAnswer:
+    async def my_reservations(cursor: Cursor = None) -> MineAnswer:
         """List what you hold now."""
-        return await at_work(lambda mine: mine.my_reservations(), quiet=True)
+        return await at_work(lambda mine: page_of_leases(mine.my_reservations(), cursor), quiet=True)
 
     @server.tool(annotations=_SENDS)
     async def send_message(
@@ -248,9 +250,9 @@ def register(server: "InterlockServer") -> ReservationCalls:
         return await at_work(lambda mine: mine.fetch_inbox(cursor, unread_only=unread_only, limit=limit))
 
     @server.tool(annotations=_READS)
-    async def list_agents() -> AgentsAnswer:
+    async def list_agents(cursor: Cursor = None) -> AgentsAnswer:
         """List the agents of this project: whether each still works, and how much it holds."""
-        return await at_work(lambda mine: mine.list_agents(), quiet=True)
+        return await at_work(lambda mine: page_of_agents(mine.list_agents(), cursor), quiet=True)
 
     @server.tool(annotations=_WRITES)
     async def request_release(agent_name: str, pattern: str, reason: str) -> RequestAnswer:
@@ -290,6 +292,6 @@ def register(server: "InterlockServer") -> ReservationCalls:
     )
     async def standing() -> str:
         who = server.caller()
-        return await to_thread.run_sync(lambda: compact(calls.standing(who)))
+        return await to_thread.run_sync(lambda: compact(bounded(calls.standing(who))))
 
     return calls

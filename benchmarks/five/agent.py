@@ -260,7 +260,7 @@ class Agent:
         file.write_text(f"{before}{line}\n")
         self.note("wrote", path=path, line=line)
 
-    async def hook(self, path: str) -> bool:
+    async def hook(self, path: str, *, told: bool = False) -> bool:
         """Run `interlock hook pre-edit` as a client does; False when it refused."""
         event = {
             "session_id": self.part.name,
@@ -274,6 +274,10 @@ class Agent:
         )
         if done.returncode == 2 and b"RSV201" in done.stderr:
             return False
+        if done.returncode == 2 and b"RSV211" in done.stderr and not told:
+            # Others wrote it since this agent held it last. It reads the file anew before every edit.
+            self.note("told to read again", path=path)
+            return await self.hook(path, told=True)
         assert done.returncode == 0, done.stderr.decode()
         return True
 

@@ -106,7 +106,7 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
 
 def in_pieces(mine: Reservations, wait_seconds: float, call: Callable[[float], AnswerT]) -> AnswerT:
     """Wait longer than one call may: one that asks again keeps its place, and one that ends early has its answer."""
-    clock, most = mine.desk.clock, mine.desk.settings.max_wait_seconds
+    clock, most = mine.desk.monotonic, mine.desk.settings.max_wait_seconds
     end = clock() + wait_seconds
     while True:
         begun = clock()

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from interlock.install.clients import Installation, Launch
 from interlock.install.errors import EditError
 from interlock.install.jsontext import Entry, add_item, get_lists, remove_item, remove_key
+from interlock.reservations.hooks.reading import SERVED
 
 SECONDS: Final = 30
 """How long a client lets a hook run: a busy store refuses after 15 s, and a client that gives up lets the edit pass."""
@@ -35,22 +36,36 @@ class Event:
     more: tuple[tuple[str, Any], ...] = ()
 
 
+def _before(*tools: str) -> str:
+    """Return the matcher of the edit hook: tools of a client, and those of MCP servers that look like file tools.
+
+    All clients take a matcher that is no plain list for a regular expression, which need not match the whole name. No
+    process is started for a tool that it leaves out.
+    """
+    return f"^(?:{'|'.join(tools)}|{SERVED})$"
+
+
 CLAUDE: Final = (
     # Versions before 2.1.295 leave `onFailure` unread: they let an edit pass when the program cannot be started.
-    Event("PreToolUse", "pre-edit", "Edit|Write|MultiEdit|NotebookEdit|Bash", (("onFailure", "block"),)),
+    Event(
+        "PreToolUse",
+        "pre-edit",
+        _before("Edit", "Write", "MultiEdit", "NotebookEdit", "Bash"),
+        (("onFailure", "block"),),
+    ),
     Event("PostToolUse", "post-tool", "Bash"),
     Event("SessionStart", "session-start"),
     Event("Stop", "stop"),
     Event("SessionEnd", "stop"),
 )
 CODEX: Final = (
-    Event("PreToolUse", "pre-edit", "Bash|apply_patch|Edit|Write"),
+    Event("PreToolUse", "pre-edit", _before("Bash", "apply_patch", "Edit", "Write")),
     Event("PostToolUse", "post-tool", "Bash"),
     Event("SessionStart", "session-start"),
     Event("Stop", "stop"),
 )
 GEMINI: Final = (
-    Event("BeforeTool", "pre-edit", "write_file|replace|edit_file|run_shell_command"),
+    Event("BeforeTool", "pre-edit", _before("write_file", "replace", "edit_file", "run_shell_command")),
     Event("AfterTool", "post-tool", "run_shell_command"),
     Event("SessionStart", "session-start"),
     Event("SessionEnd", "stop"),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from interlock.reservations import git, identity, place, process, settings
+from interlock.reservations import identity, place, process, settings
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.hooks.reading import Call
 from interlock.reservations.sqlite import SqliteStore
@@ -29,7 +29,7 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
         settings.read(found.root),
         is_running=process.is_running,
         dirty=unsaved,
-        is_folder=git.is_folder,
+        is_folder=place.is_folder,
     )
     known = identity.who(env, store, call.session_id, client, door="hook")
     return desk, Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
@@ -51,8 +51,8 @@ def identified(env: Mapping[str, str], call: Call, client: str) -> dict[str, str
 def located(here: place.Place, cwd: str, paths: Iterable[str]) -> dict[place.Place, list[str]]:
     """Return the projects that may have leases on some files, each with the files' paths from its root.
 
-    A path counts as it is spelled, and where its symbolic links lead. In another worktree it counts from the root of
-    that one, since they share their leases. One that is in no project is left out.
+    A path counts where its symbolic links lead, and as the link that it is itself. In another worktree it counts from
+    the root of that one, since they share their leases. One that is in no project is left out.
 
     Args:
         here: The project that the agent works in.
@@ -63,7 +63,7 @@ def located(here: place.Place, cwd: str, paths: Iterable[str]) -> dict[place.Pla
     rows: dict[place.Place, dict[str, None]] = {}
     for path in paths:
         spelled = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
-        for text in dict.fromkeys((os.path.realpath(spelled), spelled)):
+        for text in reversed(place.links(spelled)):
             for found in place.around(text, here):
                 if place.inside(found.root, text) and text != found.root:
                     project = stores.setdefault(found.store_path, found)

@@ -1,6 +1,6 @@
-"""When a shell command of an agent began: what post-tool compares the times of changed files with.
+"""When a shell command of an agent began, when a file changed, and what was said already.
 
-The mark stands in the store beside remembered answers, under a key that no agent can write.
+A mark stands in the store beside remembered answers, under a key that no agent can write.
 """
 
 import os
@@ -14,7 +14,10 @@ from interlock.reservations.hooks.reading import Call
 from interlock.reservations.place import Place
 from interlock.reservations.records import Lease, key_of
 
-__all__ = ["begin", "begun", "foreign", "once"]
+__all__ = ["GRAIN_SECONDS", "begin", "begun", "foreign", "once", "time_of"]
+
+GRAIN_SECONDS: Final = 0.05
+"""File systems take the time of a change from a clock that ticks every few milliseconds."""
 
 _PREFIX: Final = "\x1fhook "
 
@@ -47,6 +50,18 @@ def once(entry: Entry, what: str) -> bool:
         return False
     entry.tx.remember(entry.agent.name, key, "", "", entry.now)
     return True
+
+
+def time_of(path: str) -> float:
+    """Return when a file changed; of one that is gone, when its folder did."""
+    while True:
+        try:
+            return os.lstat(path).st_ctime
+        except OSError:
+            above = os.path.dirname(path)
+            if above == path:
+                return 0.0
+            path = above
 
 
 def foreign(entry: Entry) -> list[Lease]:

@@ -20,8 +20,6 @@ from interlock.reservations.rules import shown
 
 __all__ = ["run"]
 
-GRAIN_SECONDS: Final = 0.05
-"""File systems take the time of a change from a clock that ticks every few milliseconds."""
 MAX_SHOWN: Final = 10
 TOPIC: Final = "surprise-write"
 
@@ -47,10 +45,10 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     desk, caller = door.opened(found, call, env, client)
     with leases.entered(desk, caller) as entry:
         begun = marks.begun(entry, call)
-        held = [] if begun is None else _idle(marks.foreign(entry), begun - GRAIN_SECONDS)
+        held = [] if begun is None else _idle(marks.foreign(entry), begun - marks.GRAIN_SECONDS)
     if begun is None or not held:
         return 0
-    hits = _changed(found, held, begun - GRAIN_SECONDS)
+    hits = _changed(found, held, begun - marks.GRAIN_SECONDS)
     if hits:
         door.answer(call, "PostToolUse", _report(desk, caller, call, hits))
     return 0
@@ -72,19 +70,7 @@ def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tu
         pairs = [(path, lease) for path in paths for pattern, lease in rows if matches(pattern, path)]
     else:
         pairs = [(pattern.path, lease) for pattern, lease in rows if pattern.literal]
-    return [(path, lease) for path, lease in pairs if _time_of(os.path.join(found.root, path)) >= since]
-
-
-def _time_of(path: str) -> float:
-    """Return when a file changed; of one that is gone, when its folder did."""
-    while True:
-        try:
-            return os.lstat(path).st_ctime
-        except OSError:
-            above = os.path.dirname(path)
-            if above == path:
-                return 0.0
-            path = above
+    return [(path, lease) for path, lease in pairs if marks.time_of(os.path.join(found.root, path)) >= since]
 
 
 def _report(desk: Desk, caller: Caller, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:

@@ -3,13 +3,15 @@
 Before a shell command the git guard is asked, since a shell goes round editing tools.
 """
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from interlock.reservations import leases, place
+from interlock.reservations import holders, leases, place
 from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.holders import Missed
 from interlock.reservations.hooks import door, reading, requests
 from interlock.reservations.hooks.reading import Call
 from interlock.reservations.patterns import covers, quote
@@ -19,6 +21,8 @@ __all__ = ["run"]
 
 REFUSED: Final = 2
 """The status that stops the tool call; clients let it through on every other."""
+MAX_SHOWN: Final = 5
+"""So many files of one edit are spelled out; the others are counted."""
 WAIT_SECONDS: Final = 45
 """What is suggested to an agent that would rather wait: clients give up on a call after about a minute."""
 
@@ -50,33 +54,74 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     tries: list[_Try] = []
     for found, names in projects.items():
         desk, caller = door.opened(found, call, env, client)
-        tries.append(_edit(desk, caller, call, [quote(name) for name in names], mode))
+        tries.append(_edit(desk, caller, call, names, mode))
         if tries[-1].answer["errors"]:
             return _refused(here, tries)
+    if any(row.stale for row in tries):
+        return _outdated(here, tries)
     context = (_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part)
     door.answer(call, "PreToolUse", "\n".join(context))
     return 0
 
 
 class _Try(NamedTuple):
-    """What came of an edit in one project: the answer, what was granted anew, and what waits for the agent."""
+    """What came of an edit in one project.
+
+    Args:
+        desk: Its store.
+        caller: Who edits.
+        answer: What was reserved.
+        granted: What of it was granted anew.
+        context: What waits for the agent.
+        stale: The files that changed while others held them, since the agent did.
+    """
 
     desk: Desk
     caller: Caller
     answer: ReserveAnswer
     granted: list[str]
     context: str
+    stale: list[tuple[str, Missed]]
 
 
-def _edit(desk: Desk, caller: Caller, call: Call, wanted: list[str], mode: requests.Mode) -> _Try:
-    """Look after the requests that wait, then reserve the paths."""
+def _edit(desk: Desk, caller: Caller, call: Call, names: list[str], mode: requests.Mode) -> _Try:
+    """Look after the requests that wait, then reserve the files."""
     waiting = requests.look(desk, caller)
     context = requests.handle(desk, caller, waiting, mode)
+    missed = _missed(desk, caller, names)
+    wanted = [quote(name) for name in names]
     known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
     reason = "" if known else f"edits it with {shown(call.tool)}"
     answer = leases.reserve(desk, caller, wanted, reason=reason)
     granted = [row["reservation_id"] for row in answer["reservations"] if row["pattern"] not in waiting.own]
-    return _Try(desk, caller, answer, granted, context)
+    stale = [] if answer["errors"] else _unread(desk, caller, missed)
+    return _Try(desk, caller, answer, granted, context, stale)
+
+
+def _missed(desk: Desk, caller: Caller, names: Sequence[str]) -> list[tuple[str, Missed]]:
+    """Return the files that changed while others held them, since the agent did and before it got them again."""
+    with leases.seen(desk, caller) as entry:
+        rows = [(name, row) for name in names if (row := holders.missed(entry, quote(name))) is not None]
+    if not rows:
+        return []
+    from interlock.reservations.hooks import marks  # noqa: PLC0415 - few edits come back to a file
+
+    found: list[tuple[str, Missed]] = []
+    for name, row in rows:
+        changed = marks.time_of(os.path.join(caller.root, name))
+        if row.begun - marks.GRAIN_SECONDS <= changed and (row.back is None or changed < row.back):
+            found.append((name, row))
+    return found
+
+
+def _unread(desk: Desk, caller: Caller, missed: Sequence[tuple[str, Missed]]) -> list[tuple[str, Missed]]:
+    """Return those of the files that the agent was not told of yet."""
+    if not missed:
+        return []
+    from interlock.reservations.hooks import marks  # noqa: PLC0415 - few edits come back to a file
+
+    with leases.entered(desk, caller) as entry:
+        return [row for row in missed if marks.once(entry, f"missed {row[0]} {row[1].begun}")]
 
 
 def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
@@ -86,8 +131,26 @@ def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
             leases.release(row.desk, row.caller, row.granted)
     last = tries[-1]
     folder = "" if last.caller.root == here.root else last.caller.root
-    lines = [line for refusal in last.answer["errors"] for line in _explained(refusal, folder)]
+    errors = last.answer["errors"]
+    lines = [line for refusal in errors[:MAX_SHOWN] for line in _explained(refusal, folder)]
+    lines += [f"interlock: {len(errors) - MAX_SHOWN} more files of this edit."] if len(errors) > MAX_SHOWN else []
     lines += [_named(here, row, row.context) for row in tries if row.context]
+    sys.stderr.write("\n".join(lines) + "\n")
+    return REFUSED
+
+
+def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
+    """Say what the agent has not read yet. The files stay reserved for it, and the same edit passes the next time."""
+    lines: list[str] = []
+    for row in tries:
+        for name, missed in row.stale[:MAX_SHOWN]:
+            file = shown(name if row.caller.root == here.root else os.path.join(row.caller.root, name))
+            others = ", ".join(shown(other) for other in missed.others[:MAX_SHOWN])
+            lines.append(f"interlock RSV211: `{file}` changed while {others} held it, after you did.")
+    lines += [f"interlock RSV211: {more} more files." for row in tries if (more := len(row.stale) - MAX_SHOWN) > 0]
+    fix = "read it again (`git log -p` and `git diff` show the changes), then edit; it is reserved for you."
+    lines += [f"  expected: {RULES['RSV211']}", f"  fix: {fix}"]
+    lines += [_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part]
     sys.stderr.write("\n".join(lines) + "\n")
     return REFUSED
 
@@ -144,11 +207,10 @@ def _calls(refusal: Refusal, folder: str) -> list[str]:
 
 
 def _holder(conflict: Conflict) -> list[str]:
-    """Return who holds what, why, since when and until when."""
+    """Return which file is meant, and the lease on it: why, since when and until when."""
     age, left = door.seconds(conflict["lease_age_seconds"]), door.seconds(conflict["expires_in_seconds"])
-    seen = door.seconds(conflict["last_seen_seconds"])
     rows = [
-        f"holder: {shown(conflict['holder'])}, {conflict['holder_state']}, last seen {seen} ago",
+        f"place: {shown(conflict['pattern'])}",
         f"reason: {shown(conflict['reason']) or 'none given'}",
         f"lease: {shown(conflict['held_pattern'])}, held for {age}, ends in {left} ({conflict['expires_at']})",
     ]

@@ -34,11 +34,17 @@ FILE_SERVERS: Final = {
         (*_FILE, "relative_path"),
     ),
     **dict.fromkeys(("move_file", "rename_file"), ("source", "destination", "from", "to")),
+    **dict.fromkeys(("str_replace_based_edit_tool", "str_replace_editor"), _FILE),
 }
-"""Tool of an MCP server for files (`mcp__SERVER__TOOL`) to the fields that may hold a path, each of which counts.
+"""Tool of an MCP server for files to the fields that may hold a path, each of which counts.
 
-Such a server may serve other files than those of this machine, so a call without any of them is none of ours.
+Clients name such a tool `mcp__SERVER__TOOL`, `mcp_SERVER_TOOL`, `SERVER__TOOL` or as the server does, so that the end
+of its name says what it is. The server may serve other files than those of this machine: a call without any of the
+fields is none of ours.
 """
+
+SERVED: Final = f"(?:.+_)?(?:{'|'.join(FILE_SERVERS)})"
+"""The names of such tools as a regular expression, for the clients' matchers."""
 
 READS: Final = frozenset({
     "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "ToolSearch",
@@ -161,11 +167,11 @@ def written(call: Call) -> list[str]:
     tool = call.tool.lower()
     if tool in _SHELLS:
         return _patched(command(call))
-    if _server(tool):
-        fields = FILE_SERVERS.get(_server(tool), ())
-        return [path for name in fields if isinstance(path := call.tool_input.get(name), str) and _is_name(path)]
-    if tool not in _EDITS or call.tool_input.get("command") == _LOOK:
+    if call.tool_input.get("command") == _LOOK:
         return []
+    if tool not in _EDITS:
+        fields = _served(tool)
+        return [path for name in fields if isinstance(path := call.tool_input.get(name), str) and _is_name(path)]
     names = _EDITS[tool]
     if not names:
         paths = _patched("\n".join(_words(call.tool_input.get(name)) for name in _PATCH_FIELDS))
@@ -191,9 +197,9 @@ def is_watched(call: Call) -> bool:
     return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
 
 
-def _server(tool: str) -> str:
-    """Return the name that a tool has on its MCP server, in small letters; empty for a tool of the client."""
-    return tool.rpartition("__")[2] if tool.startswith("mcp__") else ""
+def _served(tool: str) -> tuple[str, ...]:
+    """Return the fields that may hold a path, of a tool whose name ends like one of `FILE_SERVERS`; none for others."""
+    return next((fields for name, fields in FILE_SERVERS.items() if f"_{tool}".endswith(f"_{name}")), ())
 
 
 def _is_name(path: str) -> bool:

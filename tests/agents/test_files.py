@@ -15,6 +15,7 @@ from interlock.agents.runners.replay import ReplayRunner
 from interlock.reservations import leases, place
 from interlock.reservations.opening import open_desk, open_reservations
 from interlock.reservations.service import Reservations
+from tests.reservations.hooks.checkout import git
 
 REFUSAL = {"code", "message", "place", "found", "expected", "fix"}
 
@@ -281,6 +282,17 @@ def test_a_project_elsewhere_is_refused(root: Path, tmp_path: Path, monkeypatch:
     with pytest.raises(files_module.NoProject):
         run_caller(str(tmp_path), "first")
     assert place.find(str(root)).root.endswith("src")
+
+
+def test_a_file_of_a_worktree_inside_is_held_under_the_name_that_every_door_gives_it(
+    root: Path, opened: Opened
+) -> None:
+    git(root, "init", "-q")
+    git(root, "commit", "-q", "--allow-empty", "-m", "first")
+    git(root, "worktree", "add", "-q", "src/tree")
+    assert codes(opened().write("src/tree/src/a.py", "one\n")) == []
+    assert held(root) == {"src/a.py": "builder"}
+    assert codes(opened("other").write("src/a.py", "two\n")) == ["RSV201"]
 
 
 # -- scripted agents and programs --------------------------------------------------------------------------------------

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 import interlock
+from interlock.doctor.installed import Handler
 from interlock.install import InstallError, apply_undo, githooks, pick, plan, plan_undo
 from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
-from interlock.reservations.hooks.reading import EDITS, SHELLS
+from interlock.reservations.hooks import reading
+from interlock.reservations.hooks.reading import EDITS, FILE_SERVERS, SHELLS
 from interlock.reservations.hooks.scripts import GIT_HOOKS
 from tests.interlock.checkout import LAUNCH, attempt, git, install, interlock_command, make, tree, write_hook
 
@@ -46,17 +48,52 @@ def test_claude_gets_a_hook_for_each_event_that_blocks_when_it_cannot_be_started
     install(root, "claude")
     hooks = hooks_of(root, "claude")
     (edit,) = hooks["PreToolUse"]
-    assert set(edit["matcher"].split("|")) == {"Edit", "Write", "MultiEdit", "NotebookEdit", "Bash"}
     assert edit["hooks"][0]["command"] == f"{CALL} hook pre-edit"
     assert edit["hooks"][0]["onFailure"] == "block"
     rest = [hooks[name][0]["hooks"][0]["command"] for name in ("PostToolUse", "SessionStart", "Stop", "SessionEnd")]
     assert rest == [f"{CALL} hook {name}" for name in ("post-tool", "session-start", "stop", "stop")]
 
 
+OWN = {
+    "claude": ("Edit", "Write", "MultiEdit", "NotebookEdit", "Bash"),
+    "codex": ("Bash", "apply_patch", "Edit", "Write"),
+    "gemini": ("write_file", "replace", "edit_file", "run_shell_command"),
+}
+SERVED = {
+    "claude": ("mcp__{}__{}", "mcp__plugin_p_{}__{}"),
+    "codex": ("mcp__{}__{}",),
+    "gemini": ("mcp_{}_{}", "{}__{}"),
+}
+"""How each client names the tool of an MCP server."""
+OTHERS = (
+    "Read", "TodoWrite", "MultiEditor", "BashOutput", "read_file", "list_directory", "mcp__memory__create_entities",
+    "mcp__filesystem__read_text_file", "mcp__tracker__update_issue", "mcp_tracker_edit_file_permissions",
+    "mcp__interlock__reserve_files",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("client", EVENTS)
+def test_the_edit_hook_is_called_for_every_tool_that_it_reads_and_started_for_no_other(client: str) -> None:
+    before = EVENTS[client][0]
+    door = Handler(before.name, before.matcher, "", "", blocks=False)
+    named = [
+        form.format(server, tool)
+        for form in SERVED[client]
+        for server in ("files", "my-own_1")
+        for tool in FILE_SERVERS
+    ]
+    assert [tool for tool in (*OWN[client], *named) if not door.matches(tool)] == []
+    assert [tool for tool in OTHERS if door.matches(tool)] == []
+
+
 @pytest.mark.parametrize("client", EVENTS)
 def test_a_matcher_names_only_tools_that_the_hook_knows(client: str) -> None:
-    for event in EVENTS[client]:
-        assert set(filter(None, event.matcher.split("|"))) <= {*EDITS, *SHELLS}
+    before, after, *_ = EVENTS[client]
+    assert {*OWN[client], after.matcher} <= {*EDITS, *SHELLS}
+    for tool in FILE_SERVERS:
+        for form in SERVED[client]:
+            call = reading.Call("", "", "", form.format("files", tool), "", dict.fromkeys(FILE_SERVERS[tool], "a"), {})
+            assert reading.written(call), (before.name, call.tool)
 
 
 @pytest.mark.parametrize("client", ["codex", "gemini"])

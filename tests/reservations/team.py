@@ -23,6 +23,7 @@ class Team:
 
     def __init__(self, **settings: Any) -> None:
         self.now = START
+        self.waited = 0.0
         self.ended: set[int] = set()
         self.dirty: dict[str, bool | None] = {}
         self.meanwhile: list[tuple[float, Callable[[], object]]] = []
@@ -31,6 +32,7 @@ class Team:
             self.store,
             Settings(**settings),
             clock=lambda: self.now,
+            monotonic=lambda: self.waited,
             is_running=lambda _host, pid, _started: pid not in self.ended,
             dirty=lambda _root, patterns: {pattern: self.dirty.get(pattern) for pattern in patterns},
             pause=self._pause,
@@ -61,6 +63,7 @@ class Team:
             return [(event.type, json.loads(event.data)) for event in tx.events(ROOT, 10_000)]
 
     def _pause(self, seconds: float) -> None:
+        self.waited += seconds
         self.now += seconds
         due = [row for row in self.meanwhile if row[0] <= self.now]
         self.meanwhile = [row for row in self.meanwhile if row[0] > self.now]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from interlock.reservations.hooks.requests import look as hook_look
 from tests.reservations.team import Team, body, codes, inbox, thread_of
 
 FILE = "src/app.py"
@@ -55,6 +56,17 @@ def test_asking_again_gives_the_same_thread_and_sends_nothing() -> None:
     assert [body(row)["requester"] for row in inbox(ada)] == ["Bob", "Bob", "Eve"]
 
 
+def test_asking_again_gives_the_same_thread_though_its_holder_got_more_right_meanwhile() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/*"], exclusive=False)
+    ada.reserve_files(["**/app.py"], exclusive=False)
+    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    team.now += 1
+    assert codes(ada.reserve_files(["src/*"])) == []
+    assert thread_of(bob.negotiate_release(FILE, "need it")) == thread
+
+
 @pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
 def test_asking_again_with_more_urgency_raises_importance_and_time_limit(read: bool) -> None:
     team = Team(escalation="advisory")
@@ -72,6 +84,32 @@ def test_asking_again_with_more_urgency_raises_importance_and_time_limit(read: b
     assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "pending"
     team.minutes(0.2, ada)
     assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "timeout"
+
+
+def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_the_request() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE])
+    bob.negotiate_release(FILE, "need it")
+    assert hook_look(ada.desk, ada.caller).new
+    assert not hook_look(ada.desk, ada.caller).new
+    thread = thread_of(bob.negotiate_release(FILE, "now", urgency="urgent"))
+    assert hook_look(ada.desk, ada.caller).new == {thread}
+    assert [row["importance"] for row in ada.fetch_inbox()["messages"]] == ["urgent"]
+
+
+def test_a_silent_holder_is_asked_for_what_it_keeps_though_another_request_to_it_stands() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/*"], ttl_minutes=60)
+    ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)
+    first = thread_of(bob.negotiate_release(FILE, "need it", urgency="low"))
+    team.minutes(6, bob)
+    answer = bob.negotiate_release(FILE, "need it", urgency="low")
+    holder = answer.get("holder")
+    assert holder is not None
+    assert (answer["status"], holder["held_pattern"]) == ("pending", "**/app.py")
+    assert thread_of(answer) != first
 
 
 def test_more_urgency_later_never_gives_the_holder_more_time() -> None:

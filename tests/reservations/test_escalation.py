@@ -146,3 +146,81 @@ def test_a_holder_that_died_is_reported_as_one_to_take_over() -> None:
     assert "reserve_files" in late["suggestion"]
     assert bob.reserve_files([FILE])["errors"] == []
     assert bob.fetch_inbox()["negotiation_timeouts"] == []
+
+
+# -- what is taken -----------------------------------------------------------------------------------------------------
+
+
+def test_two_requests_for_parts_of_one_reservation_time_out_together() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/**"], ttl_minutes=60)
+    for name in ("src/a", "src/b"):
+        bob.negotiate_release(name, "need it", urgency="urgent")
+    team.minutes(6, ada, bob)
+    [late] = bob.fetch_inbox()["negotiation_timeouts"]
+    assert (late["file"], late["state"]) == ("src/a", "forced")
+    assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == ["src/a", "src/b"]
+
+
+def test_force_takes_all_that_the_holder_had_on_the_file_when_it_was_asked_for() -> None:
+    """Else a holder with two leases on a file would answer one request in two time limits."""
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/*.py", "**/app.py", "doc/**"], ttl_minutes=60)
+    team.now += 1
+    bob.negotiate_release(FILE, "need it", urgency="urgent")
+    team.minutes(6, ada, bob)
+    assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
+    assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
+    assert [row["pattern"] for row in ada.my_reservations()["reservations"]] == ["doc/**"]
+    [told] = inbox(ada, "forced")
+    assert "src/*.py" in told["body"]
+    assert "**/app.py" in told["body"]
+
+
+def test_a_lease_with_no_force_beside_the_one_that_was_taken_is_named_and_nobody_is_told_that_the_file_is_free() -> (
+    None
+):
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/*.py"], ttl_minutes=60)
+    ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)
+    team.now += 1
+    thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
+    team.minutes(6, ada, bob)
+    [late] = bob.fetch_inbox()["negotiation_timeouts"]
+    assert (late["state"], late["still_held"]) == ("forced", "**/app.py")
+    assert (inbox(bob, "release-ack"), len(inbox(bob, "forced"))) == ([], 1)
+    again = bob.negotiate_release(FILE, "need it", urgency="urgent")
+    assert (again["status"], thread_of(again) != thread) == ("pending", True)
+    team.minutes(6, ada, bob)
+    [late] = bob.fetch_inbox()["negotiation_timeouts"]
+    assert late["code"] == "RSV307"
+
+
+def test_a_holder_who_reserves_wider_behind_a_requester_that_left_the_line_gains_one_time_limit_at_most() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    bob.negotiate_release(FILE, "need it", urgency="urgent")
+    bob.release_all()
+    assert ada.reserve_files(["src/**"], ttl_minutes=60)["errors"] == []
+    team.minutes(6, ada, bob)
+    again = bob.negotiate_release(FILE, "need it", urgency="urgent")
+    assert again["status"] == "pending"
+    assert ada.reserve_files(["**"])["errors"] != []
+    team.minutes(6, ada, bob)
+    assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
+    assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
+
+
+def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_line() -> None:
+    team = Team(escalation="force")
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    bob.negotiate_release(FILE, "need it", urgency="urgent")
+    assert ada.reserve_files(["src/**"])["errors"] != []
+    team.minutes(6, ada, bob)
+    bob.fetch_inbox()
+    assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]

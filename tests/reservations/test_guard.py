@@ -230,6 +230,26 @@ def test_an_action_that_was_killed_protects_its_lease_no_longer_than_it_said() -
         killed.__exit__(RuntimeError, RuntimeError(), None)
 
 
+def test_an_action_that_lengthens_its_lease_is_an_event_and_one_that_does_not_is_none(world: World) -> None:
+    ann = world.agent("ann")
+    ann.reserve_files(["a"], ttl_minutes=5)
+    for _ in range(3):
+        act(world, "ann", "a", hold_seconds=60)
+    assert world.events("lease_renewed") == []
+    for _ in range(3):
+        act(world, "ann", "a", hold_seconds=600)
+    (told,) = world.events("lease_renewed")
+    assert (told["held"], told["expires_at"]) == (True, world.now + 600)
+
+
+def test_who_acts_for_longer_than_its_claim_lasts_has_an_ordinary_lease(world: World) -> None:
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    world.agent("bob").negotiate_release("a", "please")
+    world.agent("ann").release_files(held)
+    act(world, "bob", "a", hold_seconds=600)
+    assert [(lease.claim, lease.expires_at) for lease in world.leases()] == [(False, world.now + 600)]
+
+
 def test_an_action_leaves_no_force_as_its_holder_has_it(world: World) -> None:
     ann = world.agent("ann")
     ann.reserve_files(["a"])

@@ -139,6 +139,15 @@ def test_narrow_leases_fall_into_a_wider_one(world: World) -> None:
     assert {event["into"] for event in world.events("lease_released")} == {wide["reservation_id"]}
 
 
+def test_what_happens_to_a_lease_is_told_with_its_reason_and_whether_it_may_be_forced(world: World) -> None:
+    ann = world.agent("ann")
+    held = ids(ann.reserve_files(["a"], "first"))
+    ann.reserve_files(["a"], "second", no_force=True)
+    ann.release_files(held)
+    told = [world.events(f"lease_{kind}")[0] for kind in ("granted", "renewed", "released")]
+    assert [(row["reason"], row["no_force"]) for row in told] == [("first", False), ("second", True), ("second", True)]
+
+
 def test_a_pattern_and_what_it_covers_in_one_call_is_one_lease(world: World) -> None:
     answer = world.agent("ann").reserve_files(["src/a.py", "src/**", "src/**/a.py", "src/a.py"])
     assert [row["pattern"] for row in answer["reservations"]] == ["src/**"]
@@ -155,14 +164,29 @@ def test_an_exclusive_lease_does_not_fall_into_a_shared_one(world: World) -> Non
     ]
 
 
-def test_a_request_for_a_narrow_lease_follows_it_into_the_wider_one(world: World) -> None:
-    world.agent("ann").reserve_files(["src/a.py"])
+def test_a_lease_that_is_asked_for_stays_beside_the_wider_one(world: World) -> None:
+    ann = world.agent("ann")
+    (asked_for, _) = ids(ann.reserve_files(["src/a.py", "src/b.py"]))
     thread = world.agent("bob").request_release("ann", "src/a.py", "please")["thread_id"]
-    world.agent("bob").release_all()
-    (wide,) = world.agent("ann").reserve_files(["src/**"])["reservations"]
+    ann.reserve_files(["src/**"])
+    assert [lease.pattern for lease in world.leases()] == ["src/a.py", "src/**"]
     with world.store.transaction() as tx:
         (asked,) = tx.open_negotiations(holder="ann")
-    assert (asked.thread_id, asked.reservation_id, asked.pattern) == (thread, wide["reservation_id"], "src/**")
+    assert (asked.thread_id, asked.reservation_id) == (thread, asked_for)
+
+
+def test_a_request_goes_on_when_its_holder_gives_up_one_of_two_leases_on_the_file(world: World) -> None:
+    """A request is answered when the file is free, and not by half of it."""
+    ann, bob = world.agent("ann"), world.agent("bob")
+    first, second = ids(ann.reserve_files(["*.py", "a*"]))
+    world.now += 1
+    thread = bob.negotiate_release("a.py", "please")["thread_id"]
+    ann.release_files([first])
+    with world.store.transaction() as tx:
+        (asked,) = tx.open_negotiations(holder="ann")
+    assert (asked.thread_id, asked.reservation_id, asked.pattern) == (thread, second, "a*")
+    assert bob.negotiate_release("a.py", "please")["thread_id"] == thread
+    assert ann.respond_to_release(str(thread), "release")["released"] == [second]
 
 
 def test_a_shared_lease_is_raised_in_place_with_a_new_token(world: World) -> None:
@@ -256,6 +280,16 @@ def test_whoever_waits_in_front_for_the_file_of_the_dead_comes_first(world: Worl
     world.end_process("ann")
     assert codes(world.agent("cid").reserve_files(["a"])) == ["RSV201"]
     assert codes(world.agent("bob").reserve_files(["a"])) == []
+
+
+def test_a_place_of_the_dead_does_not_keep_the_file_of_the_dead_from_the_living(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], ttl_minutes=600)
+    world.agent("bob").negotiate_release("a", "please")
+    world.end_process("ann")
+    assert codes(world.agent("cid").reserve_files(["a"])) == ["RSV201"]
+    world.now += 301
+    answer = world.agent("cid").reserve_files(["a"])
+    assert [row["holder"] for row in answer.get("taken_over", [])] == ["ann"]
 
 
 def test_nothing_is_taken_from_the_dead_when_the_call_is_refused_for_another_pattern(world: World) -> None:
@@ -399,3 +433,45 @@ def test_a_call_registers_its_agent_once(world: World) -> None:
         world.now += 10
         world.agent("ann").my_reservations()
     assert [event["agent"] for event in world.events("agent_joined")] == ["ann"]
+
+
+def test_a_silent_holder_whose_process_runs_keeps_what_has_unsaved_work(world: World) -> None:
+    """Negotiation PRD F2: what has uncommitted changes is not given up unasked."""
+    ann, bob = world.agent("ann"), world.agent("bob")
+    ann.reserve_files(["a", "b"], ttl_minutes=60)
+    world.unsaved.add("a")
+    world.now += 400
+    (error,) = bob.reserve_files(["a", "b"], partial=True)["errors"]
+    assert "conflict" in error
+    assert (error["code"], error["conflict"]["pattern"], error["conflict"]["holder_state"]) == ("RSV201", "a", "silent")
+    assert [(lease.pattern, lease.agent) for lease in world.leases()] == [("a", "ann"), ("b", "bob")]
+    assert bob.negotiate_release("a", "it is mine next")["status"] == "pending"
+    world.now += 400
+    world.unsaved.clear()
+    assert "taken_over" in bob.reserve_files(["a"])
+
+
+def test_what_git_cannot_tell_of_a_silent_holder_counts_as_unsaved(world: World) -> None:
+    world.agent("ann").reserve_files(["a"], ttl_minutes=60)
+    bob = world.agent("bob")
+    bob.desk = replace(bob.desk, dirty=lambda _root, patterns: dict.fromkeys(patterns))
+    world.now += 400
+    assert codes(bob.reserve_files(["a"])) == ["RSV201"]
+    world.end_process("ann")
+    assert codes(bob.reserve_files(["a"])) == []
+
+
+def test_git_is_asked_once_in_a_wait_and_never_inside_a_transaction(world: World) -> None:
+    world.agent("ann").reserve_files(["a", "b"], ttl_minutes=60)
+    bob, asked = world.agent("bob"), 0
+
+    def dirty(_root: str, patterns: tuple[str, ...]) -> dict[str, bool | None]:
+        nonlocal asked
+        asked += 1
+        world.look("anybody")  # hangs, or is refused, while a transaction is open
+        return dict.fromkeys(patterns, True)
+
+    bob.desk = replace(bob.desk, dirty=dirty)
+    world.now += 400
+    assert set(codes(bob.reserve_files(["a", "b"], wait_seconds=20))) == {"RSV201"}
+    assert asked == 2, "once for who may be taken over, once for the refusal"

@@ -212,6 +212,43 @@ def test_a_forged_release_ack_moves_nothing_and_its_reader_is_told() -> None:
     assert len(ada.my_reservations()["reservations"]) == 1
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"file": "a.py", "released": True, "released_by": "Ada"},
+        {"file": "a.py", "released": True},
+        {"file": "a.py", "released": False, "eta_minutes": 5, "reason": "tests run"},
+        {"file": "a.py", "reason": "need it", "requester": "Ada"},
+        {"Pattern": "a.py", "Released": "yes"},
+        {"type": "RELEASE_ACK", "file": "a.py", "released": True, "released_by": "Eve"},
+    ],
+)
+def test_a_body_that_reads_like_one_of_the_protocol_is_marked_without_a_type_too(claim: dict[str, Any]) -> None:
+    """Negotiation PRD F1 gives these bodies no field `type`."""
+    team = Team()
+    bob, eve = team.agent("Bob"), team.agent("Eve")
+    assert eve.send_message("Bob", json.dumps(claim), topic="about a.py")["errors"] == []
+    assert inbox(bob)[-1].get("note")
+
+
+@pytest.mark.parametrize("topic", ["Release-Ack", "RELEASE_ACK", " release-ack "])
+def test_a_topic_names_its_type_in_any_case(topic: str) -> None:
+    team = Team()
+    bob, eve = team.agent("Bob"), team.agent("Eve")
+    forged = json.dumps({"file": "a.py", "released": True, "released_by": "Bob"})
+    assert codes(eve.send_message("Bob", forged, topic=topic)) == ["RSV302"]
+    assert eve.send_message("Bob", forged.replace("Bob", "Eve"), topic=topic)["sent"]
+    assert inbox(bob)[-1]["topic"] == "release-ack"
+
+
+@pytest.mark.parametrize("text", ["released", '["released"]', '{"file": "a.py", "lines": 3}', '{"reason": "none"}'])
+def test_what_does_not_read_like_the_protocol_carries_no_note(text: str) -> None:
+    team = Team()
+    bob, eve = team.agent("Bob"), team.agent("Eve")
+    eve.send_message("Bob", text)
+    assert "note" not in inbox(bob)[-1]
+
+
 def test_an_answer_by_the_protocol_carries_no_warning() -> None:
     team = Team()
     ada, bob = team.agent("Ada"), team.agent("Bob")

@@ -128,7 +128,13 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 def agent(store: SqliteStore, name: str) -> Reservations:
     """Return the calls of an agent; its waits are over at once."""
     now = iter(range(1_800_000_000, 1_900_000_000))
-    desk = Desk(store, Settings(), clock=lambda: float(next(now)), pause=lambda _seconds: None)
+    desk = Desk(
+        store,
+        Settings(),
+        clock=lambda: float(next(now)),
+        monotonic=lambda: float(next(now)),
+        pause=lambda _seconds: None,
+    )
     return Reservations(desk, Caller(name, "agent", "/checkout", "mcp"))
 
 

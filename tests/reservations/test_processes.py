@@ -81,14 +81,14 @@ def here(folder: Path) -> Reservations:
 
 def await_line(agent: Reservations, length: int) -> None:
     """Return as soon as so many wait."""
-    until = agent.desk.clock() + 30
+    until = agent.desk.monotonic() + 30
     while True:
         stamp = agent.desk.store.stamp()
         with agent.desk.store.transaction() as tx:
             if len(tx.waiters()) == length:
                 return
-        assert agent.desk.clock() < until, f"no {length} in line after 30 seconds"
-        waiting.until_changed(agent.desk, stamp, agent.desk.clock() + 1)
+        assert agent.desk.monotonic() < until, f"no {length} in line after 30 seconds"
+        waiting.until_changed(agent.desk, stamp, 1)
 
 
 def test_eight_processes_are_served_in_the_order_they_came_and_a_killed_one_is_passed_over(

@@ -65,3 +65,16 @@ def test_a_worktree_that_git_cannot_read_makes_nothing_clean(checkout: Checkout)
 
 def test_outside_of_git_nothing_is_known(tmp_path: Path) -> None:
     assert unsaved(str(tmp_path), ["a.py"]) == {"a.py": None}
+
+
+def test_what_was_not_looked_into_in_time_is_not_known(checkout: Checkout) -> None:
+    (checkout.root / "src" / "c.py").write_text("unsaved\n")
+    assert unsaved(str(checkout.root), ["src/c.py", "other.py"], 0) == {"src/c.py": True, "other.py": None}
+
+
+def test_a_folder_of_several_repositories_asks_the_one_that_a_file_is_in(checkout: Checkout) -> None:
+    workspace, name = checkout.root.parent, checkout.root.name
+    asked = [f"{name}/src/c.py", f"{name}/**", "no/repository.py"]
+    assert unsaved(str(workspace), asked) == dict(zip(asked, (False, False, None), strict=True))
+    (workspace / "tree" / "src" / "c.py").write_text("unsaved\n")
+    assert unsaved(str(workspace), asked) == dict(zip(asked, (True, True, None), strict=True))

@@ -4,6 +4,7 @@ import pytest
 
 from interlock.reservations import granting, leases, waiting
 from interlock.reservations.granting import Wanted
+from interlock.reservations.records import replace
 from interlock.reservations.settings import Settings
 from tests.reservations.memory import MemoryStore
 from tests.reservations.world import World, codes, ids
@@ -100,6 +101,61 @@ def test_a_call_that_brings_the_grant_itself_leaves_no_unread_message(world: Wor
     world.pauses = [lambda: world.agent("ann").release_files(held)]
     world.agent("bob").reserve_files(["a"], wait_seconds=10)
     assert [message.read_at is not None for message in world.messages("bob", "granted")] == [True]
+
+
+@pytest.mark.parametrize("got", [["a"], ["a", "b"], ["**"]])
+def test_who_got_the_file_in_another_way_leaves_the_line_for_it_and_is_told_nothing(
+    world: World, got: list[str]
+) -> None:
+    world.agent("ann").reserve_files(["a"])
+    bob = world.agent("bob")
+    bob.negotiate_release("a", "please")
+    world.end_process("ann")
+    assert codes(bob.reserve_files(got)) == []
+    with world.store.transaction() as tx:
+        assert tx.waiters() == []
+    assert world.messages("bob", "granted") == []
+    assert world.events("waiter_granted") == []
+
+
+def test_the_line_gives_nobody_more_leases_than_one_agent_may_hold(world: World) -> None:
+    world.settings = Settings(max_leases=2)
+    held = ids(world.agent("ann").reserve_files(["a", "b"]))
+    bob = world.agent("bob")
+    bob.reserve_files(["c"])
+    wait(world, "bob", "a", "b")
+    wait(world, "cid", "b")
+    world.agent("ann").release_files(held)
+    assert {lease.pattern: lease.agent for lease in world.leases()} == {"b": "cid", "c": "bob"}
+    (told,) = world.messages("bob")
+    assert (told.topic, "2 leases" in told.body) == ("passed-over", True)
+    assert world.line() == []
+
+
+def test_a_waiting_call_that_would_get_too_many_leases_says_so(world: World) -> None:
+    world.settings = Settings(max_leases=1)
+    held = ids(world.agent("ann").reserve_files(["a"]))
+    bob = world.agent("bob")
+    bob.reserve_files(["c"])
+    world.pauses = [lambda: world.agent("ann").release_files(held)]
+    assert codes(bob.reserve_files(["a"], wait_seconds=10)) == ["RSV205"]
+    assert [message.read_at is not None for message in world.messages("bob")] == [True]
+
+
+def test_clocks_that_drift_apart_do_not_make_a_waiting_call_write_at_each_look(world: World) -> None:
+    """Each write wakes everybody else who waits."""
+    world.agent("ann").reserve_files(["a"])
+    seen: set[float] = set()
+
+    def note() -> None:
+        with world.store.transaction() as tx:
+            seen.update(waiter.until for waiter in tx.waiters())
+
+    world.pauses = [note] * 400
+    bob = world.agent("bob")
+    bob.desk = replace(bob.desk, monotonic=lambda: world.waited * 0.999)
+    bob.reserve_files(["a"], wait_seconds=10)
+    assert len(seen) == 1
 
 
 def test_a_claim_that_nobody_picks_up_goes_to_the_next(world: World) -> None:
@@ -225,10 +281,10 @@ def test_a_wait_ends_when_the_store_changes_or_the_time_has_come() -> None:
     store = MemoryStore()
     world = World(store=store)
     begun, stamp = world.now, store.stamp()
-    waiting.until_changed(world.desk, stamp, world.now + 1)
+    waiting.until_changed(world.desk, stamp, 1)
     assert world.now == pytest.approx(begun + 1)
     world.pauses = [lambda: None, world.look]
-    waiting.until_changed(world.desk, stamp, world.now + 1000)
+    waiting.until_changed(world.desk, stamp, 1000)
     assert world.now < begun + 2
 
 

@@ -26,20 +26,32 @@ class World:
         store: Where the rows are.
         settings: `[reservations]`.
         now: The time.
+        waited: How long calls have waited in all; the clock that nobody sets.
         ended: Processes that have ended.
+        unsaved: Patterns that cover uncommitted changes.
         pauses: What happens while a call waits, one function a pause; then only time passes.
     """
 
     store: Store = field(default_factory=MemoryStore)
     settings: Settings = field(default_factory=Settings)
     now: float = START
+    waited: float = 0.0
     ended: set[int] = field(default_factory=set[int])
     pauses: list[Callable[[], object]] = field(default_factory=list[Callable[[], object]])
+    unsaved: set[str] = field(default_factory=set[str])
     pids: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def desk(self) -> Desk:
-        return Desk(self.store, self.settings, clock=lambda: self.now, is_running=self._is_running, pause=self._pause)
+        return Desk(
+            self.store,
+            self.settings,
+            clock=lambda: self.now,
+            monotonic=lambda: self.waited,
+            is_running=self._is_running,
+            dirty=lambda _root, patterns: {pattern: pattern in self.unsaved for pattern in patterns},
+            pause=self._pause,
+        )
 
     def caller(self, name: str, kind: AgentKind = "agent") -> Caller:
         pid = self.pids.setdefault(name.casefold(), 100 + len(self.pids))
@@ -84,6 +96,7 @@ class World:
     def _pause(self, seconds: float) -> None:
         if self.pauses:
             self.pauses.pop(0)()
+        self.waited += max(seconds, 0.001)
         self.now += max(seconds, 0.001)
 
 

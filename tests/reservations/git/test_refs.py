@@ -234,8 +234,6 @@ def test_questions_to_git_see_this_repository_alone(branches: Checkout, monkeypa
     assert asking.dirty(root, ["ann.py", "src/**", "**", "*.py"]) == {
         "ann.py": True, "src/**": False, "**": True, "*.py": True
     }  # fmt: skip
-    assert asking.is_folder(root, "src")
-    assert not asking.is_folder(root, "ann.py")
 
 
 def test_dirtiness_is_not_known_outside_of_git_and_counts_from_a_root_below_the_top(

@@ -64,6 +64,10 @@ def test_a_file_of_another_agent_is_refused_with_holder_reason_liveness_expiry_a
         ("mcp__filesystem__write_file", {"path": "a.py", "content": "x"}, ["a.py"]),
         ("mcp__filesystem__edit_file", {"path": "a.py", "edits": []}, ["a.py"]),
         ("mcp__filesystem__move_file", {"source": "a.py", "destination": "new.py"}, ["a.py", "new.py"]),
+        ("mcp_files_create_file", {"path": "new.py"}, ["new.py"]),
+        ("files__delete_file", {"path": "a.py"}, ["a.py"]),
+        ("rename_file", {"from": "a.py", "to": "new.py"}, ["a.py", "new.py"]),
+        ("mcp__editor__str_replace_based_edit_tool", {"command": "create", "path": "new.py"}, ["new.py"]),
         ("apply_patch", {"command": PATCH}, ["a.py", "new/d.py"]),
         ("apply_patch", PATCH, ["a.py", "new/d.py"]),
         ("Bash", {"command": f"apply_patch <<'EOF'\n{PATCH}EOF"}, ["a.py", "new/d.py"]),
@@ -90,6 +94,7 @@ def test_an_edit_of_several_files_is_reserved_whole_or_not_at_all(checkout: Chec
     [
         *((tool, {"file_path": "a.py"}) for tool in ("Read", "read", "Grep", "read_file", "mcp__other__look", "")),
         ("str_replace_based_edit_tool", {"command": "view", "path": "a.py"}),
+        ("mcp__editor__str_replace_based_edit_tool", {"command": "view", "path": "a.py"}),
         ("mcp__drive__write_file", {"id": "7", "text": "x"}),
         ("mcp__tracker__update", {"path": "a.py"}),
     ],
@@ -183,6 +188,56 @@ def test_what_a_dead_holder_left_is_taken_over_and_said(checkout: Checkout) -> N
 
 
 # -- what cannot be known is refused -------------------------------------------------------------------------------
+
+
+def handed_on(checkout: Checkout, path: str, *, writes: bool) -> None:
+    """Let a session edit a file and give it up, and then another one."""
+    for session in ("one", "two"):
+        assert checkout.edit(session, path).status == 0
+        if session == "two" and writes:
+            (checkout.root / path).write_text("newer work\n")
+        checkout.agent(f"claude-{session}").release_all()
+
+
+def test_who_comes_back_to_a_file_that_changed_in_other_hands_reads_it_before_the_edit_passes(
+    checkout: Checkout,
+) -> None:
+    handed_on(checkout, "a.py", writes=True)
+    ran = checkout.edit("one", "a.py")
+    assert refused(ran, "RSV211")
+    assert "claude-two" in ran.err
+    assert checkout.leases == {"a.py": "claude-one"}, "it is held while the agent reads"
+    assert checkout.edit("one", "a.py") == Ran(0, "", ""), "it was told"
+
+
+def test_who_reserved_it_again_through_another_door_is_told_all_the_same(checkout: Checkout) -> None:
+    handed_on(checkout, "src/c.py", writes=True)
+    checkout.agent("claude-one").reserve_files(["src/**"])
+    assert refused(checkout.edit("one", "src/c.py"), "RSV211")
+    assert checkout.edit("one", "src/c.py") == Ran(0, "", "")
+
+
+def test_who_comes_back_to_a_file_that_nobody_changed_is_not_held_up(checkout: Checkout) -> None:
+    handed_on(checkout, "a.py", writes=False)
+    assert checkout.edit("one", "a.py") == Ran(0, "", "")
+
+
+def test_who_changed_the_file_itself_since_it_has_it_again_is_not_held_up(checkout: Checkout) -> None:
+    handed_on(checkout, "a.py", writes=True)
+    checkout.agent("claude-one").reserve_files(["a.py"])
+    while (checkout.root / "a.py").stat().st_ctime < checkout.rows()[0].granted_at:
+        (checkout.root / "a.py").write_text("own work\n")
+    assert checkout.edit("one", "a.py") == Ran(0, "", "")
+
+
+def test_a_refusal_of_a_hundred_files_is_short(checkout: Checkout) -> None:
+    checkout.agent("alice").reserve_files(["new/**"])
+    names = [f"*** Add File: new/{number:03}_{'x' * 200}\n+x" for number in range(100)]
+    patch = "\n".join(["*** Begin Patch", *names, "*** End Patch"])
+    ran = checkout.hook("pre-edit", checkout.call("one", "apply_patch", {"command": patch}))
+    assert refused(ran, "RSV201")
+    assert "95 more" in ran.err
+    assert len(ran.err) < 8000
 
 
 def test_a_store_that_cannot_be_read_refuses_with_the_file_and_the_fix(checkout: Checkout) -> None:
