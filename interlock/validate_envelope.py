@@ -96,7 +96,8 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
     if args.export is not None:
         from interlock.envelope.export import export  # noqa: PLC0415
 
-        return export(args.export, protocol, agent=_role(args.agent, protocol), task_id=args.task_id), VALID
+        agent, gates = _role(args.agent, protocol), _gates(args.gates) or ()
+        return export(args.export, protocol, agent=agent, task_id=args.task_id, gates=gates), VALID
     if not args.files:
         raise UsageError(
             "no file is named. Name one or more files, or `-` for standard input; `--help` shows all options."

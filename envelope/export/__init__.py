@@ -1,5 +1,6 @@
 """The contract in the notations that models and tools are held to: Lark, llguidance, GBNF and JSON schema."""
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, Protocol
@@ -11,7 +12,13 @@ __all__ = ["FORMS", "Form", "export"]
 
 
 def export(
-    form: Form, protocol: Protocol = DEFAULT_PROTOCOL, *, agent: str | None = None, task_id: str | None = None
+    form: Form,
+    protocol: Protocol = DEFAULT_PROTOCOL,
+    *,
+    agent: str | None = None,
+    task_id: str | None = None,
+    task: str | None = None,
+    gates: Sequence[str] = (),
 ) -> str:
     """Return the contract in one notation, made from the protocol tables.
 
@@ -22,17 +29,22 @@ def export(
         protocol: Names the roles that ASSIGNED_AGENT may hold.
         agent: Hold ASSIGNED_AGENT to this role, and STATUS to what it may set or echo.
         task_id: Hold TASK_ID to this value.
+        task: Hold TASK to this line.
+        gates: Hold GATES_REQUIRED to these gates, in this order.
 
     Raises:
         KeyError: The protocol has no such role.
     """
+    from interlock.envelope.export.language import Known  # noqa: PLC0415 - each form pays for its own imports
+
+    known = Known(agent, task_id, task, tuple(gates))
     if form == "json-schema":
-        import json  # noqa: PLC0415 - each form pays for its own imports
+        import json  # noqa: PLC0415
 
         from interlock.envelope.export.schema import to_json_schema  # noqa: PLC0415
 
-        return json.dumps(to_json_schema(protocol, agent=agent, task_id=task_id), indent=2) + "\n"
+        return json.dumps(to_json_schema(protocol, known), indent=2) + "\n"
     from interlock.envelope.export.grammars import to_gbnf, to_lark, to_llguidance  # noqa: PLC0415
 
     printers = {"lark": to_lark, "gbnf": to_gbnf, "llguidance": to_llguidance}
-    return printers[form](protocol, agent=agent, task_id=task_id)
+    return printers[form](protocol, known)

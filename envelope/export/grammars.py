@@ -2,27 +2,25 @@
 
 from typing import Final
 
-from interlock.envelope.export.language import envelope_language
+from interlock.envelope.export.language import Known, envelope_language
 from interlock.envelope.export.notation import spell_rules
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, Protocol
 
 TITLE: Final = "The canonical envelope: twelve fields in a fixed order. Generated from the protocol tables."
 
 
-def to_gbnf(protocol: Protocol = DEFAULT_PROTOCOL, *, agent: str | None = None, task_id: str | None = None) -> str:
+def to_gbnf(protocol: Protocol = DEFAULT_PROTOCOL, known: Known = Known()) -> str:  # noqa: B008 - it never changes
     """Return the grammar in GBNF, as llama.cpp and the engines that follow it read it (ours)."""
-    rules = envelope_language(protocol, agent=agent, task_id=task_id)
+    rules = envelope_language(protocol, known)
     return f"# {TITLE}\n\n{spell_rules(rules, 'gbnf')}"
 
 
-def to_lark(protocol: Protocol = DEFAULT_PROTOCOL, *, agent: str | None = None, task_id: str | None = None) -> str:
+def to_lark(protocol: Protocol = DEFAULT_PROTOCOL, known: Known = Known()) -> str:  # noqa: B008 - it never changes
     """Return the grammar in Lark (ours): LALR with the contextual lexer, one terminal for a field, no lookaround."""
-    rules = envelope_language(protocol, agent=agent, task_id=task_id)
+    rules = envelope_language(protocol, known)
     return f"// {TITLE}\n\n{spell_rules(rules, 'lark')}"
 
 
-def to_llguidance(
-    protocol: Protocol = DEFAULT_PROTOCOL, *, agent: str | None = None, task_id: str | None = None
-) -> str:
+def to_llguidance(protocol: Protocol = DEFAULT_PROTOCOL, known: Known = Known()) -> str:  # noqa: B008 - it never changes
     """Return the Lark grammar under llguidance's header, for the engines that constrain decoding with it (ours)."""
-    return "%llguidance {}\n\n" + to_lark(protocol, agent=agent, task_id=task_id)
+    return "%llguidance {}\n\n" + to_lark(protocol, known)

@@ -4,6 +4,7 @@ It is a part of what the validator accepts: one spelling of each list, one line 
 beginning of an OUTPUT line. What a regular language cannot say (subset, ownership, evidence) stays with the rules.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, any_of, seq, span
@@ -44,28 +45,45 @@ INVISIBLE: Final = " \t\u200c\u200d"
 """What may not begin a text, so that it begins with something to see."""
 
 
-def envelope_language(
-    protocol: Protocol = DEFAULT_PROTOCOL, *, agent: str | None = None, task_id: str | None = None
-) -> Rules:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What of an envelope is known before it is written, and held to; what is not given is free.
+
+    Args:
+        agent: ASSIGNED_AGENT; holds STATUS to what the role may set or echo.
+        task_id: TASK_ID.
+        task: TASK, one line that may stand in an envelope.
+        gates: GATES_REQUIRED, in order.
+    """
+
+    agent: str | None = None
+    task_id: str | None = None
+    task: str | None = None
+    gates: tuple[str, ...] = ()
+
+
+def envelope_language(protocol: Protocol = DEFAULT_PROTOCOL, known: Known = Known()) -> Rules:
     """Return the rules of the canonical envelope; the first one is the whole.
 
     Args:
         protocol: Names the roles that ASSIGNED_AGENT may hold.
-        agent: Hold ASSIGNED_AGENT to this role, and STATUS to what the role may set or echo.
-        task_id: Hold TASK_ID to this value.
+        known: What is known.
 
     Raises:
         KeyError: The protocol has no such role.
     """
-    agents = tuple(protocol.roles) if agent is None else (protocol.roles[agent].name,)
+    agents = tuple(protocol.roles) if known.agent is None else (protocol.roles[known.agent].name,)
+    required = seq(*(Literal(f"- {gate}\n") for gate in known.gates))
     fields: dict[str, Expr] = {
-        "STATUS": _line("STATUS", any_of(owned_or_echoed(protocol, agent))),
-        "TASK_ID": _line("TASK_ID", Literal(task_id) if task_id else Ref("id")),
-        "TASK": _line("TASK", Ref("text")),
+        "STATUS": _line("STATUS", any_of(owned_or_echoed(protocol, known.agent))),
+        "TASK_ID": _line("TASK_ID", Literal(known.task_id) if known.task_id else Ref("id")),
+        "TASK": _line("TASK", Literal(known.task) if known.task else Ref("text")),
         "ASSIGNED_AGENT": _line("ASSIGNED_AGENT", any_of(agents)),
         "REPORTS_TO": _line("REPORTS_TO", Literal("orchestrator")),
         "INPUTS_USED": _list("INPUTS_USED:", Ref("input")),
-        "GATES_REQUIRED": seq(Literal("GATES_REQUIRED:"), _bullets(Ref("gate"))),
+        "GATES_REQUIRED": seq(
+            Literal("GATES_REQUIRED:"), seq(Literal("\n"), required) if known.gates else _bullets(Ref("gate"))
+        ),
         "GATES_PASSED": _list("GATES_PASSED:", Ref("gate")),
         "EVIDENCE": seq(Literal("EVIDENCE:\n"), *(_list(f"  {key}:", Ref("path"), "    ") for key in EVIDENCE_KEYS)),
         "FAIL_REASONS": seq(Literal("FAIL_REASONS:"), Alt((Literal(" NONE\n"), _bullets(Ref("reason"))))),

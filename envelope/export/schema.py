@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from interlock.envelope.export.language import INVISIBLE, TEXT, owned_or_echoed
+from interlock.envelope.export.language import INVISIBLE, TEXT, Known, owned_or_echoed
 from interlock.envelope.export.notation import Chars
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS, LABELS, Protocol
 
@@ -20,7 +20,8 @@ SEGMENT: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.[A-Za-z0-9])*"
 
 
 def to_json_schema(
-    protocol: Protocol = DEFAULT_PROTOCOL, *, agent: str | None = None, task_id: str | None = None
+    protocol: Protocol = DEFAULT_PROTOCOL,
+    known: Known = Known(),  # noqa: B008 - it never changes
 ) -> JsonObject:
     """Return the schema (draft 2020-12) of the object that `--format json` shows as `envelope`.
 
@@ -30,15 +31,16 @@ def to_json_schema(
     Raises:
         KeyError: The protocol has no such role.
     """
-    agents = tuple(protocol.roles) if agent is None else (protocol.roles[agent].name,)
+    agents = tuple(protocol.roles) if known.agent is None else (protocol.roles[known.agent].name,)
+    required = {"const": list(known.gates)} if known.gates else _list(_string(GATE)) | {"minItems": 1}
     fields: dict[str, JsonObject] = {
-        "STATUS": {"enum": list(owned_or_echoed(protocol, agent))},
-        "TASK_ID": {"const": task_id} if task_id else _string(TASK_ID),
-        "TASK": _string(_words()),
+        "STATUS": {"enum": list(owned_or_echoed(protocol, known.agent))},
+        "TASK_ID": {"const": known.task_id} if known.task_id else _string(TASK_ID),
+        "TASK": {"const": known.task} if known.task else _string(_words()),
         "ASSIGNED_AGENT": {"enum": list(agents)},
         "REPORTS_TO": {"const": "orchestrator"},
         "INPUTS_USED": _list(_string(r"[A-Za-z0-9][A-Za-z0-9._/-]*")),
-        "GATES_REQUIRED": _list(_string(GATE)) | {"minItems": 1},
+        "GATES_REQUIRED": required,
         "GATES_PASSED": _list(_string(GATE)),
         "EVIDENCE": _object(dict.fromkeys(EVIDENCE_KEYS, _list(_string(f"artifacts(?:/{SEGMENT})+")))),
         "FAIL_REASONS": _list(_string(f"{GATE}: {_words()}")),

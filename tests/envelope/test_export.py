@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
@@ -17,8 +18,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope.characters import read_text
 from interlock.envelope.export import FORMS, Form, export
-from interlock.envelope.export.language import TEXT, envelope_language
+from interlock.envelope.export.language import TEXT, Known, envelope_language
 from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, Seq
+from interlock.envelope.export.schema import to_json_schema
 from interlock.envelope.model import Envelope
 from interlock.envelope.outcomes import outcomes
 from interlock.envelope.parser import read_envelope
@@ -48,9 +50,10 @@ class ByteTokens:
 
 
 @cache
-def accepts(form: str) -> Callable[[str], bool]:
+def accepts(form: str, known: Known = Known()) -> Callable[[str], bool]:  # noqa: B008 - it never changes
     """Return the real reader of one exported grammar; for GBNF, its translation into one regular expression."""
-    grammar = export(cast("Form", form))
+    fixed = {"agent": known.agent, "task_id": known.task_id, "task": known.task, "gates": known.gates}
+    grammar = export(cast("Form", form), **cast("dict[str, Any]", fixed))
     if form == "lark":
         parser: Any = Lark(grammar, parser="lalr")
 
@@ -206,6 +209,30 @@ def test_a_role_and_a_task_narrow_every_form():
         assert "code-reviewer" not in narrowed
         with pytest.raises(KeyError):
             export(form, agent="nobody")
+
+
+@pytest.mark.parametrize("form", ["lark", "llguidance", "gbnf", "json-schema"])
+def test_what_is_known_of_an_answer_is_the_only_thing_that_can_be_written_there(form: str):
+    row = example("visual-qa", outcome="pass")
+    known = Known("visual-qa", row.task_id, row.task, row.gates_required)
+    others = {
+        "task_id": "OTHER-1",
+        "task": f"{row.task} and more",
+        "assigned_agent": "code-reviewer",
+        "gates_required": (*row.gates_required, "GATE-MORE"),
+    }
+
+    def accepted(envelope: Envelope) -> bool:
+        if form != "json-schema":
+            return accepts(form, known)(render(envelope))
+        schema: Any = Draft202012Validator(to_json_schema(known=known))
+        return schema.is_valid(json.loads(json.dumps(envelope_object(envelope))))
+
+    assert accepted(row)
+    assert accepted(example("visual-qa", outcome="fail"))
+    for name, value in others.items():
+        assert not accepted(replace(row, **cast("dict[str, Any]", {name: value}))), name
+    assert not accepted(replace(row, gates_required=row.gates_required[::-1]))
 
 
 @pytest.mark.parametrize("form", FORMS)
