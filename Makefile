@@ -4,7 +4,7 @@
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
-WORKERS ?= 2
+WORKERS ?= 3
 DIR ?= artifacts/demo
 # pyright does not follow the links of a folder that it walks, so each package is named.
 SOURCES := $(patsubst %/__init__.py,%,$(wildcard interlock/*/__init__.py)) $(wildcard interlock/*.py) tests benchmarks scripts

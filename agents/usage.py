@@ -1,0 +1,107 @@
+"""What answers cost, and how much of that a task or a role may spend."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+LIMIT_NAMES: Final = ("calls", "tokens", "seconds", "usd")
+"""The keys of a `budget` table, in the order in which a spent one is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one or several answers cost.
+
+    Args:
+        calls: Requests to a model, or starts of a program.
+        input_tokens: Tokens that were sent, cached ones included.
+        output_tokens: Tokens that came back, hidden reasoning included.
+        seconds: Time that the agent worked.
+        usd: Money in US dollars; None when the price of any of it is not known.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    usd: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, sent and received."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Usage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.seconds + other.seconds,
+            usd,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values: seconds to the millisecond, money to a millionth."""
+        row = asdict(self)
+        row["seconds"] = round(self.seconds, 3)
+        row["usd"] = None if self.usd is None else round(self.usd, 6)
+        return row
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "Usage":
+        """Read back what `to_json` wrote; what is missing is nothing."""
+        return cls(**{each.name: row[each.name] for each in fields(cls) if each.name in row})
+
+
+def total(parts: Iterable[Usage]) -> Usage:
+    """Return the sum."""
+    return sum(parts, Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may be spent; None is without limit. The names are those of a `budget` table.
+
+    Args:
+        calls: Requests to a model, or starts of a program.
+        tokens: Tokens, sent and received.
+        seconds: Time that agents work.
+        usd: Money in US dollars.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    usd: float | None = None
+
+    def after(self, used: Usage) -> "Limits":
+        """Return what is left once that was used; never below nothing, and nothing of money whose price is unknown."""
+        return Limits(
+            None if self.calls is None else max(0, self.calls - used.calls),
+            None if self.tokens is None else max(0, self.tokens - used.tokens),
+            None if self.seconds is None else max(0.0, self.seconds - used.seconds),
+            None if self.usd is None else 0.0 if used.usd is None else max(0.0, self.usd - used.usd),
+        )
+
+    def within(self, other: "Limits") -> "Limits":
+        """Return what both allow."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in LIMIT_NAMES)
+        return Limits(*(min((each for each in pair if each is not None), default=None) for pair in pairs))
+
+    def spent(self, used: Usage) -> str:
+        """Name the first limit that is used up, with both figures; empty when something is left of each."""
+        amounts = {"calls": used.calls, "tokens": used.tokens, "seconds": used.seconds, "usd": used.usd}
+        for name in LIMIT_NAMES:
+            limit, amount = getattr(self, name), amounts[name]
+            if limit is None:
+                continue
+            if amount is None:
+                return f"money of an unknown price was spent, of {limit} {name} allowed"
+            if amount >= limit:
+                return f"{_shown(amount)} of {_shown(limit)} {name} are spent"
+        return ""
+
+
+def _shown(amount: float) -> str:
+    return f"{amount:.4g}" if isinstance(amount, float) else str(amount)
