@@ -380,6 +380,12 @@ def edit(root: Path, session: str, number: int) -> bytes:
     return json.dumps({**event, "tool_input": tool}).encode()
 
 
+def command(root: Path, line: str) -> bytes:
+    """Return what a client tells its hook before a shell command."""
+    event = {"session_id": "shell", "cwd": str(root), "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+    return json.dumps({**event, "tool_use_id": "toolu_1", "tool_input": {"command": line}}).encode()
+
+
 def process_seconds(command: Sequence[str], data: bytes, cwd: Path, **env: str) -> float:
     """Return the seconds from the start of a process to its end."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -405,6 +411,10 @@ def hook_latency(folder: Path, rounds: int) -> dict[str, Any]:
         "five requests wait": lambda number: process_seconds(hook, edit(asked, "holder", number % 5), asked),
         "five requests shown": lambda number: process_seconds(
             hook, edit(asked, "holder", number % 5), asked, **{AUTO_RELEASE: "1"}
+        ),
+        "a shell command": lambda _: process_seconds(hook, command(asked, "ls -la"), asked),
+        "a git command": lambda number: process_seconds(
+            hook, command(asked, ("git status", "git add src/module_9.py")[number % 2]), asked
         ),
     }
     times: dict[str, list[float]] = {name: [] for name in contenders}

@@ -14,7 +14,7 @@ from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
 from interlock.journal import JournalError
-from interlock.reservations import granting, holders, identity, leases, outbox, place, process
+from interlock.reservations import granting, holders, identity, leases, outbox, place, process, waiting
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
@@ -170,8 +170,8 @@ class ScopeLeases:
                 answer = self._reserve(left)
                 waited = self.desk.monotonic() - since
         except BaseException:
-            # Nobody comes back to this place: the call was ended.
-            leases.release_all(self.desk, self.caller)
+            # Nobody comes back to this place: the call was ended. What the run held before, it keeps, with its work.
+            self._leave()
             raise
         if answer["errors"]:
             raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
@@ -182,17 +182,42 @@ class ScopeLeases:
         """Return who is in the way of a refused call.
 
         Raises:
-            LeasesError: Nobody is: the scope itself is refused.
+            LeasesError: Nobody is: the scope itself is refused, or unsaved work stands in a circle.
         """
         if answer["errors"][0]["code"] == "RSV204":
-            # Whoever holds nothing closes no circle: the line is joined again, at its end.
-            leases.release_all(self.desk, self.caller)
+            self._give_way(answer)
         blockers = _blockers(answer)
         if not blockers:
             row = answer["errors"][0]
             message = f"the files of the scope cannot be reserved: {row['code']} {row['message']}"
             raise LeasesError(message, row["fix"])
         return blockers
+
+    def _give_way(self, answer: ReserveAnswer) -> None:
+        """Release what the run holds; whoever holds nothing closes no circle, and joins the line again, at its end.
+
+        Raises:
+            LeasesError: There is unsaved work below some of it, which is kept.
+        """
+        own = leases.mine(self.desk, self.caller)["reservations"]
+        unsaved = self.desk.dirty(self.caller.root, tuple(row["pattern"] for row in own))
+        kept = [row["pattern"] for row in own if unsaved[row["pattern"]] is not False]
+        clean = [row["reservation_id"] for row in own if row["pattern"] not in kept]
+        if clean:
+            leases.release(self.desk, self.caller, clean)
+        if kept:
+            row, name = answer["errors"][0], self.caller.name
+            raise LeasesError(
+                f"the files of the scope cannot be reserved: {row['code']} {row['message']} {name} keeps "
+                f"{', '.join(kept[:_MAX_SHOWN])}, where work is not committed, or git cannot say.",
+                f"Commit or set aside that work, give up what the run holds ({give_up(name)}), then resume it.",
+            )
+
+    def _leave(self) -> None:
+        """Leave the line."""
+        with leases.entered(self.desk, self.caller) as entry:
+            for waiter in waiting.places_of(entry, entry.agent.name):
+                waiting.leave(entry, waiter, "interrupted")
 
     def _begin(self) -> None:
         """Let this process stand for the run, and take back what was lent."""

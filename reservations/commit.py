@@ -6,26 +6,25 @@ user's hooks run, and a commit that fails leaves the index as it was found.
 
 import os
 import os.path
-import tempfile
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NotRequired, TypedDict
 
-from interlock.reservations import git, leases
+from interlock.reservations import disturbed, git, leases, partial
 from interlock.reservations.answers import Refusal
+from interlock.reservations.commit_lock import HOLD_SECONDS, alone, announce
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.guard import GuardRefused, guarded
 from interlock.reservations.held import foreign, touched
+from interlock.reservations.hooks.scripts import KEPT, MARK
 from interlock.reservations.patterns import matches
 from interlock.reservations.rules import refuse, shown
 
-HOLD_SECONDS: Final = 900.0
-"""So long the leases are kept while git and the user's hooks work; git is stopped after that."""
-LOCK_SECONDS: Final = 30.0
-"""So long a commit waits for the commit of another agent in the same checkout, or for git's index."""
-PAUSE_SECONDS: Final = 0.05
+OWN_FOLDER: Final = "artifacts/interlock"
+"""Where Interlock writes by itself: committed when it is named, and nobody's change else."""
 MAX_EVENT_PATHS: Final = 50
 
+_HOOKS: Final = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+_HEAD_BYTES: Final = 200
 _UNMERGED: Final = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _UNDERWAY: Final = {
     "MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert", "rebase-merge": "rebase",
@@ -34,9 +33,10 @@ _UNDERWAY: Final = {
 
 
 class CommitAnswer(TypedDict):
-    """The answer of a commit: `commit` is null when it was refused.
+    """The answer of a commit: `commit` is null when none was made; with errors beside it, it stands all the same.
 
-    `left` counts the changed paths that stay as they are; `said` is what git or a hook printed.
+    `left` counts the changed paths that stay as they are; `said` is what git or a hook printed; `disturbed` are files
+    of others that a hook has written or set aside meanwhile.
     """
 
     commit: str | None
@@ -44,6 +44,7 @@ class CommitAnswer(TypedDict):
     left: int
     released: list[str]
     said: NotRequired[str]
+    disturbed: NotRequired[list[str]]
     errors: list[Refusal]
 
 
@@ -79,16 +80,20 @@ def commit(
             return _refused(
                 text, name, f"Finish it with `git commit` or `--continue`, or go back: `git {what} --abort`."
             )
-    with _alone(desk, common) as mine:
-        if not mine:
+    with alone(desk, common) as lock:
+        if lock is None:
             text = "Another `interlock commit` is at work in this repository."
             return _refused(text, "commit.lock", "Try again when it has ended.")
+        if message is not None and _runs_hooks(caller.root):
+            announce(lock, caller.name, caller.root)  # not while an editor is open, which sets nothing aside
         return _commit(desk, caller, message, paths, release=release)
 
 
 def _commit(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str], *, release: bool) -> CommitAnswer:
     """Commit while no other commit of ours is at work."""
-    changed = git.changed(caller.root)
+    named = {*paths}
+    changed = {path: state for path, state in git.changed(caller.root).items()
+               if not path.startswith(f"{OWN_FOLDER}/") or named & {path, OWN_FOLDER}}  # fmt: skip
     own = [lease for lease in leases.mine(desk, caller)["reservations"] if lease["exclusive"]]
     covered = {path for path in changed if any(matches(lease["pattern"], path) for lease in own)}
     wanted, missing = (sorted(covered), []) if not paths else _named(caller.root, changed, paths)
@@ -102,89 +107,56 @@ def _commit(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str
         return _refused(f"{shown(unmerged[0])} has conflicts.", unmerged[0], "Settle them, then `git add` the file.")
     try:
         with guarded(desk, caller, wanted, hold_seconds=HOLD_SECONDS):
-            answer = _made(desk, caller, message, wanted, [path for path in wanted if changed[path] == "??"])
+            answer = _made(desk, caller, message, wanted, changed)
     except GuardRefused as refused:
         return {"commit": None, "paths": [], "left": len(changed), "released": [], "errors": refused.errors}
-    answer["left"] = len(changed) - len(answer["paths"])
+    answer["left"] = len(changed.keys() - set(answer["paths"]))
     if answer["commit"] is None:
         return answer
     _record(desk, caller, answer)
-    if release:
+    if release and not answer["errors"]:
         touched_ids = {row["reservation_id"]: row["pattern"] for row in own
                        if any(matches(row["pattern"], path) for path in wanted)}  # fmt: skip
-        still = git.dirty(caller.root, list(touched_ids.values()))
+        still = desk.dirty(caller.root, tuple(touched_ids.values()))
         clean = [key for key, pattern in touched_ids.items() if still[pattern] is False]
         answer["released"] = leases.release(desk, caller, clean)["released"] if clean else []
     return answer
 
 
-def _made(desk: Desk, caller: Caller, message: str | None, paths: list[str], new: list[str]) -> CommitAnswer:
-    """Let git make the commit; without one, the index is as it was."""
-    root = caller.root
-    before = git.commit_of(root, "HEAD")
-    env = git.environment() | ({"INTERLOCK_AGENT_ID": caller.name} if caller.kind == "agent" else {})
-    env = {name: value for name, value in env.items() if name not in {"GIT_OPTIONAL_LOCKS", "GIT_PAGER", "LC_ALL"}}
-    env |= {"LC_ALL": os.environ["LC_ALL"]} if "LC_ALL" in os.environ else {}
-    with _listed(paths) as listed, _listed(new) as fresh:
-        arguments = ["commit", "--only", f"--pathspec-from-file={listed}", "--pathspec-file-nul"]
-        arguments += [] if message is None else ["-q", "-F", "-"]
-        if new:
-            added = ["add", "--intent-to-add", f"--pathspec-from-file={fresh}", "--pathspec-file-nul"]
-            status, said = _run(desk, root, added, b"", env)
-            if status:
-                return _git_refused(said, paths)
-        try:
-            status, said = _run(desk, root, arguments, None if message is None else os.fsencode(message), env)
-        except BaseException:
-            _forget(desk, root, new, env)
-            raise
-    after = git.commit_of(root, "HEAD")
-    if status or after is None or after == before:
-        _forget(desk, root, new, env)
-        return _git_refused(said, paths)
-    ours = git.ask(root, ["rev-list", "--first-parent", *([f"{before}..{after}"] if before else [after])])
-    made = ours.decode().split()[-1]
-    carried = git.between(root, before, made)
-    strange = touched(foreign(desk, caller), set(carried) - set(paths))
-    if strange and before:
-        git.ask(root, ["update-ref", "-m", "interlock commit: undone", "HEAD", before, made])
-        path, holder = strange[0][0], strange[0][1]["holder"]
-        text = f"A hook of yours added {shown(path)}, which {shown(holder)} holds; the commit was undone."
-        return _refused(text, path, "Let the hook stage only the files of the commit.")
-    answer: CommitAnswer = {"commit": made, "paths": sorted(carried), "left": 0, "released": [], "errors": []}
-    return _saying(answer, said)
+def _made(
+    desk: Desk, caller: Caller, message: str | None, paths: list[str], changed: Mapping[str, str]
+) -> CommitAnswer:
+    """Let git make the commit, take it back if a hook swept in what others hold, and see what became of their files."""
+    before = disturbed.stamps(caller.root, touched(foreign(desk, caller), changed))
+    made = partial.make(desk, caller, message, paths, [path for path in paths if changed[path] == "??"])
+    answer = _judged(desk, caller, made, paths)
+    if made.said:
+        answer["said"] = made.said
+    if found := disturbed.report(desk, caller, before):
+        answer["disturbed"] = found
+    return answer
 
 
-def _run(desk: Desk, root: str, arguments: list[str], data: bytes | None, env: Mapping[str, str]) -> tuple[int, str]:
-    """Run git until its index is free; with data of None it has the terminal. Returns its status and what it said."""
-    import subprocess  # noqa: PLC0415 - not on the path of a hook that says yes
-
-    end = desk.monotonic() + LOCK_SECONDS
-    while True:
-        pipe = None if data is None else subprocess.PIPE
-        merged = None if data is None else subprocess.STDOUT
-        try:
-            done = subprocess.run(
-                ["git", *arguments], cwd=root, env=env, input=data, stdout=pipe, stderr=merged, check=False,
-                timeout=HOLD_SECONDS,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            text = f"git did not end within {HOLD_SECONDS:.0f} seconds"
-            raise git.GitFailed(text, "See which of your hooks hangs, then commit again.") from None
-        said = os.fsdecode(done.stdout or b"").strip()
-        if done.returncode == 0 or "index.lock" not in said or desk.monotonic() >= end:
-            return done.returncode, said
-        desk.pause(PAUSE_SECONDS)
-
-
-def _forget(desk: Desk, root: str, new: Sequence[str], env: Mapping[str, str]) -> None:
-    """Take files that were made known for a commit out of the index again, unless somebody has staged them since."""
-    if not new:
-        return
-    raw = git.ask(root, ["diff", "--name-only", "-z", "--diff-filter=A", "--no-ext-diff", "--no-renames"])
-    noted = [path for path in git.names(raw) if path in set(new)]
-    if noted:
-        _run(desk, root, ["update-index", "-z", "--force-remove", "--stdin"], _nul(noted), env)
+def _judged(desk: Desk, caller: Caller, made: partial.Made, paths: Sequence[str]) -> CommitAnswer:
+    """Return the answer to what git made."""
+    if made.commit is None:
+        lines = made.said.splitlines() or ["no message"]
+        text = "Git or one of your hooks refused the commit; nothing was committed."
+        return _refused(text, lines[-1], "See what it said, mend that, and commit again.")
+    answer: CommitAnswer = {"commit": made.commit, "paths": made.paths, "left": 0, "released": [], "errors": []}
+    strange = touched(foreign(desk, caller), sorted({*made.paths} - {*paths}))
+    if not strange:
+        return answer
+    path, holder = strange[0][0], strange[0][1]["holder"]
+    text, fix = f"A hook of yours added {shown(path)}, which {shown(holder)} holds", "Let the hook stage only the files"
+    if partial.undo(caller.root, made):
+        return _refused(f"{text}; the commit was undone.", path, f"{fix} of the commit.")
+    refusal = _refused(
+        f"{text}; the commit stands, for it could not be undone.", path,
+        f"{fix} of the commit, show {shown(holder)} `git show {made.commit}`, and revert it unless that agent agrees.",
+    )  # fmt: skip
+    answer["errors"] = refusal["errors"]
+    return answer
 
 
 def _where(root: str) -> tuple[str, str] | None:
@@ -197,6 +169,20 @@ def _where(root: str) -> tuple[str, str] | None:
         return None
     folder, common, up = (os.fsdecode(output) + "\n").split("\n")[:3]
     return None if up else (folder, os.path.join(root, common))
+
+
+def _runs_hooks(root: str) -> bool:
+    """Say whether a commit runs hooks of the user's: Interlock's own set nothing aside, and end at once."""
+    folder = os.path.join(root, os.fsdecode(git.ask(root, ["rev-parse", "--git-path", "hooks"])).removesuffix("\n"))
+    for name in _HOOKS:
+        path = os.path.join(folder, name)
+        if os.access(path + KEPT, os.X_OK):
+            return True
+        if os.access(path, os.X_OK):
+            with open(path, "rb") as file:
+                if MARK.encode() not in file.read(_HEAD_BYTES):
+                    return True
+    return False
 
 
 def _named(root: str, changed: Mapping[str, str], paths: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -220,21 +206,6 @@ def _nothing(changed: Mapping[str, str], covered: set[str], paths: Sequence[str]
     return _refused("There is nothing to commit.", found, fix, left=len(changed))
 
 
-def _git_refused(said: str, paths: Sequence[str]) -> CommitAnswer:
-    """Refuse with what git or a hook said; files and index are as they were."""
-    lines = said.splitlines() or ["no message"]
-    text = "Git or one of your hooks refused the commit; nothing was committed, and your files are as they are."
-    answer = _refused(text, lines[-1], "See what it said, mend that, and commit again.", left=len(paths))
-    return _saying(answer, said)
-
-
-def _saying(answer: CommitAnswer, said: str) -> CommitAnswer:
-    """Add what git or a hook printed, if anything."""
-    if said:
-        answer["said"] = said
-    return answer
-
-
 def _refused(message: str, found: str, fix: str, *, left: int = 0) -> CommitAnswer:
     """Return the refusal of a commit that could not be made."""
     expected = "changed files under own leases, in a checkout where git can commit"
@@ -247,41 +218,3 @@ def _record(desk: Desk, caller: Caller, answer: CommitAnswer) -> None:
     paths = [shown(path) for path in answer["paths"][:MAX_EVENT_PATHS]]
     with leases.entered(desk, caller) as entry:
         entry.event("committed", agent=caller.name, commit=answer["commit"], paths=paths, count=len(answer["paths"]))
-
-
-@contextmanager
-def _alone(desk: Desk, common: str) -> Generator[bool]:
-    """Keep other commits of ours out of this repository; False when one is at work for too long."""
-    import fcntl  # noqa: PLC0415 - not on the path of a hook
-
-    folder = os.path.join(common, "interlock")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    file = os.open(os.path.join(folder, "commit.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        end = desk.monotonic() + LOCK_SECONDS
-        mine = False
-        while not mine:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                mine = True
-            except BlockingIOError:
-                if desk.monotonic() >= end:
-                    break
-                desk.pause(PAUSE_SECONDS)
-        yield mine
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
-        os.close(file)
-
-
-@contextmanager
-def _listed(paths: Sequence[str]) -> Generator[str]:
-    """Write paths into a file as git reads them: literal, from the top. A variable would change the user's hooks."""
-    with tempfile.NamedTemporaryFile(prefix="interlock-paths-") as file:
-        file.write(_nul(f":(top,literal){path}" for path in paths))
-        file.flush()
-        yield file.name
-
-
-def _nul(paths: Iterable[str]) -> bytes:
-    return b"".join(os.fsencode(path) + b"\0" for path in paths)

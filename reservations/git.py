@@ -125,15 +125,6 @@ def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -
     return {item[3:]: item[:2] for item in names(output)}
 
 
-def changed_paths(root: str) -> list[str]:
-    """Return the paths with uncommitted changes, sorted; see `changed`.
-
-    Raises:
-        GitFailed: See `ask`.
-    """
-    return sorted(changed(root))
-
-
 def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     """Say which patterns cover files with uncommitted changes; None where git cannot tell, as outside a repository.
 
@@ -239,6 +230,21 @@ def merged_paths(root: str, ours: str, theirs: str, *, in_hook: bool = False) ->
             raise
         base = None
     return between(root, base, theirs, in_hook=in_hook)
+
+
+def reaches(root: str, tips: Sequence[str], commit: str, *, in_hook: bool = False) -> bool:
+    """Say whether a commit is one of some others, or comes before one of them.
+
+    Args:
+        root: A folder of the checkout.
+        tips: Commits, or options such as `--all`.
+        commit: Which one.
+        in_hook: See `environment`.
+
+    Raises:
+        GitFailed: See `ask`.
+    """
+    return not ask(root, ["rev-list", "--max-count=1", commit, "--not", *tips], in_hook=in_hook)
 
 
 def stashed_paths(here: str, stash: str, *, in_hook: bool = False) -> list[str]:

@@ -4,13 +4,16 @@ import os
 import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from interlock.reservations.answers import Conflict
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.patterns import FOLD_CASE, Pattern, PatternProblem, canonical, matches, overlaps, quote
-from interlock.reservations.records import key_of
+from interlock.reservations.near import Near
+from interlock.reservations.patterns import as_prefix, quote
+from interlock.reservations.records import Lease, key_of, replace
 from interlock.reservations.rules import RULES, shown
+from interlock.reservations.views import Holder, conflict_of, lasting, seen
 
 if TYPE_CHECKING:
     from interlock.reservations import place
@@ -22,7 +25,35 @@ Hit: TypeAlias = tuple[str, Conflict]
 """A path or pattern that would be touched, and who holds it."""
 
 
-def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> tuple[Desk, Caller] | None:
+class Hold(NamedTuple):
+    """A lease of another agent.
+
+    Args:
+        pattern: Its pattern, as it is seen from the project that is looked at.
+        prefix: The index prefix of that.
+        lease: The lease.
+        holder: How its holder was found.
+    """
+
+    pattern: str
+    prefix: str
+    lease: Lease
+    holder: Holder
+
+    @property
+    def conflict(self) -> Conflict:
+        """The lease as callers see it."""
+        return conflict_of(self.pattern, self.lease, self.pattern, self.holder)
+
+
+Held: TypeAlias = Near[Hold]
+"""What others hold in a project."""
+
+Opened: TypeAlias = tuple[Desk, Caller]
+"""A store, opened in the agent's name."""
+
+
+def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> Opened | None:
     """Return what a guard works with; None where nothing was ever reserved, so that there is nothing to guard.
 
     Args:
@@ -94,7 +125,7 @@ def git_dir_of(root: str) -> str:
     return os.path.realpath(path)
 
 
-def foreign(desk: Desk, caller: Caller) -> list[Conflict]:
+def foreign(desk: Desk, caller: Caller) -> Held:
     """Return the leases of others that have not ended, each with the state of its holder; dead holders too.
 
     A dead holder's unsaved work is still there: who wants to touch it reserves it, which takes it over and says so.
@@ -102,16 +133,31 @@ def foreign(desk: Desk, caller: Caller) -> list[Conflict]:
     Raises:
         ReservationError: The store cannot be used.
     """
-    from interlock.reservations import leases, views  # noqa: PLC0415 - not for a quick yes
+    return _near(_foreign(desk, caller))
 
+
+def _foreign(desk: Desk, caller: Caller) -> list[Hold]:
+    """Return the leases of others."""
+    from interlock.reservations import leases, liveness  # noqa: PLC0415 - not for a quick yes
+
+    me = key_of(caller.name)
     with leases.entered(desk, caller) as entry:
-        others = [lease for lease in entry.tx.leases() if key_of(lease.agent) != key_of(caller.name)]
-        return [views.conflict_info(entry, lease.pattern, lease, lease.pattern) for lease in others]
+        others = [lease for lease in entry.tx.leases() if key_of(lease.agent) != me]
+        agents = {name: entry.tx.agent(name) for name in {lease.agent for lease in others}}
+        found = {
+            name: Holder(liveness.state(entry, name), agent.last_seen if agent else 0.0, entry.now)
+            for name, agent in agents.items()
+        }
+    return [Hold(lease.pattern, lease.prefix, lease, found[lease.agent]) for lease in others]
+
+
+def _near(rows: Iterable[Hold]) -> Held:
+    return Near((row.pattern, row.prefix, row) for row in rows)
 
 
 def holdings(
-    found: "place.Place", client: str, env: Mapping[str, str]
-) -> tuple[tuple[Desk, Caller] | None, list[Conflict]]:
+    found: "place.Place", client: str, env: Mapping[str, str], known: Mapping[str, Opened] = MappingProxyType({})
+) -> tuple[Opened | None, Held]:
     """Return a project's store and what others hold there, with what they hold of it in projects around it.
 
     A submodule, or a repository inside another one, has leases of its own; those of the outer one count as well. Where
@@ -121,60 +167,44 @@ def holdings(
         found: The project.
         client: The door, for the record.
         env: Where the identity is read from.
+        known: Stores that are open already, by their paths.
 
     Raises:
         ReservationError: A store cannot be read.
     """
     from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
 
-    first = opened(found, client, env)
-    held = [] if first is None else foreign(*first)
+    first = known.get(found.store_path) or opened(found, client, env)
+    held = [] if first is None else _foreign(*first)
     for outer in place.around(os.path.join(found.root, "file"), found):
         if outer.store_path == found.store_path or (above := opened(outer, client, env)) is None:
             continue
-        held += [
-            row for conflict in foreign(*above) for row in _inside(conflict, os.path.relpath(found.root, outer.root))
-        ]
+        folder = os.path.relpath(found.root, outer.root)
+        held += [_inside(row, folder) for row in foreign(*above).meeting(f"{quote(folder)}/**")]
         first = first or above
-    return first, held
+    return first, _near(held)
 
 
-def _inside(conflict: Conflict, folder: str) -> list[Conflict]:
-    """Return a lease as it is seen from a folder below its root; nothing when it has no path there."""
-    text = conflict["held_pattern"]
-    if text.startswith(f"{quote(folder)}/"):
-        return [{**conflict, "held_pattern": text[len(quote(folder)) + 1 :]}]
+def _inside(row: Hold, folder: str) -> Hold:
+    """Return a lease that has paths in a folder as it is seen from there."""
+    text, prefix = f"{quote(folder)}/", f"{as_prefix(folder)}/"
+    if row.pattern.startswith(text) and row.prefix.startswith(prefix):
+        return replace(row, pattern=row.pattern[len(text) :], prefix=row.prefix[len(prefix) :])
     # A pattern with wildcards above the folder may mean anything in it.
-    return [{**conflict, "held_pattern": "**"}] if overlapping([conflict], f"{quote(folder)}/**") else []
+    return replace(row, pattern="**", prefix="")
 
 
-def touched(held: Sequence[Conflict], paths: Iterable[str]) -> list[Hit]:
+def touched(held: Held, paths: Iterable[str]) -> list[Hit]:
     """Return the given paths that somebody holds, each once."""
-    rows = [(pattern, conflict) for conflict in held if (pattern := _pattern(conflict["held_pattern"])) is not None]
-    literal = {pattern.path: conflict for pattern, conflict in rows if pattern.literal}
-    wide = [(pattern, conflict) for pattern, conflict in rows if not pattern.literal]
-    hits: list[Hit] = []
-    for path in dict.fromkeys(paths):
-        # Most names are spelled in one way only; for these, thousands of paths and leases are a look into a table.
-        plain = path.isascii() and not FOLD_CASE
-        near = [row for row in wide if path.startswith(row[0].prefix)] if plain else rows
-        conflict = literal.get(path) if plain else None
-        conflict = conflict or next((row for pattern, row in near if matches(pattern, path)), None)
-        hits += [] if conflict is None else [(path, conflict)]
-    return hits
+    return [(path, found[0].conflict) for path in dict.fromkeys(paths) if (found := held.covering(path))]
 
 
-def overlapping(held: Sequence[Conflict], pattern: str) -> list[Hit]:
+def overlapping(held: Held, pattern: str) -> list[Hit]:
     """Return what is held and may have a path in common with a pattern; the whole tree is `**`.
 
     A pattern that cannot be read overlaps everything: what is not understood is not let through.
     """
-    wanted = _pattern(pattern)
-    return [
-        (conflict["held_pattern"], conflict)
-        for conflict in held
-        if wanted is None or (other := _pattern(conflict["held_pattern"])) is None or overlaps(wanted, other)
-    ]
+    return [(row.pattern, row.conflict) for row in held.meeting(pattern)]
 
 
 def explain(action: str, hits: Sequence[Hit], fix: str, *, place: str = "") -> str:
@@ -222,15 +252,8 @@ def note(desk: Desk, caller: Caller, door: str, action: str, hits: Sequence[Hit]
 
 def _line(path: str, conflict: Conflict) -> str:
     """Describe one held path."""
-    state = {"alive": "alive", "silent": "silent", "gone": "gone: its process has ended"}[conflict["holder_state"]]
     within = "" if conflict["held_pattern"] == path else f" as {shown(conflict['held_pattern'])}"
     reason = f": {shown(conflict['reason'])}" if conflict["reason"] else ""
-    seen, left = conflict["last_seen_seconds"], -(-conflict["expires_in_seconds"] // 60)
-    times = f"last seen {seen} s ago, lease ends in {left} min"
-    return f"{shown(path)}{within} is held by {shown(conflict['holder'])} ({state}, {times}){reason}"
-
-
-def _pattern(text: str) -> Pattern | None:
-    """Return a pattern that can be compared."""
-    found = canonical(text)
-    return None if isinstance(found, PatternProblem) else found
+    return (
+        f"{shown(path)}{within} is held by {shown(conflict['holder'])} ({seen(conflict)}, {lasting(conflict)}){reason}"
+    )

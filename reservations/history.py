@@ -193,16 +193,6 @@ def history_of(events: Iterable[Happened]) -> History:
     return History(tuple(built.leases), built.made, _gaps(each), last)
 
 
-def rebuilt_leases(entries: Iterable["Entry"]) -> list[Held]:
-    """Return the leases that stand by what a journal tells, in the order of their grants.
-
-    Raises:
-        HistoryUnreadable: A line is not what this room writes.
-        JournalDamaged: The journal is not what was written to it.
-    """
-    return [held for held in history_of(from_journal(entries)).leases if held.ended_at is None]
-
-
 @dataclass
 class _Rebuilt:
     """Leases and commits, built up event by event."""

@@ -15,7 +15,7 @@ from interlock.reservations import process
 from interlock.reservations.records import AgentKind, key_of
 from interlock.reservations.store import Store
 
-__all__ = ["Known", "exports", "is_elsewhere", "of_session", "resolve", "told", "who"]
+__all__ = ["Known", "exports", "is_elsewhere", "of_session", "told", "who"]
 
 NAMES: Final = ("INTERLOCK_AGENT_ID", "INTERMUTE_AGENT_ID")
 SESSION: Final = "CLAUDE_SESSION_ID"
@@ -41,18 +41,6 @@ class Known(NamedTuple):
     kind: AgentKind
     pid: int | None
     started: str
-
-
-def resolve(
-    env: Mapping[str, str], store: Store, session_id: str = "", client: str = "claude"
-) -> tuple[str, AgentKind]:
-    """Return the agent's name and kind; see `who`.
-
-    Raises:
-        ReservationError: The store cannot be used.
-    """
-    known = who(env, store, session_id, client)
-    return known.name, known.kind
 
 
 def who(env: Mapping[str, str], store: Store, session_id: str = "", client: str = "claude", *, door: str = "") -> Known:

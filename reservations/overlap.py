@@ -85,7 +85,18 @@ class Automaton:
         self.begin |= (self.begin & self._skip) << 1
 
     def accepts(self, path: str) -> bool:
-        """Say whether a path is in the language; the path has no empty parts.
+        """Say whether a path is in the language; the path has no empty parts."""
+        return bool(self._after(path) & self.accept)
+
+    def enters(self, folder: str) -> bool:
+        """Say whether some path in a folder is in the language; it ends with `/`, or is empty and stands for the root.
+
+        No state is a dead end, and none that a `/` leads to ends a path by itself.
+        """
+        return bool(self._after(folder))
+
+    def _after(self, path: str) -> int:
+        """Return the states after a path.
 
         Steps are remembered: of thousands of paths most go the same ways.
         """
@@ -98,9 +109,9 @@ class Automaton:
                     moves.clear()
                 moves[reach, character] = now
             if not now:
-                return False
+                return 0
             reach = now
-        return bool(reach & self.accept)
+        return reach
 
     def meets(self, other: "Automaton") -> bool:
         """Say whether two languages share a path: each state of the other is visited once."""

@@ -23,8 +23,8 @@ from interlock.reservations.naming import name_of, named, path_of, with_real_nam
 from interlock.reservations.overlap import Automaton, automaton
 
 __all__ = [
-    "FOLD_CASE", "Pattern", "PatternProblem", "ancestors", "canonical", "covers", "index_prefix", "is_plain", "matches",
-    "meets_plain", "overlaps", "plain_prefix", "quote", "relative",
+    "FOLD_CASE", "Pattern", "PatternProblem", "ancestors", "as_prefix", "canonical", "covers", "enters", "index_prefix",
+    "is_folder", "is_plain", "matches", "meets_plain", "overlaps", "plain_prefix", "quote", "relative",
 ]  # fmt: skip
 
 FOLD_CASE: Final = sys.platform in {"darwin", "win32"}
@@ -122,6 +122,27 @@ def meets_plain(pattern: Pattern, prefix: str, *, fold_case: bool = FOLD_CASE) -
     if pattern.literal:
         return pattern.prefix == prefix
     return _automaton(pattern.text, fold_case).accepts(prefix)
+
+
+def is_folder(text: str, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:
+    """Say whether a pattern in canonical form is all below one folder, by its text and prefix alone.
+
+    One whose folder needs brackets is not known for it.
+    """
+    return text == f"{prefix}**" or (fold_case and fold(text) == f"{prefix}**")
+
+
+def enters(pattern: Pattern, folder: str, *, fold_case: bool = FOLD_CASE) -> bool:
+    """Say whether a pattern matches some path in a folder, which is written like an index prefix; empty is the root."""
+    if pattern.literal:
+        return pattern.prefix.startswith(folder)
+    return _automaton(pattern.text, fold_case).enters(folder)
+
+
+def as_prefix(path: str, *, fold_case: bool = FOLD_CASE) -> str:
+    """Return the index prefix of a lease on one path, given as the file system has it."""
+    path = globs.normal(path)
+    return fold(path) if fold_case else path
 
 
 def matches(pattern: Pattern | str, path: str, *, fold_case: bool = FOLD_CASE) -> bool:

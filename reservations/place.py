@@ -11,14 +11,16 @@ from typing import Final, NamedTuple
 from interlock.reservations.errors import NoProject
 
 __all__ = [
-    "Place", "around", "at", "exists", "find", "inside", "is_folder", "links", "main_root", "nested", "on_disk",
-    "other_below", "real",
+    "Place", "around", "at", "counts", "exists", "find", "git_dir_of", "inside", "is_folder", "is_marked", "links",
+    "main_root", "nested", "of_git", "on_disk", "other_below", "real",
 ]  # fmt: skip
 
 PROJECT: Final = "INTERLOCK_PROJECT"
 STORE: Final = "reservations.sqlite"
 _MARKS: Final = ("interlock.toml", ".interlock")
 _MAX_POINTER_BYTES: Final = 8192
+_SHARED: Final = 0o1002
+"""The mode of a folder in which every user may make files, and only its owner may take a file away."""
 
 
 class Place(NamedTuple):
@@ -39,7 +41,7 @@ def find(start: str) -> Place:
     """Return the project around a path.
 
     `INTERLOCK_PROJECT` names it; else it is the git checkout around the path, else the nearest folder upwards that has
-    `interlock.toml` or `.interlock`, else the folder itself.
+    an `interlock.toml` or `.interlock` that `counts` (the home folder is none), else the folder itself.
 
     Args:
         start: A folder, or a file that may not exist yet.
@@ -60,6 +62,43 @@ def find(start: str) -> Place:
 def at(root: str) -> Place:
     """Return the project whose root is known, whatever the environment names."""
     return _place(root, _common(root))
+
+
+def of_git(git_dir: str, root: str) -> Place:
+    """Return the project of a repository that git was told of by its folder, with the files in another one."""
+    return _place(os.path.realpath(root), _shared(git_dir))
+
+
+def git_dir_of(root: str) -> str:
+    """Return the folder of git's that belongs to the top of a checkout, linked worktrees and submodules included."""
+    return os.path.realpath(_git_folder(root) or os.path.join(root, ".git"))
+
+
+def counts(mark: os.stat_result, folder: os.stat_result, *, user: int) -> bool:
+    """Say whether `interlock.toml` or `.interlock` makes the folder that it lies in a project.
+
+    What somebody else put there does not, and neither does anything in a folder that all users share, such as `/tmp`.
+
+    Args:
+        mark: What `lstat` says of it.
+        folder: What `stat` says of the folder.
+        user: Who works here. Root works in the folders of others: there the marks of their owner count as well.
+    """
+    trusted = (0, user) if user else (0, folder.st_uid)
+    is_shared = folder.st_mode & _SHARED == _SHARED
+    return mark.st_uid in trusted and not is_shared
+
+
+def is_marked(folder: str) -> bool:
+    """Say whether a folder has one of our marks that counts; one in the home folder would hold all that is below."""
+    for name in _MARKS:
+        try:
+            mark = os.lstat(os.path.join(folder, name))
+        except OSError:
+            continue
+        if counts(mark, os.stat(folder), user=os.geteuid()) and folder != os.path.realpath(os.path.expanduser("~")):
+            return True
+    return False
 
 
 def around(path: str, here: Place) -> list[Place]:
@@ -226,7 +265,7 @@ def _upwards(folder: str) -> list[Place]:
     while True:
         if common := _common(folder):
             checkouts.append(_place(folder, common))
-        elif any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
+        elif is_marked(folder):
             marked.append(_place(folder, ""))
         above = os.path.dirname(folder)
         if above == folder:
@@ -243,6 +282,11 @@ def _common(root: str) -> str:
     git = _git_folder(root)
     if not git or not os.path.lexists(os.path.join(git, "HEAD")):
         return ""
+    return _shared(git)
+
+
+def _shared(git: str) -> str:
+    """Return the folder that all worktrees of a repository share, from the one of git's that belongs to one of them."""
     return os.path.realpath(os.path.join(git, _line(os.path.join(git, "commondir"))))
 
 

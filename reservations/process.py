@@ -12,10 +12,23 @@ from typing import Final, NamedTuple
 
 __all__ = ["Process", "ancestors", "client", "from_proc", "from_ps", "host", "is_running", "own"]
 
-SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "busybox", "pwsh"})
+PLAIN_SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh"})
+"""Those that run what is written for `sh`."""
+SHELLS: Final = PLAIN_SHELLS | {"rbash", "zsh", "fish", "csh", "tcsh", "busybox", "pwsh"}
+PREFIXES: Final[dict[str, str]] = {
+    "nohup": "", "setsid": "", "eatmydata": "", "unbuffer": "", "chronic": "", "busybox": "", "toybox": "",
+    "caffeinate": "-t -w", "stdbuf": "-i -o -e --input --output", "env": "-u --unset -C --chdir -S --split-string",
+    "sudo": "-u -g -h -p -C -D -R -T -U --user --chdir", "doas": "-u -C", "nice": "-n --adjustment",
+    "ionice": "-c -n -p", "time": "-f -o --format --output", "timeout": "-s --signal -k --kill-after",
+    "flock": "-w --timeout --wait -E --conflict-exit-code", "strace": "-o -e -p -s -u -E -a -I -O -S -X -P -b",
+    "ltrace": "-o -e -p -s -u -a -l -n -x -S -F", "chrt": "-T -P -D -p", "taskset": "-p", "watch": "-n --interval",
+    "parallel": "-j --jobs -a -S",
+    "xargs": "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --replace --max-lines",
+}  # fmt: skip
+"""Programs that run the words behind their own, and their options that take the next word."""
 WRAPPERS: Final = frozenset({
-    "interlock", "git", "env", "sudo", "doas", "su", "timeout", "nohup", "setsid", "nice", "ionice", "xargs", "time",
-    "stdbuf", "script", "make", "gmake", "just", "uv", "uvx", "pipx", "pre-commit", "husky", "lefthook", "strace",
+    *PREFIXES, "interlock", "git", "su", "script", "make", "gmake", "just", "uv", "uvx", "pipx", "pre-commit", "husky",
+    "lefthook",
 })  # fmt: skip
 """Programs that run a command for somebody else and end with it."""
 INITS: Final = frozenset({

@@ -10,7 +10,7 @@ from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Look
 from interlock.reservations.records import Lease, Waiter
 from interlock.reservations.rules import refuse, shown
-from interlock.reservations.views import conflict_info
+from interlock.reservations.views import conflict_info, seen
 
 _OWN_LEASES: dict[str, Any] = {"tool": "my_reservations", "arguments": {}}
 _WHY = "I need to edit it."
@@ -27,14 +27,13 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
     row = conflict_info(entry, given.text, held, granting.held_pattern(found.pattern, asked.wanted, held))
     does = "waits in front for" if isinstance(held, Waiter) else "holds"
     more = f" (and {len(found.blockers) - 1} more)" if len(found.blockers) > 1 else ""
-    seen = f"{row['holder_state']}, last seen {row['last_seen_seconds']} s ago"
     seconds = entry.desk.settings.max_wait_seconds
     dead = row["holder_state"] != "alive"
     soon = dead or isinstance(held, Waiter) or held.expires_at - entry.now <= seconds
     fix, call = _wait(given.text, seconds) if soon else _negotiate(given.text, held.agent, asked.wanted.reason)
     return refuse(
         "RSV201",
-        f"{held.agent} ({seen}) {does} `{shown(row['held_pattern'])}`{more}.",
+        f"{held.agent} ({seen(row)}) {does} `{shown(row['held_pattern'])}`{more}.",
         place=given.place,
         found=f"{given.text} overlaps {row['held_pattern']}",
         expected="no overlapping lease of another agent, and nobody in front who waits for one",

@@ -28,6 +28,8 @@ RULES: Final = {
     "RSV209": "A commit that arrives changes nothing that another agent held when it was made.",
     "RSV210": "A commit of what an agent held is recorded by `interlock commit`.",
     "RSV211": "An agent reads a file again before it edits what changed while others held it.",
+    "RSV212": "No file is edited in a checkout in which a commit is at work: its hooks may set unsaved work aside.",
+    "RSV213": "Git's own files and the store of the leases are changed by git and by Interlock alone.",
     # -- messages and negotiation
     "RSV301": "A message goes to an agent that exists.",
     "RSV302": "A message is small, and a typed body has the fields of its type.",

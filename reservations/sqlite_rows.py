@@ -193,6 +193,12 @@ class SqliteTransaction:
         """Return all leases."""
         return [_lease(row) for row in self._run(f"{_SELECT_LEASE} ORDER BY granted_at, token")]
 
+    def others_hold(self, agent: str) -> bool:
+        """Say whether another agent has a lease; names on either side of its own are two looks into the index."""
+        other = "EXISTS (SELECT 1 FROM lease WHERE agent_key {} ?1)"
+        query = f"SELECT {other.format('<')} OR {other.format('>')}"
+        return bool(self._run(query, (key_of(agent),)).fetchone()[0])
+
     def near(self, ancestors: Sequence[str], prefix: str) -> list[Lease]:
         """Return the leases that may overlap by their prefix."""
         found = [_lease(row) for row in self._run(*near_query(ancestors, prefix))]

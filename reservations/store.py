@@ -71,6 +71,10 @@ class Transaction(Protocol):
         """Return all leases, the oldest first."""
         ...
 
+    def others_hold(self, agent: str) -> bool:
+        """Say whether any other agent has a lease; cheap however many there are."""
+        ...
+
     def near(self, ancestors: Sequence[str], prefix: str) -> list[Lease]:
         """Return the leases that a pattern may overlap by the literal beginnings alone, the oldest first.
 

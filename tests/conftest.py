@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from interlock.reservations import place
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Set before any test imports a framework that looks at them once.
@@ -45,6 +47,14 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:  # pyr
     for name in list(os.environ):
         if name.startswith(("INTERLOCK_", "INTERMUTE_")) and name not in {"INTERLOCK_BROWSER", "INTERLOCK_CORPUS"}:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_project_around_the_tests(tmp_path_factory: pytest.TempPathFactory) -> None:  # pyright: ignore[reportUnusedFunction]
+    """Refuse to run below a project: what is held there would count in every project that a test makes."""
+    base = str(tmp_path_factory.getbasetemp().resolve())
+    found = place.find(base)
+    assert found.root == base, f"{found.root} is a project; run the tests with --basetemp in a folder outside of it"
 
 
 @pytest.fixture(scope="session")

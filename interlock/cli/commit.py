@@ -76,6 +76,9 @@ def _show(answer: CommitAnswer) -> None:
     for row in answer["errors"]:
         click.echo(f"error {row['code']}: {row['place']}: {row['message']}", err=True)
         click.echo(f"  found: {row['found']}\n  expected: {row['expected']}\n  fix: {row['fix']}", err=True)
+    if disturbed := answer.get("disturbed"):
+        named = ", ".join(map(shown, disturbed[:8])) + (f" and {len(disturbed) - 8} more" if disturbed[8:] else "")
+        click.echo(f"your hooks wrote or set aside what others hold; they have been told: {named}", err=True)
     if answer["commit"] is None:
         return
     click.echo(answer["commit"])

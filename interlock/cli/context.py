@@ -12,6 +12,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from interlock.reservations import place
+
 
 class Exit(IntEnum):
     """Exit codes of every command."""
@@ -35,13 +37,14 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
 
 
-_MARKS = ("interlock.toml", ".interlock", ".git")
-
-
 def find_root(start: Path | None = None) -> Path:
-    """Return the project's root: the nearest folder upwards with `interlock.toml`, `.interlock` or `.git`, or here."""
+    """Return the project's root: the nearest folder upwards with `.git`, `interlock.toml` or `.interlock`, or here.
+
+    Of the last two, only those that `place.is_marked` accepts.
+    """
     here = (start or Path.cwd()).resolve()
-    return next((folder for folder in (here, *here.parents) if any((folder / mark).exists() for mark in _MARKS)), here)
+    rows = (here, *here.parents)
+    return next((row for row in rows if (row / ".git").exists() or place.is_marked(str(row))), here)
 
 
 root_option = click.option(

@@ -30,6 +30,7 @@ _DEFAULT: Final = ("claude",)
 _PLANNED: Final = {
     "made": "would be made",
     "entry added": "an entry would be added",
+    "brought up to date": "would be brought up to date",
     "removed": "would be removed",
     "restored byte for byte": "would be restored byte for byte",
     "edited since: only the entry is taken out": "edited since: only the entry would be taken out",

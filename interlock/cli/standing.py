@@ -10,6 +10,8 @@ from typing import Any, Final, cast
 
 import click
 
+from interlock.reservations.views import span
+
 CONFLICTS: Final = frozenset({"RSV201", "RSV204", "RSV206"})
 """The refusals that are about another agent, and not about the call."""
 
@@ -61,14 +63,6 @@ def show_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]
 def line(text: str) -> str:
     """Return a text of another agent as one line that does nothing to a terminal."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
-
-
-def span(seconds: float) -> str:
-    """Return a length of time in one unit."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds // size:.0f} {unit}"
-    return f"{max(0, seconds):.0f} s"
 
 
 def clock_time(moment: str) -> str:

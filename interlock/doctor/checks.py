@@ -16,6 +16,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("packages", "everything that Interlock needs is installed", "reads the package's metadata", here.packages),
     Check("command", "`interlock` starts this installation", "looks on PATH", here.command),
     Check("project", "the project is found, and git can read it", "looks upwards, asks git", here.project),
+    Check("around", "what is held further up can be read", "looks upwards, asks SQLite", stored.around),
     Check("worktree", "which checkouts share the reservations", "asks git", here.worktree),
     Check("settings", "the configuration is valid", "reads it", here.configured),
     Check("switch", "the hooks are not switched off", "reads the environment", here.switched),
@@ -35,6 +36,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("on-failure", "an edit is refused when its hook cannot run", "reads the settings", doors.failing),
     Check("git-hooks", "git asks before it commits and moves a branch", "looks where git looks", doors.git_hooks),
     Check("chained", "the hooks that stood there still run", "looks at each file", doors.chained),
+    Check("set-aside", "a commit leaves unstaged work on the disk", "looks for known programs", doors.set_aside),
     Check("latency", "the hook before an edit is quick", f"runs it {doors.TRIES} times", doors.latency),
 )
 """What `interlock doctor` looks at, in this order."""

@@ -1,18 +1,22 @@
 """Checks of the doors: the hooks of each client and of git, the entries of the server."""
 
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 from interlock.doctor.installed import BEFORE, Handler, hooks_of, missing_program, names_recorded, servers, titles
+from interlock.doctor.plugin import FIX
 from interlock.doctor.report import Check, Finding, Scene, fail, good, warn
+from interlock.doctor.tools import TOOLS
 from interlock.install import find_launch, githooks
 from interlock.install.hooks import HOOKS
 from interlock.install.record import recorded
@@ -25,6 +29,8 @@ QUICK_SECONDS: Final = 0.1
 """A hook runs before every edit; from here on an agent notices."""
 SLOW_SECONDS: Final = 5.0
 TRIES: Final = 5
+SET_ASIDE: Final = (".pre-commit-config.y*ml", ".lintstagedrc*", "lint-staged.config.*")
+"""The files of programs that save and remove unstaged changes while their checks run."""
 AGAIN: Final = "Run `interlock init{}`."
 
 
@@ -35,10 +41,12 @@ def client_hooks(client: str, scene: Scene) -> Finding:
     again = AGAIN.format("" if client == "claude" else f" --client {client}")
     if found.problems:
         return fail(f"its settings cannot be read: {found.problems[0]}", "Mend that file.")
+    if found.plugin is not None and not found.of_plugin:
+        return fail(f"{title} has the {found.plugin.path}, and its hooks are not found", FIX.format(found.plugin.id))
+    if found.recorded and not found.of_settings:
+        return fail(f"init wrote hooks for {title}, and they are gone", again)
     if not found.handlers:
-        if found.recorded:
-            return fail(f"init wrote hooks for {title}, and they are gone", again)
-        return good(f"{title} has the plugin") if found.plugin else good(f"not installed; {again}")
+        return good(f"not installed; {again}")
     if found.off:
         return fail(f"{title} runs no hooks: {found.off} switches them off", f"Switch them on in {found.off}.")
     missing = [(row, word) for row in found.handlers if (word := missing_program(row.command, scene.root, scene.env))]
@@ -52,8 +60,17 @@ def client_hooks(client: str, scene: Scene) -> Finding:
         return fail(f"no hook before an edit ({BEFORE[client]})", again)
     if absent:
         return warn(f"no hook for {', '.join(absent)}", again)
-    files = ", ".join(dict.fromkeys(row.path for row in found.handlers))
-    return good(f"{len(found.handlers)} hooks in {files}")
+    files = list(dict.fromkeys(row.path for row in found.handlers))
+    before = [row for row in found.handlers if row.event == BEFORE[client]]
+    missed = [tool for tool in TOOLS[client] if not any(row.matches(tool) for row in before)]
+    if missed:
+        fix = f"Take the group of {BEFORE[client]} out of {before[0].path}, then: {again}"
+        return warn(f"the matcher is not the one that init writes: nobody asks before {', '.join(missed)}", fix)
+    if len({row.command for row in before}) > 1:
+        fix = f"Take them out of one: {' or '.join(files)}."
+        fix = f"The plugin is enough: interlock uninstall --client {client}" if found.plugin else fix
+        return warn(f"every hook is called twice: {' and '.join(files)} have them", fix)
+    return good(f"{len(found.handlers)} hooks in {', '.join(files)}")
 
 
 def failing(scene: Scene) -> Finding:
@@ -102,6 +119,10 @@ def git_hooks(scene: Scene) -> Finding:
         return fail(f"core.hooksPath is {place.configured}, and the hooks that init wrote are in {elsewhere}", fix)
     if bad:
         return fail(f"{place.folder}/{bad[0]}", "Take back and install anew: interlock uninstall && interlock init")
+    old = [name for name in GIT_HOOKS if not githooks.is_current(place.folder / name, name)]
+    if old:
+        fix = "Take back and install anew: interlock uninstall && interlock init"
+        return warn(f"{place.folder}/{old[0]} is not what init writes today", fix)
     return good(f"{', '.join(GIT_HOOKS)} in {place.folder}")
 
 
@@ -137,6 +158,18 @@ def chained(scene: Scene) -> Finding:
     return good(f"{', '.join(path.name for path in kept)} called first" if kept else "no hook stood there before")
 
 
+def set_aside(scene: Scene) -> Finding:
+    """Check whether a hook of the project takes unstaged work off the disk during a commit, that of others included."""
+    found = [path.name for name in SET_ASIDE for path in sorted(scene.root.glob(name))]
+    with suppress(OSError, ValueError, RecursionError):
+        data: object = json.loads((scene.root / "package.json").read_bytes())
+        found += ["package.json"] if isinstance(data, dict) and "lint-staged" in data else []
+    if not found:
+        return good("no hook is known that does")
+    fix = "Run these checks in CI or by hand; or give each agent a worktree of its own: git worktree add"
+    return warn(f"the hook of {found[0]} sets unstaged work of others aside, and may lose what they write then", fix)
+
+
 def server(scene: Scene) -> Finding:
     """Check that a client starts our server, and that its program can be found."""
     rows = servers(scene.root)
@@ -149,6 +182,10 @@ def server(scene: Scene) -> Finding:
         if word:
             fix = f"Install it there, or take the entry out and: {AGAIN.format(f' --client {row.client}')}"
             return fail(f"{row.path} starts {word}, which is not there", fix)
+    files = [row.path for row in rows if row.client == "claude"]
+    if len(files) > 1:
+        fix = "The plugin is enough: interlock uninstall --client claude"
+        return warn(f"Claude Code starts the server twice: {' and '.join(files)} have it", fix)
     return good(", ".join(row.path for row in rows))
 
 

@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.install import CLIENTS, INSTALLATIONS, InstallError, pick
+from interlock.doctor import plugin
+from interlock.doctor.plugin import Plugin
+from interlock.install import CLIENTS, INSTALLATIONS, NAME, InstallError, pick
 from interlock.install.errors import EditError
 from interlock.install.files import read
 from interlock.install.hooks import commands, is_ours
 from interlock.install.record import recorded
 
 SETTINGS: Final = {
-    "claude": (".claude/settings.json", ".claude/settings.local.json", "~/.claude/settings.json"),
+    "claude": (".claude/settings.local.json", ".claude/settings.json", "~/.claude/settings.json"),
     "codex": (".codex/hooks.json", "~/.codex/hooks.json"),
     "gemini": (".gemini/settings.json", "~/.gemini/settings.json"),
 }
-"""Where a client reads hooks from: the project's files and those of the user."""
+"""Where a client reads hooks from: the project's files and those of the user; what comes first decides."""
 
 BEFORE: Final = {"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool"}
 """A client's event before a tool call."""
@@ -66,10 +68,10 @@ class Hooks:
 
     Args:
         client: Which.
-        handlers: Those that call Interlock.
+        handlers: Those that call Interlock; of the plugin they have its `path`.
         off: Where the client is told to run no hooks; empty when it runs them.
         recorded: Init wrote them.
-        plugin: The client has the plugin, which brings hooks of its own.
+        plugin: The plugin, which brings hooks of its own; None where it is not switched on.
         problems: Files that cannot be read.
     """
 
@@ -77,13 +79,23 @@ class Hooks:
     handlers: tuple[Handler, ...]
     off: str = ""
     recorded: bool = False
-    plugin: bool = False
+    plugin: Plugin | None = None
     problems: tuple[str, ...] = ()
 
     @property
     def is_expected(self) -> bool:
-        """Say whether this is an installed door."""
-        return bool(self.handlers) or self.recorded
+        """Say whether the settings are an installed door."""
+        return bool(self.of_settings) or self.recorded
+
+    @property
+    def of_settings(self) -> tuple[Handler, ...]:
+        """Those that stand in the client's settings."""
+        return tuple(row for row in self.handlers if row not in self.of_plugin)
+
+    @property
+    def of_plugin(self) -> tuple[Handler, ...]:
+        """Those that the plugin brings."""
+        return tuple(row for row in self.handlers if self.plugin is not None and row.path == self.plugin.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,28 +116,20 @@ class Server:
 
 
 def hooks_of(root: Path, client: str) -> Hooks:
-    """Return the hooks of a client, from the project's files and the user's."""
-    handlers: list[Handler] = []
+    """Return the hooks of a client, from the project's files, the user's and the plugin's."""
     problems: list[str] = []
-    off = ""
-    plugin = False
-    for name in SETTINGS[client]:
-        path = Path(name).expanduser() if name.startswith("~") else root / name
-        data = _settings(path, problems)
-        handlers += _handlers(data, name)
-        if _is_off(data) and not off:
-            off = name
-        enabled = data.get("enabledPlugins")
-        plugin = plugin or (
-            isinstance(enabled, dict)
-            and any(key.startswith("interlock@") and value for key, value in cast("dict[str, Any]", enabled).items())
-        )
+    settings = _all_settings(root, client, problems)
+    handlers = [row for name, data in settings.items() for row in _handlers(data, name)]
+    off = next((name for name, data in settings.items() if _is_off(data)), "")
+    added = plugin.find(root, settings) if client == "claude" else None
+    if added is not None:
+        handlers += _handlers(added.load("hooks/hooks.json"), added.path)
     known = f"{client}-hooks" in names_recorded(root)
-    return Hooks(client, tuple(handlers), off, known, plugin, tuple(problems))
+    return Hooks(client, tuple(handlers), off, known, added, tuple(problems))
 
 
 def servers(root: Path) -> list[Server]:
-    """Return the entries of our server; one that init wrote and that is gone is there without words."""
+    """Return the entries of our server, the plugin's among them; one of init that is gone is there without words."""
     known = names_recorded(root)
     found: list[Server] = []
     for row in pick(CLIENTS, hooks=False):
@@ -134,16 +138,26 @@ def servers(root: Path) -> list[Server]:
             entry = None if file is None else row.find(file.text)
         except EditError:
             entry = None
-        words: list[str] = []
-        if entry is not None:
-            arguments = entry.get("args")
-            rest = cast("list[object]", arguments) if isinstance(arguments, list) else []
-            words = [_filled(str(word), root) for word in (entry.get("command", ""), *rest)]
-        env: object = {} if entry is None else entry.get("env", {})
-        added = cast("dict[str, object]", env) if isinstance(env, dict) else {}
-        if words or row.name in known:
-            found.append(Server(row.client, row.path, tuple(words), {key: str(value) for key, value in added.items()}))
+        if entry is not None or row.name in known:
+            found.append(_started(row.client, row.path, entry, root))
+    added = plugin.find(root, _all_settings(root, "claude", []))
+    entries: object = None if added is None else added.load(".mcp.json").get("mcpServers")
+    if added is not None and isinstance(entries, dict):
+        entry: object = cast("dict[str, object]", entries).get(NAME)
+        if isinstance(entry, dict):
+            found.append(_started("claude", added.path, cast("dict[str, Any]", entry), root))
     return found
+
+
+def _started(client: str, path: str, entry: Mapping[str, Any] | None, root: Path) -> Server:
+    """Return what an entry starts; nothing for one that is gone."""
+    if entry is None:
+        return Server(client, path, ())
+    arguments, env = entry.get("args"), entry.get("env")
+    rest = cast("list[object]", arguments) if isinstance(arguments, list) else []
+    words = [_filled(str(word), root) for word in (entry.get("command", ""), *rest)]
+    added = cast("dict[str, object]", env) if isinstance(env, dict) else {}
+    return Server(client, path, tuple(words), {key: str(value) for key, value in added.items()})
 
 
 def names_recorded(root: Path) -> set[str]:
@@ -170,6 +184,12 @@ def missing_program(command: str, root: Path, env: Mapping[str, str]) -> str:
         return ""
     path = word if "/" not in word else os.path.join(root, os.path.expanduser(word))  # noqa: PTH111, PTH118 - a text
     return "" if shutil.which(path, path=env.get("PATH", os.defpath)) else word
+
+
+def _all_settings(root: Path, client: str, problems: list[str]) -> dict[str, dict[str, Any]]:
+    """Return what each of a client's files holds, by its name as it is shown."""
+    names = {name: Path(name).expanduser() if name.startswith("~") else root / name for name in SETTINGS[client]}
+    return {name: _settings(path, problems) for name, path in names.items()}
 
 
 def _settings(path: Path, problems: list[str]) -> dict[str, Any]:

@@ -2,41 +2,22 @@
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from interlock.doctor.doors import hook_state
-from interlock.doctor.installed import BEFORE, Hooks, Server, hooks_of, names_recorded, servers, titles
+from interlock.doctor.installed import BEFORE, Handler, Hooks, Server, hooks_of, names_recorded, servers, titles
+from interlock.doctor.plugin import FIX
 from interlock.doctor.scratch import Said, Scratch, planted
+from interlock.doctor.tools import TOOLS
 from interlock.install import find_launch, githooks
 from interlock.reservations.hooks.scripts import GIT_HOOKS
 
 REFUSED: Final = 2
 """The status by which a client's hook refuses."""
-
-_PATCH: Final = "*** Begin Patch\n*** Update File: {}\n@@\n-two\n+three\n*** End Patch\n"
-_TOOLS: Final[dict[str, dict[str, Callable[[str], dict[str, Any]]]]] = {
-    "claude": {
-        "Edit": lambda path: {"file_path": path, "old_string": "two", "new_string": "three"},
-        "Write": lambda path: {"file_path": path, "content": "three"},
-        "MultiEdit": lambda path: {"file_path": path, "edits": []},
-        "NotebookEdit": lambda path: {"notebook_path": path, "new_source": ""},
-        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
-    },
-    "codex": {
-        "apply_patch": lambda path: {"command": _PATCH.format(path)},
-        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
-    },
-    "gemini": {
-        "write_file": lambda path: {"file_path": path, "content": "three"},
-        "replace": lambda path: {"file_path": path, "old_string": "two", "new_string": "three"},
-        "run_shell_command": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
-    },
-}
-"""The tools of each client that write, with what they are given for a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +69,16 @@ def prove(home: Path, env: Mapping[str, str]) -> list[Proof]:
 
 def doors(home: Path) -> list[Door]:
     """Return the installed doors of a project: those that stand there, and those that init wrote and that are gone."""
-    found = [Door("interlock reserve", _cli), *_servers(home)]
-    for client in BEFORE:
+    found = [Door("interlock reserve", _cli), Door("interlock commit", _cli_commit), *_servers(home)]
+    for client, tools in TOOLS.items():
         hooks = hooks_of(home, client)
-        names = _TOOLS[client] if hooks.is_expected else ()
-        found += [Door(f"{titles()[client]}: {tool}", partial(_tool, hooks, tool)) for tool in names]
+        title = titles()[client]
+        if hooks.is_expected:
+            fix = f"interlock uninstall --client {client} && interlock init --client {client}"
+            found += [_tool_door(f"{title}: {tool}", hooks, hooks.of_settings, tool, fix) for tool in tools]
+        if hooks.plugin is not None:
+            fix, name = FIX.format(hooks.plugin.id), hooks.plugin.path
+            found += [_tool_door(f"{title} ({name}): {tool}", hooks, hooks.of_plugin, tool, fix) for tool in tools]
     place = githooks.find(home)
     known = names_recorded(home)
     if place is not None and any(_is_door(place, known, name) for name in GIT_HOOKS):
@@ -118,6 +104,15 @@ def _cli(scratch: Scratch) -> Proof:
     return _judged(scratch, "interlock reserve", shlex.join(words), said, refused=said.status == 5, fix=fix)
 
 
+def _cli_commit(scratch: Scratch) -> Proof:
+    """Change the held file, and commit it by name."""
+    words = (*find_launch().program, "commit", "-m", "probe", scratch.file)
+    said, moved = _changed(scratch, lambda: scratch.run(words, cwd=scratch.root))
+    fix = "Install Interlock again; `interlock commit` must leave alone what another agent holds."
+    how, refused = shlex.join(words), said.status in {1, 5} and not moved
+    return _judged(scratch, "interlock commit", how, said, refused=refused, fix=fix)
+
+
 def _servers(home: Path) -> list[Door]:
     """Return a door for each server that is started in another way; the same one twice proves nothing more."""
     rows: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], list[Server]] = {}
@@ -129,6 +124,8 @@ def _servers(home: Path) -> list[Door]:
 
 def _server(row: Server, door: str, scratch: Scratch) -> Proof:
     fix = f"Take the entry out of {row.path} and run `interlock init --client {row.client}`."
+    if row.path.startswith("plugin "):
+        fix = FIX.format(row.path.removeprefix("plugin "))
     if not row.words:
         return Proof(door, row.path, refused=False, found="the entry that init wrote is gone", fix=fix)
     said = scratch.run(row.words, cwd=scratch.home, stdin=_asking(scratch), env=row.env)
@@ -150,20 +147,22 @@ def _asking(scratch: Scratch) -> str:
     return "".join(json.dumps({"jsonrpc": "2.0", **row}) + "\n" for row in rows)
 
 
-def _tool(hooks: Hooks, tool: str, scratch: Scratch) -> Proof:
+def _tool_door(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str) -> Door:
+    return Door(name, partial(_tool, name, hooks, handlers, tool, fix))
+
+
+def _tool(door: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
     """Call the hooks as the client does: each through a shell, in the project, with the call on standard input."""
     event = BEFORE[hooks.client]
-    door = f"{titles()[hooks.client]}: {tool}"
-    fix = f"interlock uninstall --client {hooks.client} && interlock init --client {hooks.client}"
     if hooks.off:
         found = f"{hooks.off} switches all hooks off"
         return Proof(door, hooks.off, refused=False, found=found, fix=f"Switch them on in {hooks.off}.")
-    rows = [row for row in hooks.handlers if row.event == event and row.matches(tool)]
+    rows = [row for row in handlers if row.event == event and row.matches(tool)]
     if not rows:
         return Proof(door, event, refused=False, found=f"no hook of Interlock is called for {tool}", fix=fix)
     call = {
         "session_id": "probe", "cwd": str(scratch.root), "hook_event_name": event, "tool_name": tool,
-        "tool_use_id": "probe", "tool_input": _TOOLS[hooks.client][tool](str(scratch.root / scratch.file)),
+        "tool_use_id": "probe", "tool_input": TOOLS[hooks.client][tool](str(scratch.root / scratch.file)),
     }  # fmt: skip
     proofs: list[Proof] = []
     for row in rows:
@@ -202,10 +201,15 @@ def _head(scratch: Scratch) -> str:
 
 def _commit(scratch: Scratch) -> tuple[Said, bool]:
     """Commit the held file; say whether the branch moved."""
+    return _changed(scratch, lambda: scratch.git("commit", "-q", "-a", "-m", "probe"))
+
+
+def _changed(scratch: Scratch, act: Callable[[], Said]) -> tuple[Said, bool]:
+    """Change the held file, and say what was said to an act and whether the branch moved; nothing of it stays."""
     before = _head(scratch)
     (scratch.root / scratch.file).write_text("three\n")
     try:
-        said = scratch.git("commit", "-q", "-a", "-m", "probe")
+        said = act()
         return said, _head(scratch) != before
     finally:
         scratch.git("update-ref", "refs/heads/main", before.strip())

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from interlock.doctor.report import Finding, Scene, fail, good, warn
 from interlock.graph.store import journal_path
-from interlock.reservations import git, liveness, process, settings
+from interlock.reservations import git, liveness, place, process, settings
 from interlock.reservations.desk import Desk
 from interlock.reservations.errors import ReservationError
 from interlock.reservations.migrations import STEPS
@@ -48,8 +48,28 @@ def store(scene: Scene) -> Finding:
 def schema(scene: Scene) -> Finding:
     """Check that the tables are whole, and of the version of this program."""
     path = scene.place.store_path
-    if not Path(path).is_file():
-        return good(NONE_YET)
+    return _whole(path) if Path(path).is_file() else good(NONE_YET)
+
+
+def around(scene: Scene) -> Finding:
+    """Check the stores of the projects around this one: what is held there counts here, and none may be damaged."""
+    rows = place.around(str(Path(scene.place.root) / "file"), scene.place)
+    found: list[str] = []
+    for row in rows:
+        if row.store_path == scene.place.store_path:
+            continue
+        whole = _whole(row.store_path)
+        if whole.verdict == "fail":
+            fix = "Every edit here is refused until then: mend it there, or move the file away if nobody uses it."
+            return fail(f"{row.root}, around this project: {whole.found}", fix)
+        found.append(row.root)
+    if not found:
+        return good("no project around this one has reservations")
+    return good(f"what is held in {', '.join(found)} counts here too")
+
+
+def _whole(path: str) -> Finding:
+    """Check that a store is whole and of a known version."""
     try:
         with _opened(path) as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]

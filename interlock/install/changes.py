@@ -1,6 +1,7 @@
 """Writes what init installs, all of it or nothing, and takes it back byte for byte."""
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Change:
         title: For people.
         path: The file: relative to the root, or absolute outside of it.
         before: What stands there; None where there is no file.
+        first: What stood there before it had anything of ours: what an undo brings back.
         after: What will; None where it goes.
         note: What is done, in a few words.
         entry: What is put in; empty for an undo.
@@ -51,6 +53,7 @@ class Change:
     wanted: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
     then: str = ""
+    first: File | None = None
 
     @property
     def is_done(self) -> bool:
@@ -82,30 +85,22 @@ def plan(root: Path, wanted: Sequence[Installation], launch: Launch, *, git: boo
     changes: list[Change] = []
     problems: list[Problem] = []
     files: dict[str, File | None] = {}
+    known = {row["name"]: row for row in record.recorded(root)}
     for row in wanted:
         entry = row.entry(launch)
-        text = ""
+        before: File | None = None
         try:
             before = files[row.path] if row.path in files else read(root, row.path)
-            text = "" if before is None else before.text
-            added = row.add(text, entry).encode()
-            there = row.find(text)
+            change = _client_change(root, row, entry, before, known.get(row.name))
         except EditError as error:
-            where, paste = row.by_hand(text, entry)
+            where, paste = row.by_hand("" if before is None else before.text, entry)
             problems.append(_problem(row.path, error, f"{_FIXES[error.code].format(where=where)}\n{paste}"))
             continue
-        words = row.words(entry)
-        differs = () if there is None else tuple(word for word in row.words(there) if word not in words)
-        after = before if differs else File(added, 0o644 if before is None else before.mode)
-        note = "left as it is" if differs else "made" if before is None else "entry added"
-        note = "there already" if before == after and not differs else note
-        changes.append(
-            Change(row.name, row.client, row.title, row.path, before, after, note, entry, words, differs, row.after)
-        )
-        files[row.path] = after
+        changes.append(change)
+        files[row.path] = change.after
     if git:
         try:
-            changes += [_git_change(root, hook) for hook in githooks.plan(root)]
+            changes += [_git_change(root, hook, known.get(hook.name)) for hook in githooks.plan(root)]
         except InstallError as error:
             problems += error.problems
     if problems:
@@ -129,7 +124,7 @@ def apply(root: Path, changes: Sequence[Change]) -> None:
         _check_unchanged(root, todo)
         rows = record.recorded(root)
         for change in todo:
-            record.remember(root, change.name, change.path, change.before, change.after, change.entry)
+            record.remember(root, change.name, change.path, change.first, change.after, change.entry)
         try:
             _write_all(root, todo)
         except OSError:
@@ -197,20 +192,71 @@ def _reversal(root: Path, installation: Installation, row: Row, now: File | None
         return change(original, "removed" if original is None else "restored byte for byte")
     if now is None or (original is not None and now.data == original.data):
         return change(now, "the entry was gone already" if now is None else "as it was already")
+    left = _without(installation, row, now, original)
+    if left == now:
+        return change(now, "the entry was gone already")
+    return change(left, "removed" if left is None else "edited since: only the entry is taken out")
+
+
+def _without(installation: Installation, row: Row, now: File, original: File | None) -> File | None:
+    """Return a file without our part; None when it would hold nothing, and held nothing before."""
     left = installation.remove(now.text, row["entry"], "" if original is None else original.text)
     if left is None:
-        return change(now, "the entry was gone already")
-    if not left and original is None:
-        return change(None, "removed")
-    return change(File(left.encode(), now.mode), "edited since: only the entry is taken out")
+        return now
+    if left:
+        return File(left.encode(), now.mode)
+    return original if original is not None and "".join(original.text.split()) in {"", "{}"} else None
 
 
-def _git_change(root: Path, hook: githooks.Hook) -> Change:
+def _first(root: Path, installation: Installation, row: Row, now: File) -> File | None:
+    """Return what stood in a file before init wrote to it; what was edited since without us is part of that.
+
+    Raises:
+        EditError: Our part cannot be taken out.
+    """
+    original = record.original(root, row)
+    if record.digest(now) == row["after"]:
+        return original
+    left = _without(installation, row, now, original)
+    return original if left is not None and original is not None and _same(left.text, original.text) else left
+
+
+def _same(text: str, other: str) -> bool:
+    """Say whether two texts are one JSON value, whatever the layout."""
+    try:
+        return json.loads(text) == json.loads(other)
+    except ValueError:
+        return text == other
+
+
+def _client_change(root: Path, row: Installation, entry: Entry, before: File | None, known: Row | None) -> Change:
+    """Return the change of a client's file.
+
+    Raises:
+        EditError: It cannot be edited.
+    """
+    text = "" if before is None else before.text
+    added = row.add(text, entry, {} if known is None else known["entry"])
+    there = row.find(text)
+    words = row.words(entry)
+    differs = () if there is None else tuple(word for word in row.words(there) if word not in words)
+    note, after, first = "left as it is" if differs else "there already", before, before
+    if added != text and not differs:
+        note = "made" if before is None else "entry added" if there is None else "brought up to date"
+        after = File(added.encode(), 0o644 if before is None else before.mode)
+        first = before if known is None or before is None else _first(root, row, known, before)
+    return Change(
+        row.name, row.client, row.title, row.path, before, after, note, entry, words, differs, row.after, first
+    )  # fmt: skip
+
+
+def _git_change(root: Path, hook: githooks.Hook, known: Row | None) -> Change:
     """Return the change of a git hook's file; outside of the root it is named by its whole path."""
     path = hook.path.relative_to(root).as_posix() if hook.path.is_relative_to(root) else str(hook.path)
     return Change(
-        hook.name, "git", "git", path, hook.before, hook.after, hook.note, {}, hook.wanted, hook.differs, hook.then
-    )
+        hook.name, "git", "git", path, hook.before, hook.after, hook.note, {}, hook.wanted, hook.differs, hook.then,
+        hook.before if known is None or record.digest(hook.before) != known["after"] else record.original(root, known),
+    )  # fmt: skip
 
 
 def _git_reversal(root: Path, row: Row, now: File | None, files: Mapping[str, File | None]) -> Change:

@@ -65,7 +65,8 @@ class Installation:
         title: The client's name for people.
         path: The file, relative to the root.
         entry: What to put in, for a way to start the server.
-        add: Returns the text with the entry; the same text when it stands there already.
+        add: Returns the text with the entry; the same text when it stands there already. Its third argument is the
+            entry that init wrote before: what still stands so may be brought up to date.
         remove: Returns the text without it, and an empty one when nothing else is left; None when it is not there.
             Its third argument is the text as it was before the entry.
         find: Returns the entry that a text holds; None where it holds none. The text was read without a refusal.
@@ -79,7 +80,7 @@ class Installation:
     title: str
     path: str
     entry: Callable[[Launch], Entry]
-    add: Callable[[str, Entry], str]
+    add: Callable[[str, Entry, Entry], str]
     remove: Callable[[str, Entry, str], str | None]
     find: Callable[[str], Entry | None]
     words: Callable[[Entry], tuple[str, ...]]
@@ -138,7 +139,7 @@ def _check_there(there: object) -> bool:
     return True
 
 
-def _add_json(text: str, entry: Entry) -> str:
+def _add_json(text: str, entry: Entry, written: Entry) -> str:  # noqa: ARG001 - a command line is left as it is
     there = get_entry(text, "mcpServers", NAME) if text.strip(" \t\r\n") else None
     return text if _check_there(there) else add_entry(text, "mcpServers", NAME, entry)
 
@@ -209,7 +210,7 @@ def _toml_servers(data: Entry) -> Entry:
     return cast("Entry", servers)
 
 
-def _add_toml(text: str, entry: Entry) -> str:
+def _add_toml(text: str, entry: Entry, written: Entry) -> str:  # noqa: ARG001 - as in JSON
     """Append a table; nothing before it is touched."""
     data = _parse_toml(text)
     servers = _toml_servers(data)

@@ -12,19 +12,16 @@ from typing import Final
 import interlock
 from interlock.install.errors import EditError, InstallError, Problem
 from interlock.install.files import LINK, File, read_raw
-from interlock.reservations import git
-from interlock.reservations.hooks.scripts import GIT_HOOKS, git_hook
+from interlock.install.record import digest, recorded
+from interlock.reservations import git, process
+from interlock.reservations.hooks.scripts import GIT_HOOKS, KEPT, git_hook
 
 PREFIX: Final = "git:"
 """What the names of git's hooks begin with in the record."""
 
-KEPT: Final = ".before-interlock"
-"""What is put behind the name of the hook that stood there."""
-
 _NAMES: Final = "|".join(GIT_HOOKS)
 _OURS: Final = re.compile(rf"^# Interlock: .*\n(?:.*\n)*.* hook (?:{_NAMES}) ", re.MULTILINE)
 _CALL: Final = re.compile(rf"(\S.*?) hook (?:{_NAMES}) \"\$@\"\n?\Z")
-_SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh"})
 PROBE: Final = "INTERLOCK_PROBE"
 """Set by `interlock doctor --prove`: the hook that stood there does not run for a commit that is only tried."""
 
@@ -102,9 +99,10 @@ def plan(root: Path) -> list[Hook]:
         raise InstallError((_shared(place),))
     hooks: list[Hook] = []
     problems: list[Problem] = []
+    written = {row["name"]: row["after"] for row in recorded(root)}
     for name in GIT_HOOKS:
         try:
-            hooks += _plan_one(place.folder / name, name)
+            hooks += _plan_one(place.folder / name, name, written.get(f"{PREFIX}{name}", ""))
         except EditError as error:
             fix = "Move away what stands there and run init again, or run it with --no-git-hooks."
             problems.append(
@@ -121,6 +119,12 @@ def command_of(text: str) -> str:
         return ""
     found = _CALL.search(text)
     return "" if found is None else found[1].rsplit("| ", 1)[-1].removeprefix("exec ").strip()
+
+
+def is_current(path: Path, name: str) -> bool:
+    """Say whether a hook is what would be written today, around the hook that stood there."""
+    file = read_raw(path)
+    return file is not None and file.data == script(name, *program(), read_raw(_beside(path))).encode()
 
 
 def check_foreign(file: File) -> None:
@@ -190,31 +194,44 @@ def _shell(kept: File) -> list[str]:
         return ["/bin/sh"] if b"\0" not in kept.data[:512] else []
     words = kept.data[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
     at = 1 if len(words) > 1 and Path(words[0]).name == "env" else 0
-    known = bool(words) and Path(words[at]).name in _SHELLS
+    known = bool(words) and Path(words[at]).name in process.PLAIN_SHELLS
     plain = all(word.startswith("-") and word.strip("-") for word in words[at + 1 :])
     return words if known and plain else []
 
 
-def _plan_one(path: Path, name: str) -> list[Hook]:
-    """Return the hook's file, and before it the one that keeps what stood there."""
+def _plan_one(path: Path, name: str, written: str) -> list[Hook]:
+    """Return the hook's file, and before it the one that keeps what stood there.
+
+    Args:
+        path: The file.
+        name: The hook.
+        written: The digest of what init wrote there; a hook that is still that is brought up to date.
+    """
     words, marker = program()
     wanted = (shlex.join(words),)
     before = read_raw(path)
     label = f"{PREFIX}{name}"
+    beside = _beside(path)
     if before is not None and before.mode != LINK:
         command = command_of(before.data.decode("utf-8", "replace"))
         if command:
             differs = () if command == wanted[0] else (command,)
-            note = "left as it is" if differs else "there already"
-            return [Hook(label, path, before, before, note, wanted, differs)]
+            if differs or digest(before) != written:
+                note = "left as it is" if differs else "there already"
+                return [Hook(label, path, before, before, note, wanted, differs)]
+            now = File(script(name, words, marker, read_raw(beside)).encode(), before.mode)
+            return [Hook(label, path, before, now, "there already" if now == before else "brought up to date", wanted)]
     after = File(script(name, words, marker, before).encode(), 0o755)
     if before is None:
         return [Hook(label, path, None, after, "made", wanted)]
-    beside = path.with_name(path.name + KEPT)
     if read_raw(beside) is not None:
         raise EditError("INI102", f"`{beside.name}` is in the way.", "a file of that name", "no file")
     kept = Hook(f"{label}{KEPT}", beside, None, before, "keeps the hook that stood there, which is called first")
     return [kept, Hook(label, path, before, after, "entry added", wanted)]
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + KEPT)
 
 
 def _shared(place: Place) -> Problem:

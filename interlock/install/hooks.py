@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from interlock.install.clients import Installation, Launch
-from interlock.install.errors import EditError
-from interlock.install.jsontext import Entry, add_item, get_lists, remove_item, remove_key
+from interlock.install.jsontext import Entry, add_item, get_lists, remove_item, remove_key, replace_item
 from interlock.reservations.hooks.reading import SERVED
 
 SECONDS: Final = 30
@@ -118,33 +117,44 @@ def _words(entry: Entry) -> tuple[str, ...]:
     return tuple(sorted(set(found)))
 
 
-def _add(text: str, entry: Entry) -> str:
-    """Add a group for each event that has none of ours."""
+def _add(text: str, entry: Entry, written: Entry) -> str:
+    """Add a group for each event that has none of ours; one that stands as init wrote it becomes what is wanted now."""
     there = _find(text) or {}
     for event, group in entry.items():
+        wanted = cast("Entry", group)
         if event not in there:
-            text = add_item(text, _TABLE, event, cast("Entry", group))
+            text = add_item(text, _TABLE, event, wanted)
+        elif there[event] == written.get(event) != wanted:
+            text = replace_item(text, _TABLE, event, _lists(text)[event].index(there[event]), wanted)
     return text
 
 
-def _remove(text: str, entry: Entry, original: str) -> str | None:
-    """Take our groups out, and what was made around them."""
+def _remove(text: str, entry: Entry, original: str) -> str | None:  # noqa: ARG001 - whoever changed them: they are ours
+    """Take our handlers out, and what was made around them; what calls our hooks in the original stays."""
     before = _lists(original)
     kept = bool(original.strip()) and _TABLE in json.loads(original)
-    there = _find(text)
-    if there is None:
+    edited = text
+    for event, groups in _lists(text).items():
+        # From the end, so that the places of the others stay.
+        for index, group in reversed([*enumerate(groups)]):
+            if group not in before.get(event, []) and any(is_ours(command) for command in commands(group)):
+                edited = _without(edited, event, index, group)
+        if groups and not _lists(edited)[event] and event not in before:
+            edited = remove_key(edited, _TABLE, event)
+    if edited == text:
         return None
-    for event, group in there.items():
-        if group != entry.get(event):
-            found = json.dumps(group, ensure_ascii=False)[:200]
-            expected = f"`{json.dumps(entry.get(event), ensure_ascii=False)}`"
-            raise EditError("INI103", f"the hook of {event} was changed by hand.", f"`{found}`", expected)
-        text = remove_item(text, _TABLE, event, _lists(text)[event].index(group))
-        if not _lists(text)[event] and event not in before:
-            text = remove_key(text, _TABLE, event)
+    text = edited
     if not _lists(text) and not kept:
         text = remove_key(text, _TABLE)
     return "" if json.loads(text) == {} else text
+
+
+def _without(text: str, event: str, index: int, group: Entry) -> str:
+    """Return the text without our handlers of one group, and without the group when it has no others."""
+    others = [row for row in cast("list[object]", group[_TABLE]) if not any(map(is_ours, commands({_TABLE: [row]})))]
+    if others:
+        return replace_item(text, _TABLE, event, index, {**group, _TABLE: others})
+    return remove_item(text, _TABLE, event, index)
 
 
 def _by_hand(text: str, entry: Entry) -> tuple[str, str]:

@@ -121,6 +121,23 @@ def remove_item(text: str, table: str, name: str, index: int) -> str:
     return _proved(_cut_at(text, place, _items(text, place), index), {**data, table: {**rows, name: left}})
 
 
+def replace_item(text: str, table: str, name: str, index: int, item: Entry) -> str:
+    """Return the text with another item in the place of one in a list.
+
+    Raises:
+        EditError: As `get_lists`.
+    """
+    data = _parse(text)
+    rows = _table(data, table)
+    new = [item if number == index else row for number, row in enumerate(rows[name])]
+    start = _member(text, _member(text, _skip(text, 0), table).value, name).value
+    old = _items(text, start)[index]
+    lead = _lead(text, old.start)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    body = json.dumps(item, ensure_ascii=False) if lead is None else _render(item, _unit(text), newline, lead)
+    return _proved(text[: old.start] + body + text[old.end :], {**data, table: {**rows, name: new}})
+
+
 def remove_key(text: str, *path: str) -> str:
     """Return the text without the member that some keys lead to, one or two of them.
 

@@ -58,8 +58,8 @@ def original(root: Path, row: Row) -> File | None:
     return File((home(root) / row["original"]).read_bytes(), row.get("mode", 0o644))
 
 
-def remember(root: Path, name: str, path: str, before: File | None, after: File | None, entry: Entry) -> None:
-    """Keep the original of a file and what is about to be done to it; both are on the disk when this returns."""
+def remember(root: Path, name: str, path: str, first: File | None, after: File | None, entry: Entry) -> None:
+    """Keep what stood in a file before it had our part, and what is about to be written; both are then on the disk."""
     from interlock.graph.store import state_dir  # noqa: PLC0415 - 0.3 s that a dry run and `--help` do not pay
 
     made_state = not (root / ".interlock").exists()
@@ -67,16 +67,16 @@ def remember(root: Path, name: str, path: str, before: File | None, after: File 
     folder.mkdir(mode=0o700, exist_ok=True)
     rows = {row["name"]: row for row in recorded(root)}
     known = rows[name]["folders"] if name in rows else []
-    copy = "" if before is None else f"{name.replace(':', '-')}.original"
-    if before is not None:
-        replace(folder / copy, before.data, 0o600)
+    copy = "" if first is None else f"{name.replace(':', '-')}.original"
+    if first is not None:
+        replace(folder / copy, first.data, 0o600)
     parents = [parent for parent in (root / path).parents if not parent.exists()]
     new = [_named(root, parent) for parent in reversed(parents)]
     rows[name] = {
         "name": name,
         "path": path,
         "original": copy,
-        "mode": 0o644 if before is None else before.mode,
+        "mode": 0o644 if first is None else first.mode,
         "after": digest(after),
         "entry": entry,
         "folders": [*known, *(each for each in new if each not in known)],

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from interlock.reservations import git
-from interlock.reservations.answers import Conflict
-from interlock.reservations.held import touched
+from interlock.reservations.held import Held, touched
 from interlock.reservations.hooks.gitdoor import Verdict, judged
 
 FIX: Final = (
@@ -20,21 +19,30 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noq
     return judged("applypatch-msg", env, _look)
 
 
-def _look(held: Sequence[Conflict]) -> Verdict:
+def _look(held: Held) -> Verdict:
     """Judge the paths of the patch that `git am` is about to apply."""
     here = os.getcwd()
     folder = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")
     paths = patched_paths(here, os.path.join(folder, "rebase-apply", "patch"), in_hook=True)
-    return "this patch changes", touched(held, paths), FIX
+    return Verdict("this patch changes", touched(held, paths), FIX)
 
 
-def patched_paths(here: str, path: str, *, in_hook: bool = False) -> list[str]:
-    """Return the paths that a patch file changes, both ends of a rename.
+def patched_paths(
+    here: str, path: str, *, options: Sequence[str] = (), data: bytes = b"", in_hook: bool = False
+) -> list[str]:
+    """Return the paths that a patch changes, both ends of a rename.
+
+    Args:
+        here: A folder of the checkout.
+        path: The patch; `-` for the data.
+        options: What git is told of how to read it.
+        data: See there.
+        in_hook: See `git.environment`.
 
     Raises:
         GitFailed: Git cannot read the patch.
     """
-    fields = git.ask(here, ["apply", "--numstat", "-z", "--", path], in_hook=in_hook)
+    fields = git.ask(here, ["apply", "--numstat", "-z", *options, "--", path], data=data, in_hook=in_hook)
     paths: list[str] = []
     ends = 0
     for item in git.names(fields):

@@ -11,7 +11,7 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.hooks.reading import Call
 from interlock.reservations.sqlite import SqliteStore
 
-__all__ = ["answer", "identified", "located", "opened", "seconds"]
+__all__ = ["answer", "identified", "located", "opened"]
 
 MAX_CONTEXT: Final = 4000
 """So many characters of context an agent is given at once."""
@@ -78,11 +78,3 @@ def answer(call: Call, default_event: str, context: str) -> None:
     text = context if len(context) <= MAX_CONTEXT else f"{context[: MAX_CONTEXT - 1]}…"
     output = {"hookEventName": call.event or default_event, "additionalContext": text}
     sys.stdout.write(json.dumps({"hookSpecificOutput": output}) + "\n")
-
-
-def seconds(value: float) -> str:
-    """Return a span of time in words: `40 s`, `12 min`, `3 h`."""
-    whole = max(0, int(value))
-    if whole < 120:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h"

@@ -3,28 +3,29 @@
 import os.path
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from interlock.reservations.hooks import sources
 from interlock.reservations.hooks.programs import DECLARES, Run, plain, unwrapped
-from interlock.reservations.hooks.shell import MAX_DEPTH, Command, Word
+from interlock.reservations.hooks.shell import MAX_DEPTH
 from interlock.reservations.hooks.walk import Walk, is_piped
+from interlock.reservations.hooks.words import Command, Word
 from interlock.reservations.hooks.worlds import Worlds
+from interlock.reservations.records import replace
 
 MAX_CHOICES: Final = 200
 """So many values of a line's variables are looked at."""
 MAX_TEXT: Final = 100_000
 """Longer text is not put together from variables."""
+_WILD: Final = frozenset("{}*?[")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.ASCII)
 
 Binding: TypeAlias = dict[str, Word]
 """What the variables of a command hold, one value each."""
 
 
-@dataclass(slots=True)
-class Spot:
+class Spot(NamedTuple):
     """Where a program stands.
 
     Args:
@@ -49,12 +50,14 @@ class Spot:
         return self.commands[self.at]
 
 
-@dataclass(slots=True)
 class Filling:
     """Puts into words what they stand for."""
 
-    worlds: Worlds
-    choices: int = 0
+    __slots__ = ("choices", "worlds")
+
+    def __init__(self, worlds: Worlds) -> None:
+        self.worlds = worlds
+        self.choices = 0
 
     def bindings(self, command: Command, walk: Walk) -> Iterator[Binding]:
         """Yield what the variables of a command may hold; too many values are as good as unknown ones."""
@@ -85,10 +88,14 @@ class Filling:
         alone = len(word.parts) == 1 and (not word.text or _ASSIGNED.fullmatch(word.text) is not None)
         new = replace(word, text="", known=not word.odd, parts=[])
         at = 0
+        begun: int | None = None
         for start, what, quoted in word.parts:
             values = self._value(spot, what)
             new.text += word.text[at:start]
             at = start
+            if begun is None and (values is None or not all(value.known for value in values)):
+                listed = values is not None and len(values) == 1 and values[0].fed
+                begun = len(new.text) + (len(values[0].text) if values and listed else 0)
             if values is None:
                 new.known = False
                 new.fed |= spot.walk.fed or (alone and _lists(what))
@@ -100,6 +107,9 @@ class Filling:
                 new.glob |= any(value.glob or ("*" in value.text and not quoted) for value in values)
                 new.fed |= any(value.fed for value in values)
         new.text += word.text[at:]
+        if new.fed and not new.known:
+            # What stands before a name from a list says where it lies; what stands behind it says nothing.
+            new.text = "" if word.odd else new.text[:begun]
         if len(new.text) > MAX_TEXT:
             new.text, new.known, new.fed = "", False, True
         return [new]
@@ -157,16 +167,28 @@ class Filling:
             walk.leave()
         elif run.name in {"for", "select"}:
             if len(words) > 2 and words[2].text == "in":
-                walk.values[words[1].text] = words[3:] or [Word(known=False)]
+                each = [value for word in words[3:] for value in _alternatives(word)]
+                walk.values[words[1].text] = each or [Word(known=False)]
         elif run.name == "read":
             fed = self.piped(spot) if is_piped(spot.command) else None
             # A loop reads a list of names; alone, it asks a person or reads one line.
             unknown = Word(known=False, fed=is_piped(spot.command) or "while" in run.keywords)
             for word in plain(words[1:]):
                 walk.values[word.text] = (fed and split(fed)) or [unknown]
+        elif run.name == "set":
+            given = words[1:]
+            if given and (given[0].text == "--" or not given[0].text.startswith(("-", "+"))):
+                walk.give(given[given[0].text == "--" :])
         elif run.name == "mkdir":
             made = [word.text for word in plain(words[1:]) if word.known]
             walk.made |= {os.path.normpath(os.path.join(spot.here, text)) for text in made}
+
+
+def _alternatives(word: Word) -> list[Word]:
+    """Return the words of `{a,b}`, when it is nothing else."""
+    inner = word.text[1:-1]
+    alone = word.glob and word.text == f"{{{inner}}}" and not _WILD.intersection(inner)
+    return [replace(word, text=text, glob=False) for text in inner.split(",")] if alone and not word.parts else [word]
 
 
 def _lists(what: str | list[Command]) -> bool:

@@ -5,24 +5,17 @@ as a variable, may be any path.
 """
 
 import os.path
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from interlock.reservations import git
-from interlock.reservations.answers import Conflict
-from interlock.reservations.held import Hit, overlapping, touched
+from interlock.reservations import git, place
+from interlock.reservations.held import Hit
 from interlock.reservations.hooks.applypatch_msg import patched_paths
-from interlock.reservations.hooks.git_words import VALUED, submodules
+from interlock.reservations.hooks.git_call import Call, NotYet
+from interlock.reservations.hooks.git_words import submodules
 from interlock.reservations.hooks.pre_rebase import rebased_paths
-from interlock.reservations.hooks.shell import Word
-from interlock.reservations.patterns import quote
+from interlock.reservations.hooks.words import Word
 
-_HARMFUL: Final = (
-    "--hard", "--all", "--update", "--patch", "--interactive", "--include", "--discard-changes", "--orphan",
-    "--pathspec-from-file", "--keep", "--soft", "--merge",
-)  # fmt: skip
-_MIN_OPTION: Final = len("--x")
 OWN: Final = "commit your own paths alone: `interlock commit -m MESSAGE`."
 ADD: Final = "name your own files: `git add FILE…`, or leave it to `interlock commit`, which takes new files too."
 NAME: Final = "name your own paths: `git restore FILE…`; leave the others' alone."
@@ -35,196 +28,78 @@ PULL: Final = (
     "`git fetch`, then `git merge --ff-only @{upstream}`: that is refused only when it would change held paths."
 )
 
+REMOVE: Final = "remove it without --force: git then keeps unsaved work."
+LIST: Final = "name the paths on the command line, so that it can be seen whose they are."
+LATER: Final = "run what comes before it in a call of its own first, so that it can be seen what this would change."
+LAST_PART: Final = "all"
+"""The value of `-p` for `patch` without one: it looks for the last part of each name."""
+_BOTH: Final = 2
+"""A bisection checks something out once a good and a bad commit are named."""
+_HOOKED: Final = frozenset({"merge", "rebase", "pull"})
+"""What git's own hooks judge exactly before a file changes."""
+
 Verdict: TypeAlias = tuple[list[Hit], str]
 """What would be touched, and the fix."""
-
-
-@dataclass(slots=True)
-class Call:
-    """One git command.
-
-    Args:
-        here: The folder that git works in, absolute.
-        root: The checkout around it.
-        held: What others hold there.
-        name: The subcommand.
-        words: Its arguments.
-        reads: The files that its standard input comes from.
-        flags: Its options without values; short ones one by one.
-        values: Its options with values.
-        rest: Its other arguments up to `--`.
-        paths: Those after `--`; None without one.
-    """
-
-    here: str
-    root: str
-    held: Sequence[Conflict]
-    name: str
-    words: Sequence[Word]
-    reads: Sequence[Word] = ()
-    flags: set[str] = field(default_factory=set[str])
-    values: dict[str, str] = field(default_factory=dict[str, str])
-    rest: list[Word] = field(default_factory=list[Word])
-    paths: list[Word] | None = None
-
-    def __post_init__(self) -> None:
-        """Sort the arguments into options, values and paths."""
-        valued = VALUED.get(self.name, frozenset())
-        words = iter(self.words)
-        for word in words:
-            text = word.text
-            if self.paths is not None:
-                self.paths.append(word)
-            elif text == "--" and word.known:
-                self.paths = []
-            elif text.startswith("--"):
-                option, sign, value = text.partition("=")
-                option = _whole(option)
-                if option in valued or sign:
-                    self.values[option] = value if sign else next(words, Word()).text
-                else:
-                    self.flags.add(option)
-            elif text.startswith("-") and text != "-":
-                for at, letter in enumerate(text[1:], 2):
-                    if f"-{letter}" in valued:
-                        self.values[f"-{letter}"] = text[at:] or next(words, Word()).text
-                        break
-                    self.flags.add(f"-{letter}")
-            else:
-                self.rest.append(word)
-
-    def has(self, *options: str) -> bool:
-        """Say whether one of the options is given, with or without a value."""
-        return any(option in self.flags or option in self.values for option in options)
-
-    def all(self) -> list[Hit]:
-        """Return everything that is held."""
-        return overlapping(self.held, "**")
-
-    def under(self, specs: Sequence[Word]) -> list[Hit]:
-        """Return what is held below some pathspecs."""
-        hits: dict[str, Hit] = {}
-        for pattern in (pattern for spec in specs for pattern in self._patterns(spec)):
-            hits |= {hit[0]: hit for hit in overlapping(self.held, pattern)}
-        return list(hits.values())
-
-    def among(self, paths: Sequence[str]) -> list[Hit]:
-        """Return which of some paths are held."""
-        return touched(self.held, paths)
-
-    def unknown(self) -> bool:
-        """Say whether a variable or a substitution stands among the arguments: it may be any commit."""
-        return any(not word.known for word in self.rest)
-
-    def commit(self, name: str) -> str | None:
-        """Return the commit that a name stands for."""
-        return git.commit_of(self.here, "@{-1}" if name == "-" else name)
-
-    def moving(self, name: str) -> list[Hit]:
-        """Return what is held and differs between HEAD and another commit; nothing when git will not find that one."""
-        head, other = self.commit("HEAD"), self.commit(name)
-        return [] if other is None else self.among(git.between(self.here, head, other))
-
-    def staged(self) -> list[Hit]:
-        """Return what is held and staged."""
-        return self.among(git.staged_paths(self.here))
-
-    def changed(self) -> list[Hit]:
-        """Return what is held and has uncommitted changes."""
-        return self.among(list(git.changed(self.here)))
-
-    def _patterns(self, spec: Word) -> list[str]:
-        """Return a pathspec as patterns of ours."""
-        text = spec.text
-        if not spec.known or text.startswith((":(", ":!", ":^")):
-            return ["**"]
-        base = self.root if text.startswith(":/") else self.here
-        return path_patterns(self.root, os.path.join(base, text.removeprefix(":/")))
-
-
-def _whole(option: str) -> str:
-    """Return a long option in full, as git completes one that is cut short; only those that do harm matter."""
-    near = [name for name in _HARMFUL if name.startswith(option)]
-    return near[0] if len(near) == 1 and len(option) > _MIN_OPTION else option
-
-
-def path_patterns(root: str, path: str) -> list[str]:
-    """Return the patterns for a pathspec and everything below it.
-
-    To git a `*` crosses folders; what is not a single one in the last part reaches everything below its folder.
-    """
-    inside = os.path.relpath(os.path.normpath(path), root)
-    if inside == ".." or inside.startswith("../"):
-        return []
-    wild = min((at for char in "*?[{" if (at := inside.find(char)) >= 0), default=-1)
-    if wild < 0:
-        return ["**"] if inside == "." else [quote(inside), f"{quote(inside)}/**"]
-    folder, name = os.path.split(inside)
-    head, _, tail = name.partition("*")
-    if inside[wild] == "*" and wild >= len(folder) and not set("*?[{").intersection(tail):
-        start = f"{quote(folder)}/" if folder else ""
-        forms = [f"{start}{quote(head)}*{quote(tail)}", f"{start}{quote(head)}*/**/*{quote(tail)}"]
-        return [pattern for form in forms for pattern in (form, f"{form}/**")]
-    folder = os.path.dirname(inside[:wild])
-    return [f"{quote(folder)}/**" if folder else "**"]
 
 
 def judge(call: Call) -> Verdict | None:
     """Return what a git command would touch; None for one that touches nothing of others."""
     row = ROWS.get(call.name)
-    return None if row is None else row(call)
+    if row is None:
+        return None
+    if call.has("--pathspec-from-file"):
+        return call.files(), LIST
+    try:
+        return row(call)
+    except NotYet:
+        return None if call.name in _HOOKED and call.is_hooked() else (call.files(), LATER)
 
 
 def _add(call: Call) -> Verdict | None:
-    specs = [*call.rest, *(call.paths or [])]
     if call.has("-n", "--dry-run", "--refresh"):
         return None
     wide = call.has("-A", "--all", "-u", "--update", "-p", "--patch", "-i", "--interactive", "--no-ignore-removal")
-    if call.has("--pathspec-from-file") or (wide and not specs):
-        return call.all(), ADD
-    return call.under(specs), ADD
+    return (call.files() if wide and not call.specs else call.under(call.specs)), ADD
 
 
 def _commit(call: Call) -> Verdict | None:
-    specs = [*call.rest, *(call.paths or [])]
     if call.has("--dry-run"):
         return None
-    if call.has("-a", "--all", "-p", "--patch", "--interactive", "--pathspec-from-file"):
-        return call.all(), OWN
-    hits = call.under(specs)
-    return (hits if specs and not call.has("-i", "--include") else [*hits, *call.staged()]), OWN
+    if call.has("-a", "--all", "-p", "--patch", "--interactive"):
+        return call.files(), OWN
+    hits = call.under(call.specs)
+    return (hits if call.specs and not call.has("-i", "--include") else [*hits, *call.staged()]), OWN
 
 
 def _reset(call: Call) -> Verdict | None:
-    if call.has("--hard", "-p", "--patch", "--pathspec-from-file") or call.unknown():
-        return call.all(), NAME
+    if call.has("--hard", "-p", "--patch") or call.unknown():
+        return call.files(), NAME
     target = call.rest[0].text if call.rest else "HEAD"
-    is_commit = not call.rest or (call.rest[0].known and call.commit(target) is not None)
-    specs = [*(call.rest[1:] if is_commit else call.rest), *(call.paths or [])]
+    is_commit = not call.rest or call.commit(target) is not None
+    specs = call.specs[1:] if is_commit and call.rest else call.specs
     if specs:
-        return call.under(specs), NAME
+        # Only the index changes: what is not staged is in it as HEAD has it.
+        return (call.staged_under(specs) if target in {"HEAD", "@"} or not is_commit else call.under(specs)), NAME
     moved = call.moving(target)
     return (moved if call.has("--soft") else [*moved, *call.staged()]), OWN
 
 
 def _checkout(call: Call) -> Verdict | None:
     if call.has("--orphan"):
-        return call.all(), WAIT
-    made = next(
-        (option for option in ("-b", "-B", "-c", "-C", "--create", "--force-create") if option in call.values), ""
-    )
+        return call.files(), WAIT
+    made = call.value("-b", "-B", "-c", "-C", "--create", "--force-create")
     if call.paths:
-        return call.under(call.paths), NAME
+        return (call.named(call.paths) if call.rest else call.under(call.paths)), NAME
     if not call.rest:
-        return (call.all(), NAME) if call.has("-f", "--force", "--discard-changes", "-p", "--patch") else None
+        return (call.files(), NAME) if call.has("-f", "--force", "--discard-changes", "-p", "--patch") else None
     first, *others = call.rest
     if not first.known:
-        return call.all(), WAIT
+        return call.files(), WAIT
     start = first.text if call.commit(first.text) else _guessed(call, first.text)
     if made or (start and not others):
         forced = call.has("-f", "--force", "--discard-changes", "-m", "--merge", "-p", "--patch")
-        return (call.all() if forced else call.moving(start or first.text)), WAIT
-    return call.under(others if start else call.rest), NAME
+        return (call.files() if forced else call.moving(start or first.text)), WAIT
+    return (call.named(others) if start else call.under(call.rest)), NAME
 
 
 def _guessed(call: Call, name: str) -> str | None:
@@ -237,8 +112,10 @@ def _guessed(call: Call, name: str) -> str | None:
 
 
 def _restore(call: Call) -> Verdict | None:
-    specs = [*call.rest, *(call.paths or [])]
-    return (call.all() if call.has("--pathspec-from-file") or not specs else call.under(specs)), NAME
+    if not call.specs or call.has("-s", "--source"):
+        return (call.named(call.specs) if call.specs else call.files()), NAME
+    index_only = call.has("-S", "--staged") and not call.has("-W", "--worktree")
+    return (call.staged_under(call.specs) if index_only else call.under(call.specs)), NAME
 
 
 def _stash(call: Call) -> Verdict | None:
@@ -255,26 +132,35 @@ def _stash(call: Call) -> Verdict | None:
     if verb == "clear":
         return _of_stashes(call), WAIT
     specs = [*call.rest[1:], *(call.paths or [])] if verb == "push" else []
-    return (call.under(specs) if specs and not call.has("--pathspec-from-file") else call.all()), STASH
+    return (call.under(specs) if specs else call.files()), STASH
 
 
 def _clean(call: Call) -> Verdict | None:
     if call.has("-n", "--dry-run"):
         return None
-    specs = [*call.rest, *(call.paths or [])] or [Word(".")]
-    return call.under(specs), CLEAN
+    return call.under(call.specs or [Word(".")]), CLEAN
 
 
 def _merge(call: Call) -> Verdict | None:
     if call.has("--abort", "--continue", "--quit"):
         return None if call.has("--quit") else (call.staged(), WAIT)
-    head = call.commit("HEAD")
-    names = [word.text for word in call.rest] or ["@{upstream}"]
     if call.unknown():
         return call.all(), WAIT
-    tips = [tip for name in names if (tip := call.commit(name))]
+    aside = call.changed() if call.sets_aside() else []
+    head = call.commit("HEAD")
+    tips = [tip for name in [word.text for word in call.rest] or ["@{upstream}"] if (tip := call.commit(name))]
+    if call.linked and head and not call.has("--no-ff", "--squash"):
+        # Moving on to commits that are there already carries nothing, and nobody else's files are here.
+        tips = [tip for tip in tips if not git.reaches(call.here, [tip], head)]
     paths = [path for tip in tips if head for path in git.merged_paths(call.here, head, tip)]
-    return call.among(paths), WAIT
+    return [*call.among(paths), *aside], WAIT
+
+
+def _pull(call: Call) -> Verdict | None:
+    if call.has("--dry-run"):
+        return None
+    aside = call.changed() if call.sets_aside() else []
+    return (aside if aside or call.is_hooked() else call.files()), PULL
 
 
 def _rebase(call: Call) -> Verdict | None:
@@ -284,7 +170,7 @@ def _rebase(call: Call) -> Verdict | None:
         return (call.staged() if call.has("--continue") else call.changed()), WAIT
     names = [word.text for word in call.rest] or ["@{upstream}"]
     names += [call.values["--onto"]] if "--onto" in call.values else []
-    paths = rebased_paths(call.here, names)
+    paths = rebased_paths(call.here, [call.commit(name) or name for name in names])
     return (call.all() if paths is None else [*call.among(paths), *call.changed()]), WAIT
 
 
@@ -295,11 +181,30 @@ def _pick(call: Call) -> Verdict | None:
         return call.staged(), WAIT
     if call.unknown():
         return call.all(), WAIT
-    names = [word.text for word in call.rest if not word.text.startswith("-")]
-    if not names:
+    names = call.revisions([word.text for word in call.rest if not word.text.startswith("-")])
+    return (call.among(_logged(call, ["--no-walk=unsorted", *names])), WAIT) if names else None
+
+
+def _logged(call: Call, arguments: list[str]) -> list[str]:
+    """Return the paths that some commits change."""
+    output = git.ask(call.here, ["log", "-z", "-m", "--name-only", "--no-renames", "--format=", *arguments, "--"])
+    return [name.lstrip("\n") for name in git.names(output)]
+
+
+def _bisect(call: Call) -> Verdict | None:
+    """Judge what checks out commits between those that are marked; marks on one side alone check out nothing."""
+    verb, *words = [word.text for word in call.rest] or ["help"]
+    if verb in {"log", "view", "visualize", "terms", "help"}:
         return None
-    options = ["log", "--no-walk=unsorted", "-z", "-m", "--name-only", "--no-renames", "--format="]
-    return call.among([name.lstrip("\n") for name in git.names(git.ask(call.here, [*options, *names, "--"]))]), WAIT
+    marks = git.ask(call.here, ["for-each-ref", "--format=%(objectname)", "refs/bisect"]).decode().split()
+    named = [] if verb == "run" else call.revisions(words)
+    if call.unknown() or named is None:
+        return call.files(), WAIT
+    if not marks and (verb in {"reset", "run"} or len(named) + (verb != "start") < _BOTH):
+        return None
+    ends = sorted({*marks, *named, call.commit("HEAD") or "HEAD"})
+    base = git.ask(call.here, ["merge-base", "--octopus", *ends]).decode().strip()
+    return call.among(_logged(call, [*ends, f"^{base}"])), WAIT
 
 
 def _patch(call: Call) -> Verdict | None:
@@ -307,30 +212,72 @@ def _patch(call: Call) -> Verdict | None:
         return None
     if call.has("--abort", "--skip", "--continue", "--quit", "--resolved", "-r"):
         return None if call.has("--quit") else (call.changed(), WAIT)
-    files = [*call.rest, *(call.paths or []), *call.reads]
-    if not files or any(not word.known or word.text == "-" for word in files):
+    files = [word for word in (*call.specs, *call.reads) if call.body is None or word.text != "-"]
+    if any(not word.known or word.text == "-" for word in files) or not (files or call.body):
         return call.all(), "give the patch as a file by its name, so that its paths can be looked at."
+    texts = [] if files or call.body is None else [call.body]
     paths: list[str] = []
-    for path in (os.path.join(call.here, word.text) for word in files):
+    for path in (path for word in files for path in _matching(os.path.join(call.here, word.text), glob=word.glob)):
+        written = call.made.files.get(path, [])
+        if written is None or (call.made.ran and not written and not os.path.isfile(path)):
+            raise NotYet
+        texts += written
+        # What is written may be added to what is there.
+        paths += [] if written and not os.path.isfile(path) else _of_patch(call, path)
+    return call.among([*paths, *(name for text in texts for name in _of_patch(call, "-", text))]), WAIT
+
+
+def _matching(path: str, *, glob: bool) -> list[str]:
+    """Return the files that a wildcard of the shell stands for; the name itself where there are none."""
+    if not glob:
+        return [os.path.normpath(path)]
+    from glob import glob as matching  # noqa: PLC0415 - few patches are named by a wildcard
+
+    return matching(path) or [os.path.normpath(path)]
+
+
+def _of_patch(call: Call, path: str, text: str = "") -> list[str]:
+    """Return the paths that a patch changes.
+
+    Raises:
+        GitFailed: There is no such file, or no git.
+    """
+    folder, strip = call.values.get("--directory", ""), call.values.get("-p", "1")
+    last = strip == LAST_PART
+    options = [] if last or not folder else [f"--directory={folder}"]
+    for parts in ("1", "0") if last else (strip,):
         try:
-            paths += patched_paths(call.here, path)
+            names = patched_paths(call.here, path, options=[f"-p{parts}", *options], data=os.fsencode(text))
         except git.GitFailed as error:
-            if error.status is None or not os.path.isfile(path):
+            if error.status is None or not (text or os.path.isfile(path)):
                 raise
-            # `patch` is less strict than git: what git cannot read may still be applied.
-            return call.all(), WAIT
-    return call.among(paths), WAIT
+            continue
+        return [os.path.join(folder, os.path.basename(name)) for name in names] if last else names
+    # `patch` is less strict than git: what git cannot read may still be applied.
+    raise NotYet
 
 
 def _move(call: Call) -> Verdict | None:
-    return None if call.has("-n", "--dry-run") else (call.under([*call.rest, *(call.paths or [])]), WAIT)
+    return None if call.has("-n", "--dry-run") else (call.named(call.specs), WAIT)
 
 
 def _worktree(call: Call) -> Verdict | None:
-    removes = bool(call.rest) and call.rest[0].text == "remove"
-    return (call.all(), "remove it without --force: git then keeps unsaved work.") if removes and call.has(
-        "-f", "--force"
-    ) else None  # fmt: skip
+    """Judge the removal of a worktree with what is not saved in it."""
+    if [word.text for word in call.rest[:1]] != ["remove"] or not call.has("-f", "--force"):
+        return None
+    if call.unknown():
+        return call.all(), REMOVE
+    from interlock.reservations import checkouts  # noqa: PLC0415 - few lines remove a worktree
+
+    named = [word.text for word in call.rest[1:]]
+    asked = [os.path.realpath(os.path.join(call.here, name)) for name in named]
+    # Git knows a worktree by the end of its path too.
+    trees = [
+        tree
+        for tree in checkouts.roots_of(place.at(call.root))
+        if tree in asked or any(tree.endswith(f"/{name.strip('/')}") for name in named)
+    ]
+    return call.among([path for tree in trees for path in git.changed(tree)]), REMOVE
 
 
 def _branch(call: Call) -> Verdict | None:
@@ -344,21 +291,20 @@ def _branch(call: Call) -> Verdict | None:
 
 
 def _read_tree(call: Call) -> Verdict | None:
-    return None if call.has("-n", "--dry-run", "--index-output") else (call.all(), NAME)
+    return None if call.has("-n", "--dry-run", "--index-output") else (call.files(), NAME)
 
 
 def _checkout_index(call: Call) -> Verdict | None:
     if not call.has("-f", "--force") or call.has("--prefix", "--temp"):
         return None
-    wide = call.has("-a", "--all", "--stdin")
-    return (call.all() if wide else call.under([*call.rest, *(call.paths or [])])), NAME
+    return (call.files() if call.has("-a", "--all", "--stdin") else call.under(call.specs)), NAME
 
 
 def _update_index(call: Call) -> Verdict | None:
     if call.has("--refresh", "--really-refresh") and not call.rest:
         return None
     wide = call.has("--stdin", "--index-info", "-g", "--again", "--cacheinfo")
-    return (call.all() if wide else call.under([*call.rest, *(call.paths or [])])), ADD
+    return (call.all() if wide else call.named(call.specs)), ADD
 
 
 def _update_ref(call: Call) -> Verdict | None:
@@ -390,18 +336,19 @@ def _reflog(call: Call) -> Verdict | None:
 
 
 def _config(call: Call) -> Verdict | None:
-    keys = [word.text.lower() for word in call.rest if word.text.lower() in {"core.hookspath", "core.worktree"}]
-    asks = call.has("--get", "--get-all", "-l", "--list", "--show-origin") or "get" in [
-        word.text for word in call.rest[:1]
-    ]
-    sets = len(call.rest) > 1 or call.has("--unset", "--unset-all", "--add", "--replace-all")
-    return (
-        (call.all(), "leave git's hooks and working trees as they are set up.") if keys and sets and not asks else None
-    )
+    words = [word.text.lower() for word in call.rest]
+    asks = call.has("--get", "--get-all", "--get-regexp", "-l", "--list", "--show-origin")
+    if asks or words[:1] in (["get"], ["list"]):
+        return None
+    edits = call.has("-e", "--edit") or words[:1] == ["edit"]
+    keys = any(word in _GUARDED or (word.startswith("include") and word.endswith(".path")) for word in words)
+    sets = len(words) > 1 or call.has("--unset", "--unset-all", "--add", "--replace-all")
+    fix = "leave git's hooks and working trees as they are set up; `git config NAME VALUE` sets anything else."
+    return (call.all(), fix) if edits or (keys and sets) else None
 
 
 def _merge_file(call: Call) -> Verdict | None:
-    return None if call.has("-p", "--stdout") else (call.under(call.rest[:1]), NAME)
+    return None if call.has("-p", "--stdout") else (call.named(call.rest[:1]), NAME)
 
 
 def _submodule(call: Call) -> Verdict | None:
@@ -410,7 +357,7 @@ def _submodule(call: Call) -> Verdict | None:
     if verb not in {"update", "deinit"}:
         return None
     specs = [*call.rest[1:], *(call.paths or [])]
-    return call.under(specs or [Word(path) for path in submodules(call.here)]), WAIT
+    return call.named(specs or [Word(path) for path in submodules(call.here)]), WAIT
 
 
 def _fetch(call: Call) -> Verdict | None:
@@ -425,17 +372,16 @@ def _symbolic_ref(call: Call) -> Verdict | None:
 
 
 def _verbs(harmless: frozenset[str]) -> Callable[[Call], Verdict | None]:
-    """Return a row for a command all of whose verbs touch everything, but for some."""
-    return lambda call: None if not call.rest or call.rest[0].text in harmless else (call.all(), WAIT)
+    """Return a row for a command all of whose verbs touch every file here, but for some."""
+    return lambda call: None if not call.rest or call.rest[0].text in harmless else (call.files(), WAIT)
 
 
 def _everything(call: Call) -> Verdict | None:
     return call.all(), WAIT
 
 
-def _pull(call: Call) -> Verdict | None:
-    return None if call.has("--dry-run") else (call.all(), PULL)
-
+_GUARDED: Final = frozenset({"core.hookspath", "core.worktree"})
+"""What is set in a repository's configuration alone decides which hooks run, and where."""
 
 ROWS: Final[dict[str, Callable[[Call], Verdict | None]]] = {
     "add": _add, "stage": _add, "commit": _commit, "reset": _reset, "checkout": _checkout, "switch": _checkout,
@@ -443,7 +389,7 @@ ROWS: Final[dict[str, Callable[[Call], Verdict | None]]] = {
     "cherry-pick": _pick, "revert": _pick, "am": _patch, "apply": _patch, "rm": _move, "mv": _move,
     "worktree": _worktree, "branch": _branch, "read-tree": _read_tree, "checkout-index": _checkout_index,
     "update-index": _update_index, "update-ref": _update_ref, "symbolic-ref": _symbolic_ref,
-    "bisect": _verbs(frozenset({"log", "view", "visualize", "terms", "help"})),
+    "bisect": _bisect,
     "sparse-checkout": _verbs(frozenset({"list", "check-rules"})),
     "subtree": _verbs(frozenset({"split", "push"})), "reflog": _reflog, "config": _config, "merge-file": _merge_file,
     "submodule": _submodule, "fetch": _fetch, "filter-branch": _everything, "filter-repo": _everything,

@@ -2,12 +2,12 @@
 
 import os.path
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 from interlock.reservations import git
-from interlock.reservations.hooks.shell import Word, followed
+from interlock.reservations.hooks.words import Word, followed
+from interlock.reservations.records import replace
 
 KNOWN: Final = frozenset({
     "status", "log", "diff", "show", "push", "tag", "remote", "rev-parse", "ls-files", "ls-tree", "blame", "grep",
@@ -24,7 +24,6 @@ _WRITERS: Final = frozenset(
 )
 
 
-@dataclass(slots=True)
 class Given:
     """What git's own options say.
 
@@ -34,13 +33,22 @@ class Given:
         told: The repository and the working tree, where they are named.
         aliases: Aliases of this line.
         unknown: Settings come from elsewhere, so that any name may be an alias.
+
+    Attributes:
+        hooks: Git looks for hooks where it does as a rule.
     """
 
-    words: list[Word]
-    here: str
-    told: dict[str, str]
-    aliases: dict[str, str]
-    unknown: bool = False
+    __slots__ = ("aliases", "here", "hooks", "told", "unknown", "words")
+
+    def __init__(
+        self, words: list[Word], here: str, told: dict[str, str], aliases: dict[str, str], *, unknown: bool = False
+    ) -> None:
+        self.words = words
+        self.here = here
+        self.told = told
+        self.aliases = aliases
+        self.unknown = unknown
+        self.hooks = not unknown
 
     def read(self) -> None:
         """Take git's own options off the words."""
@@ -57,7 +65,9 @@ class Given:
                 alias, _, meaning = value[6:].partition("=")
                 self.aliases[alias.lower()] = meaning
             elif option == "--config-env" or value.lower().startswith("include"):
-                self.unknown = True
+                self.unknown, self.hooks = True, False
+            elif option == "-c" and value.lower().startswith("core.hookspath"):
+                self.hooks = False
 
 
 def written(name: str, words: Sequence[Word]) -> list[Word]:
@@ -71,13 +81,18 @@ def written(name: str, words: Sequence[Word]) -> list[Word]:
 
 
 def commands_of(name: str, words: Sequence[Word], here: str) -> list[tuple[Word, list[str]]]:
-    """Return the command lines that a git command runs and where: `rebase --exec`, `submodule foreach`."""
+    """Return the command lines that a git command runs and where: of `rebase --exec`, `bisect run`, `submodule`."""
     if name == "submodule":
         rest = [word for word in words if not word.text.startswith("-")]
         if len(rest) < 2 or rest[0].text != "foreach":
             return []
         text = replace(rest[1], text=" ".join(word.text for word in rest[1:]))
         return [(text, [os.path.join(here, path) for path in submodules(here)])]
+    if name == "bisect":
+        rest = list(words[1:]) if [word.text for word in words[:1]] == ["run"] else []
+        # Git quotes them again, so that the shell sees the words that it was given.
+        quoted = (word.text.replace("'", "'\\''") for word in rest)
+        return [(replace(rest[0], text=" ".join(f"'{text}'" for text in quoted)), [here])] if rest else []
     found: list[Word] = []
     for word, after in followed(words) if name == "rebase" else ():
         option, sign, value = word.text.partition("=")
@@ -132,14 +147,13 @@ def aliases(here: str) -> dict[str, str]:
 VALUED: Final[dict[str, frozenset[str]]] = {
     name: frozenset(options.split())
     for name, options in {
-        "add": "--chmod --pathspec-from-file",
+        "add": "--chmod",
         "commit": "-m --message -F --file -C -c --reuse-message --reedit-message --author --date -t --template "
-        "--cleanup --fixup --squash --trailer --pathspec-from-file",
-        "reset": "--pathspec-from-file",
-        "checkout": "-b -B --orphan --conflict --pathspec-from-file",
+        "--cleanup --fixup --squash --trailer",
+        "checkout": "-b -B --orphan --conflict",
         "switch": "-c -C --create --force-create --orphan --conflict",
-        "restore": "-s --source --conflict --pathspec-from-file",
-        "stash": "-m --message --pathspec-from-file",
+        "restore": "-s --source --conflict",
+        "stash": "-m --message",
         "clean": "-e --exclude",
         "merge": "-m -F --file -s --strategy -X --strategy-option --into-name --cleanup",
         "rebase": "--onto -s --strategy -X --strategy-option -x --exec -C",
@@ -149,6 +163,10 @@ VALUED: Final[dict[str, frozenset[str]]] = {
         "apply": "-p -C --directory --exclude --include --whitespace --build-fake-ancestor",
         "branch": "-u --set-upstream-to --contains --no-contains --merged --points-at --sort --format",
         "update-ref": "-m", "symbolic-ref": "-m", "checkout-index": "--prefix --stage", "update-index": "--chmod",
+        "worktree": "-b -B --reason", "push": "-o --push-option --repo --receive-pack --exec",
+        "tag": "-m --message -F --file -u --local-user --cleanup --sort --format --contains --merged --points-at",
+        **dict.fromkeys(("fetch", "pull"), "--depth --deepen -o --server-option --refmap --upload-pack -j --jobs "
+        "--shallow-since --shallow-exclude --negotiation-tip --filter -s --strategy -X --strategy-option"),
     }.items()
 }  # fmt: skip
 """The options of a subcommand that take the next word as their value."""

@@ -3,21 +3,34 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
-from interlock.reservations.answers import Conflict
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.held import Hit, explain, holdings, note, project
+from interlock.reservations.held import Held, Hit, explain, holdings, note, project
+from interlock.reservations.rules import shown
 
 ZEROS: Final = frozenset("0")
 """What the id of a ref that is not there consists of."""
 
-Verdict: TypeAlias = tuple[str, list[Hit], str]
-"""What would happen, what it would touch, and the fix; nothing touched is a pass."""
+
+class Verdict(NamedTuple):
+    """What a hook found.
+
+    Args:
+        action: What would happen.
+        hits: What it would touch; nothing is a pass.
+        fix: What to do.
+        written: What of it git has written already when it asks.
+    """
+
+    action: str
+    hits: Sequence[Hit]
+    fix: str
+    written: Sequence[Hit] = ()
 
 
-def judged(door: str, env: Mapping[str, str], look: Callable[[Sequence[Conflict]], Verdict | None]) -> int:
+def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | None]) -> int:
     """Return the exit status of a hook: 0 without a word, or 1 with the reason on standard error.
 
     A store that cannot be read refuses: what it would have said is not known.
@@ -29,9 +42,11 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Sequence[Conflict]
     """
     try:
         found = project(os.getcwd(), env, env.get("GIT_DIR", ""))
-        opened, held = (None, []) if found is None else holdings(found, "git", env)
+        if found is None:
+            return 0
+        opened, held = holdings(found, "git", env)
         verdict = look(held) if held else None
-        if opened is None or verdict is None or not verdict[1]:
+        if opened is None or verdict is None or not verdict.hits:
             return 0
         return refused(*opened, door, verdict)
     except ReservationError as error:
@@ -41,10 +56,16 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Sequence[Conflict]
 
 
 def refused(desk: Desk, caller: Caller, door: str, verdict: Verdict) -> int:
-    """Print a refusal, add it to the events, and return 1."""
-    action, hits, fix = verdict
-    sys.stderr.write(f"{explain(action, hits, fix)}\n")
-    note(desk, caller, door, action, hits)
+    """Print a refusal, add it to the events, tell the holders of what has changed all the same, and return 1."""
+    sys.stderr.write(f"{explain(verdict.action, verdict.hits, verdict.fix)}\n")
+    note(desk, caller, door, verdict.action, verdict.hits)
+    if verdict.written:
+        from interlock.reservations import disturbed  # noqa: PLC0415 - few refusals come too late
+
+        named = ", ".join(shown(path) for path, _ in verdict.written[: disturbed.MAX_NAMED])
+        sys.stderr.write(f"  written already: {named}; whoever holds it has been told.\n")
+        when = f"by a git command of {shown(caller.name)} that was refused too late"
+        disturbed.tell(desk, caller, verdict.written, when, door)
     return 1
 
 

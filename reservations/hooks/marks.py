@@ -9,12 +9,12 @@ from typing import Final
 
 from interlock.reservations import leases
 from interlock.reservations.entry import Entry
+from interlock.reservations.held import Opened
 from interlock.reservations.hooks import door
 from interlock.reservations.hooks.reading import Call
 from interlock.reservations.place import Place
-from interlock.reservations.records import Lease, key_of
 
-__all__ = ["GRAIN_SECONDS", "begin", "begun", "foreign", "once", "time_of"]
+__all__ = ["GRAIN_SECONDS", "begin", "begun", "once", "time_of"]
 
 GRAIN_SECONDS: Final = 0.05
 """File systems take the time of a change from a clock that ticks every few milliseconds."""
@@ -22,19 +22,23 @@ GRAIN_SECONDS: Final = 0.05
 _PREFIX: Final = "\x1fhook "
 
 
-def begin(found: Place, call: Call, env: Mapping[str, str], client: str) -> None:
-    """Remember when a tool call begins, while others hold anything; where nothing was ever reserved, do nothing.
+def begin(found: Place, call: Call, env: Mapping[str, str], client: str) -> Opened | None:
+    """Remember when a tool call begins, while others hold anything.
+
+    Returns:
+        The store, opened; None where nothing was ever reserved.
 
     Raises:
         ReservationError: The store cannot be used.
     """
     if not os.path.lexists(found.store_path):
-        return
+        return None
     desk, caller = door.opened(found, call, env, client)
     with leases.entered(desk, caller) as entry:
-        if call.tool_use_id and foreign(entry):
+        if call.tool_use_id and entry.tx.others_hold(entry.agent.name):
             key = f"{_PREFIX}tool {call.tool_use_id}"
             entry.tx.remember(entry.agent.name, key, "", repr(entry.now), entry.now)
+    return desk, caller
 
 
 def begun(entry: Entry, call: Call) -> float | None:
@@ -62,9 +66,3 @@ def time_of(path: str) -> float:
             if above == path:
                 return 0.0
             path = above
-
-
-def foreign(entry: Entry) -> list[Lease]:
-    """Return the leases of other agents."""
-    me = key_of(entry.agent.name)
-    return [lease for lease in entry.tx.leases() if key_of(lease.agent) != me]

@@ -14,13 +14,16 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
 from interlock.reservations.hooks import door, marks, reading
 from interlock.reservations.hooks.reading import Call
-from interlock.reservations.patterns import Pattern, canonical, matches
-from interlock.reservations.records import Lease
+from interlock.reservations.near import Near
+from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical
+from interlock.reservations.records import Lease, key_of
 from interlock.reservations.rules import shown
 
 __all__ = ["run"]
 
 MAX_SHOWN: Final = 10
+MAX_ASKED: Final = 500
+"""For more leases than these git is asked about the whole checkout: its command line has an end."""
 TOPIC: Final = "surprise-write"
 
 
@@ -45,7 +48,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     desk, caller = door.opened(found, call, env, client)
     with leases.entered(desk, caller) as entry:
         begun = marks.begun(entry, call)
-        held = [] if begun is None else _idle(marks.foreign(entry), begun - marks.GRAIN_SECONDS)
+        held = [] if begun is None else _idle(entry, begun - marks.GRAIN_SECONDS)
     if begun is None or not held:
         return 0
     hits = _changed(found, held, begun - marks.GRAIN_SECONDS)
@@ -54,9 +57,11 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     return 0
 
 
-def _idle(held: Sequence[Lease], since: float) -> list[Lease]:
-    """Return the leases whose holder gave no sign of work on them since a time."""
-    return [lease for lease in held if max(lease.granted_at, lease.renewed_at) < since]
+def _idle(entry: Entry, since: float) -> list[Lease]:
+    """Return the leases of others whose holder gave no sign of work on them since a time."""
+    me = key_of(entry.agent.name)
+    idle = (lease for lease in entry.tx.leases() if max(lease.granted_at, lease.renewed_at) < since)
+    return [lease for lease in idle if key_of(lease.agent) != me]
 
 
 def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tuple[str, Lease]]:
@@ -64,13 +69,19 @@ def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tu
 
     In a git checkout these are files with uncommitted changes; elsewhere only leases of single files can be looked at.
     """
-    rows = [(pattern, lease) for lease in held if isinstance(pattern := canonical(lease.pattern), Pattern)]
     if found.common:
-        paths = git.changed(found.root, [pattern.prefix for pattern, _ in rows])
-        pairs = [(path, lease) for path in paths for pattern, lease in rows if matches(pattern, path)]
+        near = Near((lease.pattern, lease.prefix, lease) for lease in held)
+        paths = git.changed(found.root, {_beginning(lease) for lease in held} if len(held) <= MAX_ASKED else ())
+        pairs = [(path, lease) for path in paths for lease in near.covering(path)]
     else:
-        pairs = [(pattern.path, lease) for pattern, lease in rows if pattern.literal]
+        rows = ((canonical(lease.pattern), lease) for lease in held)
+        pairs = [(row.path, lease) for row, lease in rows if isinstance(row, Pattern) and row.literal]
     return [(path, lease) for path, lease in pairs if marks.time_of(os.path.join(found.root, path)) >= since]
+
+
+def _beginning(lease: Lease) -> str:
+    """Return where to look for a lease's files; everywhere, where a name may be spelled in several ways."""
+    return "" if FOLD_CASE or not lease.prefix.isascii() else lease.prefix
 
 
 def _report(desk: Desk, caller: Caller, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from interlock.reservations import git
-from interlock.reservations.answers import Conflict
-from interlock.reservations.held import touched
+from interlock.reservations.held import Held, touched
 from interlock.reservations.hooks.gitdoor import Verdict, judged
 
 FIX: Final = (
@@ -24,7 +23,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noq
     return judged("pre-commit", env, _look)
 
 
-def _look(held: Sequence[Conflict]) -> Verdict:
+def _look(held: Held) -> Verdict:
     """Judge the staged paths."""
     staged = git.staged_paths(os.getcwd(), in_hook=True)
-    return "this commit carries", touched(held, staged), FIX
+    return Verdict("this commit carries", touched(held, staged), FIX)

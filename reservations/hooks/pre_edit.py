@@ -8,14 +8,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from interlock.reservations import holders, leases, place
+from interlock.reservations import commit_lock, holders, leases, place
 from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.holders import Missed
-from interlock.reservations.hooks import door, reading, requests
+from interlock.reservations.hooks import commons, door, reading, requests
 from interlock.reservations.hooks.reading import Call
 from interlock.reservations.patterns import covers, quote
 from interlock.reservations.rules import RULES, shown
+from interlock.reservations.views import lasting
 
 __all__ = ["run"]
 
@@ -50,6 +51,10 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
         return 0
     here = place.find(call.cwd)
     projects = door.located(here, call.cwd, paths)
+    if shared := commons.named((here, *projects), call.cwd, paths):
+        return _shared(shared)
+    if committing := commit_lock.outlasted(projects):
+        return _later(committing, paths)
     mode = requests.mode_of(env)
     tries: list[_Try] = []
     for found, names in projects.items():
@@ -139,6 +144,29 @@ def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
     return REFUSED
 
 
+def _shared(path: str) -> int:
+    """Say that a file belongs to all agents, whoever holds what."""
+    lines = [
+        f"interlock RSV213: `{shown(path)}` belongs to git, or to Interlock, and with it to all agents here.",
+        f"  expected: {RULES['RSV213']}",
+        "  fix: use git's own commands (`git config NAME VALUE`), or leave it to a person.",
+    ]
+    sys.stderr.write("\n".join(lines) + "\n")
+    return REFUSED
+
+
+def _later(agent: str, paths: Sequence[str]) -> int:
+    """Say that a commit is at work, and that the same edit passes when it has ended."""
+    lines = [
+        f"interlock RSV212: `interlock commit` of {shown(agent)} is at work in this checkout.",
+        f"  place: {shown(paths[0])}",
+        f"  expected: {RULES['RSV212']}",
+        "  fix: wait some seconds, read the file again, then make the same edit.",
+    ]
+    sys.stderr.write("\n".join(lines) + "\n")
+    return REFUSED
+
+
 def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
     """Say what the agent has not read yet. The files stay reserved for it, and the same edit passes the next time."""
     lines: list[str] = []
@@ -163,12 +191,17 @@ def _named(here: place.Place, row: _Try, text: str) -> str:
 
 def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> int:
     """Ask the guard about a shell command; see `git_guard`."""
-    from interlock.reservations.hooks import git_guard, marks  # noqa: PLC0415 - editing tools do not need them
+    from interlock.reservations.hooks import glance, marks  # noqa: PLC0415 - editing tools do not need them
 
     found = place.find(call.cwd)
-    marks.begin(found, call, env, client)
+    opened = marks.begin(found, call, env, client)
+    if not glance.may_change(command):
+        return 0
+    from interlock.reservations.hooks import git_guard  # noqa: PLC0415 - most commands change nothing
+
+    known = {} if opened is None else {found.store_path: opened}
     named = {**env, **door.identified(env, call, client)}
-    reason = git_guard.check_command(command, call.cwd, named)
+    reason = git_guard.check_command(command, call.cwd, named, known)
     if reason is None:
         return 0
     sys.stderr.write(f"{reason.rstrip()}\n")
@@ -208,11 +241,10 @@ def _calls(refusal: Refusal, folder: str) -> list[str]:
 
 def _holder(conflict: Conflict) -> list[str]:
     """Return which file is meant, and the lease on it: why, since when and until when."""
-    age, left = door.seconds(conflict["lease_age_seconds"]), door.seconds(conflict["expires_in_seconds"])
     rows = [
         f"place: {shown(conflict['pattern'])}",
         f"reason: {shown(conflict['reason']) or 'none given'}",
-        f"lease: {shown(conflict['held_pattern'])}, held for {age}, ends in {left} ({conflict['expires_at']})",
+        f"lease: {shown(conflict['held_pattern'])}, {lasting(conflict)} ({conflict['expires_at']})",
     ]
     if conflict["dirty"] is not None:
         rows.append(f"changes: {'uncommitted ones' if conflict['dirty'] else 'none that are uncommitted'}")

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Final
 
 from interlock.reservations import git
-from interlock.reservations.answers import Conflict
-from interlock.reservations.held import overlapping, touched
+from interlock.reservations.held import Held, overlapping, touched
 from interlock.reservations.hooks.gitdoor import Verdict, judged
 
 FIX: Final = (
@@ -31,13 +30,13 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noq
     return status
 
 
-def _look(argv: list[str], held: Sequence[Conflict]) -> Verdict:
+def _look(argv: list[str], held: Held) -> Verdict:
     """Judge the paths that differ on either side since the branches parted, and unsaved work that was set aside."""
     here = os.getcwd()
     paths = rebased_paths(here, argv, in_hook=True)
     aside = [path for _, stash in _set_aside(here) for path in git.stashed_paths(here, stash, in_hook=True)]
     hits = overlapping(held, "**") if paths is None else touched(held, [*paths, *aside])
-    return "this rebase rewrites", hits, FIX
+    return Verdict("this rebase rewrites", hits, FIX)
 
 
 def _set_aside(here: str) -> list[tuple[str, str]]:

@@ -2,31 +2,21 @@
 
 import os.path
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from interlock.reservations.hooks.shell import Word, followed
+from interlock.reservations.hooks.glance import CHANGES
+from interlock.reservations.hooks.words import Fields, Word, followed
+from interlock.reservations.process import PREFIXES
+from interlock.reservations.records import replace
 
-SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
 KEYWORDS: Final = frozenset({
     "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "case", "esac", "!", "{", "coproc",
 })  # fmt: skip
 DECLARES: Final = frozenset({"export", "declare", "typeset", "readonly", "local"})
-_WRAPPERS: Final[dict[str, frozenset[str]]] = {
-    name: frozenset(options.split())
-    for name, options in {
-        "command": "", "builtin": "", "exec": "-a", "nohup": "", "setsid": "", "stdbuf": "-i -o -e --input --output",
-        "eatmydata": "", "unbuffer": "", "chronic": "", "busybox": "", "toybox": "", "caffeinate": "-t -w",
-        "env": "-u --unset -C --chdir -S --split-string", "sudo": "-u -g -h -p -C -D -R -T -U --user --chdir",
-        "doas": "-u -C", "nice": "-n --adjustment", "ionice": "-c -n -p", "time": "-f -o --format --output",
-        "timeout": "-s --signal -k --kill-after", "flock": "-w --timeout --wait -E --conflict-exit-code",
-        "strace": "-o -e -p -s -u -E -a -I -O -S -X -P -b", "ltrace": "-o -e -p -s -u -a -l -n -x -S -F",
-        "chrt": "-T -P -D -p", "taskset": "-p", "watch": "-n --interval", "parallel": "-j --jobs -a -S",
-        "xargs": "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --replace --max-lines",
-    }.items()
-}  # fmt: skip
-"""Programs that run what follows, and their options that take the next word."""
+_BUILTINS: Final = {"command": "", "builtin": "", "exec": "-a"}
+_WRAPPERS: Final = {name: frozenset(options.split()) for name, options in (_BUILTINS | PREFIXES).items()}
+"""What runs the words behind it, and its options that take the next word."""
 _OPERANDS: Final = {"timeout": 1, "flock": 1, "chrt": 1, "taskset": 1}
 """So many words stand between a wrapper's options and the program."""
 _RUNNERS: Final = frozenset({
@@ -41,8 +31,7 @@ class Fed(NamedTuple):
     place: str
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Fields):
     """A program without what only runs it.
 
     Args:
@@ -55,13 +44,16 @@ class Run:
         keywords: The shell's keywords that stood before it.
     """
 
-    words: list[Word]
-    assigned: dict[str, Word] = field(default_factory=dict[str, Word])
-    unset: list[str] = field(default_factory=list[str])
-    folder: Word | None = None
-    fed: Fed | None = None
-    texts: list[Word] = field(default_factory=list[Word])
-    keywords: list[str] = field(default_factory=list[str])
+    __slots__ = ("assigned", "fed", "folder", "keywords", "texts", "unset", "words")
+
+    def __init__(self, words: list[Word], fed: Fed | None = None) -> None:
+        self.words = words
+        self.assigned: dict[str, Word] = {}
+        self.unset: list[str] = []
+        self.folder: Word | None = None
+        self.fed = fed
+        self.texts: list[Word] = []
+        self.keywords: list[str] = []
 
     @property
     def name(self) -> str:
@@ -322,14 +314,10 @@ def _dd(words: Sequence[Word], _here: str) -> Files:
     return Files([], [replace(word, text=word.text[3:]) for word in words if word.text.startswith("of=")])
 
 
-FILES: Final[dict[str, Callable[[Sequence[Word], str], Files]]] = {
-    **dict.fromkeys(("rm", "unlink", "rmdir", "shred", "trash", "gio"), _remove),
-    **dict.fromkeys(("tee", "truncate", "sponge", "ed", "ex"), _write),
-    **dict.fromkeys(("cp", "install"), _copy),
-    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _in_place),
-    **dict.fromkeys(("awk", "gawk"), _awk),
-    **dict.fromkeys(("gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz"), _pack),
-    "ln": _link, "mv": _move, "rsync": _rsync, "dd": _dd,
-    "sort": _option("-o", "--output"), "curl": _option("-o", "--output"), "wget": _option("-O", "--output-document"),
+_ROWS: Final[dict[str, Callable[[Sequence[Word], str], Files]]] = {
+    "remove": _remove, "write": _write, "copy": _copy, "link": _link, "move": _move, "sync": _rsync, "dump": _dd,
+    "in place": _in_place, "awk": _awk, "pack": _pack, "-o": _option("-o", "--output"),
+    "-O": _option("-O", "--output-document"),
 }  # fmt: skip
+FILES: Final = {name: _ROWS[way] for way, names in CHANGES.items() for name in names.split()}
 """Program to the files that it writes, moves or removes."""

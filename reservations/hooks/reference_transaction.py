@@ -8,13 +8,13 @@ pass.
 
 import os
 import os.path
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from interlock.reservations import git
-from interlock.reservations.answers import Conflict
-from interlock.reservations.held import Hit, touched
+from interlock.reservations.held import Held, Hit, touched
 from interlock.reservations.hooks.gitdoor import Verdict, is_zero, judged
 
 MOVE_FIX: Final = (
@@ -24,8 +24,14 @@ MOVE_FIX: Final = (
 STASH_FIX: Final = "set aside your own paths alone: `git stash push -- PATHS`, or commit them: `interlock commit`."
 DROP_FIX: Final = "leave it to the agents whose work is in it."
 MERGE_FIX: Final = "wait until these paths are free (`interlock reserve PATHS --wait 45`), then merge."
+LATE_SECONDS: Final = 10.0
+"""What changed before that was not changed by the command that git asks about."""
+MAX_LOOKED_AT: Final = 500
+"""So many held files of a move are compared with the working tree."""
 _STARTS: Final = ("rebase-merge/orig-head", "rebase-apply/orig-head", "rebase-apply/abort-safety", "sequencer/head")
 """Where git keeps the commit that `--abort` goes back to; going back always passes."""
+_THERE: Final = ("--all", "--reflog")
+"""Every commit that a ref of the repository stands on, or stood on."""
 
 
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
@@ -54,20 +60,21 @@ def _concerns(move: tuple[str, ...], env: Mapping[str, str]) -> bool:
     return old != new and (name in {"HEAD", "refs/stash"} or name.startswith("refs/heads/"))
 
 
-def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Sequence[Conflict]) -> Verdict | None:
+def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Held) -> Verdict | None:
     """Judge the moves, the first that touches something is the answer."""
     here = os.getcwd()
     answer = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir", "--git-common-dir"], in_hook=True))
     folder, common = answer.removesuffix("\n").split("\n")
     common = os.path.join(here, common)
+    own = _is_linked(folder)
     seen: set[tuple[str | None, str]] = set()
     for old, new, name in moves:
         if name == "refs/stash" and is_zero(new):
-            verdict = "this would throw away a stash of", _thrown_away(here, common, old, held), DROP_FIX
+            verdict = Verdict("this would throw away a stash of", _thrown_away(here, common, old, held), DROP_FIX)
         elif name == "refs/stash":
-            verdict = "this stash would take away", _stashed(here, new, held), STASH_FIX
+            verdict = Verdict("this stash would take away", _stashed(here, new, held), STASH_FIX)
         elif name == "ORIG_HEAD":
-            verdict = "this merge would change", touched(held, _merging(here, folder, env)), MERGE_FIX
+            verdict = Verdict("this merge would change", touched(held, _merging(here, folder, env, own=own)), MERGE_FIX)
         elif name != "HEAD" and name not in _checked_out(common):
             continue
         else:
@@ -76,12 +83,34 @@ def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Sequen
             if gone or before == new or (before, new) in seen or _is_fresh(folder, before) or _goes_back(folder, new):
                 continue
             seen.add((before, new))
+            if own and not is_zero(new) and _is_in(name, folder) and git.reaches(here, _THERE, new, in_hook=True):
+                # Nothing new comes about, and the files that change are those of this worktree alone.
+                continue
             after = git.empty_tree(here, in_hook=True) if is_zero(new) else new
             hits = touched(held, git.between(here, before, after, in_hook=True))
-            verdict = f"this move of {'HEAD' if name == 'HEAD' else name} changes", hits, MOVE_FIX
-        if verdict[1]:
+            action = f"this move of {'HEAD' if name == 'HEAD' else name} changes"
+            verdict = Verdict(action, hits, MOVE_FIX, _written(here, after, hits))
+        if verdict.hits:
             return verdict
     return None
+
+
+def _written(here: str, after: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return what is in the working tree as it is to be, and came there just now: git wrote it before it asked.
+
+    A commit of what its holder wrote just now looks alike: better one message too many.
+    """
+    if not hits:
+        return []
+    from interlock.reservations.hooks import marks  # noqa: PLC0415 - only a refusal looks
+
+    since = time.time() - LATE_SECONDS
+    fresh = [hit for hit in hits[:MAX_LOOKED_AT] if marks.time_of(os.path.join(here, hit[0])) >= since]
+    if not fresh:
+        return []
+    asked = ["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", after, "--", *(path for path, _ in fresh)]
+    other = {*git.names(git.ask(here, asked, in_hook=True))}
+    return [hit for hit in fresh if hit[0] not in other]
 
 
 def _action(env: Mapping[str, str]) -> str:
@@ -89,7 +118,7 @@ def _action(env: Mapping[str, str]) -> str:
     return env.get("GIT_REFLOG_ACTION", "").partition(" ")[0]
 
 
-def _stashed(here: str, stash: str, held: Sequence[Conflict]) -> list[Hit]:
+def _stashed(here: str, stash: str, held: Held) -> list[Hit]:
     """Return what is held and about to be taken out of the working tree.
 
     What is no longer there is being saved, not taken away: git keeps the work that a rebase had set aside this way.
@@ -99,7 +128,7 @@ def _stashed(here: str, stash: str, held: Sequence[Conflict]) -> list[Hit]:
     return [hit for hit in hits if hit[0] in still]
 
 
-def _thrown_away(here: str, common: str, old: str, held: Sequence[Conflict]) -> list[Hit]:
+def _thrown_away(here: str, common: str, old: str, held: Held) -> list[Hit]:
     """Return what is held and set aside in the stash that ends; when git drops the last one, the log is empty."""
     log = os.path.join(common, "logs", "refs", "stash")
     if not os.path.isfile(log) or not os.path.getsize(log):
@@ -108,13 +137,15 @@ def _thrown_away(here: str, common: str, old: str, held: Sequence[Conflict]) -> 
     return touched(held, git.stashed_paths(here, stash, in_hook=True)) if stash else []
 
 
-def _merging(here: str, folder: str, env: Mapping[str, str]) -> list[str]:
-    """Return the paths that the merge at hand may change."""
+def _merging(here: str, folder: str, env: Mapping[str, str], *, own: bool) -> list[str]:
+    """Return the paths that the merge at hand may change; in a worktree of one's own, only by a commit of its own."""
     named = env.get("GIT_REFLOG_ACTION", "").split()[1:] if _action(env) == "merge" else []
     tips = [commit for name in named if (commit := git.commit_of(here, name, in_hook=True))]
     if not tips:
         tips = _fetched(os.path.join(folder, "FETCH_HEAD"))
     head = git.commit_of(here, "HEAD", in_hook=True)
+    if own and head:
+        tips = [tip for tip in tips if not git.reaches(here, [tip], head, in_hook=True)]
     return [path for tip in tips if head for path in git.merged_paths(here, head, tip, in_hook=True)]
 
 
@@ -143,10 +174,19 @@ def _goes_back(folder: str, new: str) -> bool:
     return any(_first_line(os.path.join(folder, *name.split("/"))) == new for name in _STARTS)
 
 
+def _is_linked(folder: str) -> bool:
+    """Say whether git's folder is that of a linked worktree."""
+    return os.path.basename(os.path.dirname(folder)) == "worktrees"
+
+
+def _is_in(name: str, folder: str) -> bool:
+    """Say whether a ref is HEAD of a worktree, or the branch that is checked out in it."""
+    return name == "HEAD" or _first_line(os.path.join(folder, "HEAD")) == f"ref: {name}"
+
+
 def _is_fresh(folder: str, before: str | None) -> bool:
     """Say whether this is a worktree that is just being made: nothing is in it that could be changed."""
-    made = os.path.basename(os.path.dirname(folder)) == "worktrees"
-    return before is None and made and not os.path.exists(os.path.join(folder, "index"))
+    return before is None and _is_linked(folder) and not os.path.exists(os.path.join(folder, "index"))
 
 
 def _first_line(path: str) -> str:

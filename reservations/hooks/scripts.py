@@ -1,4 +1,4 @@
-"""The text of the programs that git starts as hooks: refs that no checkout shows do not start Python."""
+"""The text of the programs that git starts as hooks; where nothing can be refused, they do not start Python."""
 
 import shlex
 from collections.abc import Sequence
@@ -7,17 +7,39 @@ from typing import Final
 GIT_HOOKS: Final = ("pre-commit", "pre-rebase", "applypatch-msg", "reference-transaction")
 """Git's hooks that refuse what would touch paths of other agents."""
 
-_PLAIN: Final = """#!/bin/sh
-# Interlock: leaves alone what other agents hold. INTERLOCK_HOOKS=off turns it off.
-exec {command} hook {name} "$@"
+KEPT: Final = ".before-interlock"
+"""Behind the name of a hook that stood there; it is called first."""
+
+MARK: Final = "# Interlock: leaves alone what other agents hold."
+
+_HEAD: Final = f"""#!/bin/sh
+{MARK} INTERLOCK_HOOKS=off turns it off.
 """
 
-_REFS: Final = """#!/bin/sh
-# Interlock: leaves alone what other agents hold. INTERLOCK_HOOKS=off turns it off.
-[ "$1" = prepared ] || exit 0
+_MOVES: Final = """[ "$1" = prepared ] || exit 0
 moves=$(cat)
-case $moves in *HEAD*|*refs/heads/*|*refs/stash*) ;; *) exit 0 ;; esac
-printf '%s\\n' "$moves" | {command} hook {name} "$@"
+case "$GIT_REFLOG_ACTION $moves" in
+  *' HEAD'*|merge*' ORIG_HEAD'*|pull*' ORIG_HEAD'*|*refs/heads/*|*refs/stash*) ;; *) exit 0 ;;
+esac
+"""
+"""What `reference_transaction` looks at; a rebase also moves REBASE_HEAD and CHERRY_PICK_HEAD at each step."""
+
+_STORE: Final = """may_be_held() {
+  [ -z "$INTERLOCK_PROJECT" ] && git=$(git rev-parse --git-common-dir) && at=$(pwd -P) || return 0
+  [ -e "$git/interlock/reservations.sqlite" ] && return 0
+  while [ -n "$at" ]; do
+    at=${at%/*}
+    for each in .git/interlock .interlock; do
+      [ -f "$at/.git" ] || [ -e "$at/$each/reservations.sqlite" ] && return 0
+    done
+  done
+  return 1
+}
+may_be_held || exit 0
+"""
+"""Python starts in a tenth of a second, and a rebase asks hundreds of times: not where nobody ever reserved anything.
+
+A store further up counts as well; what the file `.git` of a worktree or a submodule there leads to is left to Python.
 """
 
 
@@ -28,5 +50,7 @@ def git_hook(name: str, command: Sequence[str]) -> str:
         name: The hook.
         command: The program `interlock`, with what stands before `hook`.
     """
-    text = _REFS if name == "reference-transaction" else _PLAIN
-    return text.format(command=shlex.join(command), name=name)
+    call = f'{shlex.join(command)} hook {name} "$@"\n'
+    if name == "reference-transaction":
+        return f"{_HEAD}{_MOVES}{_STORE}printf '%s\\n' \"$moves\" | {call}"
+    return f"{_HEAD}{_STORE}exec {call}"

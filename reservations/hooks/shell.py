@@ -7,14 +7,17 @@ are.
 
 import os.path
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
+
+from interlock.reservations.hooks.words import Command, Excessive, Unreadable, Word
 
 MAX_COMMAND: Final = 1_000_000
 """Longer command lines are not read."""
 MAX_DEPTH: Final = 8
 """So deep substitutions and `sh -c` are followed."""
+
+MAX_RANGE: Final = 100
+"""A longer `{1..9}` may be anything."""
 
 _NEAR: Final = 200
 """So far is looked for the end of `{a,b}`."""
@@ -37,69 +40,10 @@ _ESCAPES: Final = {
     "E": "\x1b",
 }
 _SPECIAL: Final = re.compile(r"[$`\\]")
-
-Part: TypeAlias = "tuple[int, str | list[Command], bool]"
-"""Where in the text something stands that must be put in: the name of a variable or the commands of a substitution, and
-whether it is quoted, so that what it gives is not split into words."""
-
-
-@dataclass(slots=True)
-class Word:
-    """One word after quotes were taken off.
-
-    Args:
-        text: What it says; unknown parts are left out.
-        known: Nothing in it depends on a variable or a substitution.
-        glob: It has a wildcard outside quotes.
-        bare: No part of it was quoted, so that it may be a keyword of the shell.
-        fed: It is not known and comes from a program's list of names: it may be any file.
-        parts: What must be put in.
-        odd: It can never be known, whatever the variables hold.
-    """
-
-    text: str = ""
-    known: bool = True
-    glob: bool = False
-    bare: bool = True
-    fed: bool = False
-    parts: list[Part] = field(default_factory=list[Part])
-    odd: bool = False
-
-
-@dataclass(slots=True)
-class Command:
-    """One simple command, or the definition of a function.
-
-    Args:
-        words: Its words, the program first; assignments before it are among them.
-        writes: The files that its redirections write.
-        reads: The files that its redirections read.
-        within: What its substitutions run; part of the command line too. Of a function: its body.
-        body: The text of its here-documents and here-strings, or None.
-        ops: The operators since the command before, such as `&&`, `;}|` or `)`.
-        defines: The name of the function that is defined here.
-    """
-
-    words: list[Word] = field(default_factory=list[Word])
-    writes: list[Word] = field(default_factory=list[Word])
-    reads: list[Word] = field(default_factory=list[Word])
-    within: "list[Command]" = field(default_factory=list["Command"])
-    body: Word | None = None
-    ops: str = ""
-    defines: str = ""
-
-
-class Unreadable(ValueError):  # noqa: N818 - named by what is the case
-    """The line is no command that a shell would run: an open quote, a redirection without a file."""
-
-
-class Excessive(Unreadable):
-    """The line is too long or too deep to be read here, though a shell may run it."""
-
-
-def followed(words: Sequence[Word]) -> Iterator[tuple[Word, Word]]:
-    """Yield each word with the one behind it; the last with an empty one."""
-    return zip(words, [*words[1:], Word()], strict=False)
+_APPENDED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+=", re.ASCII)
+_RANGE: Final = re.compile(
+    r"(?:([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])|(-?\d{1,9})\.\.(-?\d{1,9}))(?:\.\.-?\d+)?\}", re.ASCII
+)
 
 
 def read(text: str, depth: int = 0) -> list[Command]:
@@ -119,6 +63,17 @@ def _escaped(found: re.Match[str]) -> str:
     if code := found[1] or found[2]:
         return chr(int(code, 16))
     return chr(int(found[3], 8) & 0xFF) if found[3] else _ESCAPES.get(found[4], found[4])
+
+
+def _alternatives(first: str, last: str) -> str:
+    """Return what `{first..last}` stands for as `{a,b,c}`, without regard to steps; `*` for many."""
+    numbers = first.lstrip("-").isdigit()
+    begin, end = sorted(map(int if numbers else ord, (first, last)))
+    if end - begin >= MAX_RANGE:
+        return "*"
+    width = max(len(first), len(last)) if numbers and "0" in {first.lstrip("-")[:1], last.lstrip("-")[:1]} else 0
+    found = (f"{value:0{width}}" if numbers else chr(value) for value in range(begin, end + 1))
+    return first if begin == end else f"{{{','.join(found)}}}"
 
 
 class _Reader:
@@ -154,8 +109,7 @@ class _Reader:
             elif char in _ENDS and (char not in "{}" or self._stands_alone()):
                 self._end(char)
             else:
-                word = self._word()
-                self.now.words.append(word)
+                self.now.words.append(self._word())
         if self.until and self.at >= len(self.text):
             raise Unreadable("an open parenthesis" if self.until == ")" else "an open brace")
         self._close()
@@ -296,6 +250,7 @@ class _Reader:
 
     def _word(self) -> Word:
         word = Word()
+        begun = self.at
         self.parts, self.size = [], 0
         while self.at < len(self.text) and (char := self.text[self.at]) not in _BREAKS:
             self.at += 1
@@ -314,15 +269,28 @@ class _Reader:
             elif char in "$`":
                 self._expansion(char, word, quoted=False)
             else:
-                begins = not self.parts
-                self._add(char)
-                word.glob |= char in "*?[" or (
-                    char == "{" and "," in self.text[self.at : self.at + _NEAR].partition("}")[0]
-                )
-                if char == "~" and begins and not word.parts:
-                    self._home(word)
+                self._bare(char, word)
         word.text = "".join(self.parts)
+        if (found := _APPENDED.match(word.text)) and self.text.startswith(found[0], begun):
+            # `x+=b` is `x=$xb`.
+            word.known = False
+            word.parts.insert(0, (found.end(), found[1], True))
         return word
+
+    def _bare(self, char: str, word: Word) -> None:
+        """Read a character that is not quoted."""
+        if char == "{" and (found := _RANGE.match(self.text, self.at)):
+            self.at = found.end()
+            word.glob = True
+            self._add(_alternatives(*(value for value in found.groups() if value is not None)))
+            return
+        begins = not self.parts
+        self._add(char)
+        if not word.glob:
+            near = self.text[self.at : self.at + _NEAR] if char == "{" else ""
+            word.glob = char in "*?[" or "," in near.partition("}")[0]
+        if char == "~" and begins and not word.parts:
+            self._home(word)
 
     def _home(self, word: Word) -> None:
         """Put in what `~` stands for; of another user it is not known."""

@@ -5,10 +5,11 @@ None is the honest answer for most programs. It matters only where the output is
 
 import os.path
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from interlock.reservations.hooks.shell import Command, Word
 from interlock.reservations.hooks.walk import NEW, is_plainly_piped
+from interlock.reservations.hooks.words import Command, Word
+from interlock.reservations.records import replace
 
 _FILTERS: Final = {
     "grep": 1, "egrep": 1, "fgrep": 1, "head": 0, "tail": 0, "sort": 0, "uniq": 0, "tac": 0, "shuf": 0, "cat": 0,
@@ -20,8 +21,13 @@ LISTS: Final = frozenset({
 })  # fmt: skip
 """Programs that commonly write names of files."""
 _FIND_ACTIONS: Final = frozenset({"-print", "-print0", "-delete", "-exec", "-execdir", "-ok", "-okdir"})
-_FIND_HARD: Final = frozenset({"!", "-not", "-regex", "-iregex", "-iname", "-path", "-wholename", ",", "-files0-from"})
-"""What is not followed: then everything below the starts is meant."""
+_FIND_WORDS: Final = 2000
+_FIND_ROWS: Final = 200
+"""A longer expression, or one that says more, is not followed: everything below the starts is meant."""
+_FIND_VALUED: Final = frozenset({
+    "-name", "-iname", "-path", "-wholename", "-ipath", "-iwholename", "-regex", "-iregex", "-type",
+})  # fmt: skip
+"""Tests whose value may look like anything."""
 _GREP_VALUED: Final = frozenset({
     "-e", "-f", "-m", "-A", "-B", "-C", "-d", "-D", "--include", "--exclude", "--exclude-dir", "-g", "--glob", "-t",
     "--type", "-T", "--max-count", "--regexp", "--file",
@@ -79,10 +85,27 @@ def text(words: Sequence[Word] | None) -> str | None:
     return " ".join(word.text for word in words)
 
 
-def found_by_find(words: Sequence[Word]) -> list[Word]:
-    """Return what `find` may name: below its starts, narrowed to names where each alternative gives one.
+class _Found(NamedTuple):
+    """What is known of what passed some tests of `find`.
 
-    Each is a word with wildcards, in which `**` stands for any folders.
+    Args:
+        where: A path, or a folder with `/**` behind it; empty for everything below the start.
+        name: What its last part is like; empty for anything.
+        is_folder: It is a folder.
+        is_empty: There is nothing in it.
+    """
+
+    where: str = ""
+    name: str = ""
+    is_folder: bool = False
+    is_empty: bool = False
+
+
+def found_by_find(words: Sequence[Word]) -> list[Word]:
+    """Return what `find` may name: below its starts, narrowed by the tests that what it names has to pass.
+
+    Each is a word with wildcards, in which `**` stands for any folders. Empty folders are left out: nobody's files are
+    in them.
     """
     starts: list[Word] = []
     rest = list(words)
@@ -91,43 +114,87 @@ def found_by_find(words: Sequence[Word]) -> list[Word]:
     while rest and not rest[0].text.startswith(("-", "(", "!")):
         starts.append(rest.pop(0))
     starts = starts or [Word(".")]
-    names = _find_names(rest)
-    if names is None or any(not word.known or word.glob for word in starts):
+    if len(rest) > _FIND_WORDS or any(not word.known or word.glob for word in starts):
         return starts
-    return [Word(f"{start.text.rstrip('/') or '/'}/**/{name}", glob=True) for start in starts for name in names]
-
-
-def _find_names(rest: Sequence[Word]) -> list[str] | None:
-    """Return the patterns of names of an expression, at least one of which each path matches; None without.
-
-    Each alternative must ask for a name before it does anything; one that ends with `-prune` names what is left out.
-    """
+    if any(word.text == "-files0-from" for word in rest):
+        return starts
     does = any(word.text in _FIND_ACTIONS for word in rest)
-    names: list[str] = []
-    own = ""
-    pruned = False
-    words = iter([*rest, Word("-o")])
-    for word in words:
-        if word.text in _FIND_HARD:
-            return None
-        if word.text in {"-o", "-or"}:
-            if not own and not pruned:
-                return None
-            names += [] if pruned else [own]
-            own, pruned = "", False
-        elif word.text == "-prune":
-            pruned = does
-        elif word.text in _FIND_ACTIONS:
-            if not own:
-                return None
-            if word.text.startswith(("-exec", "-ok")):
-                next((after for after in words if after.text in {";", "+"}), None)
-        elif word.text == "-name" and not own:
-            name = next(words, Word(known=False))
-            if not name.known or "{" in name.text or "\\" in name.text:
-                return None
-            own = name.text
-    return names
+    named: list[_Found] = []
+    passed = _find_all(rest[::-1], [_Found()], named)
+    rows = [row for row in dict.fromkeys(named if does else passed) if not (row.is_folder and row.is_empty)]
+    return [_below(start.text.rstrip("/") or "/", row) for start in starts for row in rows]
+
+
+def _below(start: str, row: _Found) -> Word:
+    """Return what was found below a start."""
+    where = row.where if row.where.startswith(f"{start}/") else ""
+    where = where or (f"{start}/**" if row.name else start)
+    wide = where.endswith("/**")
+    return Word(f"{where}/{row.name}" if wide and row.name else where, glob=wide)
+
+
+def _find_all(rest: list[Word], before: list[_Found], named: list[_Found]) -> list[_Found]:
+    """Return what passes an expression of `find`, up to its end or its parenthesis; never too little.
+
+    Args:
+        rest: Its words from the end on; those that were read are taken off.
+        before: What comes to it.
+        named: Gets what comes to an action.
+    """
+    passed: list[_Found] = []
+    now = before
+    while rest and rest[-1].text != ")":
+        if rest[-1].text in {"-o", "-or", ","}:
+            rest.pop()
+            passed += now
+            now = before
+        else:
+            now = _find_one(rest, now, named)
+    if rest:
+        rest.pop()
+    found = list(dict.fromkeys([*passed, *now]))
+    return found if len(found) <= _FIND_ROWS else [_Found()]
+
+
+def _find_one(rest: list[Word], now: list[_Found], named: list[_Found]) -> list[_Found]:
+    """Return what passes the next test or action, or the next parenthesis; see `_find_all`."""
+    text = rest.pop().text
+    if text == "(":
+        return _find_all(rest, now, named)
+    if text in {"!", "-not"}:
+        # What fails a test is not known any better for that.
+        if rest:
+            _find_one(rest, now, named)
+        return now
+    if text in _FIND_ACTIONS:
+        named += now
+        while text.startswith(("-exec", "-ok")) and rest and rest.pop().text not in {";", "+"}:
+            pass
+        return now
+    if text == "-empty":
+        return [replace(row, is_empty=True) for row in now]
+    if text not in _FIND_VALUED or not rest:
+        return now
+    value = rest.pop()
+    return [_narrowed(row, text, value.text) for row in now] if value.known else now
+
+
+def _narrowed(row: _Found, test: str, value: str) -> _Found:
+    """Return what is known of what passed a test with a value."""
+    if test == "-type" and value == "d":
+        return replace(row, is_folder=True)
+    if "{" in value or "\\" in value:
+        return row
+    if test == "-name" and not row.name:
+        return replace(row, name=value)
+    if test == "-iname" and not row.name and "[" not in value and value.isascii():
+        cased = (f"[{char.lower()}{char.upper()}]" if char.isalpha() else char for char in value)
+        return replace(row, name="".join(cased))
+    if test in {"-path", "-wholename"} and not row.where:
+        wild = min((at for char in "*?[" if (at := value.find(char)) >= 0), default=-1)
+        folder = os.path.dirname(value[:wild])
+        return replace(row, where=value if wild < 0 else folder and f"{folder}/**")
+    return row
 
 
 def _grep(words: Sequence[Word]) -> list[Word] | None:

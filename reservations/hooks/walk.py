@@ -7,10 +7,9 @@ possible.
 import os.path
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from interlock.reservations.hooks.shell import Command, Excessive, Word
+from interlock.reservations.hooks.words import Command, Excessive, Word
 
 MAX_FOLDERS: Final = 32
 """In more folders than these a command is not judged."""
@@ -36,7 +35,6 @@ def is_plainly_piped(command: Command) -> bool:
     return command.ops.strip("\n") in _PIPES
 
 
-@dataclass(slots=True)
 class _Scope:
     """One shell: the line's own, or a subshell.
 
@@ -49,21 +47,23 @@ class _Scope:
         skipped: Where a command may run when a branch of an `if` or a loop is not taken.
     """
 
-    folders: Folders
-    failed: Folders = field(default_factory=Folders)
-    begun: Folders = field(default_factory=Folders)
-    pipe: Folders = field(default_factory=Folders)
-    succeeded: Folders = field(default_factory=Folders)
-    before: Folders = field(default_factory=Folders)
-    stack: list[Folders] = field(default_factory=list[Folders])
-    skipped: Folders = field(default_factory=Folders)
-    groups: list[Folders] = field(default_factory=list[Folders])
-    chained: bool = False
-    in_pipe: bool = False
-    blocks: int = 0
+    __slots__ = (
+        "before", "begun", "blocks", "chained", "failed", "folders", "groups", "in_pipe", "pipe", "skipped", "stack",
+        "succeeded",
+    )  # fmt: skip
+
+    def __init__(self, folders: Folders, before: Folders | None = None) -> None:
+        self.folders = self.begun = self.pipe = folders
+        self.before = before or {}
+        self.failed: Folders = {}
+        self.succeeded: Folders = {}
+        self.skipped: Folders = {}
+        self.stack: list[Folders] = []
+        self.groups: list[Folders] = []
+        self.chained = self.in_pipe = False
+        self.blocks = 0
 
 
-@dataclass(slots=True)
 class Walk:
     """The state between two commands of a line.
 
@@ -74,17 +74,19 @@ class Walk:
         fed: What is not known inside is a name from a program's list.
     """
 
-    scopes: list[_Scope]
-    values: dict[str, list[Word]] = field(default_factory=dict[str, list[Word]])
-    functions: dict[str, list[Command]] = field(default_factory=dict[str, list[Command]])
-    made: set[str] = field(default_factory=lambda: {NEW})
-    fed: bool = False
+    __slots__ = ("fed", "functions", "made", "scopes", "values")
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        self.scopes = [_Scope(dict.fromkeys(folders))]
+        self.values: dict[str, list[Word]] = {}
+        self.functions: dict[str, list[Command]] = {}
+        self.made = {NEW}
+        self.fed = False
 
     @classmethod
     def at(cls, folders: Iterable[str]) -> "Walk":
         """Return the state at the beginning of a line."""
-        here = dict.fromkeys(folders)
-        return cls([_Scope(here, begun=here, pipe=here)])
+        return cls(folders)
 
     @property
     def folders(self) -> list[str]:
@@ -114,7 +116,7 @@ class Walk:
                 scope.in_pipe = True
                 continue
             if sign == "(":
-                self.scopes.append(_Scope(scope.folders, begun=scope.folders, pipe=scope.folders, before=scope.before))
+                self.scopes.append(_Scope(scope.folders, scope.before))
             elif sign == ")" and len(self.scopes) > 1:
                 self.scopes.pop()
             elif sign == "{":

@@ -3,27 +3,23 @@
 import os
 import os.path
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from interlock.reservations import held as holding
 from interlock.reservations import place
-from interlock.reservations.answers import Conflict
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.held import Hit, overlapping
-from interlock.reservations.hooks.shell import Word
+from interlock.reservations.held import Held, Hit, Opened, git_dir_of, overlapping
+from interlock.reservations.hooks import commons
+from interlock.reservations.hooks.words import Word
 from interlock.reservations.patterns import quote
 
-_OF_GIT: Final = (
-    "HEAD", "config.worktree", "hooks", "index", "interlock", "logs", "objects", "packed-refs", "refs", "worktrees"
-)  # fmt: skip
-"""What in git's folder belongs to all agents: no program but git changes it."""
 _WILD: Final = re.compile(r"[*?\[{]")
+_SET: Final = re.compile(r"\[[A-Za-z0-9]+\]", re.ASCII)
+"""What the shell and our patterns read alike."""
+_PARTS: Final = re.compile(r"(\*\*/|\*\*|\*|\?|\[[^]]*\]|\{[^}]*\})")
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(NamedTuple):
     """A checkout and what others hold in it.
 
     Args:
@@ -33,8 +29,8 @@ class World:
     """
 
     place: place.Place
-    held: Sequence[Conflict]
-    opened: tuple[Desk, Caller] | None
+    held: Held
+    opened: Opened | None
 
     @property
     def root(self) -> str:
@@ -46,29 +42,47 @@ class World:
         """The folder of the store."""
         return os.path.dirname(self.place.store_path)
 
+    @property
+    def is_linked(self) -> bool:
+        """Whether it is a linked worktree: the files that others hold are as a rule elsewhere."""
+        common = self.place.common
+        return bool(common) and os.path.isfile(os.path.join(self.root, ".git")) and git_dir_of(self.root) != common
+
     def all(self) -> list[Hit]:
         """Return everything that others hold."""
         return overlapping(self.held, "**")
 
-    def guards(self, path: str) -> bool:
-        """Say whether a path is, contains or lies in what all agents share: the store, and git's own files."""
-        common = self.place.common
-        shared = [self.store, *(os.path.join(common, name) for name in _OF_GIT if common)]
+    def guards(self, path: str, *, above: bool = True) -> bool:
+        """Say whether a path is or lies in what all agents share, the store and git's own files, or contains it.
+
+        Args:
+            path: Absolute; it may have wildcards of the shell.
+            above: What contains it counts.
+        """
+        shared = commons.paths(self.place)
+        if not above:
+            return commons.has(shared, path)
         if _WILD.search(path):
             form = _form(path)
             return any(form.match(f"{one}/") or _is_below(path, one) for one in shared)
         return any(path == one or place.inside(one, path) or place.inside(path, one) for one in shared)
 
 
-@dataclass(slots=True)
 class Worlds:
-    """The checkouts of one command line; each store is read once."""
+    """The checkouts of one command line; each store is read once.
 
-    env: Mapping[str, str]
-    folders: dict[str, World] = field(default_factory=dict[str, World])
-    stores: dict[str, tuple[Sequence[Conflict], tuple[Desk, Caller] | None]] = field(
-        default_factory=dict[str, tuple[Sequence[Conflict], tuple[Desk, Caller] | None]]
-    )
+    Args:
+        env: Where the identity is read from.
+        known: Stores that are open already, by their paths.
+    """
+
+    __slots__ = ("env", "folders", "known", "stores")
+
+    def __init__(self, env: Mapping[str, str], known: Mapping[str, Opened]) -> None:
+        self.env = env
+        self.known = known
+        self.folders: dict[str, World] = {}
+        self.stores: dict[str, tuple[Held, Opened | None]] = {}
 
     def at(self, folder: str) -> World:
         """Return the checkout around a folder, which need not exist."""
@@ -83,7 +97,7 @@ class Worlds:
     def of(self, found: place.Place) -> World:
         """Return a project as it stands."""
         if found.store_path not in self.stores:
-            opened, held = holding.holdings(found, "hook", self.env)
+            opened, held = holding.holdings(found, "hook", self.env, self.known)
             self.stores[found.store_path] = (held, opened)
         held, opened = self.stores[found.store_path]
         return World(found, held, opened)
@@ -120,7 +134,7 @@ def _patterns(root: str, path: str, word: Word) -> list[str]:
         return []
     if not word.glob:
         return ["**"] if inside == "." else [quote(inside), f"{quote(inside)}/**"]
-    if "[" in inside or ("{" in inside and not word.bare):
+    if "[" in _SET.sub("", inside) or ("{" in inside and not word.bare):
         # The shell and our patterns read these differently: then everything below the folder is meant.
         wild = _WILD.search(inside)
         folder = os.path.dirname(inside[: wild.start()] if wild else inside)
@@ -136,9 +150,23 @@ def _reaches(path: str, root: str, word: Word) -> bool:
 
 
 def _form(path: str) -> re.Pattern[str]:
-    """Return what a wildcard of the shell may match, with everything below; never too little."""
-    parts = (re.escape(part) for part in re.split(r"\*|\?|\[[^]]*\]|\{[^}]*\}", path))
-    return re.compile("[^/]*".join(parts).replace("[^/]*[^/]*", ".*") + "/", re.DOTALL)
+    """Return what a wildcard of the shell may match, with everything below; never too little.
+
+    At the beginning of a name the shell's wildcards leave hidden files out; those of `find` do not, which
+    come with `**`.
+    """
+    form = ""
+    for part in _PARTS.split(path):
+        if part.startswith("**"):
+            form += ".*" if part == "**" else "(?:.*/)?"
+        elif _SET.fullmatch(part):
+            form += part
+        elif _WILD.match(part):
+            hidden = part[0] == "{" or "**" in path or not form.endswith("/")
+            form += "[^/]*" if hidden else r"(?!\.)[^/]*"
+        else:
+            form += re.escape(part)
+    return re.compile(f"{form}/", re.DOTALL)
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -136,6 +136,17 @@ class RowsContract:
             assert [each.token for each in tx.leases_of("Ada")] == [1, 3, 2]
             assert [each.token for each in tx.near((), "src/")] == [4, 1, 3, 2]
 
+    @pytest.mark.parametrize("other", ["Aaa", "Zoe"])
+    def test_leases_of_others_are_known_without_reading_them(self, store: Store, other: str) -> None:
+        with store.transaction() as tx:
+            assert not tx.others_hold("Mia")
+            tx.put_lease(lease(1, agent="mia"))
+            assert not tx.others_hold("Mia")
+            tx.put_lease(lease(2, agent=other))
+            assert tx.others_hold("Mia")
+            tx.drop_lease(lease(2).reservation_id)
+            assert not tx.others_hold("Mia")
+
     def test_a_lease_is_expired_from_its_last_moment_on(self, store: Store) -> None:
         with store.transaction() as tx:
             for number, at in ((1, 30.0), (2, 20.0), (3, 20.5)):

@@ -257,6 +257,44 @@ def test_a_wait_that_is_interrupted_gives_up_its_place(monkeypatch: pytest.Monke
     assert world.line() == []
 
 
+def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, run = world_of(["src/a", "src/b"])
+    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+    with pytest.raises(RuntimeError), run("T.1").held():
+        raise RuntimeError("the agent stopped")
+    (lost,) = [row for row in world.leases() if row.pattern == "src/b"]
+    Reservations(world.desk, run("T.1").caller).release_files([lost.reservation_id])
+    world.agent("ann").reserve_files(["src/b"])
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    world.pauses.append(interrupt)
+    with pytest.raises(KeyboardInterrupt), run("T.1").held():
+        raise AssertionError("it was never granted")
+    assert {row.pattern: row.agent for row in world.leases()} == {"src/a": "run:T.1", "src/b": "ann"}
+    assert world.line() == []
+
+
+def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, run = world_of(["src/**", "docs/**"])
+    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+    mine, theirs = run("T.1"), world.agent("theirs")
+    Reservations(world.desk, mine.caller).reserve_files(["docs/x", "docs/y"])
+    world.unsaved.add("docs/x")
+    theirs.reserve_files(["src/x"])
+    assert codes(theirs.reserve_files(["docs/x"], wait_seconds=1)) == ["RSV201"]
+    with pytest.raises(LeasesError) as caught, mine.held():
+        raise AssertionError("it was never granted")
+    assert "RSV204" in caught.value.message
+    assert "docs/x" in caught.value.message
+    assert "run:T.1" in caught.value.fix
+    assert {row.pattern: row.agent for row in world.leases()} == {"docs/x": "run:T.1", "src/x": "theirs"}
+    assert world.line() == ["theirs"]
+
+
 def test_a_run_that_would_close_a_circle_gives_up_what_it_holds_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     world, run = world_of(["src/**", "docs/**"])
     monkeypatch.setattr(ScopeLeases, "_drain", _kept)

@@ -15,11 +15,14 @@ from interlock.doctor import CHECKS, Finding, Proof
 from interlock.doctor.checks import diagnose, scene
 from interlock.doctor.prove import doors
 from interlock.doctor.scratch import planted
+from interlock.install import Launch
+from interlock.install.hooks import CLAUDE as EVENTS
 from interlock.reservations import place
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.leases import reserve
 from interlock.reservations.sqlite import SqliteStore
 from tests.interlock.checkout import attempt, environment, git, install, interlock_command, make, tree, write_hook
+from tests.interlock.test_plugin import PLUGIN
 
 GONE = "/nowhere/bin/interlock"
 
@@ -206,6 +209,44 @@ def test_another_installation_on_the_path_is_a_failure(root: Path, tmp_path: Pat
     assert look(root, "command", PATH=f"{tmp_path}/bin:/usr/bin:/bin").verdict == "ok"
 
 
+def test_another_matcher_than_that_of_init_is_a_warning(root: Path) -> None:
+    install(root, "claude")
+    edit(root / ".claude/settings.json", EVENTS[0].matcher, "Edit|Write|MultiEdit|NotebookEdit|Bash")
+    found = look(root, "hooks-claude")
+    assert (found.verdict, "mcp__files__write_file" in found.found) == ("warn", True)
+    edit(root / ".claude/settings.json", "Edit|Write|MultiEdit|NotebookEdit|Bash", "*")
+    assert look(root, "hooks-claude").verdict == "ok"
+
+
+def test_a_hook_of_git_with_another_text_is_a_warning(root: Path) -> None:
+    install(root, git_hooks=True)
+    edit(root / ".git/hooks/pre-commit", "may_be_held", "as_it_was")
+    assert look(root, "git-hooks").verdict == "warn"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [(".pre-commit-config.yaml", "repos: []\n"), (".lintstagedrc.json", "{}"), ("package.json", '{"lint-staged": {}}')],
+)
+def test_a_hook_that_sets_unstaged_work_aside_is_a_warning(root: Path, name: str, text: str) -> None:
+    (root / "package.json").write_text('{"name": "x"}')
+    assert look(root, "set-aside").verdict == "ok"
+    (root / name).write_text(text)
+    found = look(root, "set-aside")
+    assert (found.verdict, name in found.found) == ("warn", True)
+
+
+def test_what_is_held_further_up_is_named_and_a_store_there_that_cannot_be_read_is_a_failure(root: Path) -> None:
+    assert look(root, "around").verdict == "ok"
+    git(root.parent, "init", "-q")
+    hold(root.parent, "ada", "project/**").close()
+    found = look(root, "around")
+    assert (found.verdict, f"in {root.parent} " in found.found) == ("ok", True)
+    Path(place.find(str(root.parent)).store_path).write_bytes(b"no database at all" * 100)
+    found = look(root, "around")
+    assert (found.verdict, str(root.parent) in found.found) == ("fail", True)
+
+
 def test_a_silent_holder_is_a_warning(root: Path) -> None:
     hold(root, "ada", "x").close()
     assert look(root, "leases").verdict == "ok"
@@ -295,10 +336,12 @@ def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Pat
     assert all(row["refused"] for row in data["doors"]), data["doors"]
     names = {row["door"].partition(" (")[0] for row in data["doors"]}
     assert names == {
-        "interlock reserve", "server", "Claude Code: Edit", "Claude Code: Write", "Claude Code: MultiEdit",
-        "Claude Code: NotebookEdit", "Claude Code: Bash", "Codex: apply_patch", "Codex: Bash", "Gemini CLI: write_file",
-        "Gemini CLI: replace", "Gemini CLI: run_shell_command", "git pre-commit", "git pre-rebase",
-        "git applypatch-msg", "git reference-transaction",
+        "interlock reserve", "interlock commit", "server", "Claude Code: Edit", "Claude Code: Write",
+        "Claude Code: MultiEdit", "Claude Code: NotebookEdit", "Claude Code: Bash",
+        "Claude Code: mcp__files__write_file", "Codex: apply_patch", "Codex: Bash", "Codex: mcp__files__write_file",
+        "Gemini CLI: write_file", "Gemini CLI: replace", "Gemini CLI: run_shell_command",
+        "Gemini CLI: mcp_files_write_file", "git pre-commit", "git pre-rebase", "git applypatch-msg",
+        "git reference-transaction",
     }  # fmt: skip
     assert (done.returncode == 0) == data["ok"]
     assert tree(root) == before
@@ -354,6 +397,64 @@ def test_one_hook_that_refuses_is_enough(root: Path, tmp_path: Path) -> None:
     extra = {"PreToolUse": [{"hooks": [{"type": "command", "command": "true interlock hook pre-edit"}]}]}
     (root / ".claude/settings.local.json").write_text(json.dumps({"hooks": extra}))
     assert not any(is_open(proofs(root, "Claude Code: Edit")).values())
+
+
+def plug_in(root: Path, *, switched: bool = True, folder: Path = PLUGIN) -> str:
+    """Give Claude Code the plugin, and `interlock` on PATH, as the plugin starts it; return that PATH."""
+    home = Path(os.environ["HOME"])
+    (home / ".claude" / "plugins").mkdir(parents=True)
+    (home / ".claude" / "settings.json").write_text(json.dumps({"enabledPlugins": {"interlock@market": switched}}))
+    others = {"scope": "project", "projectPath": "/elsewhere", "installPath": "/nowhere"}
+    rows = {"interlock@market": [others, {"scope": "user", "installPath": str(folder)}]}
+    installed = {"version": 2, "plugins": rows}
+    (home / ".claude" / "plugins" / "installed_plugins.json").write_text(json.dumps(installed))
+    write_hook(home / "bin/interlock", f'#!/bin/sh\nexec {sys.executable} -P -m interlock "$@"\n')
+    return f"{home}/bin:{os.environ['PATH']}"
+
+
+def test_the_hooks_and_the_server_of_the_plugin_are_doors(root: Path) -> None:
+    path = plug_in(root)
+    assert look(root, "hooks-claude", PATH=path).verdict == "ok"
+    assert look(root, "server", PATH=path).verdict == "ok"
+    doors = ("Claude Code (plugin interlock@market): Edit", "server (plugin interlock@market)")
+    assert is_open(proofs(root, *doors, PATH=path)) == dict.fromkeys(doors, False)
+    assert is_open(proofs(root, *doors, PATH="/usr/bin:/bin")) == dict.fromkeys(doors, True)
+
+
+def test_a_plugin_whose_files_are_gone_is_an_open_door(root: Path) -> None:
+    plug_in(root, folder=Path("/nowhere/plugin"))
+    assert look(root, "hooks-claude").verdict == "fail"
+    found = is_open(proofs(root, "Claude Code"))
+    assert len(found) == 6
+    assert all(found.values())
+
+
+def test_a_plugin_that_the_project_switches_off_is_no_door(root: Path) -> None:
+    plug_in(root)
+    local = root / ".claude/settings.local.json"
+    local.parent.mkdir()
+    local.write_text('{"enabledPlugins": {"interlock@market": false}}')
+    assert [door.name for door in doors(root)] == ["interlock reserve", "interlock commit"]
+
+
+def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_door(root: Path) -> None:
+    path = plug_in(root)
+    install(root, "claude")
+    for check in ("hooks-claude", "server"):
+        found = look(root, check, PATH=path)
+        assert (found.verdict, "interlock uninstall --client claude" in found.fix) == ("warn", True)
+    as_exit_0(root, f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit")
+    found = is_open(proofs(root, "Claude Code: Edit", "Claude Code (plugin interlock@market): Edit", PATH=path))
+    assert list(found.values()) == [True, False]
+
+
+def test_a_commit_that_takes_what_others_hold_is_an_open_door(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_open(proofs(root, "interlock commit")) == {"interlock commit": False}
+    program = root / ".git/interlock"
+    write_hook(program, "#!/bin/sh\ngit commit -q -a -m x; echo held; exit 1\n")
+    launch = Launch(str(program), ("mcp",), "")
+    monkeypatch.setattr(sys.modules["interlock.doctor.prove"], "find_launch", lambda: launch)
+    assert is_open(proofs(root, "interlock commit")) == {"interlock commit": True}
 
 
 @pytest.mark.parametrize("client", ["codex", "gemini"])

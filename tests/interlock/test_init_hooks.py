@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 
 import interlock
 from interlock.doctor.installed import Handler
-from interlock.install import InstallError, apply_undo, githooks, pick, plan, plan_undo
+from interlock.install import InstallError, Launch, apply, apply_undo, githooks, pick, plan, plan_undo
 from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
+from interlock.install.jsontext import Entry
+from interlock.reservations import place
 from interlock.reservations.hooks import reading
 from interlock.reservations.hooks.reading import EDITS, FILE_SERVERS, SHELLS
 from interlock.reservations.hooks.scripts import GIT_HOOKS
@@ -34,6 +37,13 @@ def root(tmp_path: Path) -> Path:
 def uninstall(root: Path) -> None:
     """Take all of it back."""
     apply_undo(root, plan_undo(root, pick(["all"]), git=True))
+
+
+def make_store(root: Path) -> None:
+    """Make as if somebody had reserved something: before that no hook of git refuses."""
+    path = Path(place.find(str(root)).store_path)
+    path.parent.mkdir()
+    path.touch()
 
 
 def hooks_of(root: Path, client: str) -> dict[str, list[dict[str, Any]]]:
@@ -184,13 +194,121 @@ def test_events_that_are_missing_are_added_to_those_that_stand(root: Path) -> No
     assert {name: len(groups) for name, groups in hooks.items()} == {event.name: 1 for event in CLAUDE}
 
 
-def test_a_group_of_ours_that_was_changed_by_hand_is_refused_by_the_undo(root: Path) -> None:
+def test_a_group_of_ours_that_was_changed_by_hand_goes_with_the_others(root: Path) -> None:
+    before = tree(root)
     install(root, "claude")
     path = root / PATHS["claude"]
     path.write_text(path.read_text().replace('"timeout": 30', '"timeout": 3'))
-    with pytest.raises(InstallError) as caught:
-        plan_undo(root, pick(["all"]))
-    assert caught.value.code == "INI103"
+    uninstall(root)
+    assert tree(root) == before
+
+
+def test_a_hook_that_somebody_put_into_a_group_of_ours_stays(root: Path) -> None:
+    install(root, "claude")
+    path = root / PATHS["claude"]
+    mine = {"type": "command", "command": "mine"}
+    data = json.loads(path.read_text())
+    data["hooks"]["Stop"][0]["hooks"].append(mine)
+    path.write_text(json.dumps(data, indent=2))
+    uninstall(root)
+    assert json.loads(path.read_text()) == {"hooks": {"Stop": [{"hooks": [mine]}]}}
+
+
+@pytest.mark.parametrize("client", PATHS)
+@pytest.mark.parametrize("text", ['{"model":"x"}', "{}\n", None])
+def test_an_uninstall_after_a_second_init_restores_every_byte(root: Path, client: str, text: str | None) -> None:
+    path = root / PATHS[client]
+    if text is not None:
+        path.parent.mkdir()
+        path.write_text(text)
+    before = tree(root)
+    install(root, client)
+    for event in [row.name for row in EVENTS[client]][1:]:
+        data = json.loads(path.read_text())
+        del data["hooks"][event]
+        path.write_text(json.dumps(data))
+        install(root, client)
+    uninstall(root)
+    assert tree(root) == before
+
+
+def test_what_was_added_between_two_inits_stays_after_the_uninstall(root: Path) -> None:
+    path = root / PATHS["claude"]
+    path.parent.mkdir()
+    path.write_text('{"model":"x"}')
+    install(root, "claude")
+    data = json.loads(path.read_text()) | {"theme": "dark"}
+    del data["hooks"]["SessionEnd"]
+    path.write_text(json.dumps(data))
+    install(root, "claude")
+    uninstall(root)
+    assert json.loads(path.read_text()) == {"model": "x", "theme": "dark"}
+
+
+def test_a_server_that_was_taken_out_and_put_back_leaves_no_file_behind(root: Path) -> None:
+    before = tree(root)
+    install(root, "gemini")
+    path = root / PATHS["gemini"]
+    data = json.loads(path.read_text())
+    del data["mcpServers"]
+    path.write_text(json.dumps(data))
+    install(root, "gemini")
+    uninstall(root)
+    assert tree(root) == before
+
+
+def test_an_entry_of_the_server_that_was_changed_by_hand_stays_through_a_second_init(root: Path) -> None:
+    install(root, "claude")
+    path = root / ".mcp.json"
+    data = json.loads(path.read_text())
+    data["mcpServers"]["interlock"]["env"] = {"A": "b"}
+    path.write_text(json.dumps(data))
+    assert all(change.is_done for change in plan(root, pick(["claude"]), LAUNCH))
+    assert json.loads(path.read_text()) == data
+
+
+OLD = "Edit|Write|Bash"
+
+
+def older(root: Path, client: str) -> None:
+    """Install what an older version wrote: another matcher before an edit."""
+    (row,) = (row for row in HOOKS if row.client == client)
+
+    def entry(launch: Launch) -> Entry:
+        made = row.entry(launch)
+        made[EVENTS[client][0].name]["matcher"] = OLD
+        return made
+
+    apply(root, plan(root, [replace(row, entry=entry)], LAUNCH))
+    assert OLD in (root / PATHS[client]).read_text()
+
+
+@pytest.mark.parametrize("client", PATHS)
+def test_a_group_as_init_wrote_it_is_brought_up_to_date_and_goes_whole(root: Path, client: str) -> None:
+    before = tree(root)
+    older(root, client)
+    (change,) = (row for row in plan(root, pick([client]), LAUNCH) if row.name == f"{client}-hooks")
+    assert not change.is_done
+    install(root, client)
+    event = EVENTS[client][0]
+    (group,) = hooks_of(root, client)[event.name]
+    assert group["matcher"] == event.matcher
+    uninstall(root)
+    assert tree(root) == before
+
+
+def test_a_matcher_that_somebody_chose_is_left_and_goes_with_the_uninstall(root: Path) -> None:
+    older(root, "claude")
+    path = root / PATHS["claude"]
+    data = json.loads(path.read_text()) | {"theme": "dark"}
+    data["hooks"]["PreToolUse"][0]["matcher"] = "Edit"
+    del data["hooks"]["Stop"]
+    path.write_text(json.dumps(data))
+    install(root, "claude")
+    assert hooks_of(root, "claude")["PreToolUse"][0]["matcher"] == "Edit"
+    assert "Stop" in hooks_of(root, "claude")
+    uninstall(root)
+    assert json.loads(path.read_text()) == {"theme": "dark"}
 
 
 @pytest.mark.parametrize("text", ['{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "{", '{"hooks": {}, "hooks": {}}'])
@@ -242,6 +360,27 @@ def test_a_second_install_changes_nothing_and_a_foreign_installation_is_told_apa
     (row,) = (row for row in plan(root, [], LAUNCH, git=True) if row.name == "git:pre-commit")
     assert row.differs
     assert row.is_done
+
+
+@pytest.mark.parametrize("kept", [None, "#!/bin/sh\nexit 0\n"])
+def test_a_hook_of_git_as_init_wrote_it_is_brought_up_to_date_and_goes_whole(
+    root: Path, kept: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / ".git/hooks/pre-commit"
+    if kept is not None:
+        write_hook(path, kept)
+    before = tree(root)
+    with monkeypatch.context() as patched:
+        text = githooks.script
+        patched.setattr(githooks, "script", lambda *given: text(*given).replace("may_be_held", "as_it_was"))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        install(root, git_hooks=True)
+    assert "as_it_was" in path.read_text()
+    install(root, git_hooks=True)
+    assert "as_it_was" not in path.read_text()
+    assert all(row.is_done for row in plan(root, [], LAUNCH, git=True))
+    git(root, "commit", "--allow-empty", "-qm", "second")
+    uninstall(root)
+    assert tree(root) == before
 
 
 CHAINED = {
@@ -365,6 +504,7 @@ def test_an_installation_that_is_gone_refuses_with_one_line_that_helps(root: Pat
     path = root / ".git/hooks/pre-commit"
     write_hook(path.with_name("pre-commit.before-interlock"), kept.data.decode())
     write_hook(path, githooks.script("pre-commit", (str(copy),), tmp_path / "gone", kept))
+    make_store(root)
     done = attempt(root, "git", "commit", "--allow-empty", "-qm", "second")
     assert done.returncode == 1
     assert log.exists()
@@ -378,6 +518,8 @@ def test_an_installation_that_is_gone_refuses_with_one_line_that_helps(root: Pat
 def test_a_fetch_of_other_references_passes_though_the_installation_is_gone(root: Path, tmp_path: Path) -> None:
     path = root / ".git/hooks/reference-transaction"
     write_hook(path, githooks.script("reference-transaction", ("/gone/interlock",), tmp_path / "gone"))
+    git(root, "branch", "before")
+    make_store(root)
     git(root, "update-ref", "refs/remotes/origin/main", "HEAD")
     assert attempt(root, "git", "branch", "other").returncode != 0
 

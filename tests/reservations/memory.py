@@ -95,6 +95,9 @@ class MemoryTransaction:
     def leases(self) -> list[Lease]:
         return sorted(self._rows.leases.values(), key=lambda lease: (lease.granted_at, lease.token))
 
+    def others_hold(self, agent: str) -> bool:
+        return any(key_of(lease.agent) != key_of(agent) for lease in self._rows.leases.values())
+
     def near(self, ancestors: Sequence[str], prefix: str) -> list[Lease]:
         return [each for each in self.leases() if each.prefix in ancestors or each.prefix.startswith(prefix)]
 

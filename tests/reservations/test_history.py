@@ -113,7 +113,7 @@ def test_every_ending_is_told_and_rebuilt_from_the_journal(tmp_path: Path) -> No
     outbox.drain(play.world.store, ROOT, journal)
     every = history.history_of(history.from_journal(journal.entries())).leases
     assert {held.ending for held in every} >= {"", *history.ENDINGS.values(), "raised"}
-    rebuilt = history.rebuilt_leases(journal.entries())
+    rebuilt = [held for held in every if held.ended_at is None]
     assert [(held.agent, held.pattern, held.token, held.expires_at) for held in rebuilt] == [
         (lease.agent, lease.pattern, lease.token, lease.expires_at) for lease in play.world.leases()
     ]
@@ -237,7 +237,7 @@ def test_a_line_that_this_room_never_wrote_is_refused(
     journal = Journal(tmp_path / "events.jsonl")
     journal.append(outbox.RUN, key, kind, data)
     with pytest.raises(history.HistoryUnreadable):
-        history.rebuilt_leases(journal.entries())
+        history.history_of(history.from_journal(journal.entries()))
 
 
 def test_a_lease_of_which_only_the_renewal_is_known_counts_from_then_on(tmp_path: Path, world: World) -> None:

@@ -94,13 +94,14 @@ GIVEN = [
 
 @pytest.mark.parametrize(("env", "session", "name"), GIVEN)
 def test_the_order_of_names(env: dict[str, str], session: str, name: str) -> None:
-    assert identity.resolve(env, MemoryStore(), session) == (name, "agent")
+    known = identity.who(env, MemoryStore(), session)
+    assert (known.name, known.kind) == (name, "agent")
 
 
 def test_without_any_name_it_is_the_person_at_this_machine() -> None:
-    name, kind = identity.resolve({"LOGNAME": "ada"}, MemoryStore())
-    assert (name, kind) == (f"ada@{os.uname().nodename}", "person")
-    assert identity.resolve({}, MemoryStore())[0].endswith(f"@{os.uname().nodename}")
+    known = identity.who({"LOGNAME": "ada"}, MemoryStore())
+    assert (known.name, known.kind) == (f"ada@{os.uname().nodename}", "person")
+    assert identity.who({}, MemoryStore()).name.endswith(f"@{os.uname().nodename}")
 
 
 @pytest.mark.parametrize("door", ["mcp", "hook"])

@@ -454,7 +454,11 @@ def test_a_silent_holder_whose_process_runs_keeps_what_has_unsaved_work(world: W
 def test_what_git_cannot_tell_of_a_silent_holder_counts_as_unsaved(world: World) -> None:
     world.agent("ann").reserve_files(["a"], ttl_minutes=60)
     bob = world.agent("bob")
-    bob.desk = replace(bob.desk, dirty=lambda _root, patterns: dict.fromkeys(patterns))
+
+    def dirty(_root: str, patterns: tuple[str, ...]) -> dict[str, bool | None]:
+        return dict.fromkeys(patterns)
+
+    bob.desk = replace(bob.desk, dirty=dirty)
     world.now += 400
     assert codes(bob.reserve_files(["a"])) == ["RSV201"]
     world.end_process("ann")

@@ -1,5 +1,7 @@
 """Which project a path belongs to; git itself is asked for the truth."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,75 @@ def test_without_git_the_nearest_mark_counts(tmp_path: Path, mark: str) -> None:
     found = place.find(str(base / "a" / "b"))
     assert (found.root, found.common) == (str(base / "a"), "")
     assert found.store_path == str(base / "a" / ".interlock" / "reservations.sqlite")
+
+
+def status(owner: int, mode: int = 0o40755) -> os.stat_result:
+    """Return what is known of a file or folder of somebody."""
+    return os.stat_result((mode, 0, 0, 1, owner, owner, 0, 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("mark", "folder", "user", "counts"),
+    [
+        (status(1000), status(1000), 1000, True),
+        (status(0), status(0), 1000, True),
+        (status(1000), status(0), 1000, True),
+        (status(1001), status(0), 1000, False),
+        (status(1001), status(1001), 1000, False),
+        (status(1000), status(1000), 0, True),
+        (status(1001), status(1000), 0, False),
+        (status(1000), status(0), 0, False),
+        (status(1000), status(0, 0o41777), 1000, False),
+        (status(0), status(0, 0o41777), 0, False),
+        (status(1000), status(1000, 0o40777), 1000, True),
+        (status(1001), status(1000, 0o40777), 1000, False),
+        (status(1000), status(1000, 0o43770), 1000, True),
+    ],
+)
+def test_a_mark_counts_that_the_user_or_root_put_into_a_folder_that_not_all_share(
+    mark: os.stat_result, folder: os.stat_result, user: int, counts: bool
+) -> None:
+    assert place.counts(mark, folder, user=user) is counts
+
+
+@pytest.mark.parametrize("mark", ["interlock.toml", ".interlock"])
+def test_no_mark_in_a_folder_that_all_share_joins_what_is_below(repository: Path, mark: str) -> None:
+    (repository.parent / mark).mkdir()
+    (repository.parent / ".interlock").mkdir(exist_ok=True)
+    (repository.parent / ".interlock" / "reservations.sqlite").touch()
+    repository.parent.chmod(0o1777)
+    own = place.find(str(repository))
+    assert place.around(str(repository / "x"), own) == [own]
+    plain = repository.parent / "plain"
+    plain.mkdir()
+    assert place.find(str(plain)).root == str(plain)
+    assert place.find(str(repository.parent)).root == str(repository.parent)
+    repository.parent.chmod(0o700)
+    assert [row.root for row in place.around(str(repository / "x"), own)] == [own.root, str(repository.parent)]
+
+
+def test_a_mark_in_the_home_folder_joins_nothing_below(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = repository.parent
+    (base / ".interlock").mkdir()
+    (base / ".interlock" / "reservations.sqlite").touch()
+    own = place.find(str(repository))
+    assert len(place.around(str(repository / "x"), own)) == 2
+    monkeypatch.setenv("HOME", str(base))
+    assert place.around(str(repository / "x"), own) == [own]
+    here = place.find(str(base))
+    assert here.root == str(base)
+    assert place.around(str(base / "x"), here) == [here]
+
+
+def test_a_mark_of_another_user_joins_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "interlock.toml").touch()
+    (tmp_path / "deep").mkdir()
+    assert place.find(str(tmp_path / "deep")).root == str(tmp_path.resolve())
+    real = os.lstat
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    others = status(1001, stat.S_IFREG | 0o644)
+    monkeypatch.setattr(os, "lstat", lambda path: others if str(path).endswith(".toml") else real(path))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    assert place.find(str(tmp_path / "deep")).root == str(tmp_path.resolve() / "deep")
 
 
 def test_without_anything_it_is_here(tmp_path: Path) -> None:
@@ -214,3 +285,13 @@ def test_only_another_repository_below_is_another_project(
     assert place.other_below(str(repository), "deep/x") == ""
     monkeypatch.setenv("INTERLOCK_PROJECT", str(repository))
     assert place.other_below(str(repository), "vendor/inner/x") == ""
+
+
+def test_a_repository_is_the_same_place_when_git_names_its_folder(repository: Path) -> None:
+    git(repository, "worktree", "add", "-q", "../tree")
+    tree = repository.parent / "tree"
+    for root in (repository, tree):
+        told = git(root, "rev-parse", "--absolute-git-dir").strip()
+        assert place.git_dir_of(str(root)) == told
+        assert place.of_git(told, str(root)) == place.find(str(root))
+    assert place.git_dir_of(str(repository / "deep")) == str(repository / "deep" / ".git")

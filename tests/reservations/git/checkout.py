@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.hooks.git_guard import check_command
 from interlock.reservations.hooks.scripts import GIT_HOOKS, git_hook
 from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.unsaved import unsaved
 
 COMMAND = [sys.executable, "-m", "interlock"]
 
@@ -37,7 +38,7 @@ class Checkout:
     def desk(self) -> Desk:
         found = place.find(str(self.root))
         store = SqliteStore(found.store_path)
-        return Desk(store, settings.read(found.root), is_running=lambda _host, _pid, _started: None)
+        return Desk(store, settings.read(found.root), is_running=lambda _host, _pid, _started: None, dirty=unsaved)
 
     def caller(self, name: str) -> Caller:
         return Caller(name, "agent", str(self.root), "cli")
@@ -98,12 +99,12 @@ class Checkout:
         """Read a file of the working tree."""
         return (self.root / path).read_text()
 
-    def install(self) -> None:
+    def install(self, command: Sequence[str] = COMMAND) -> None:
         """Install git's hooks, as they are installed for users."""
         for name in GIT_HOOKS:
             path = self.root / ".git" / "hooks" / name
             path.parent.mkdir(exist_ok=True)
-            path.write_text(git_hook(name, COMMAND))
+            path.write_text(git_hook(name, command))
             path.chmod(0o755)
 
     def head(self, name: str = "HEAD") -> str:

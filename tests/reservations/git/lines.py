@@ -3,12 +3,17 @@
 `ann` holds `ann.py` and `src/ann.py`. A line that is refused without need is as bad as one that is missed.
 """
 
+_PATCH = "--- a/%s.py\n+++ b/%s.py\n@@ -1 +1 @@\n-one\n+two\n"
+HERS = _PATCH % ("ann", "ann")
+OURS = _PATCH % ("bob", "bob")
+DEEP = _PATCH % ("x/ann", "x/ann")
+
 REFUSED = [
     # -- working tree and index as a whole
     "git reset --hard", "git reset --hard HEAD~1", "git reset --hard origin/main", "git checkout .",
     "git checkout -- .",
     "git checkout -f", "git checkout HEAD -- ann.py", "git checkout ann.py", "git checkout --theirs ann.py",
-    "git restore .", "git restore ann.py", "git restore --staged .", "git restore -s HEAD~1 src", "git restore :/",
+    "git restore .", "git restore ann.py", "git restore -s HEAD~1 src", "git restore :/",
     "git stash", "git stash push", "git stash -u", "git stash save x", "git stash push -- ann.py", "git stash pop",
     "git stash apply", "git stash apply stash@{0}", "git stash pop 0", "git stash drop", "git stash clear",
     "git clean -fd", "git clean -fdx", "git clean -f src", "git clean -xdff .",
@@ -31,8 +36,8 @@ REFUSED = [
     "git cherry-pick main..theirs", "git cherry-pick -n theirs", "git revert theirs", "git am ../theirs.patch",
     "git apply ../theirs.patch", "git apply < ../theirs.patch", "cat x | git apply", "git branch -f main theirs",
     "git reset --soft theirs", "git reset --keep theirs", "git reset --merge theirs", "git update-ref HEAD theirs",
-    "git update-ref refs/heads/main theirs", "git symbolic-ref HEAD refs/heads/theirs", "git bisect start",
-    "git worktree remove --force ../other", "git filter-branch -f", "git sparse-checkout set src",
+    "git update-ref refs/heads/main theirs", "git symbolic-ref HEAD refs/heads/theirs",
+    "git filter-branch -f", "git sparse-checkout set src",
     # -- ways to say it
     "cd src && git add .", "(cd src; git checkout .)", "git -C src clean -fd", "git -c core.pager=cat reset --hard",
     "/usr/bin/git reset --hard", "command git reset --hard", "env A=1 git reset --hard", "A=1 git reset --hard",
@@ -58,6 +63,18 @@ REFUSED = [
     "dd if=/dev/zero of=ann.py", "patch -i ../theirs.patch", "patch -p1 < ../theirs.patch", "find . -delete",
     "find src -name '*.py' -exec rm {} +", "ln -sf bob.py ann.py", "rm ./src/../ann.py", "cd src && rm ann.py",
     "install -m 644 bob.py ann.py",
+    # -- names that the shell makes
+    "rm a{n..n}n.py", "rm {a..c}nn.py", "rm ann.{a..z}y", "x=an; x+=n.py; rm $x", "set -- bob.py ann.py; rm $2",
+    'set -- ann.py; rm "$@"', "for i in {a..b}; do rm ${i}nn.py; done", "cp ../other/* .", "rm {1..2000} *",
+    # -- shells of all kinds
+    "tcsh -c 'rm ann.py'", "csh -fc 'git stash'", "mksh -c 'rm ann.py'", "rbash -c 'rm ann.py'",
+    "pwsh -Command 'rm ann.py'", "pwsh -NoProfile -c 'git reset --hard'",
+    # -- what find narrows, and what it does not
+    "find . -name src -prune -exec rm -rf {} +", "find . \\( -name src -prune -o -name x \\) -exec rm -rf {} +",
+    "find . -iname 'ANN.*' -delete", "find . -path './src/*' -delete", "find . -path '*/ann.py' -delete",
+    "find . -name '*git' -exec rm -rf {} +", "find . -empty -type f -delete", "find . -type d -exec rm -rf {} +",
+    "find . -type d -empty -o -name '*.py' -delete", "find . -not -name '*.md' -delete",
+    "find . ! \\( -name x -o -name y \\) -delete", "find . -name \"$X\" -delete", "find . -name '*.md' -o -delete",
     # -- ways round the guard
     'CLAUDE_SESSION_ID=ann interlock release', 'env CLAUDE_SESSION_ID=ann interlock release',
     'INTERLOCK_AGENT_SESSION=x interlock status', 'INTERMUTE_AGENT_ID=ann interlock release',
@@ -123,6 +140,48 @@ REFUSED = [
     "cat <<'EOF' | bash\ngit stash\nEOF", 'for f in *.py\ndo\n  rm $f\ndone', 'x=${y:-$(git stash)}',
     'sh -c \'rm "$1"\' _ ann.py', 'sh -c \'for f in "$@"; do rm "$f"; done\' _ bob.py ann.py',
     'if cd docs; then :; else rm ann.py; fi', 'a=1; [ $a = 1 ] && d=src || d=docs; rm $d/ann.py',
+    # -- what the line itself makes
+    "git branch tmp theirs && git switch tmp", "git tag t theirs; git checkout t",
+    "git branch tmp theirs; git merge tmp",
+    "git branch a theirs; git branch b a~0; git switch b", "git branch -c theirs tmp && git switch tmp",
+    "git fetch . theirs:tmp2 && git checkout tmp2", "git push . theirs:tmp2 && git checkout tmp2",
+    "git fetch . theirs && git checkout FETCH_HEAD", "git fetch origin pull/1/head:pr1 && git checkout pr1",
+    "git fetch origin && git switch newremote", "git fetch origin && git checkout FETCH_HEAD",
+    "git fetch && git checkout origin/main", "git remote update; git reset --keep @{upstream}",
+    "git branch tmp theirs; git cherry-pick -n tmp", "git branch tmp theirs; git cherry-pick main..tmp",
+    "git branch tmp theirs && git reset --keep tmp", "git update-ref refs/heads/tmp theirs; git switch tmp",
+    "git worktree add -b tmp ../w theirs && git checkout --ignore-other-worktrees tmp",
+    "git diff main theirs > x; git apply x", "git diff main theirs > ../ours.patch; git apply ../ours.patch",
+    "git format-patch -1 theirs -o /tmp/p && git am /tmp/p/0001-theirs.patch",
+    "curl -sLo f.patch http://x; git apply f.patch", "curl -sL http://x > f.patch && patch -p1 < f.patch",
+    f"cat > f.patch <<'E'\n{HERS}E\ngit apply f.patch",
+    f"cat > f.patch <<'E'\n{HERS}E\npatch -p1 < f.patch",
+    f"cat > f.patch <<'E'\n{OURS}E\ncat >> f.patch <<'E'\n{HERS}E\ngit apply f.patch",
+    f"git apply <<'E'\n{HERS}E", f"patch -p1 <<'E'\n{HERS}E",
+    f"cd src && patch -p1 <<'E'\n{HERS}E", f"patch <<'E'\n{DEEP}E",
+    "git apply ../*.patch", "git am ../th*.patch", "git bisect run sh -c 'rm ann.py'", "patch < ../theirs.patch",
+    # -- lists of pathspecs
+    "git checkout --pathspec-from-file=l", "git rm --pathspec-from-file=l", "git rm --pathspec-from-file l",
+    "git restore --pathspec-from=l", "git stash push --pathspec-from-file=l", "git add . ':!bob.py'",
+    "git add -A -- ':!ann.py'", "git add . ':!src'", "git add . ':(exclude,glob)*.py'",
+    "cd src && git add .. ':!ann.py'",
+    "git checkout -- docs/../$f", "git bisect start theirs main~0 --", "git restore -W -S .",
+    "git restore --staged ann.py -s theirs",
+    # -- the guard itself
+    "interlock init --undo", "python -m interlock init --undo", "git config include.path ../evil",
+    "git config --add includeIf.gitdir:x.path ../evil", "git config -e", "git config --edit", "git config edit",
+    "printf '[core]\n hooksPath=/dev/null' >> .git/config", "sed -i s/x/y/ .git/config", "rm .git/config",
+    "chmod -x .git/hooks/pre-commit", "chmod 644 .git/hooks/*", "chmod -R a-x .git/hooks", "mv .git/modules /tmp/m",
+    # -- GitHub's program
+    "gh pr merge 5 -d", "gh pr merge 5 --squash --delete-branch", "gh pr merge 5 -sd", "gh repo sync",
+    "gh repo sync --branch main",
+    # -- names from a list
+    "ls src | while read f; do sed -i s/a/b/ src/$f; done", "for f in $(ls); do mv $f old-$f; done",
+    "for f in $(ls src); do echo x > src/$f; done",
+    "git diff --name-only | while read f; do cp /tmp/backup/$f $f; done",
+    "ls | while read d; do rm $d/ann.py; done", "git ls-files | xargs -I{} rm {}/docs/x",
+    "d=/tmp/${x%y}; ls | xargs rm $d",
+    "git ls-files | while read f; do d=$f/docs; rm $d/x; done", "ls | while read f; do rm docs${x%y}/$f; done",
 ]  # fmt: skip
 
 PASSES = [
@@ -242,4 +301,44 @@ PASSES = [
     'git diff | tee /tmp/x.diff', 'grep -c x ann.py >> docs/counts.txt',
     'cd src && sed -i s/a/b/ bob.py && cd .. && git add src/bob.py', 'git show :ann.py | diff - bob.py',
     'find . -maxdepth 1 -type f | sort | head -20', "sh <<'EOF'\nls\npwd\nEOF",
+    # -- names that the shell makes
+    "rm f{1..9}.txt", "rm b{o..o}b.py", "for i in {1..3}; do echo x > \"build/f$i\"; done", "rm '{a..z}nn.py'",
+    "x=bo; x+=b.py; rm $x", "PATH+=:/x; rm bob.py", "set -euo pipefail; rm bob.py", "set -- bob.py; rm $1", "rm *.[ch]",
+    "tcsh -c 'rm bob.py'", "find . -empty -type d -delete", "find . -type d -empty -delete",
+    "find . -name '*.md' -not -path './node_modules/*' -exec sed -i s/a/b/ {} +",
+    "find . -name '*.bak' -not -path './.git/*' -delete", "find . -name '*.snap' ! -path './x/*' | xargs rm",
+    "find . -path ./node_modules -prune -o -name '*.md' -print | xargs sed -i s/a/b/",
+    "find . \\( -path ./node_modules -o -path ./.git \\) -prune -o -name '*.md' -print0 | xargs -0 sed -i s/a/b/",
+    "find . -iname '*.MD' -exec sed -i s/a/b/ {} +", "find . -path './build/*' -delete",
+    # -- what the line itself makes
+    "git branch tmp ours && git switch tmp", "git tag v2 && git checkout v2", "git branch tmp && git switch tmp",
+    "git branch a ours; git merge a", "git branch a ours; git rebase a", "git branch a ours; git cherry-pick main..a",
+    "git fetch . ours:tmp2 && git checkout tmp2", "git fetch origin && git checkout main",
+    "git fetch && git switch ours",
+    "git fetch && git checkout bob.py", "git fetch; rm bob.py; git checkout bob.py", "git fetch && git status",
+    "git checkout -b new && git commit -m x -- bob.py && git push -u origin new", "git tag -d v1; git checkout nowhere",
+    "git branch -d theirs; git switch main", "git worktree add ../wt2 -b mine && cd ../wt2 && git switch mine",
+    f"cat > f.patch <<'E'\n{OURS}E\ngit apply f.patch",
+    "git diff > /tmp/x.patch; git apply --check /tmp/x.patch",
+    f"git apply <<'E'\n{OURS}E", f"patch -p1 <<'E'\n{OURS}E",
+    f"cd docs && patch -p1 <<'E'\n{HERS}E",
+    "git apply ../o*.patch", "patch < ../ours.patch", "patch -d src < ../ours.patch", "git bisect run make test",
+    # -- lists of pathspecs
+    "git add . ':!ann.py' ':!src/ann.py'", "git add -A -- ':!ann.py' ':!src/ann.py'",
+    "git add . ':!ann.py' ':(exclude)src'",
+    "git add . ':^*.py'", "cd src && git add . ':!ann.py'", "git add -A ':!ann.py' ':!src/a*'",
+    "git stash push -- . ':!ann.py' ':!src'", "git restore --staged .", "git reset -q HEAD -- .", "git reset -- ann.py",
+    "git bisect start", "git bisect start ours main", "git bisect reset",
+    # -- the guard itself
+    "interlock init", "interlock init --client codex", "chmod +x .git/hooks/pre-push", "chmod -R u+w .",
+    "cat .git/config",
+    "git config --list", "git config --get include.path", "git config user.name bob", "grep url .git/config",
+    # -- GitHub's program
+    "gh pr merge 5 --squash", "gh pr merge 5 -d -R other/repo", "gh repo sync other/fork", "gh pr view 5",
+    # -- names from a list
+    "for f in $(ls docs); do mv docs/$f docs/old-$f; done", "ls docs | while read f; do sed -i s/a/b/ docs/$f; done",
+    'git diff --name-only | while read f; do cp "$f" "/tmp/backup/$f"; done',
+    'git diff --name-only | while read f; do git show main:"$f" > /tmp/old/$f; done',
+    "cat docs/list | while read x; do echo > build/$x/y; done", "ls docs | while read f; do git add docs/$f; done",
+    "ls docs | xargs -I{} mv docs/{} docs/old/{}", 'ls docs | while read f; do t=docs/$f; rm "$t"; done',
 ]  # fmt: skip

@@ -2,14 +2,21 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from interlock.reservations import commit_lock, leases, messages, negotiation
 from interlock.reservations.commit import CommitAnswer, commit
+from interlock.reservations.commit_lock import at_work
+from interlock.reservations.desk import Desk
+from interlock.reservations.hooks import pre_edit
 from tests.reservations.git.checkout import Checkout
 
 
@@ -221,11 +228,201 @@ def test_held_index_is_waited_for(shared: Checkout) -> None:
     assert pauses
 
 
+def while_waiting(desk: Desk, lock: Path, act: Callable[[], object]) -> None:
+    """Let git's index be taken, and something happen as soon as that is waited for."""
+    lock.touch()
+
+    def pause(_seconds: float) -> None:
+        if lock.exists():
+            lock.unlink()
+            act()
+
+    object.__setattr__(desk, "pause", pause)
+
+
+def events(checkout: Checkout, kind: str) -> list[dict[str, Any]]:
+    with checkout.desk.store.transaction() as tx:
+        return [json.loads(row.data) for row in tx.events(str(checkout.root), 100) if row.type == kind]
+
+
+@pytest.mark.parametrize(("held", "reflogs"), [(True, True), (False, True), (False, False)])
+def test_commit_that_another_made_by_git_while_it_was_waited_for_is_not_taken_for_the_own_one(
+    shared: Checkout, held: bool, reflogs: bool
+) -> None:
+    desk = shared.desk
+    if not held:
+        shared.release("ann")
+    if not reflogs:
+        shared.must("bob", "config", "core.logAllRefUpdates", "false")
+        shutil.rmtree(shared.root / ".git" / "logs")
+    while_waiting(
+        desk, shared.root / ".git" / "index.lock", lambda: shared.must("ann", "commit", "-qm", "a", "--", "ann.py")
+    )
+    answer = commit(desk, shared.caller("bob"), "work of bob")
+    assert answer["errors"] == []
+    assert (answer["commit"], answer["paths"]) == (shared.head(), ["bob.py", "src/bob.py"])
+    assert shared.files_of("HEAD~1") == {"ann.py"}
+    (event,) = events(shared, "committed")
+    assert (event["agent"], event["commit"], event["paths"]) == ("bob", shared.head(), ["bob.py", "src/bob.py"])
+
+
+def test_commit_that_cannot_be_taken_back_is_said_to_stand_and_is_recorded(shared: Checkout) -> None:
+    (shared.root / ".git" / "hooks" / "reference-transaction").unlink()
+    hook(shared, "pre-commit", "git add -A")
+    hook(shared, "post-commit", '[ -n "$AGAIN" ] || env -u GIT_REFLOG_ACTION AGAIN=1 git commit -q --allow-empty -m y')
+    answer = committed(shared, "bob")
+    assert (codes(answer), answer["commit"]) == (["RSV208"], shared.head("HEAD~1"))
+    assert "ann.py" in answer["paths"]
+    assert [row["commit"] for row in events(shared, "committed")] == [answer["commit"]]
+
+
+def test_commit_that_a_hook_amends_is_the_amended_one(shared: Checkout) -> None:
+    hook(shared, "post-commit", '[ -n "$AGAIN" ] || AGAIN=1 git commit -q --amend -m amended')
+    answer = committed(shared, "bob")
+    assert (answer["commit"], answer["paths"]) == (shared.head(), ["bob.py", "src/bob.py"])
+
+
+def test_first_commit_that_a_hook_swept_into_is_undone_too(tmp_path: Path) -> None:
+    root = tmp_path / "fresh"
+    root.mkdir()
+    fresh = Checkout(root)
+    fresh.must("bob", "init", "-q")
+    for path in ("ann.py", "bob.py"):
+        fresh.write(path, "x\n")
+    fresh.reserve("ann", "ann.py")
+    fresh.reserve("bob", "bob.py")
+    hook(fresh, "pre-commit", "git add -A")
+    assert codes(committed(fresh, "bob")) == ["RSV208"]
+    assert fresh.git("bob", "rev-parse", "--verify", "-q", "HEAD").status != 0
+
+
+ASIDE = "git diff > ../aside; git checkout -q -- .; {during}; git apply ../aside"
+"""What pre-commit and lint-staged do: work that is not staged is taken off the disk while the checks run."""
+
+
+def test_unsaved_work_that_a_hook_set_aside_is_told_once_to_both(shared: Checkout) -> None:
+    shared.must("ann", "reset", "-q")
+    hook(shared, "commit-msg", ASIDE.format(during="true"))
+    answer = committed(shared, "bob", "bob.py")
+    assert (answer["errors"], answer.get("disturbed")) == ([], ["ann.py", "src/ann.py"])
+    assert shared.read("ann.py") == "ann.py two\n"
+    assert [row["path"] for row in events(shared, "surprise_write")] == ["ann.py", "src/ann.py"]
+    told = messages.fetch(shared.desk, shared.caller("ann"))["messages"]
+    assert [row["topic"] for row in told] == ["surprise-write"]
+    assert "ann.py" in told[0]["body"]
+    assert committed(shared, "bob").get("disturbed") == ["ann.py", "src/ann.py"]
+    assert messages.fetch(shared.desk, shared.caller("ann"))["messages"] == []
+
+
+def test_work_that_no_hook_touched_is_not_reported(shared: Checkout) -> None:
+    assert "disturbed" not in committed(shared, "bob")
+    assert events(shared, "surprise_write") == []
+
+
+def test_edit_waits_while_the_hooks_of_a_commit_are_at_work_in_the_same_checkout_alone(
+    shared: Checkout, tmp_path: Path
+) -> None:
+    shared.must("bob", "worktree", "add", "-q", "--detach", str(tmp_path / "other"))
+    hook(shared, "post-commit", "true")
+    seen: list[str] = []
+    desk, common = shared.desk, str(shared.root / ".git")
+    while_waiting(
+        desk, shared.root / ".git" / "index.lock",
+        lambda: seen.extend(at_work(common, str(root), 0.0) for root in (shared.root, tmp_path / "other")),
+    )  # fmt: skip
+    assert at_work(common, str(shared.root), 0.0) == ""
+    assert commit(desk, shared.caller("bob"), "x")["errors"] == []
+    assert seen == ["bob", ""]
+    assert at_work(common, str(shared.root), 0.0) == ""
+
+
+def test_edit_does_not_wait_for_a_commit_without_hooks_of_the_user(shared: Checkout) -> None:
+    seen: list[str] = []
+    desk, root, folder = shared.desk, str(shared.root), shared.root / ".git" / "hooks"
+
+    def look() -> None:
+        seen.append(at_work(str(shared.root / ".git"), root, 0.0))
+
+    while_waiting(desk, shared.root / ".git" / "index.lock", look)
+    assert commit(desk, shared.caller("bob"), "x", ["bob.py"])["errors"] == []
+    (folder / "pre-commit.before-interlock").symlink_to("/bin/true")
+    while_waiting(desk, shared.root / ".git" / "index.lock", look)
+    assert commit(desk, shared.caller("bob"), "x", ["src/bob.py"])["errors"] == []
+    assert seen == ["", "bob"]
+
+
+def edited(checkout: Checkout, name: str, path: str) -> int:
+    call = {"cwd": str(checkout.root), "tool_name": "Edit", "tool_input": {"file_path": path}}
+    return pre_edit.run([], json.dumps(call).encode(), {"INTERLOCK_AGENT_ID": name})
+
+
+def test_edit_is_refused_while_a_commit_takes_long_and_passes_when_it_has_ended(
+    shared: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commit_lock, "PATIENCE_SECONDS", 0.0)
+    with commit_lock.alone(shared.desk, str(shared.root / ".git")) as lock:
+        assert lock is not None
+        assert edited(shared, "ann", "ann.py") == 0
+        commit_lock.announce(lock, "bob", str(shared.root))
+        assert edited(shared, "ann", "ann.py") == 2
+        said = capsys.readouterr().err
+        assert "RSV212" in said
+        assert "bob" in said
+    assert edited(shared, "ann", "ann.py") == 0
+
+
+def test_edit_that_waits_for_a_commit_passes_as_soon_as_that_has_ended(
+    shared: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    with commit_lock.alone(shared.desk, str(shared.root / ".git")) as lock:
+        assert lock is not None
+        file = lock
+        commit_lock.announce(file, "bob", str(shared.root))
+
+        def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            os.truncate(file, 0)
+
+        monkeypatch.setattr("time.sleep", sleep)
+        assert edited(shared, "ann", "ann.py") == 0
+    assert len(waits) == 1
+
+
+def test_own_journal_is_no_change_of_anybody_and_is_committed_when_it_is_named(bare: Checkout) -> None:
+    bare.reserve("bob", "**")
+    journal = "artifacts/interlock/events.jsonl"
+    for path in (journal, "artifacts/other", "bob.py"):
+        bare.write(path, "x\n")
+    answer = committed(bare, "bob", ".")
+    assert (answer["paths"], answer["left"]) == (["artifacts/other", "bob.py"], 0)
+    assert codes(committed(bare, "bob")) == ["RSV208"]
+    assert committed(bare, "bob", journal)["paths"] == [journal]
+
+
+def test_release_with_a_commit_hands_the_file_to_who_waits_and_tells_them(shared: Checkout) -> None:
+    desk = shared.desk
+    asked = negotiation.negotiate(desk, shared.caller("ann"), "bob.py", "needs it")
+    assert asked["errors"] == []
+    answer = committed(shared, "bob", "bob.py", release=True)
+    assert len(answer["released"]) == 1
+    assert "bob.py" in [row["pattern"] for row in leases.mine(desk, shared.caller("ann"))["reservations"]]
+    told = messages.fetch(desk, shared.caller("ann"))["messages"]
+    assert [(row["topic"], "bob.py" in row["body"]) for row in told] == [("granted", True)]
+
+
+def test_lease_below_which_another_worktree_has_unsaved_work_is_not_released(shared: Checkout, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shared.must("bob", "worktree", "add", "-q", "--detach", str(other))
+    (other / "bob.py").write_text("unsaved\n")
+    answer = committed(shared, "bob", release=True)
+    kept = [row["pattern"] for row in leases.mine(shared.desk, shared.caller("bob"))["reservations"]]
+    assert (len(answer["released"]), kept) == (1, ["bob.py", "new/**"])
+
+
 def test_commit_is_an_event(shared: Checkout) -> None:
     answer = committed(shared, "bob")
-    with shared.desk.store.transaction() as tx:
-        events = [json.loads(row.data) for row in tx.events(str(shared.root), 100) if row.type == "committed"]
-    assert [(row["agent"], row["commit"]) for row in events] == [("bob", answer["commit"])]
+    assert [(row["agent"], row["commit"]) for row in events(shared, "committed")] == [("bob", answer["commit"])]
 
 
 def cli(checkout: Checkout, *arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations import git
+from interlock.reservations import git, near, process
 from interlock.reservations.errors import StoreDamaged
+from interlock.reservations.hooks import glance, judges, programs
 from interlock.reservations.hooks.git_guard import check_command
 from interlock.reservations.hooks.shell import Unreadable, read
+from interlock.reservations.patterns import canonical
+from interlock.reservations.records import replace
 from tests.reservations.git.checkout import Checkout, copied, make
 from tests.reservations.git.lines import PASSES, REFUSED
 
@@ -89,15 +92,117 @@ def test_another_repository_is_judged_by_its_own_leases(guarded: Checkout, tmp_p
     assert not (other / ".git" / "interlock").exists()
 
 
-def test_linked_worktree_is_judged_by_the_same_leases(guarded: Checkout, tmp_path: Path) -> None:
+@pytest.fixture
+def tree(guarded: Checkout, tmp_path: Path) -> Path:
+    """A linked worktree of bob's own."""
     guarded.must("bob", "worktree", "add", "-q", str(tmp_path / "tree"), "ours")
-    assert guarded.guard("bob", "git checkout -- ann.py", cwd=tmp_path / "tree") is not None
-    assert guarded.guard("bob", "git checkout -- bob.py", cwd=tmp_path / "tree") is None
+    return tmp_path / "tree"
+
+
+WIDE = (
+    "git add -A", "git add .", "git commit -am x", "git reset --hard", "git checkout .", "git checkout -- ann.py",
+    "git restore .", "git stash", "git clean -fdx", "git switch -c t theirs", "git pull", "git checkout -f",
+    "git checkout --detach theirs", "git worktree remove --force ../tree", "git sparse-checkout set src",
+)  # fmt: skip
+
+
+def test_worktree_of_ones_own_is_free_to_work_in(guarded: Checkout, tree: Path) -> None:
+    assert [command for command in WIDE if guarded.guard("bob", command, cwd=tree) is not None] == []
+    assert guarded.guard("bob", "git -C ../tree reset --hard") is None
+    assert guarded.guard("bob", "git worktree remove -f tree") is None
+
+
+def test_what_a_neighbour_changed_in_a_linked_worktree_is_kept_there(guarded: Checkout, tree: Path) -> None:
+    (tree / "ann.py").write_text("unsaved\n")
+    assert [command for command in WIDE if guarded.guard("bob", command, cwd=tree) is None] == []
+    assert guarded.guard("bob", "git worktree remove -f tree") is not None
+    assert guarded.guard("bob", "git add . ':!ann.py'", cwd=tree) is None
+
+
+def test_files_and_commits_in_a_linked_worktree_are_judged_by_all_leases(guarded: Checkout, tree: Path) -> None:
+    for command in (
+        "rm ann.py", "git rm ann.py", "git checkout theirs -- ann.py", "git merge theirs", "git cherry-pick theirs",
+        "git restore -s theirs .", "git apply ../theirs.patch", "git fetch -u . theirs:main", "rm -rf .",
+    ):  # fmt: skip
+        assert guarded.guard("bob", command, cwd=tree) is not None, command
+    assert guarded.guard("bob", "git merge main", cwd=tree) is None
+
+
+def test_hooks_of_git_let_a_linked_worktree_move_to_commits_that_are_there(guarded: Checkout, tree: Path) -> None:
+    guarded.install()
+    for line in (
+        "git switch -q --detach theirs", "git switch -q -c t theirs", "git reset -q --hard main",
+        "git pull -q --ff-only . theirs", "git reset -q --hard t@{2}",
+    ):  # fmt: skip
+        assert guarded.guard("bob", line, cwd=tree) is None, line
+        assert (line, guarded.run("bob", "sh", "-c", line, cwd=tree).status) == (line, 0)
+    (tree / "ann.py").write_text("bob\n")
+    assert "RSV207" in guarded.run("bob", "git", "commit", "-q", "--no-verify", "-a", "-m", "x", cwd=tree).err
+    assert "RSV207" in guarded.run("bob", "git", "update-ref", "refs/heads/main", "theirs", cwd=tree).err
+
+
+# -- what git's own hooks see more exactly --------------------------------------------------------------------------
+
+
+def test_pull_and_what_is_fetched_first_are_left_to_the_hooks_of_git_where_they_stand(guarded: Checkout) -> None:
+    lines = (
+        "git pull",
+        "git pull --ff-only",
+        "git fetch && git merge FETCH_HEAD",
+        "git fetch && git rebase FETCH_HEAD",
+    )
+    assert [line for line in lines if guarded.guard("bob", line) is None] == []
+    guarded.install()
+    assert [line for line in lines if guarded.guard("bob", line) is not None] == []
+    for line in ("git -c core.hooksPath=x pull", "GIT_CONFIG_COUNT=0 git pull", "git fetch && git switch FETCH_HEAD"):
+        assert guarded.guard("bob", line) is not None, line
+    guarded.must("bob", "config", "core.hooksPath", "elsewhere")
+    assert guarded.guard("bob", "git pull") is not None
+
+
+@pytest.mark.parametrize(
+    "line", ["git pull -q --ff-only . theirs", "git pull -q --rebase . theirs", "git pull -q . theirs"]
+)
+def test_hooks_of_git_judge_a_pull_before_it_changes_a_file(guarded: Checkout, line: str) -> None:
+    guarded.must("bob", "config", "pull.rebase", "false")
+    guarded.install()
+    before = (guarded.read("ann.py"), guarded.head())
+    assert "RSV207" in guarded.run("bob", "sh", "-c", line).err
+    assert (guarded.read("ann.py"), guarded.head()) == before
+    assert guarded.run("bob", "sh", "-c", line.replace("theirs", "ours")).status == 0
+
+
+def test_work_that_a_merge_would_set_aside_is_asked_for(guarded: Checkout) -> None:
+    guarded.install()
+    guarded.write("ann.py", "unsaved\n")
+    assert guarded.guard("bob", "git merge ours") is None
+    assert guarded.guard("bob", "git merge --autostash ours") is not None
+    assert guarded.guard("bob", "git pull --autostash") is not None
+    guarded.must("bob", "config", "merge.autostash", "true")
+    assert guarded.guard("bob", "git pull") is not None
+    assert guarded.guard("bob", "git pull --no-autostash") is None
+
+
+# -- what the line itself makes -------------------------------------------------------------------------------------
+
+
+def test_name_that_is_there_already_may_stay_what_it_is(guarded: Checkout) -> None:
+    assert guarded.guard("bob", "git branch theirs main; git switch theirs") is not None
+    assert guarded.guard("bob", "git branch x theirs || git branch x ours; git switch x") is not None
+    assert guarded.guard("bob", "git branch x ours || git branch x ours; git switch x") is None
+
+
+def test_bisection_is_judged_by_the_commits_between_its_marks(guarded: Checkout) -> None:
+    assert guarded.guard("bob", "git bisect start ours main") is None
+    guarded.must("bob", "bisect", "start")
+    guarded.must("bob", "bisect", "bad", "theirs")
+    assert guarded.guard("bob", "git bisect good main") is not None
+    assert guarded.guard("bob", "git bisect run sh -c 'rm ann.py'") is not None
 
 
 def test_refusal_names_the_way_that_is_safe(guarded: Checkout) -> None:
     for command, way in (("git add -A", "git add FILE"), ("git stash", "git stash push -- PATHS"),
-                         ("git commit -am x", "interlock commit"), ("git pull", "merge --ff-only")):  # fmt: skip
+                         ("git commit -am x", "interlock commit"), ("git pull", "git fetch")):  # fmt: skip
         assert way in (guarded.guard("bob", command) or "")
 
 
@@ -145,6 +250,19 @@ def test_words_are_read_as_a_shell_reads_them() -> None:
         assert [word.text for command in read(text) for word in command.words] == words, text
 
 
+def test_a_glance_passes_nothing_that_the_guard_refuses() -> None:
+    assert [command for command in REFUSED if not glance.may_change(command)] == []
+    judged = {*programs.FILES, *judges.JUDGES, *process.SHELLS} - {".", "source"}
+    assert judged <= glance.PROGRAMS
+
+
+@pytest.mark.parametrize(
+    "command", ["ls -la", "pytest -q tests/a.py", "cat a.txt | head -3", "npm run build && echo ok"]
+)
+def test_most_commands_need_no_more_than_a_glance(command: str) -> None:
+    assert not glance.may_change(command)
+
+
 # -- bounds ----------------------------------------------------------------------------------------------------------
 
 
@@ -157,15 +275,35 @@ def test_words_are_read_as_a_shell_reads_them() -> None:
         "f() { f; f; f; rm bob.py; }; f",
         "a() { cd x; cd y; cd z; }; " + "a; " * 20 + "rm bob.py",
         "x=aa; " + "x=$x$x; " * 60 + "rm $x",
-        "find . " + "-name x -o " * 5_000 + "-name y -delete",
+        "find . \\( " + "-name x -o " * 5_000 + "-name y \\) -delete",
+        "find . " + "\\( -name x -o -path './a/*' -o -empty \\) " * 300 + "-type f -delete",
         "for i in " + " ".join(map(str, range(1_000))) + "; do rm bob$i.py; done",
     ],
-    ids=["words", "commands", "git", "recursion", "folders", "text", "names", "values"],
+    ids=["words", "commands", "git", "recursion", "folders", "text", "names", "tests", "values"],
 )
 def test_line_that_takes_too_long_to_look_at_is_refused_in_time(standing: Checkout, command: str) -> None:
     begun = time.perf_counter()
     assert standing.guard("bob", command) is not None
     assert time.perf_counter() - begun < 5
+
+
+def test_among_ten_thousand_leases_few_are_read(guarded: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    with guarded.desk.store.transaction() as tx:
+        first = tx.leases()[0]
+        for number in range(10_000):
+            path = f"lib/{number % 90}/{number}.py"
+            tx.put_lease(replace(first, reservation_id=f"rsv_{number}", pattern=path, prefix=path))
+    read_ones: list[str] = []
+
+    def counted(text: str) -> object:
+        read_ones.append(text)
+        return canonical(text)
+
+    monkeypatch.setattr(near, "canonical", counted)
+    for command in ("rm -rf build dist out tmp x", "git add a b c d e", "find docs -name '*.log' -delete"):
+        assert guarded.guard("bob", command) is None
+    assert guarded.guard("bob", "rm lib/1/1.py") is not None
+    assert len(read_ones) < 40
 
 
 def test_unknown_subcommands_ask_git_for_aliases_once(standing: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

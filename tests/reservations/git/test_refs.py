@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.reservations import git as asking
+from interlock.reservations import messages
 from tests.reservations.git.checkout import Checkout, make
 
 
@@ -155,6 +156,24 @@ def test_reset_hard_to_another_commit_is_noticed_too_late_for_unsaved_work_but_t
     assert branches.read("ann.py") != "unsaved\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("reset -q --hard theirs", True), ("cherry-pick theirs", True), ("switch -q --detach theirs", True),
+        ("reset -q --soft theirs", False), ("reset -q --mixed theirs", False), ("update-ref HEAD theirs", False),
+        ("merge -q theirs", False),
+    ],
+)  # fmt: skip
+def test_holder_is_told_of_what_git_had_written_before_it_was_refused(
+    branches: Checkout, command: str, told: bool
+) -> None:
+    done = branches.git("bob", *command.split())
+    assert done.status != 0
+    assert ("written already: ann.py" in done.err) == told
+    found = messages.fetch(branches.desk, branches.caller("ann"))["messages"]
+    assert [("bob" in row["body"], "ann.py" in row["body"]) for row in found] == ([(True, True)] if told else [])
+
+
 def test_no_handle_for_reset_hard_switch_clean_and_restore(branches: Checkout) -> None:
     branches.must("bob", "switch", "-q", "theirs")
     branches.must("bob", "switch", "-q", "main")
@@ -217,6 +236,60 @@ def test_dead_store_stops_moves_of_the_branch_but_not_tags(branches: Checkout) -
     branches.must("bob", "tag", "v1")
 
 
+def counted(checkout: Checkout) -> Path:
+    """Install git's hooks with a program that notes each start; return its notes."""
+    notes, program = checkout.root.parent / "notes", checkout.root.parent / "noted"
+    notes.touch()
+    program.write_text(f'#!/bin/sh\necho "$*" >> {notes}\nexec {sys.executable} -P -m interlock "$@"\n')
+    program.chmod(0o755)
+    checkout.install([str(program)])
+    return notes
+
+
+def picks(checkout: Checkout, number: int) -> None:
+    """Make a branch with some commits beside `main`, and check it out."""
+    checkout.must("bob", "switch", "-q", "-c", "topic")
+    for count in range(number):
+        checkout.write("src/bob.py", f"{count}\n")
+        checkout.must("bob", "commit", "-q", "-a", "-m", f"pick {count}")
+    checkout.must("bob", "switch", "-q", "main")
+    checkout.write("bob.py", "main\n")
+    checkout.must("bob", "commit", "-q", "-a", "-m", "main")
+    checkout.must("bob", "switch", "-q", "topic")
+
+
+def test_a_rebase_starts_one_program_for_each_pick_and_three_around_them(bare: Checkout) -> None:
+    picks(bare, 6)
+    notes = counted(bare)
+    bare.reserve("ann", "ann.py")
+    bare.must("bob", "rebase", "main")
+    assert notes.read_text().splitlines() == ["hook pre-rebase main", *["hook reference-transaction prepared"] * 8]
+
+
+def test_no_program_is_started_where_nobody_ever_reserved_anything(bare: Checkout) -> None:
+    picks(bare, 2)
+    notes = counted(bare)
+    bare.must("bob", "rebase", "main")
+    bare.must("bob", "commit", "-q", "--allow-empty", "-m", "x")
+    bare.must("bob", "worktree", "add", "-q", "../tree")
+    bare.must("bob", "commit", "-q", "--allow-empty", "-m", "x", cwd=bare.root.parent / "tree")
+    assert notes.read_text() == ""
+
+
+def test_a_store_further_up_or_in_a_project_that_is_named_is_asked(bare: Checkout) -> None:
+    notes = counted(bare)
+    for store in ("../.interlock", "../.git/interlock"):
+        path = bare.root / store / "reservations.sqlite"
+        path.parent.mkdir(parents=True)
+        path.touch()
+        bare.git("bob", "commit", "-q", "--allow-empty", "-m", "x")
+        assert "hook pre-commit" in notes.read_text()
+        path.unlink()
+        notes.write_text("")
+    bare.run("bob", "git", "commit", "-q", "--allow-empty", "-m", "x", env={"INTERLOCK_PROJECT": str(bare.root)})
+    assert "hook pre-commit" in notes.read_text()
+
+
 def test_hooks_can_be_turned_off_by_a_person(branches: Checkout) -> None:
     branches.write("ann.py", "x\n")
     done = branches.run("bob", "git", "commit", "-q", "-a", "-m", "x", env={"INTERLOCK_HOOKS": "off"})
@@ -230,7 +303,7 @@ def test_questions_to_git_see_this_repository_alone(branches: Checkout, monkeypa
     branches.write("new file.py", "x\n")
     branches.write("ann.py", "x\n")
     root = str(branches.root)
-    assert asking.changed_paths(root) == ["ann.py", "new file.py"]
+    assert sorted(asking.changed(root)) == ["ann.py", "new file.py"]
     assert asking.dirty(root, ["ann.py", "src/**", "**", "*.py"]) == {
         "ann.py": True, "src/**": False, "**": True, "*.py": True
     }  # fmt: skip

@@ -35,6 +35,8 @@ def _clean(name: str, command: str, hooks: Answer, before: str = "") -> Way:
 
 
 STASHED: Final = "echo stashed > ann.py; git stash -q"
+ASIDE: Final = "printf '#!/bin/sh\\ngit checkout -q -- .\\n' > .git/hooks/commit-msg; chmod +x .git/hooks/commit-msg"
+"""What pre-commit and lint-staged do while their checks run; they put it back, over what was written meanwhile."""
 WAYS: Final = (
     Way("staged files swept into a commit", "git commit -m x", "refused", "refused"),
     Way("changed files swept into a commit", "git commit -a -m x", "refused", "refused"),
@@ -65,6 +67,10 @@ WAYS: Final = (
     Way("new files stashed", "git stash -q -u", "refused", "refused"),
     Way("new files cleaned away", "git clean -qfd", "refused", "no handle"),
     Way("a rebase that sets all work aside", "git rebase -q --autostash ours", "refused", "refused"),
+    Way(
+        "unsaved work set aside by a hook of the user's own", "git commit -q -m x -- bob.py", "no handle", "no handle",
+        before=ASIDE,
+    ),
     _clean("a branch switched under them", "git switch -q theirs", "no handle"),
     _clean("a commit checked out under them", "git switch -q --detach theirs", "late"),
     _clean("another's stash popped onto a held file", "git stash pop -q", "no handle", STASHED),
@@ -88,6 +94,13 @@ WAYS: Final = (
     _clean("a held file removed by git", "git rm -q ann.py", "no handle"),
     _clean("a held file renamed", "git mv ann.py moved.py", "no handle"),
     _clean("a held file renamed onto", "git mv -f bob.py ann.py", "no handle"),
+    _clean("a branch that the same line makes", "git branch tmp theirs && git switch -q tmp", "no handle"),
+    _clean("a branch that the same line fetches", "git fetch -q . theirs:tmp && git checkout -q tmp", "no handle"),
+    _clean("a patch that the same line writes", "git diff main theirs > x.patch && git apply x.patch", "no handle"),
+    Way(
+        "paths that a file names", "echo ann.py > list; git checkout -q --pathspec-from-file=list", "refused",
+        "no handle",
+    ),
     Way("a held file removed", "rm src/ann.py", "refused", "no handle"),
     Way("a held file written by redirection", "echo x > src/ann.py", "refused", "no handle"),
     Way("a held file edited in place", "sed -i s/two/x/ src/ann.py", "refused", "no handle"),

@@ -107,6 +107,23 @@ def test_a_tool_that_writes_nothing_passes_and_makes_no_store(
     assert not (checkout.root / ".git" / "interlock").exists()
 
 
+def test_files_of_git_and_of_interlock_are_refused_whoever_holds_what(checkout: Checkout) -> None:
+    assert checkout.edit("one", "a.py").status == 0
+    (checkout.root / "link").symlink_to(".git/hooks/pre-commit")
+    for path in (".git/hooks/pre-commit", ".git/index", ".git/HEAD", ".git/config", ".git/refs/heads/main", "link",
+                 ".git/interlock/reservations.sqlite", ".git", "src/../.git/modules/x/HEAD"):  # fmt: skip
+        assert refused(checkout.edit("one", path), "RSV213"), path
+    assert checkout.edit("one", ".git/info/exclude").status == 0
+    assert checkout.edit("one", ".github/workflows/x.yml").status == 0
+    assert ".git/index" not in checkout.leases
+
+
+def test_files_of_git_are_refused_from_a_linked_worktree(checkout: Checkout, tmp_path: Path) -> None:
+    git(checkout.root, "worktree", "add", "-q", str(tmp_path / "tree"))
+    for path in (".git", "../project/.git/worktrees/tree/HEAD", "../project/.git/hooks/pre-commit"):
+        assert refused(checkout.edit("one", path, cwd=tmp_path / "tree"), "RSV213"), path
+
+
 def test_a_path_outside_the_project_passes_and_is_not_reserved(checkout: Checkout) -> None:
     for path in (checkout.root.parent / "elsewhere.py", "../elsewhere.py", "/dev/null", checkout.root):
         assert checkout.edit("one", path) == Ran(0, "", "")
@@ -238,6 +255,19 @@ def test_a_refusal_of_a_hundred_files_is_short(checkout: Checkout) -> None:
     assert refused(ran, "RSV201")
     assert "95 more" in ran.err
     assert len(ran.err) < 8000
+
+
+@pytest.mark.parametrize(("command", "spared"), [("ls -la", "git_guard"), ("git add b.py", "dataclasses")])
+def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str, spared: str) -> None:
+    checkout.agent("alice").reserve_files(["a.py"])
+    program = (sys.executable, "-X", "importtime", *HOOK, "pre-edit")
+    call = checkout.call("one", "Bash", {"command": command})
+    done = subprocess.run(
+        program, input=json.dumps(call).encode(), cwd=checkout.root, env=environment(), capture_output=True, check=True
+    )
+    loaded = {line.rpartition(b"|")[2].strip().rpartition(b".")[2].decode() for line in done.stderr.splitlines()}
+    assert {"pre_edit", "marks", "glance"} <= loaded
+    assert loaded.isdisjoint({spared, "dataclasses", "inspect", "pathlib", "subprocess", "tomllib"})
 
 
 def test_a_store_that_cannot_be_read_refuses_with_the_file_and_the_fix(checkout: Checkout) -> None:

@@ -1,0 +1,84 @@
+"""Files of others that git or the hooks of a commit have written: overwritten, or set aside and put back.
+
+Who holds them is told, since work in them may be gone.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from interlock.reservations import leases
+from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.held import Hit
+from interlock.reservations.rules import shown
+
+TOPIC: Final = "surprise-write"
+MAX_NAMED: Final = 8
+
+_Stamp: TypeAlias = tuple[int, int, int] | None
+
+
+def stamps(root: str, hits: Iterable[Hit]) -> list[tuple[Hit, _Stamp]]:
+    """Return files that others hold, each with what tells whether it was written since."""
+    return [(hit, _stamp(os.path.join(root, hit[0]))) for hit in hits]
+
+
+def report(desk: Desk, caller: Caller, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
+    """Tell the holders which of the files were written since, and return these.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    hits = [hit for hit, stamp in before if _stamp(os.path.join(caller.root, hit[0])) != stamp]
+    if hits and (new := _new(desk, caller, hits)):
+        when = f"while the hooks of an `interlock commit` of {shown(caller.name)} ran"
+        tell(desk, caller, new, when, "interlock commit")
+    return [path for path, _ in hits]
+
+
+def tell(desk: Desk, caller: Caller, hits: Sequence[Hit], when: str, tool: str) -> None:
+    """Tell each holder in one message what was written of its files.
+
+    Args:
+        desk: The store.
+        caller: Who had it written.
+        hits: What was written.
+        when: When that was, as in "… changed on the disk WHEN".
+        tool: What wrote, for the events.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    with leases.entered(desk, caller) as entry:
+        # A lease of a project around this one stands in another store.
+        new = [hit for hit in hits if entry.tx.lease(hit[1]["reservation_id"]) is not None]
+        for holder in dict.fromkeys(row["holder"] for _, row in new):
+            paths = [shown(path) for path, row in new if row["holder"] == holder]
+            named = ", ".join(paths[:MAX_NAMED]) + (f" and {len(paths) - MAX_NAMED} more" if paths[MAX_NAMED:] else "")
+            entry.tell(
+                holder,
+                TOPIC,
+                f"What you hold changed on the disk {when}: {named}. Unless it was you, work in it may be gone: read "
+                "it again and look at the difference before you go on.",
+            )
+        for path, row in new:
+            entry.event(
+                "surprise_write", agent=entry.agent.name, holder=row["holder"], reservation_id=row["reservation_id"],
+                pattern=row["held_pattern"], path=shown(path), tool=tool,
+            )  # fmt: skip
+
+
+def _new(desk: Desk, caller: Caller, hits: Sequence[Hit]) -> list[Hit]:
+    """Return what was not told of before: a file that is set aside at each commit is told of once in a lease."""
+    from interlock.reservations.hooks import marks  # noqa: PLC0415 - hardly any commit needs them
+
+    with leases.entered(desk, caller) as entry:
+        return [hit for hit in hits if marks.once(entry, f"disturbed {hit[1]['reservation_id']} {hit[0]}")]
+
+
+def _stamp(path: str) -> _Stamp:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_ctime_ns
