@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from interlock.install import Launch, apply, pick, plan
+from interlock.install import Launch, apply, apply_undo, pick, plan, plan_undo
+from interlock.reservations import place
 
 LAUNCH = Launch(sys.executable, ("-P", "-m", "interlock", "mcp"), "for a test")
 
@@ -69,3 +70,15 @@ def tree(root: Path) -> dict[str, tuple[int, bytes]]:
         data = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
         found[name] = (path.lstat().st_mode, data)
     return found
+
+
+def uninstall(root: Path) -> None:
+    """Take all of it back."""
+    apply_undo(root, plan_undo(root, pick(["all"]), git=True))
+
+
+def make_store(root: Path) -> None:
+    """Make as if somebody had reserved something: before that no hook of git refuses."""
+    path = Path(place.find(str(root)).store_path)
+    path.parent.mkdir()
+    path.touch()

@@ -1,0 +1,287 @@
+"""`interlock doctor --prove`: every door that does not refuse is found, and nothing is left behind."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+
+import pytest
+
+from interlock.doctor import Proof
+from interlock.doctor.prove import doors
+from interlock.doctor.scratch import planted
+from interlock.install import Launch
+from interlock.reservations import place
+from tests.interlock.checkout import attempt, environment, install, interlock_command, tree, write_hook
+from tests.interlock.doctoring import (
+    GONE,
+    command_gone,
+    edit,
+    entry_gone,
+    hold,
+    hooks_path,
+    look,
+    own_checkout,
+    switched_off,
+)
+from tests.interlock.test_plugin import PLUGIN
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a checkout, of a user with a home of his own."""
+    return own_checkout(tmp_path, monkeypatch)
+
+
+def proofs(root: Path, *beginnings: str, **more: str) -> Generator[Proof]:
+    """Try the doors whose names begin so."""
+    with planted(root, {**environment(**more), "HOME": os.environ["HOME"]}) as scratch:
+        for door in doors(root):
+            if door.name.startswith(beginnings):
+                yield door.attempt(scratch)
+
+
+def is_open(found: Iterable[Proof]) -> dict[str, bool]:
+    """Return for each door whether it let the conflict pass; an open one has a fix."""
+    rows = list(found)
+    assert rows
+    assert all(bool(row.fix) != row.refused for row in rows)
+    return {row.door: not row.refused for row in rows}
+
+
+def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Path, tmp_path: Path) -> None:
+    log = root / ".git/log"
+    write_hook(root / ".git/hooks/pre-commit", f"#!/bin/sh\ntouch {log}\n")
+    install(root, "all", git_hooks=True)
+    store = hold(root, "ada", "src/**")
+    store.close()
+    # A folder of its own: other tests prove doors at the same time.
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    before = tree(root)
+    done = interlock_command(root, "doctor", "--prove", "--json", HOME=os.environ["HOME"], TMPDIR=str(scratch))
+    data = json.loads(done.stdout)
+    assert all(row["refused"] for row in data["doors"]), data["doors"]
+    names = {row["door"].partition(" (")[0] for row in data["doors"]}
+    assert names == {
+        "interlock reserve", "interlock commit", "server", "Claude Code: Edit", "Claude Code: Write",
+        "Claude Code: MultiEdit", "Claude Code: NotebookEdit", "Claude Code: Bash",
+        "Claude Code: mcp__files__write_file", "Codex: apply_patch", "Codex: Bash", "Codex: mcp__files__write_file",
+        "Gemini CLI: write_file", "Gemini CLI: replace", "Gemini CLI: run_shell_command",
+        "Gemini CLI: mcp_files_write_file", "git pre-commit", "git pre-rebase", "git applypatch-msg",
+        "git reference-transaction",
+    }  # fmt: skip
+    assert (done.returncode == 0) == data["ok"]
+    assert tree(root) == before
+    assert not log.exists()
+    assert list(scratch.iterdir()) == []
+
+
+def as_exit_0(root: Path, line: str) -> None:
+    edit(root / ".claude/settings.json", line, "exit 0")
+
+
+def as_swallowed(root: Path, line: str) -> None:
+    edit(root / ".claude/settings.json", line, f"{line} || true")
+
+
+def as_missing(root: Path, line: str) -> None:
+    edit(root / ".claude/settings.json", sys.executable, GONE)
+
+
+def as_always_refusing(root: Path, line: str) -> None:
+    """A program that refuses everything knows nothing of the conflict."""
+    write_hook(root / ".git/interlock", "#!/bin/sh\necho no >&2\nexit 2\n")
+    edit(root / ".claude/settings.json", line, f"{root}/.git/interlock hook pre-edit")
+
+
+def as_removed(root: Path, line: str) -> None:
+    (root / ".claude/settings.json").write_text("{}")
+
+
+def as_switched_off(root: Path, line: str) -> None:
+    switched_off(root)
+
+
+@pytest.mark.parametrize(
+    "break_it", [as_exit_0, as_swallowed, as_missing, as_always_refusing, as_removed, as_switched_off]
+)
+def test_a_broken_hook_of_a_client_is_an_open_door(root: Path, break_it: Callable[[Path, str], None]) -> None:
+    install(root, "claude")
+    break_it(root, f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit")
+    assert set(is_open(proofs(root, "Claude Code")).values()) == {True}
+
+
+def test_a_matcher_that_leaves_out_a_tool_is_an_open_door_for_that_tool(root: Path) -> None:
+    install(root, "claude")
+    edit(root / ".claude/settings.json", "|NotebookEdit|Bash", "|Bash")
+    assert [name for name, open_ in is_open(proofs(root, "Claude Code")).items() if open_] == [
+        "Claude Code: NotebookEdit"
+    ]
+
+
+def test_one_hook_that_refuses_is_enough(root: Path, tmp_path: Path) -> None:
+    install(root, "claude")
+    extra = {"PreToolUse": [{"hooks": [{"type": "command", "command": "true interlock hook pre-edit"}]}]}
+    (root / ".claude/settings.local.json").write_text(json.dumps({"hooks": extra}))
+    assert not any(is_open(proofs(root, "Claude Code: Edit")).values())
+
+
+def plug_in(root: Path, *, switched: bool = True, folder: Path = PLUGIN) -> str:
+    """Give Claude Code the plugin, and `interlock` on PATH, as the plugin starts it; return that PATH."""
+    home = Path(os.environ["HOME"])
+    (home / ".claude" / "plugins").mkdir(parents=True)
+    (home / ".claude" / "settings.json").write_text(json.dumps({"enabledPlugins": {"interlock@market": switched}}))
+    others = {"scope": "project", "projectPath": "/elsewhere", "installPath": "/nowhere"}
+    rows = {"interlock@market": [others, {"scope": "user", "installPath": str(folder)}]}
+    installed = {"version": 2, "plugins": rows}
+    (home / ".claude" / "plugins" / "installed_plugins.json").write_text(json.dumps(installed))
+    write_hook(home / "bin/interlock", f'#!/bin/sh\nexec {sys.executable} -P -m interlock "$@"\n')
+    return f"{home}/bin:{os.environ['PATH']}"
+
+
+def test_the_hooks_and_the_server_of_the_plugin_are_doors(root: Path) -> None:
+    path = plug_in(root)
+    assert look(root, "hooks-claude", PATH=path).verdict == "ok"
+    assert look(root, "server", PATH=path).verdict == "ok"
+    doors = ("Claude Code (plugin interlock@market): Edit", "server (plugin interlock@market)")
+    assert is_open(proofs(root, *doors, PATH=path)) == dict.fromkeys(doors, False)
+    assert is_open(proofs(root, *doors, PATH="/usr/bin:/bin")) == dict.fromkeys(doors, True)
+
+
+def test_a_plugin_whose_files_are_gone_is_an_open_door(root: Path) -> None:
+    plug_in(root, folder=Path("/nowhere/plugin"))
+    assert look(root, "hooks-claude").verdict == "fail"
+    found = is_open(proofs(root, "Claude Code"))
+    assert len(found) == 6
+    assert all(found.values())
+
+
+def test_a_plugin_that_the_project_switches_off_is_no_door(root: Path) -> None:
+    plug_in(root)
+    local = root / ".claude/settings.local.json"
+    local.parent.mkdir()
+    local.write_text('{"enabledPlugins": {"interlock@market": false}}')
+    assert [door.name for door in doors(root)] == ["interlock reserve", "interlock commit"]
+
+
+def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_door(root: Path) -> None:
+    path = plug_in(root)
+    install(root, "claude")
+    for check in ("hooks-claude", "server"):
+        found = look(root, check, PATH=path)
+        assert (found.verdict, "interlock uninstall --client claude" in found.fix) == ("warn", True)
+    as_exit_0(root, f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit")
+    found = is_open(proofs(root, "Claude Code: Edit", "Claude Code (plugin interlock@market): Edit", PATH=path))
+    assert list(found.values()) == [True, False]
+
+
+def test_a_commit_that_takes_what_others_hold_is_an_open_door(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_open(proofs(root, "interlock commit")) == {"interlock commit": False}
+    program = root / ".git/interlock"
+    write_hook(program, "#!/bin/sh\ngit commit -q -a -m x; echo held; exit 1\n")
+    launch = Launch(str(program), ("mcp",), "")
+    monkeypatch.setattr(sys.modules["interlock.doctor.prove"], "find_launch", lambda: launch)
+    assert is_open(proofs(root, "interlock commit")) == {"interlock commit": True}
+
+
+@pytest.mark.parametrize("client", ["codex", "gemini"])
+def test_a_broken_hook_of_another_client_is_an_open_door(root: Path, client: str) -> None:
+    install(root, client)
+    title = "Codex" if client == "codex" else "Gemini CLI"
+    assert not any(is_open(proofs(root, title)).values())
+    path = root / (".codex/hooks.json" if client == "codex" else ".gemini/settings.json")
+    edit(path, f"pre-edit --client {client}", f"pre-edit --client {client}; exit 0")
+    assert all(is_open(proofs(root, title)).values())
+
+
+def git_exit_0(path: Path) -> None:
+    write_hook(path, "#!/bin/sh\nexit 0\n")
+
+
+def git_early_exit(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], "exit 0", *lines[2:], ""]))
+
+
+def git_removed(path: Path) -> None:
+    path.unlink()
+
+
+def git_missing(path: Path) -> None:
+    path.write_text(path.read_text().replace(f"{sys.prefix}/bin", "/nowhere/bin"))
+
+
+def git_not_executable(path: Path) -> None:
+    path.chmod(0o644)
+
+
+@pytest.mark.parametrize("break_it", [git_exit_0, git_early_exit, git_removed, git_missing, git_not_executable])
+def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Path], None]) -> None:
+    install(root, git_hooks=True)
+    names = ["git pre-commit", "git pre-rebase", "git applypatch-msg", "git reference-transaction"]
+    for name in names:
+        break_it(root / ".git/hooks" / name.removeprefix("git "))
+    assert is_open(proofs(root, "git")) == dict.fromkeys(names, True)
+
+
+def test_one_broken_hook_of_git_does_not_hide_behind_the_others(root: Path) -> None:
+    install(root, git_hooks=True)
+    git_early_exit(root / ".git/hooks/pre-commit")
+    assert [name for name, open_ in is_open(proofs(root, "git")).items() if open_] == ["git pre-commit"]
+
+
+def test_hooks_of_git_in_a_folder_that_git_does_not_use_are_open_doors(root: Path) -> None:
+    install(root, git_hooks=True)
+    hooks_path(root)
+    assert all(is_open(proofs(root, "git")).values())
+
+
+def server_toolsets(root: Path) -> None:
+    edit(root / ".mcp.json", '"mcp"]', '"mcp", "--toolsets", "envelope"]')
+
+
+def server_elsewhere(root: Path) -> None:
+    edit(root / ".mcp.json", sys.executable, "/bin/true")
+
+
+@pytest.mark.parametrize("break_it", [command_gone, entry_gone, server_toolsets, server_elsewhere])
+def test_a_broken_server_is_an_open_door(root: Path, break_it: Callable[[Path], None]) -> None:
+    install(root, "claude")
+    break_it(root)
+    assert list(is_open(proofs(root, "server")).values()) == [True]
+
+
+def test_what_an_entry_of_the_server_sets_does_not_lead_the_proof_astray(root: Path) -> None:
+    install(root, "claude")
+    set_ = '"env": {"INTERLOCK_PROJECT": "/", "INTERLOCK_AGENT_ID": "eve"}, "args"'
+    edit(root / ".mcp.json", '"args"', set_)
+    assert list(is_open(proofs(root, "server")).values()) == [False]
+    assert not Path(place.find(str(root)).store_path).exists()
+
+
+def test_hooks_that_are_off_are_open_doors(root: Path) -> None:
+    install(root, "claude", git_hooks=True)
+    found = is_open(proofs(root, "Claude Code: Edit", "git pre-commit", INTERLOCK_HOOKS="off"))
+    assert set(found.values()) == {True}
+
+
+def test_the_command_names_the_open_door_and_fails(root: Path) -> None:
+    install(root, git_hooks=True)
+    git_early_exit(root / ".git/hooks/pre-commit")
+    done = interlock_command(root, "doctor", "--prove", HOME=os.environ["HOME"])
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("OPEN: git pre-commit:")
+
+
+def test_the_real_store_does_not_see_the_proof(root: Path) -> None:
+    store = hold(root, "ada", "src/**")
+    install(root, "claude")
+    list(proofs(root, "server", "interlock", "Claude Code: Edit"))
+    with store.transaction() as tx:
+        assert [row.name for row in tx.agents()] == ["ada"]
+        assert [row.pattern for row in tx.leases()] == ["src/**"]
+    store.close()
+    assert attempt(root, "git", "status", "--porcelain", "--ignored").stdout.count("probe") == 0
