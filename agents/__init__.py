@@ -1,11 +1,13 @@
 """Who does the work: asks, runners, role prompts and the contract that every prompt ends with."""
 
+from interlock.agents.answer import Answer
 from interlock.agents.ask import REMOTE, AgentConfigError, Ask, Remote, Runner, RunnerError
 from interlock.agents.runners import make_runner, remote_request
 
 __all__ = [
     "REMOTE",
     "AgentConfigError",
+    "Answer",
     "Ask",
     "Remote",
     "Runner",

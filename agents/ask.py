@@ -6,6 +6,7 @@ from enum import Enum
 from hashlib import sha256
 from typing import Final, Literal, Protocol, TypeAlias
 
+from interlock.agents.answer import Answer
 from interlock.envelope.protocol import EvidenceKey
 
 Step: TypeAlias = Literal["build", "qa", "review"]
@@ -69,13 +70,13 @@ class Ask:
 
 
 class Runner(Protocol):
-    """Whatever brings back the text of an agent: a function from an ask to a response.
+    """Whatever brings back the text of an agent: a function from an ask to a response, with its cost where it is known.
 
     It is called with one positional argument, may be called again for the same ask after a crash, and raises
     `RunnerError` when there is no response. What the text says is not its concern.
     """
 
-    def __call__(self, ask: Ask, /) -> str:
+    def __call__(self, ask: Ask, /) -> str | Answer:
         """Return the response to an ask."""
         ...
 

@@ -11,6 +11,7 @@ from langgraph.config import get_stream_writer
 from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
+from interlock.agents.answer import Answer
 from interlock.agents.ask import REMOTE, Ask, Remote, Runner, RunnerError, agent_of_run
 from interlock.agents.prompt import assignment, reask
 from interlock.agents.quoting import visible
@@ -171,10 +172,11 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
     ask = make_ask(desk, role, state, number, refusal=refusal, refused=_refused(role, state, store) if refusal else "")
     runner = desk.runners[role.name]
     if runner is REMOTE:
-        answer: object = interrupt(remote_request(ask))
-        text = answer.decode("utf-8", "surrogatepass") if isinstance(answer, bytes) else str(answer)
+        given: object = interrupt(remote_request(ask))
+        text = given.decode("utf-8", "surrogatepass") if isinstance(given, bytes) else str(given)
     else:
-        text = runner(ask)
+        answer = runner(ask)
+        text = answer.text if isinstance(answer, Answer) else answer
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
             raise RunnerError(f"the runner of {role.name} returned {type(text).__name__}, not a text", "Return a str.")
     text = text[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk

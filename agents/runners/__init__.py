@@ -5,18 +5,25 @@ from pathlib import Path
 
 from interlock.agents.ask import REMOTE, Remote, Runner
 from interlock.agents.role_file import load_role
+from interlock.agents.runners.command import KEYS as COMMAND_KEYS
+from interlock.agents.runners.command import CommandRunner, read_command
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
 from interlock.agents.runners.remote import remote_request
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.agents.tables import Table
 from interlock.envelope.labels import closest
 
-__all__ = ["PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
+__all__ = ["CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
 
 COMMON_KEYS = ("runner", "prompt")
 """What every `[agents.ROLE]` table may hold."""
 
-RUNNER_KEYS: dict[str, tuple[str, ...]] = {"replay": ("script",), "remote": (), PREFIX: ()}
+RUNNER_KEYS: dict[str, tuple[str, ...]] = {
+    "command": COMMAND_KEYS,
+    "replay": ("script",),
+    "remote": (),
+    PREFIX: (),
+}
 """What each runner's table may hold besides."""
 
 
@@ -49,13 +56,15 @@ def make_runner(
         load_role(role, prompt=folder / table.text("prompt"))
     if kind == "replay":
         return ReplayRunner.load(folder / table.text("script"))
+    if kind == "command":
+        return CommandRunner(read_command(table))
     if kind == "remote":
         return REMOTE
     return load_function(table.text("runner"), base=folder, path=source, key=table.key("runner"))
 
 
 def _kind(table: Table) -> str:
-    choices = '`"replay"`, `"remote"` or `"python:module:function"`'
+    choices = '`"command"`, `"replay"`, `"remote"` or `"python:module:function"`'
     if not table.has("runner"):
         raise table.error("runner", "the role has no runner", f"Add `runner = …` with {choices}.")
     name = table.text("runner")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
 
+from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentConfigError, Ask, RunnerError
 from interlock.envelope.labels import closest
 
@@ -13,7 +14,7 @@ PREFIX: Final = "python:"
 
 
 class PythonRunner:
-    """A runner around a function `f(ask: Ask) -> str`.
+    """A runner around a function `f(ask: Ask) -> str | Answer`.
 
     Args:
         spec: How the configuration names it, for messages.
@@ -24,7 +25,7 @@ class PythonRunner:
         self._spec = spec
         self._function = function
 
-    def __call__(self, ask: Ask, /) -> str:
+    def __call__(self, ask: Ask, /) -> str | Answer:
         """Return what the function returns.
 
         Raises:
@@ -37,7 +38,7 @@ class PythonRunner:
         except Exception as error:
             message = f"{self._spec} raised {type(error).__name__}: {error}"
             raise RunnerError(message, "Mend the function, or let it raise RunnerError(message, fix).") from error
-        if not isinstance(answer, str):
+        if not isinstance(answer, (str, Answer)):
             message = f"{self._spec} returned {type(answer).__name__}, not str"
             raise RunnerError(message, "Return the text of the response.")
         return answer

@@ -1,0 +1,70 @@
+"""The command-line agents that are known by name: how each is started, fed and read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from interlock.agents.runners.printed import Form
+
+COMMON_ENVIRONMENT: Final = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TERM", "TMPDIR", "TZ", "XDG_*",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+    "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+)  # fmt: skip
+"""What every program is given of the environment; `*` at the end stands for any ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How one program is started.
+
+    Args:
+        argv: The program and its arguments; placeholders as in `command.PLACEHOLDERS`.
+        build: Arguments for a build role, which may edit.
+        judge: Arguments for a QA or review role, which reads, and writes reports alone.
+        model: Arguments when a model is named.
+        stdin: What it reads.
+        form: How its output is written.
+        environment: What it is given of the environment, besides `COMMON_ENVIRONMENT`.
+    """
+
+    argv: tuple[str, ...]
+    build: tuple[str, ...]
+    judge: tuple[str, ...]
+    model: tuple[str, ...]
+    stdin: str
+    form: Form
+    environment: tuple[str, ...]
+
+
+WHOLE: Final = "{system}\n\n{prompt}"
+
+PRESETS: Final[Mapping[str, Preset]] = {
+    "claude": Preset(
+        argv=("claude", "-p", "--output-format", "json", "--append-system-prompt", "{system}"),
+        build=("--permission-mode", "acceptEdits"),
+        judge=("--allowedTools", "Read,Grep,Glob,Write({reports_dir}/**)"),
+        model=("--model", "{model}"),
+        stdin="{prompt}",
+        form="claude",
+        environment=("ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"),
+    ),
+    "codex": Preset(
+        argv=("codex", "exec", "--json", "--skip-git-repo-check"),
+        build=("--sandbox", "workspace-write", "-"),
+        judge=("--sandbox", "workspace-write", "-"),
+        model=("--model", "{model}"),
+        stdin=WHOLE,
+        form="codex",
+        environment=("OPENAI_*", "CODEX_*"),
+    ),
+    "gemini": Preset(
+        argv=("gemini", "--output-format", "json"),
+        build=("--approval-mode", "auto_edit"),
+        judge=("--approval-mode", "auto_edit"),
+        model=("--model", "{model}"),
+        stdin=WHOLE,
+        form="gemini",
+        environment=("GEMINI_*", "GOOGLE_*"),
+    ),
+}

@@ -1,0 +1,131 @@
+"""What command-line agents print: the answer, its cost and its tool calls, out of the forms that they have."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
+
+from interlock.agents.answer import Answer
+from interlock.agents.usage import Usage
+
+Form: TypeAlias = Literal["text", "claude", "codex", "gemini"]
+"""How the output is written: as it is, or as one of the known programs writes it when asked for JSON."""
+
+
+class UnreadableOutput(Exception):  # noqa: N818 - named by what is the case
+    """The output has not the form that it should have, or says that the agent failed.
+
+    Args:
+        message: What is wrong, in one sentence.
+    """
+
+
+def read_output(form: Form, output: bytes) -> Answer:
+    """Return the answer that a program printed.
+
+    Bytes that are no UTF-8 stay what they are, so that the validator refuses them.
+
+    Args:
+        form: How it is written.
+        output: Standard output.
+
+    Raises:
+        UnreadableOutput: It is not written so, or says that there is no answer.
+    """
+    return _READERS[form](output)
+
+
+def _text(output: bytes) -> Answer:
+    return Answer(output.decode("utf-8", "surrogateescape"), Usage(calls=1, usd=None))
+
+
+def _claude(output: bytes) -> Answer:
+    """Read the one object of `claude -p --output-format json`."""
+    row = _object(_json(output))
+    result = row.get("result")
+    if row.get("is_error") or not isinstance(result, str):
+        raise UnreadableOutput(f"it says {row.get('subtype') or 'error'}: {_shown(result)}")
+    used = _object(row.get("usage"))
+    sent = sum(_number(used, key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"))
+    cost = row.get("total_cost_usd")
+    usd = float(cost) if isinstance(cost, (int, float)) else None
+    usage = Usage(max(1, _number(row, "num_turns")), sent, _number(used, "output_tokens"), usd=usd)
+    models = list(_object(row.get("modelUsage")))
+    return Answer(result, usage, models[0] if len(models) == 1 else "")
+
+
+def _codex(output: bytes) -> Answer:
+    """Read the lines of `codex exec --json`: the last message of the agent, and what each turn cost."""
+    text: str | None = None
+    usage, calls, failure = Usage(usd=None), 0, ""
+    for line in output.splitlines():
+        if not line.strip():
+            continue
+        row = _object(_json(line))
+        item = _object(row.get("item"))
+        match row.get("type"), item.get("type"):
+            case "item.completed", "agent_message":
+                text = str(item.get("text", ""))
+            case "item.completed", ("command_execution" | "file_change" | "mcp_tool_call" | "web_search"):
+                calls += 1
+            case "turn.completed", _:
+                used = _object(row.get("usage"))
+                usage += Usage(1, _number(used, "input_tokens"), _number(used, "output_tokens"), usd=None)
+            case (("turn.failed" | "error"), _):
+                failure = _shown(_object(row.get("error")).get("message") or row.get("message"))
+            case _:
+                pass
+    if text is None:
+        raise UnreadableOutput(f"it says: {failure}" if failure else "no message of the agent is in it")
+    return Answer(text, usage, tool_calls=calls)
+
+
+def _gemini(output: bytes) -> Answer:
+    """Read the one object of `gemini --output-format json`."""
+    row = _object(_json(output))
+    text = row.get("response")
+    if row.get("error") or not isinstance(text, str):
+        raise UnreadableOutput(f"it says: {_shown(_object(row.get('error')).get('message') or row.get('error'))}")
+    stats = _object(row.get("stats"))
+    models = _object(stats.get("models"))
+    usage = Usage(usd=None)
+    for model in models.values():
+        tokens, api = _object(_object(model).get("tokens")), _object(_object(model).get("api"))
+        said = _number(tokens, "candidates") + _number(tokens, "thoughts")
+        usage += Usage(max(1, _number(api, "totalRequests")), _number(tokens, "prompt"), said, usd=None)
+    calls = _object(stats.get("tools")).get("totalCalls")
+    return Answer(text, usage, next(iter(models), "") if len(models) == 1 else "", calls if _is_count(calls) else None)
+
+
+_READERS: Final[Mapping[Form, Callable[[bytes], Answer]]] = {
+    "text": _text,
+    "claude": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+}
+FORMS: Final = tuple(_READERS)
+
+
+def _json(output: bytes) -> object:
+    try:
+        return json.loads(output)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableOutput(f"it is no JSON: {_shown(output[:200].decode('utf-8', 'replace'))}") from error
+
+
+def _object(value: object) -> dict[str, Any]:
+    """Return an object, or an empty one in place of anything else: no figure is worth losing an answer."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _number(row: Mapping[str, Any], key: str) -> int:
+    value = row.get(key)
+    return value if _is_count(value) else 0
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 500 else f"{text[:500]}…"

@@ -1,0 +1,116 @@
+"""A program of an agent is fed, read within bounds, and gone afterwards, whatever it does."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from interlock.agents.runners import child
+from interlock.agents.runners.child import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, run_child
+
+FOREVER = 60
+
+
+def run(code: str, tmp_path: Path, *, stdin: bytes = b"", seconds: float = FOREVER) -> Ended:
+    """Run Python code as an agent's program."""
+    env = {"PATH": os.environ["PATH"]}
+    return run_child([sys.executable, "-c", code], stdin=stdin, cwd=tmp_path, env=env, timeout_seconds=seconds)
+
+
+def is_gone(pid: int) -> bool:
+    """Say whether a process runs no more; one that waits to be reaped does not run."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until_gone(pid: int) -> None:
+    end = time.monotonic() + 10
+    while not is_gone(pid):
+        assert time.monotonic() < end, f"process {pid} is still there"
+        os.sched_yield()
+
+
+def test_an_answer_comes_back_whole_with_its_status(tmp_path: Path) -> None:
+    code = "import sys; t = sys.stdin.read(); print(t.upper()); print('note', file=sys.stderr); sys.exit(3)"
+    ended = run(code, tmp_path, stdin=b"hello")
+    assert (ended.status, ended.output, ended.complaints, ended.stopped) == (3, b"HELLO\n", b"note\n", "")
+    assert ended.seconds > 0
+
+
+def test_a_prompt_larger_than_a_pipe_and_an_answer_larger_than_a_pipe_pass_at_once(tmp_path: Path) -> None:
+    code = "import sys\nfor line in sys.stdin: sys.stdout.write(line)"
+    text = b"a line of some words\n" * 60_000
+    assert run(code, tmp_path, stdin=text).output == text
+
+
+def test_a_program_that_does_not_read_its_prompt_is_no_error(tmp_path: Path) -> None:
+    ended = run("print('answer')", tmp_path, stdin=b"x" * 1_000_000)
+    assert (ended.status, ended.output) == (0, b"answer\n")
+
+
+def test_a_program_that_dies_of_a_signal_says_which(tmp_path: Path) -> None:
+    ended = run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
+    assert (ended.status, ended.stopped) == (-signal.SIGSEGV, "")
+
+
+def test_a_program_that_hangs_is_asked_to_end_and_its_words_are_kept(tmp_path: Path) -> None:
+    code = "print('so far', flush=True)\nimport time; time.sleep(600)"
+    ended = run(code, tmp_path, seconds=0.5)
+    assert (ended.status, ended.output, ended.stopped) == (-signal.SIGTERM, b"so far\n", "timeout")
+
+
+def test_a_program_that_will_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "GRACE_SECONDS", 0.2)
+    code = (
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(600)"
+    )
+    ended = run(code, tmp_path, seconds=0.5)
+    assert (ended.status, ended.stopped) == (-signal.SIGKILL, "timeout")
+
+
+def test_what_a_program_leaves_behind_does_not_outlive_it_or_hold_its_answer_up(tmp_path: Path) -> None:
+    code = (
+        "import os, time\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n    time.sleep(600)\n"
+        "print(pid, flush=True)"
+    )  # fmt: skip
+    ended = run(code, tmp_path)
+    assert (ended.status, ended.stopped) == (0, "")
+    assert ended.seconds < FOREVER / 2
+    wait_until_gone(int(ended.output))
+
+
+def test_a_flood_is_cut_and_ended(tmp_path: Path) -> None:
+    ended = run("import sys\nwhile True: sys.stdout.write('x' * 65536)", tmp_path)
+    assert (ended.stopped, len(ended.output)) == ("flood", MAX_OUTPUT_BYTES)
+    assert ended.status < 0
+
+
+def test_only_the_end_of_the_complaints_is_kept(tmp_path: Path) -> None:
+    ended = run("import sys\nfor n in range(40_000): print(n, file=sys.stderr)", tmp_path)
+    assert len(ended.complaints) == TAIL_BYTES
+    assert ended.complaints.endswith(b"39999\n")
+
+
+def test_an_interruption_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def interrupted(self: object, deadline: float) -> str:
+        started.append(self._process.pid)  # type: ignore[attr-defined]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(child._Reading, "until", interrupted)  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(KeyboardInterrupt):
+        run("import time; time.sleep(600)", tmp_path)
+    wait_until_gone(started[0])
+
+
+def test_a_program_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        run_child(["no-such-program"], stdin=b"", cwd=tmp_path, env={"PATH": ""}, timeout_seconds=1)
