@@ -1,9 +1,11 @@
 """Strict reading of configuration tables: closed keys, checked types, and a suggestion for each slip."""
 
+import math
 from collections.abc import Collection, Mapping
-from typing import cast
+from typing import Any, cast
 
 from interlock.agents.ask import AgentConfigError
+from interlock.agents.usage import LIMIT_NAMES, Limits
 from interlock.envelope.labels import closest
 
 _TYPE_NAMES: dict[type, str] = {
@@ -92,6 +94,18 @@ class Table:
             raise self.error(name, message, f"Write `{name} = {max(default, least)}` or another whole number.")
         return value
 
+    def table(self, name: str) -> "Table":
+        """Return a table in this table; a missing one is empty.
+
+        Raises:
+            AgentConfigError: When the value is no table.
+        """
+        value = self._values.get(name, {})
+        if not isinstance(value, dict):
+            message = f"`{name}` is {type_name(value)}, not a table"
+            raise self.error(name, message, f"Write its keys below `[{self._heading(name)}]`.")
+        return Table(cast("dict[str, object]", value), self._path, self.key(name))
+
     def tables(self, name: str) -> list["Table"]:
         """Return the tables of an array of tables; a missing key has none.
 
@@ -112,3 +126,23 @@ class Table:
     def _heading(self, name: str) -> str:
         parent = self._where.partition("[")[0]
         return f"{parent}.{name}" if parent else name
+
+
+def read_limits(table: Table) -> Limits:
+    """Return the limits of a `budget` table.
+
+    Raises:
+        AgentConfigError: When a key is not known, or a value is no number above 0.
+    """
+    table.close(LIMIT_NAMES)
+    values: dict[str, Any] = {}
+    for name in LIMIT_NAMES:
+        value = table.raw(name)
+        whole = name in ("calls", "tokens")
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not 0 < value < math.inf:
+            kind = "whole number" if whole else "number"
+            raise table.error(name, f"`{name}` is no {kind} above 0", f"Write `{name} = 100`, or leave it out.")
+        values[name] = value
+    return Limits(**values)

@@ -126,6 +126,25 @@ class RunConfig:
 
 
 @dataclass(frozen=True)
+class BudgetConfig:
+    """`[budget]`: what the agents of one task may spend in all; a key that is not given is no limit.
+
+    Args:
+        calls: Requests to models and starts of programs.
+        tokens: Tokens, sent and received.
+        seconds: Time that agents work.
+        usd: Money in US dollars, as far as prices are known.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    calls: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True)
 class DelegateConfig:
     """`[tickets.delegate]`: the plan steps of a ticket become tasks of the status machine.
 
@@ -177,6 +196,7 @@ class Config:
         gates: Gate tables by id.
         envelope: How strictly answers are read.
         run: Budgets.
+        budget: What the agents of one task may spend.
         agents: A table for each role, for the agents room.
         tickets: Budgets, scope and delegation of the ticket pipeline.
         reservations: As the file says it; `interlock.reservations.settings` knows the keys and the defaults.
@@ -190,6 +210,7 @@ class Config:
     gates: Mapping[str, GateConfig] = field(default_factory=dict[str, GateConfig])
     envelope: EnvelopeConfig = field(default_factory=EnvelopeConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
     agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
     tickets: TicketsConfig = field(default_factory=TicketsConfig)
     reservations: Plain = field(default_factory=_plain)
@@ -209,6 +230,7 @@ _MODELS: Final[Mapping[tuple[str, ...], type]] = {
     ("gates", "*"): GateConfig,
     ("envelope",): EnvelopeConfig,
     ("run",): RunConfig,
+    ("budget",): BudgetConfig,
     ("tickets",): TicketsConfig,
     ("tickets", "delegate"): DelegateConfig,
 }
@@ -216,6 +238,10 @@ _BOUNDS: Final = (
     ("run.max_reasks", 0, 20),
     ("run.max_rework", 0, 100),
     ("run.max_progress", 0, 100),
+    ("budget.calls", 1, 10**9),
+    ("budget.tokens", 1, 10**12),
+    ("budget.seconds", 1, 10**9),
+    ("budget.usd", 0.01, 10**9),
     ("tickets.max_retries", 0, 20),
     ("tickets.max_retries_run", 0, 100),
     ("tickets.max_identical", 1, 100),

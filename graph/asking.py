@@ -1,6 +1,7 @@
 """Asking one role once: the prompt, the runner or the interrupt, the checks, and what came of the answer."""
 
 import hashlib
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +17,8 @@ from interlock.agents.ask import REMOTE, Ask, Remote, Runner, RunnerError, agent
 from interlock.agents.prompt import assignment, reask
 from interlock.agents.quoting import visible
 from interlock.agents.runners.remote import remote_request
+from interlock.agents.runners.replay import ReplayRunner
+from interlock.agents.usage import Usage
 from interlock.envelope import MAX_BYTES, Report, validate
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
@@ -24,6 +27,7 @@ from interlock.gates.judge import judge_evidence, places_of
 from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import tree_diff, tree_digest, tree_files
 from interlock.graph.admission import exists
+from interlock.graph.budgets import spent_by
 from interlock.graph.machine import (
     Cause,
     CitedFile,
@@ -131,6 +135,12 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
     notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
     if _went_stale(desk, role, state):
         return _update(desk, role, state, Reply("stale", None, "", (), (), desk.tree()), number, store)
+    key = _answer_key(role, state, number)
+    used_up = "" if store.answer(key) is not None else _used_up(desk, role, state)
+    if used_up:
+        reply = Reply("spent", None, used_up, (), (), desk.tree())
+        notice({"kind": "answered", "role": role.name, "outcome": "spent", "codes": [], "first": used_up})
+        return _update(desk, role, state, reply, number, store)
     reply = judge(desk, role, state, _answer_text(desk, role, state, store, number, refusal))
     if _went_stale(desk, role, state):
         reply = replace(reply, outcome="stale")
@@ -138,6 +148,11 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
     codes, first = [item.code for item in errors], errors[0].message if errors else ""
     notice({"kind": "answered", "role": role.name, "outcome": reply.outcome, "codes": codes, "first": first})
     return _update(desk, role, state, reply, number, store)
+
+
+def _used_up(desk: Desk, role: Role, state: TaskState) -> str:
+    """Say which budget is used up before a role is asked. What comes from outside spends nothing of ours."""
+    return "" if desk.runners[role.name] is REMOTE else spent_by(desk.policy, state.get("spent", {}), role.name)
 
 
 def _went_stale(desk: Desk, role: Role, state: TaskState) -> bool:
@@ -175,10 +190,15 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
         given: object = interrupt(remote_request(ask))
         text = given.decode("utf-8", "surrogatepass") if isinstance(given, bytes) else str(given)
     else:
+        started = time.monotonic()
         answer = runner(ask)
+        seconds = time.monotonic() - started
         text = answer.text if isinstance(answer, Answer) else answer
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
             raise RunnerError(f"the runner of {role.name} returned {type(text).__name__}, not a text", "Return a str.")
+        told = isinstance(answer, Answer)
+        measured = Usage(calls=1, seconds=seconds, usd=0.0 if isinstance(runner, ReplayRunner) else None)
+        store.keep_cost(key, answer if told else Answer(text, measured), told=told)
     text = text[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk
     store.keep_answer(key, text)
     return text
@@ -345,10 +365,14 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
         stored="" if reply.report is None else _answer_key(role, state, number),
         sha256="" if reply.report is None else _digest(reply.text),
     )
+    cost = store.cost(answered["stored"]) if answered["stored"] else {}
     update: dict[str, Any] = {
         "answers": {role.name: answered},
-        "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number)},
+        "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number, cost)},
     }
+    if cost:
+        before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
+        update["spent"] = {role.name: (before + Usage.from_json(cost["usage"])).to_json()}
     if role.kind in ("qa", "review") and (reply.outcome != "invalid" or number >= desk.policy.max_reasks):
         update["verdicts"] = {role.name: _verdict(desk, role, state, reply, reasons)}
     return update
@@ -360,6 +384,8 @@ def _reasons(role: Role, reply: Reply, changes: str) -> list[str]:
         case "stale":
             text = f"no verdict of {role.name} can count, because files in scope changed after the hand-over{changes}"
             return [reason(role.certifies or MSG_STRICT, text)]
+        case "spent":
+            return [reason(role.certifies or MSG_STRICT, f"{role.name} was not asked: {reply.text}")]
         case "invalid":
             errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
             codes = "; ".join(f"{item.code} {item.message}" for item in errors[:3])
@@ -375,6 +401,7 @@ CAUSE: Final[Mapping[Outcome, Cause]] = {
     "blocked": "agent",
     **dict[Outcome, Cause].fromkeys(("invalid", "progress"), "protocol"),
     "stale": "stale",
+    "spent": "budget",
 }
 """Why a task is BLOCKED when an answer with this outcome ends the way."""
 
@@ -404,7 +431,7 @@ def role_order(desk: Desk, name: str) -> int:
     return names.index(name) if name in names else len(names)
 
 
-def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) -> Event:
+def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, cost: Mapping[str, Any]) -> Event:
     report = reply.report
     data: dict[str, Any] = {
         "role": role.name,
@@ -413,6 +440,8 @@ def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int) 
         "outcome": reply.outcome,
         "tree": reply.tree,
     }
+    if cost.get("told"):
+        data |= {"usage": cost["usage"], "model": cost["model"], "tool_calls": cost["tool_calls"]}
     if report is not None:
         data |= {
             "response_sha256": _digest(reply.text),

@@ -9,7 +9,7 @@ from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Proto
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import from_json
-from interlock.graph.machine import REWORKABLE, Cause, certified
+from interlock.graph.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.runs import RunView
 from interlock.graph.state import CollectedEvidence
 from interlock.graph.store import RunStore, journal_path
@@ -23,6 +23,7 @@ _MEANING: Mapping[Cause, str] = {
     "agent": "an agent blocked the task, or gave no answer",
     "collector": "the evidence could not be made",
     "task": "the task is not well-formed",
+    "budget": "a budget is used up",
 }
 
 
@@ -70,7 +71,7 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
     held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree)
     if view.status == "BLOCKED":
         held -= {reason.partition(":")[0] for reason in values.get("fail_reasons", ())}
-    if not any(data["outcome"] not in ("invalid", "stale") for data in answers):
+    if not any(data["outcome"] not in UNANSWERED for data in answers):
         held -= {gate_id for gate_id in held if view.policy.protocol.gate(gate_id).certifier == ANYBODY}
     store = RunStore(root, view.run_id)
     driven = store.driven()

@@ -10,8 +10,12 @@ from typing import Final, Literal, TypeAlias, TypedDict, get_args
 
 from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
 
-Outcome: TypeAlias = Literal["stale", "invalid", "progress", "handover", "blocked", "pass", "fail", "holds", "broken"]
-"""What came of one step: the last two are of the orchestrator's own checks, the rest of an agent's answer."""
+Outcome: TypeAlias = Literal[
+    "stale", "spent", "invalid", "progress", "handover", "blocked", "pass", "fail", "holds", "broken"
+]
+"""What came of one step: the last two are of the orchestrator's own checks, the rest of an agent's answer.
+
+`stale` and `spent` are said before anybody is asked: files changed, or the budget is used up."""
 
 Tally: TypeAlias = Literal["pending", "pass", "fail"]
 """The verdicts of one phase taken together."""
@@ -19,10 +23,12 @@ Tally: TypeAlias = Literal["pending", "pass", "fail"]
 Next: TypeAlias = Status | Literal["ASK_AGAIN", "TALLY", "WAIT", "END"]
 """Where work goes: a status, the same role again, the count of verdicts, nowhere yet, or the end of the run."""
 
-Cause: TypeAlias = Literal["gate", "stale", "protocol", "agent", "collector", "task", "evidence"]
+Cause: TypeAlias = Literal["gate", "stale", "protocol", "agent", "collector", "task", "evidence", "budget"]
 """Why a task is BLOCKED. `REWORKABLE` says which of them another round of work can mend."""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+UNANSWERED: Final[frozenset[Outcome]] = frozenset({"stale", "spent", "invalid"})
+"""Outcomes without an answer that counts."""
 TALLIES: Final[tuple[Tally, ...]] = get_args(Tally)
 
 REWORKABLE: Final[Mapping[Cause, bool]] = {
@@ -33,6 +39,7 @@ REWORKABLE: Final[Mapping[Cause, bool]] = {
     "agent": False,
     "collector": False,
     "task": False,
+    "budget": False,
 }
 """A spent re-ask, an agent that gave up, a broken collector or an ill-formed task needs a person, not a round."""
 

@@ -15,6 +15,8 @@ from pydantic import TypeAdapter
 
 from interlock.agents.role_file import prompt_path
 from interlock.agents.system import system_prompt
+from interlock.agents.tables import Table, read_limits
+from interlock.agents.usage import Limits
 from interlock.envelope.protocol import GateSpec, Protocol
 from interlock.gates.config import Config
 from interlock.gates.errors import TreeError
@@ -37,12 +39,14 @@ class AgentSetting:
         base: The folder that the paths in it are relative to.
         source: The file that holds it, for messages.
         system: The role's prompt with its contract, as it stood at the start.
+        limits: What the role may spend in the whole run.
     """
 
     settings: Mapping[str, Any]
     base: str
     source: str = ""
     system: str = ""
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Policy:
         unchanged: Whether a hand-over of an unchanged tree is an error or a warning.
         fingerprints: Digests of the configuration, the roster, the gates and the grammar.
         reserve: Whether the run holds leases on its task's scope.
+        limits: What all roles together may spend in the whole run.
     """
 
     protocol: Protocol
@@ -70,6 +75,7 @@ class Policy:
     unchanged: Literal["error", "warn"] = "error"
     fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
     reserve: bool = True
+    limits: Limits = field(default_factory=Limits)
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
@@ -112,12 +118,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
     agents = {name: AgentSetting({}, str(root)) for name in roles} | given
     roster = {name: role for name, role in whole.roles.items() if name in agents or role.kind == "orchestrator"}
     protocol = Protocol(roles=roster, gates=whole.gates)
-    agents = {
-        name: replace(row, system=system_prompt(name, protocol, prompt=prompt_path(row.settings, row.base)))
-        if name in roster
-        else row
-        for name, row in agents.items()
-    }
+    agents = {name: _frozen(name, row, protocol) if name in roster else row for name, row in agents.items()}
     run = config.run
     budgets = {
         "max_reasks": run.max_reasks,
@@ -131,6 +132,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         inputs=config.envelope.inputs,
         unchanged=run.unchanged,
         reserve=run.reserve,
+        limits=read_limits(Table(_limits(config, task), "task file", "budget")),
         fingerprints={
             "config": config.fingerprint(),
             "roster": _digest([asdict(role) for role in roster.values()]),
@@ -144,6 +146,18 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         },
         **budgets,
     )
+
+
+def _limits(config: Config, task: Task) -> dict[str, Any]:
+    given = asdict(config.budget) | dict(task.budget)
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _frozen(name: str, row: AgentSetting, protocol: Protocol) -> AgentSetting:
+    """Return the setting of a role with what is read of it once, when the run starts."""
+    system = system_prompt(name, protocol, prompt=prompt_path(row.settings, row.base))
+    limits = read_limits(Table(row.settings, row.source, f"agents.{name}").table("budget"))
+    return replace(row, system=system, limits=limits)
 
 
 def grammar_fingerprint() -> str:

@@ -59,7 +59,8 @@ class TaskState(TypedDict):
     """Everything a run knows about itself between two nodes.
 
     Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;
-    `reask` counts by role; `tree` is the digest of the scope as handed over.
+    `reask` counts by role; `tree` is the digest of the scope as handed over; `spent` is an `agents.usage.Usage` as JSON
+    by role, over the whole run.
     """
 
     run_id: str
@@ -73,6 +74,7 @@ class TaskState(TypedDict):
     answers: Annotated[dict[str, Answered], merge]
     verdicts: Annotated[dict[str, Verdict], merge]
     collected: Annotated[dict[str, CollectedEvidence], merge]
+    spent: Annotated[dict[str, dict[str, Any]], merge]
     outbox: Annotated[dict[str, Event], merge]
     cause: Cause | None
     fail_reasons: list[str]

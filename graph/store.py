@@ -10,8 +10,9 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentsError
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.policy import Policy
@@ -153,6 +154,25 @@ class RunStore:
                 f"the answer {path} cannot be stored: {error.strerror}",
                 f"Make {path.parent} a real folder that this user can write, and resume.",
             ) from error
+
+    def cost(self, key: str) -> dict[str, Any]:
+        """Return what is known of the answer under a key beside its text: `usage`, `model`, `tool_calls`, `told`."""
+        try:
+            row: Any = json.loads((self.folder / "answers" / f"{key}.json").read_bytes())
+            return dict(row) if isinstance(row["usage"], dict) else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def keep_cost(self, key: str, answer: Answer, *, told: bool) -> None:
+        """Store what is known of an answer beside its text, before that.
+
+        Args:
+            key: The key of the answer.
+            answer: The answer.
+            told: Its runner told it; else it was measured here.
+        """
+        row = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls, "told": told}
+        write_atomically(self.folder / "answers" / f"{key}.json", _readable(row))
 
     @contextmanager
     def stops_noted(self) -> Generator[None]:

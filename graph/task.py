@@ -43,6 +43,16 @@ _WANTED: Final[Mapping[str, tuple[str, str]]] = {
         f"run.{name}": (f"a whole number from 0 to {most}", "Write such a number without quotes, or leave the key out.")
         for name, most in _LIMITS.items()
     },
+    "budget": ("a table", "Write the limits below `[budget]`, or leave it out."),
+    **{
+        f"budget.{name}": (f"a {kind} above 0", "Write such a number without quotes, or leave the key out.")
+        for name, kind in {
+            "calls": "whole number",
+            "tokens": "whole number",
+            "seconds": "number",
+            "usd": "number",
+        }.items()
+    },
     "agents": ("a table", "Write the settings of each role below `[agents.ROLE]`."),
     "agents.*": ("a table", 'Write the settings of the role as a table, such as { runner = "remote" }.'),
 }
@@ -65,6 +75,14 @@ class _RunSection(BaseModel):
     max_progress: int | None = Field(default=None, ge=0, le=_LIMITS["max_progress"])
 
 
+class _BudgetSection(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    calls: int | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
 class _TaskFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     task_id: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
@@ -74,7 +92,11 @@ class _TaskFile(BaseModel):
     scope: list[_Line] = Field(min_length=1)
     page: _Line | None = None
     run: _RunSection = _RunSection()
+    budget: _BudgetSection = _BudgetSection()
     agents: dict[str, dict[str, Any]] = {}
+
+
+_SECTIONS: Final[Mapping[str, type[BaseModel]]] = {"run": _RunSection, "budget": _BudgetSection}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +112,7 @@ class Task:
         page: The page to check: a path below the root or an http(s) URL, or None.
         agents: Settings by role name; they replace those of `interlock.toml`.
         run: Budgets by name; they replace those of `interlock.toml`.
+        budget: What the agents may spend, by name of the limit; each replaces that of `interlock.toml`.
         base: The folder that relative paths of the agents' settings are resolved against.
     """
 
@@ -101,6 +124,7 @@ class Task:
     page: str | None = None
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     run: Mapping[str, int] = field(default_factory=dict[str, int])
+    budget: Mapping[str, float] = field(default_factory=dict[str, float])
     base: str = "."
 
     def to_json(self) -> dict[str, Any]:
@@ -193,6 +217,7 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
         page=read.page,
         agents=read.agents,
         run=read.run.model_dump(exclude_none=True),
+        budget=read.budget.model_dump(exclude_none=True),
         base=base,
     )
 
@@ -201,7 +226,7 @@ def _problem(item: Mapping[str, Any]) -> str:
     """Say what is wrong with one key of a task file, what it should hold, and how to mend it."""
     place = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
-        model = _RunSection if item["loc"][0] == "run" else _TaskFile
+        model = _SECTIONS.get(str(item["loc"][0]), _TaskFile) if len(item["loc"]) > 1 else _TaskFile
         near = get_close_matches(str(item["loc"][-1]), list(model.model_fields), n=1)
         hint = f"; did you mean `{near[0]}`?" if near else f"; known keys: {', '.join(model.model_fields)}"
         return f"unknown key `{place}`{hint}"

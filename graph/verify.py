@@ -83,16 +83,22 @@ class Verification:
     leases: Comparison | None = None
 
     @property
-    def verdict(self) -> Literal["whole", "unproven", "damaged", "empty"]:
+    def is_incomplete(self) -> bool:
+        """Whether the leases are not what the journal gives, and events are missing that may be why."""
+        return self.leases is not None and self.leases.verdict == "partial"
+
+    @property
+    def verdict(self) -> Literal["whole", "unproven", "incomplete", "damaged", "empty"]:
         """What is known of the journal.
 
-        `unproven` when it is whole by itself, but a run that pins its end is not; `empty` when nothing was written yet.
+        `unproven` when it is whole by itself, but a run that pins its end is not; `incomplete` when that is so of the
+        leases alone, and events are missing; `empty` when nothing was written yet.
         """
         if self.untouched:
             return "empty"
         if any(isinstance(problem, Problem) for problem in self.problems):
             return "damaged"
-        return "unproven" if self.problems else "whole"
+        return "unproven" if self.problems else "incomplete" if self.is_incomplete else "whole"
 
     def fix(self, problem: Problem | RunProblem) -> str:
         """Return what to do about a problem."""
@@ -116,7 +122,7 @@ class Verification:
         return {
             "schema": "interlock.verification/1",
             "path": self.path,
-            "ok": not problems,
+            "ok": not problems and not self.is_incomplete,
             "verdict": self.verdict,
             "lines": self.lines,
             "runs": self.runs,

@@ -13,6 +13,7 @@ from interlock.gates.by_hand import collect_by_hand
 from interlock.gates.errors import CollectorError
 from interlock.graph.background import Drives
 from interlock.graph.errors import AnswerError, TaskError
+from interlock.graph.machine import UNANSWERED
 from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
 from interlock.server.project import tables
 from interlock.server.standing import Judged, Standing, Step, Submitted, judged, open_asks, standing
@@ -227,7 +228,7 @@ class TaskCalls:
 def _submitted(view: "RunView", found: Judged | None, *, repeated: bool) -> Submitted:
     return Submitted(
         **standing(view),
-        ok=None if found is None else found.outcome not in ("invalid", "stale"),
+        ok=None if found is None else found.outcome not in UNANSWERED,
         outcome=None if found is None else found.outcome,
         findings=[] if found is None else found.findings,
         reask="" if found is None else found.reask,

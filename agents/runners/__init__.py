@@ -10,12 +10,12 @@ from interlock.agents.runners.command import CommandRunner, read_command
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
 from interlock.agents.runners.remote import remote_request
 from interlock.agents.runners.replay import ReplayRunner
-from interlock.agents.tables import Table
+from interlock.agents.tables import Table, read_limits
 from interlock.envelope.labels import closest
 
 __all__ = ["CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
 
-COMMON_KEYS = ("runner", "prompt")
+COMMON_KEYS = ("runner", "prompt", "budget")
 """What every `[agents.ROLE]` table may hold."""
 
 RUNNER_KEYS: dict[str, tuple[str, ...]] = {
@@ -52,6 +52,7 @@ def make_runner(
     folder = Path(root if base is None else base)
     kind = _kind(table)
     table.close((*COMMON_KEYS, *RUNNER_KEYS[kind]))
+    read_limits(table.table("budget"))
     if table.has("prompt"):
         load_role(role, prompt=folder / table.text("prompt"))
     if kind == "replay":

@@ -1,0 +1,140 @@
+"""What agents spend is counted once and for all, and who has nothing left is not asked."""
+
+from typing import Any, cast
+
+import pytest
+
+from interlock.agents import AgentConfigError, Answer, Ask, RunnerError
+from interlock.agents.usage import Usage
+from interlock.graph import TaskError
+from interlock.graph.errors import GraphError
+from interlock.graph.runs import start_run
+from interlock.graph.task import task_from_mapping
+from tests.graph.conftest import GATES, Project, build
+
+FEE = Usage(calls=2, input_tokens=1000, output_tokens=50, seconds=1.5, usd=0.25)
+
+
+def paid(answer: Any, usage: Usage = FEE) -> Any:
+    """Make an agent say what its answer cost."""
+
+    def answering(ask: Ask) -> Answer:
+        return Answer(answer(ask), usage, "model-x", 3)
+
+    return answering
+
+
+def never(ask: Ask) -> str:
+    pytest.fail(f"{ask.role} was asked")
+
+
+def with_budget(project: Project, **limits: float) -> None:
+    rows = "".join(f"{name} = {value}\n" for name, value in limits.items())
+    configure(project, f"[budget]\n{rows}")
+
+
+def configure(project: Project, text: str) -> None:
+    path = project.root / "interlock.toml"
+    path.write_text(f"{path.read_text()}\n{text}")
+
+
+def use(project: Project, role: str, runner: Any) -> None:
+    cast("dict[str, Any]", project.runners)[role] = runner
+
+
+def test_what_an_answer_cost_stands_in_the_journal_and_adds_up_by_role(project: Project) -> None:
+    use(project, "builder", paid(build()))
+    view = project.run()
+    assert view.status == "APPROVED"
+    answers = {entry.data["role"]: entry.data for entry in project.entries("answer")}
+    assert answers["builder"]["usage"] == FEE.to_json()
+    assert (answers["builder"]["model"], answers["builder"]["tool_calls"]) == ("model-x", 3)
+    assert "usage" not in answers["tester"]
+    assert view.values["spent"]["builder"] == FEE.to_json()
+    assert view.values["spent"]["tester"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"calls": 2}, "2 of 2 calls are spent"),
+        ({"tokens": 1050}, "1050 of 1050 tokens are spent"),
+        ({"seconds": 1.5}, "1.5 of 1.5 seconds are spent"),
+        ({"usd": 0.2}, "0.25 of 0.2 usd are spent"),
+    ],
+)
+def test_who_has_nothing_left_is_not_asked_and_the_task_is_blocked_with_the_figure(
+    project: Project, limits: dict[str, float], words: str
+) -> None:
+    with_budget(project, **limits)
+    use(project, "builder", paid(build()))
+    use(project, "tester", never)
+    view = project.run()
+    assert view.status == "BLOCKED"
+    assert view.values["cause"] == "budget"
+    assert view.values["attempt"] == 1
+    (reason,) = view.values["fail_reasons"]
+    assert reason == f"GATE-TESTS: tester was not asked: the budget of the task is used up: {words}"
+
+
+def test_the_budget_of_a_role_is_its_own(project: Project) -> None:
+    configure(project, "[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 2\n")
+    texts = ["hello", "world"]
+
+    def next_one(ask: Ask) -> str:
+        return build(f"{texts.pop(0)}\n")(ask)
+
+    use(project, "builder", paid(next_one))
+    (project.root / "check.sh").write_text("grep -qx world src/greeting.txt\n")
+    view = project.run()
+    assert view.status == "BLOCKED"
+    assert view.values["fail_reasons"] == [
+        "GATE-MSG-STRICT: builder was not asked: the budget of builder is used up: 2 of 2 calls are spent"
+    ]
+    assert texts == ["world"]
+
+
+def test_money_of_an_unknown_price_uses_a_limit_in_money_up(project: Project) -> None:
+    with_budget(project, usd=5.0)
+    assert project.run().values["cause"] == "budget"
+
+
+def test_an_answer_that_was_stored_is_not_paid_again_and_counts_once(project: Project) -> None:
+    asked: list[str] = []
+
+    def once(ask: Ask) -> Answer:
+        asked.append(ask.ask_id)
+        return Answer(build()(ask), FEE)
+
+    def gone(_ask: Ask) -> str:
+        raise RunnerError("the tester is gone", "Come back.")
+
+    use(project, "builder", once)
+    tester = project.runners["tester"]
+    use(project, "tester", gone)
+    run_id = project.start()
+    with pytest.raises(RunnerError):
+        project.drive(run_id)
+    use(project, "tester", tester)
+    view = project.drive(run_id)
+    assert view.status == "APPROVED"
+    assert len(asked) == 1
+    assert view.values["spent"]["builder"] == FEE.to_json()
+
+
+@pytest.mark.parametrize(
+    "budget", [{"calls": 0}, {"tokens": 1.5}, {"usd": "much"}, {"money": 1}, {"seconds": float("inf")}]
+)
+def test_a_budget_of_a_task_file_that_cannot_be_used_is_refused(project: Project, budget: dict[str, Any]) -> None:
+    with pytest.raises(TaskError) as caught:
+        task_from_mapping(
+            {"task_id": "A-1", "task": "x", "gates_required": list(GATES), "scope": ["src/**"], "budget": budget}
+        )
+    assert next(iter(budget)) in str(caught.value.problems)
+
+
+def test_a_budget_of_a_role_that_cannot_be_used_is_refused_at_its_key(project: Project) -> None:
+    configure(project, "[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = -1\n")
+    with pytest.raises((AgentConfigError, GraphError)) as caught:
+        start_run(project.root, project.task, roles=tuple(project.runners))
+    assert "agents.builder.budget.calls" in str(caught.value)
