@@ -3,8 +3,8 @@
 import json
 from typing import cast
 
-from interlock.reservations import bodies, granting, leases, patterns
-from interlock.reservations.answers import Refusal, RespondAnswer
+from interlock.reservations import bodies, granting, handing, leases, patterns
+from interlock.reservations.answers import Refusal, RespondAnswer, iso
 from interlock.reservations.asking import read_answer, read_pattern, read_thread, unknown_thread
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
@@ -24,13 +24,14 @@ def respond(
     file: object = None,
     eta_minutes: object = None,
     reason: object = None,
+    tell: bool = False,
 ) -> RespondAnswer:
     """Answer a request on its thread (Negotiation PRD F1).
 
     `release` ends the reservation that was asked for and every other one of the holder that overlaps the file, so that
-    the file is free, and sends a release-ack; sent again, it gives the same answer. `defer` keeps it, sends a
-    release-defer and moves the time limit; it may be sent again with a new ETA. A reservation that has ended meanwhile
-    is `free`, and nothing is sent.
+    the file is free, and sends a release-ack; sent again, it gives the same ids and when it was. `defer` keeps it,
+    sends a release-defer and moves the time limit; it may be sent again with a new ETA. A reservation that has ended
+    meanwhile is `free`, and nothing is sent.
 
     Args:
         desk: The store and the world.
@@ -40,6 +41,7 @@ def respond(
         file: What is meant, if given: it must overlap what was asked for.
         eta_minutes: Of a deferral: whole minutes from 1 to 1440.
         reason: Why.
+        tell: Ask git, and say what of it has uncommitted changes.
     """
     wrong = read_thread(thread_id)
     errors = [*([wrong] if wrong else []), *read_answer(action, eta_minutes, reason)]
@@ -49,6 +51,7 @@ def respond(
     if errors:
         return _refused(thread_id, *errors)
     assert isinstance(thread_id, str)
+    patterns_given: list[str] = []
     with leases.entered(desk, caller) as entry:
         asked = entry.tx.negotiation(thread_id)
         if asked is None:
@@ -57,20 +60,25 @@ def respond(
         if refusal is not None:
             return _refused(thread_id, refusal)
         why = str(reason or "")
-        if action == "release":
-            return _release(entry, asked, why)
-        return _defer(entry, asked, int(cast("float", eta_minutes)), why)
+        if action != "release":
+            return _defer(entry, asked, int(cast("float", eta_minutes)), why)
+        held = what_ends(entry, asked)
+        answer = _release(entry, asked, held, why)
+        if tell and answer["status"] == "released" and "resolved_at" not in answer:
+            patterns_given = handing.given_up(entry, held)
+    return cast("RespondAnswer", {**answer, **handing.given(desk, caller, patterns_given)})
 
 
-def _release(entry: Entry, asked: Negotiation, why: str) -> RespondAnswer:
+def _release(entry: Entry, asked: Negotiation, held: list[Lease], why: str) -> RespondAnswer:
     # No idempotency key has a control character, so this is nobody else's.
     key = f"\x1freleased {asked.thread_id}"
     known = entry.tx.remembered(asked.holder, key)
     if known is not None:
-        return {"thread_id": asked.thread_id, "status": "released", "released": json.loads(known[1]), "errors": []}
+        answer = _settled(asked)
+        answer["status"], answer["released"] = "released", json.loads(known[1])
+        return answer
     if asked.resolved_at is not None:
-        return _free(asked)
-    held = what_ends(entry, asked)
+        return _settled(asked)
     released = [lease.reservation_id for lease in held]
     resolve(entry, asked, "released", why)
     post(
@@ -96,7 +104,7 @@ def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> Resp
     if asked.state in {"released", "forced"}:
         return _refused(asked.thread_id, _answered(asked))
     if asked.resolved_at is not None:
-        return _free(asked)
+        return _settled(asked)
     deadline = None if asked.deadline is None else entry.now + eta_minutes * 60
     entry.tx.put_negotiation(replace(asked, state="deferred", eta_minutes=eta_minutes, note=why, deadline=deadline))
     acknowledge(entry, asked.thread_id)
@@ -109,8 +117,12 @@ def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> Resp
     return answer
 
 
-def _free(asked: Negotiation) -> RespondAnswer:
-    return {"thread_id": asked.thread_id, "status": "free", "released": [], "errors": []}
+def _settled(asked: Negotiation) -> RespondAnswer:
+    """Answer that there was nothing to do any more."""
+    answer: RespondAnswer = {"thread_id": asked.thread_id, "status": "free", "released": [], "errors": []}
+    if asked.resolved_at is not None:
+        answer["resolved_at"] = iso(asked.resolved_at)
+    return answer
 
 
 def _refused(thread_id: object, *errors: Refusal) -> RespondAnswer:

@@ -65,28 +65,39 @@ class Refusal(TypedDict):
 
 
 class ReserveAnswer(TypedDict):
-    """The answer of reserve_files. `errors` is empty exactly when every pattern was granted."""
+    """The answer of reserve_files. `errors` is empty exactly when every pattern was granted.
+
+    `unsaved` is there when what you got had uncommitted changes before: `patterns`, how many `more`, a `note` in words,
+    and `next` with the command that shows them.
+    """
 
     reservations: list[LeaseInfo]
     errors: list[Refusal]
     taken_over: NotRequired[list[dict[str, Any]]]
     waiting: NotRequired[dict[str, Any]]
     release_requests: NotRequired[int]
+    unsaved: NotRequired[dict[str, Any]]
     rest: NotRequired[dict[str, Any]]
 
 
 class ReleaseAnswer(TypedDict):
-    """The answer of release_files: the ids that were released."""
+    """The answer of release_files: the ids that were released.
+
+    `unsaved` is there when you gave up uncommitted changes: `patterns`, how many `more`, a `note` in words, and `next`
+    with the call that takes them back.
+    """
 
     released: list[str]
     errors: list[Refusal]
+    unsaved: NotRequired[dict[str, Any]]
     rest: NotRequired[dict[str, Any]]
 
 
 class ReleaseAllAnswer(TypedDict):
-    """The answer of release_all."""
+    """The answer of release_all; `unsaved`: see release_files."""
 
     released_count: int
+    unsaved: NotRequired[dict[str, Any]]
 
 
 class ConflictsAnswer(TypedDict):
@@ -130,18 +141,26 @@ MessageInfo = TypedDict(
         "body": str,
         "sent_at": str,
         "note": NotRequired[str],
+        "settled": NotRequired[str],
+        "yours": NotRequired[str],
+        "unsaved": NotRequired[bool],
     },
 )
 """A message as its reader gets it; `body` is text, of a typed message a JSON object as text. `note` warns of a typed
-body that was written by hand: it has moved nothing."""
+body that was written by hand and has moved nothing, and of unsaved work in what one was granted. `settled` says what
+became of a request; of an open one `yours` is what it is about, and `unsaved` whether that has uncommitted changes."""
 
 
 class InboxAnswer(TypedDict):
-    """The answer of fetch_inbox, at most 4 KiB of JSON: `next_cursor` is null when nothing is left."""
+    """The answer of fetch_inbox, at most 4 KiB of JSON: `next_cursor` is null when nothing is left.
+
+    `open_requests`: requests that wait for your answer and were read before.
+    """
 
     messages: list[MessageInfo]
     next_cursor: int | None
     negotiation_timeouts: list[dict[str, Any]]
+    open_requests: NotRequired[list[dict[str, Any]]]
     errors: list[Refusal]
 
 
@@ -178,12 +197,17 @@ class NegotiateAnswer(TypedDict):
 
 
 class RespondAnswer(TypedDict):
-    """The answer of respond_to_release."""
+    """The answer of respond_to_release; `resolved_at` is there when the request was settled before this call.
+
+    `unsaved`: see release_files.
+    """
 
     thread_id: str
     status: Literal["released", "deferred", "free", "refused"]
     released: list[str]
     eta_minutes: NotRequired[int]
+    resolved_at: NotRequired[str]
+    unsaved: NotRequired[dict[str, Any]]
     errors: list[Refusal]
     rest: NotRequired[dict[str, Any]]
 

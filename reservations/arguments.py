@@ -14,6 +14,8 @@ from interlock.reservations.rules import refuse, shown
 MAX_REASON_CHARS: Final = 500
 MAX_KEY_CHARS: Final = 200
 MIN_TTL_SECONDS: Final = 1.0
+_COMMONS: Final = frozenset({".git", ".interlock"})
+"""Where such files are, in a checkout."""
 
 
 class Given(NamedTuple):
@@ -60,7 +62,9 @@ def read_reserve(desk: Desk, caller: Caller, found: object, options: dict[str, A
         options: The other arguments, by their names.
     """
     given, errors = read_patterns(desk, caller, found)
-    errors += [refusal for row in given if (refusal := _elsewhere(desk, caller, row)) is not None]
+    errors += [
+        refusal for row in given if (refusal := _commons(caller, row) or _elsewhere(desk, caller, row)) is not None
+    ]
     limits = desk.settings
     ttl = limits.ttl_minutes if options["ttl_minutes"] is None else options["ttl_minutes"]
     errors += _number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
@@ -104,6 +108,23 @@ def read_patterns(desk: Desk, caller: Caller, found: object) -> tuple[list[Given
                 )
             )  # fmt: skip
     return given, errors
+
+
+def _commons(caller: Caller, given: Given) -> Refusal | None:
+    """Refuse what belongs to all agents: no edit of it passes, whoever holds it."""
+    path = given.pattern.prefix.rstrip("/")
+    if path.split("/")[0] not in _COMMONS:
+        return None
+    from interlock.reservations import place  # noqa: PLC0415 - and below: few patterns begin like this
+    from interlock.reservations.hooks import commons  # noqa: PLC0415
+
+    if not commons.has(commons.paths(place.at(caller.root)), f"{caller.root}/{path}"):
+        return None
+    return refuse(
+        "RSV213", "The pattern lies in what belongs to git, or to Interlock, and with it to all agents here.",
+        place=given.place, found=given.text, expected="files that agents edit",
+        fix="Use git's own commands (`git config NAME VALUE`), or leave it to a person.",
+    )  # fmt: skip
 
 
 def _elsewhere(desk: Desk, caller: Caller, given: Given) -> Refusal | None:

@@ -53,7 +53,14 @@ def read_commits(start: str, root: str, wanted: str) -> list[Commit]:
         raise wrong
     try:
         output = git.ask(start, ["rev-parse", "--show-toplevel", "--is-shallow-repository"])
-        top, shallow = os.fsdecode(output).removesuffix("\n").rsplit("\n", 1)
+    except git.GitFailed as error:
+        if error.status is None:
+            raise
+        raise CommitsUnread(
+            f"there is no git checkout at {start}", "Run it in the one whose commits are to be checked."
+        ) from None
+    top, shallow = os.fsdecode(output).removesuffix("\n").rsplit("\n", 1)
+    try:
         ids = git.ask(start, ["--no-replace-objects", "rev-list", wanted, "--"])
     except git.GitFailed as error:
         if error.status is None:

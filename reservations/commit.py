@@ -9,13 +9,14 @@ import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NotRequired, TypedDict
 
-from interlock.reservations import disturbed, git, leases, partial
+from interlock.reservations import disturbed, git, leases, partial, place
 from interlock.reservations.answers import Refusal
 from interlock.reservations.commit_lock import HOLD_SECONDS, alone, announce
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.guard import GuardRefused, guarded
 from interlock.reservations.held import foreign, touched
 from interlock.reservations.hooks.scripts import KEPT, MARK
+from interlock.reservations.left import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
 from interlock.reservations.patterns import matches
 from interlock.reservations.rules import refuse, shown
 
@@ -35,13 +36,15 @@ _UNDERWAY: Final = {
 class CommitAnswer(TypedDict):
     """The answer of a commit: `commit` is null when none was made; with errors beside it, it stands all the same.
 
-    `left` counts the changed paths that stay as they are; `said` is what git or a hook printed; `disturbed` are files
-    of others that a hook has written or set aside meanwhile.
+    `left` are the changed paths that stay as they are, those that nobody holds first: of `left_count` at most
+    `MAX_LEFT`; `said` is what git or a hook printed; `disturbed` are files of others that a hook has written or set
+    aside meanwhile.
     """
 
     commit: str | None
     paths: list[str]
-    left: int
+    left: list[Left]
+    left_count: int
     released: list[str]
     said: NotRequired[str]
     disturbed: NotRequired[list[str]]
@@ -68,10 +71,12 @@ def commit(
     """
     where = _where(caller.root)
     if where is None:
-        fix = (
-            "Run it in a git checkout. What INTERLOCK_PROJECT names is none: commit in the repository itself with "
-            "`git commit -m MESSAGE -- PATHS`, which its hooks judge by the same leases."
-        )
+        fix = "Run it in a git checkout; `git init` makes one."
+        if os.environ.get(place.PROJECT):
+            fix = (
+                f"What {place.PROJECT} names is no git checkout: commit in the repository itself with "
+                "`git commit -m MESSAGE -- PATHS`, which its hooks judge by the same leases."
+            )
         return _refused("There is no git checkout with its top here.", caller.root, fix)
     folder, common = where
     for name, what in _UNDERWAY.items():
@@ -101,7 +106,8 @@ def _commit(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str
         text = f"{shown(missing[0])} is no file here, and git knows none."
         return _refused(text, missing[0], "Correct the path.")
     if not wanted:
-        return _nothing(changed, covered, paths)
+        rows = whose(desk, caller, changed, covered)
+        return _with_left(_none([nothing(desk, caller, rows, paths)]), rows)
     unmerged = [path for path in wanted if changed[path] in _UNMERGED]
     if unmerged:
         return _refused(f"{shown(unmerged[0])} has conflicts.", unmerged[0], "Settle them, then `git add` the file.")
@@ -109,8 +115,8 @@ def _commit(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str
         with guarded(desk, caller, wanted, hold_seconds=HOLD_SECONDS):
             answer = _made(desk, caller, message, wanted, changed)
     except GuardRefused as refused:
-        return {"commit": None, "paths": [], "left": len(changed), "released": [], "errors": refused.errors}
-    answer["left"] = len(changed.keys() - set(answer["paths"]))
+        answer = _none(refused.errors)
+    _with_left(answer, whose(desk, caller, changed.keys() - set(answer["paths"]), covered))
     if answer["commit"] is None:
         return answer
     _record(desk, caller, answer)
@@ -143,7 +149,7 @@ def _judged(desk: Desk, caller: Caller, made: partial.Made, paths: Sequence[str]
         lines = made.said.splitlines() or ["no message"]
         text = "Git or one of your hooks refused the commit; nothing was committed."
         return _refused(text, lines[-1], "See what it said, mend that, and commit again.")
-    answer: CommitAnswer = {"commit": made.commit, "paths": made.paths, "left": 0, "released": [], "errors": []}
+    answer: CommitAnswer = {**_none([]), "commit": made.commit, "paths": made.paths}
     strange = touched(foreign(desk, caller), sorted({*made.paths} - {*paths}))
     if not strange:
         return answer
@@ -197,20 +203,20 @@ def _named(root: str, changed: Mapping[str, str], paths: Iterable[str]) -> tuple
     return sorted(found), missing
 
 
-def _nothing(changed: Mapping[str, str], covered: set[str], paths: Sequence[str]) -> CommitAnswer:
-    """Refuse a commit of nothing."""
-    fix = "Reserve the files that you change: `interlock reserve FILE`. The edit hook does it at the first edit."
-    if paths or not changed:
-        fix = "Change something first; `git status` shows what is changed."
-    found = f"{len(changed)} changed paths, {len(covered)} of them covered by leases of yours"
-    return _refused("There is nothing to commit.", found, fix, left=len(changed))
-
-
-def _refused(message: str, found: str, fix: str, *, left: int = 0) -> CommitAnswer:
+def _refused(message: str, found: str, fix: str) -> CommitAnswer:
     """Return the refusal of a commit that could not be made."""
-    expected = "changed files under own leases, in a checkout where git can commit"
-    row = refuse("RSV208", message, place="commit", found=found, expected=expected, fix=fix)
-    return {"commit": None, "paths": [], "left": left, "released": [], "errors": [row]}
+    return _none([refuse("RSV208", message, place="commit", found=found, expected=EXPECTED, fix=fix)])
+
+
+def _with_left(answer: CommitAnswer, rows: Sequence[Owned]) -> CommitAnswer:
+    """Put what stays as it is into an answer, and return that."""
+    answer["left"], answer["left_count"] = [each.row for each in rows[:MAX_LEFT]], len(rows)
+    return answer
+
+
+def _none(errors: list[Refusal]) -> CommitAnswer:
+    """Return the answer without a commit."""
+    return {"commit": None, "paths": [], "left": [], "left_count": 0, "released": [], "errors": errors}
 
 
 def _record(desk: Desk, caller: Caller, answer: CommitAnswer) -> None:

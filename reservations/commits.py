@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from interlock.reservations import checkouts, place
+from interlock.reservations import checkouts, place, settings
 from interlock.reservations.answers import iso
 from interlock.reservations.arrivals import Commit, CommitsUnread, read_commits
+from interlock.reservations.comparing import look
 from interlock.reservations.history import (
     Happened,
     Held,
@@ -26,11 +27,13 @@ from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, match
 from interlock.reservations.records import key_of
 from interlock.reservations.rules import RULES, shown
 
-Verdict: TypeAlias = Literal["proven", "free", "unproven", "refused"]
+Verdict: TypeAlias = Literal["proven", "free", "incomplete", "unproven", "refused"]
 """Of a commit. `proven`: made by `interlock commit`, and it leaves alone what others held; `free`: nobody held what it
-changes; `unproven`: one agent held some of it, and who made the commit is not known; `refused`: it changes what
-somebody else held than whoever made it."""
+changes; `incomplete`: nobody is known to have, but events from then are missing; `unproven`: one agent held some of it,
+and who made the commit is not known; `refused`: it changes what somebody else held than whoever made it."""
 
+_BAD: Final[tuple[Literal["refused", "unproven", "incomplete"], ...]] = ("refused", "unproven", "incomplete")
+"""The verdicts that are not good, the worst first."""
 SHORT: Final = 12
 """So many digits of a commit's id are shown to people."""
 
@@ -99,7 +102,7 @@ class Report:
         journals: What was read.
         verdicts: Commit to verdict, the newest first.
         findings: All, in that order.
-        missing: Store to the numbers of events that stand in no journal here: what was held then is not known.
+        missing: Store to the numbers of events that stand in no journal here: a commit from then is `incomplete`.
         later: How many commits are younger than the last event: what was reserved after it is not known.
         last_at: When that event happened.
     """
@@ -114,10 +117,17 @@ class Report:
     last_at: float
 
     @property
-    def verdict(self) -> Literal["clean", "unproven", "refused"]:
+    def verdict(self) -> Literal["clean", "incomplete", "unproven", "refused"]:
         """The worst of all commits."""
-        found = set(self.verdicts.values())
-        return "refused" if "refused" in found else "unproven" if "unproven" in found else "clean"
+        for verdict in _BAD:
+            if self.count(verdict):
+                return verdict
+        return "clean"
+
+    def is_good(self, *, allow_unproven: bool = False, allow_incomplete: bool = False) -> bool:
+        """Say whether nothing is wrong with any commit, or nothing worse than what is allowed."""
+        allowed = {"unproven": allow_unproven, "incomplete": allow_incomplete, "refused": False}
+        return not any(self.count(verdict) for verdict in _BAD if not allowed[verdict])
 
     def count(self, verdict: Verdict) -> int:
         """Return how many commits have a verdict."""
@@ -130,7 +140,7 @@ class Report:
             "range": self.range,
             "root": self.root,
             "journals": list(self.journals),
-            "ok": self.verdict == "clean",
+            "ok": self.is_good(),
             "verdict": self.verdict,
             "commits": [{"commit": commit, "verdict": verdict} for commit, verdict in self.verdicts.items()],
             "findings": [finding.to_json() for finding in self.findings],
@@ -171,7 +181,8 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
             "Check where the agents work, or keep artifacts/interlock/events.jsonl with the commits; `--journal FILE` "
             "reads another one.",
         )
-    judge = Judge(history)
+    # A lease that was granted in a gap may have stood for as long as one may.
+    judge = Judge(history, settings.read(found.root).max_ttl_minutes * 60)
     judged = [(commit, judge.of(commit)) for commit in commits]
     return Report(
         range=wanted,
@@ -190,13 +201,15 @@ class Judge:
 
     Args:
         history: What is known of leases and commits.
+        longest: How long a lease may have stood that nothing is known of, in seconds.
 
     Raises:
         HistoryUnreadable: A lease has a pattern that cannot be read.
     """
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, longest: float = 0.0) -> None:
         self._made = history.made
+        self._blind = [(begin, end + longest) for begin, end in history.blind]
         self._rows = [(_pattern(held), held) for held in history.leases]
         self._wide = [(pattern, held) for pattern, held in self._rows if not pattern.literal]
         self._literal: dict[str, list[Held]] = {}
@@ -219,7 +232,8 @@ class Judge:
             hits = [(path, held) for path, held in self._covering(commit.paths)
                     if held.stood_at(made) and key_of(held.agent) != mine]  # fmt: skip
         if not hits:
-            return "free" if made is None else "proven", []
+            is_blind = made is None and any(begin <= commit.at <= end for begin, end in self._blind)
+            return "incomplete" if is_blind else "free" if made is None else "proven", []
         holders = sorted({held.agent for _, held in hits}, key=key_of)
         certain = made is not None or len({key_of(name) for name in holders}) > 1
         return ("refused" if certain else "unproven"), [
@@ -273,17 +287,17 @@ def _pattern(held: Held) -> Pattern:
 
 
 def _history(store_path: str, roots: Sequence[str], journals: Sequence[str]) -> History:
-    """Read what the journals tell, and what still waits in the store."""
+    """Read what the journals tell, what still waits in the store, and how many events that ever had."""
     waiting: list[Happened] = []
+    counts: dict[str, int] = {}
     if os.path.exists(store_path):
         from interlock.reservations.sqlite import SqliteStore  # noqa: PLC0415 - where no store is, none is needed
 
         store = SqliteStore(store_path)
         try:
             # Before the journals: an event leaves the queue when it stands there.
-            with store.transaction() as tx:
-                queue = [event for root in roots for event in tx.events(root, 10_000_000)]
-                waiting = list(from_queue(tx.store_id(), queue))
+            seen = look(store, roots)
+            waiting, counts = list(from_queue(seen.store, seen.queue)), {seen.store: seen.events}
         finally:
             store.close()
-    return history_of([*waiting, *from_journal(checkouts.told(journals))])
+    return history_of([*waiting, *from_journal(checkouts.told(journals))], counts)

@@ -43,17 +43,19 @@ class Comparison:
     """Whether the leases of the store are those that the journal gives.
 
     Args:
-        verdict: `same`; `differs`; `partial`: not all events of the store are in the journals here; `busy`: others
-            wrote all the time.
+        verdict: `same`; `differs`; `partial`: they differ, and not all events of the store are in the journals here;
+            `busy`: others wrote all the time.
         leases: How many leases the store has.
         queued: How many events waited in the store for the journal, which count as if they were in it.
         differences: Of `differs`.
+        missing: How many events of the store are in no journal here. Leases that agree are `same` all the same.
     """
 
     verdict: Literal["same", "differs", "partial", "busy"]
     leases: int
     queued: int = 0
     differences: tuple[Difference, ...] = ()
+    missing: int = 0
 
 
 def compare_here(start: str) -> Comparison | None:
@@ -97,7 +99,7 @@ def compare(store: Store, roots: Iterable[str], told: Callable[[], Iterable["Ent
     leases = 0
     for _ in range(LOOKS):
         stamp = store.stamp()
-        seen = _look(store, wanted)
+        seen = look(store, wanted)
         events = [*from_journal(told()), *from_queue(seen.store, seen.queue)]
         if store.stamp() == stamp:
             return _compared(seen, events, now)
@@ -106,7 +108,7 @@ def compare(store: Store, roots: Iterable[str], told: Callable[[], Iterable["Ent
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class Seen:
     """A store at one moment: its leases, what waits for the journal, and how many events it ever had."""
 
     store: str
@@ -119,23 +121,20 @@ class _Undone(Exception):  # noqa: N818 - no error: it ends a transaction that l
     pass
 
 
-def _look(store: Store, roots: Iterable[str]) -> _Seen:
-    """Read a store at one moment, and leave it as it was."""
-    seen: list[_Seen] = []
+def look(store: Store, roots: Iterable[str]) -> Seen:
+    """Read a store at one moment, with what waits for the journals of some checkouts, and leave it as it was."""
+    seen: list[Seen] = []
     with suppress(_Undone), store.transaction() as tx:
         queue = [event for root in roots for event in tx.events(root, ALL)]
         # The number that the next event would get says how many there were; the event itself is undone.
         tx.add_event("", "looked", "{}", 0.0)
         number = tx.events("", ALL)[-1].event_id
-        seen.append(_Seen(tx.store_id(), tx.leases(), queue, number - 1))
+        seen.append(Seen(tx.store_id(), tx.leases(), queue, number - 1))
         raise _Undone
     return seen[0]
 
 
-def _compared(seen: _Seen, events: list[Happened], now: float) -> Comparison:
-    known = {event.number for event in events if event.store == seen.store}
-    if len(known) != seen.events:
-        return Comparison("partial", len(seen.leases), len(seen.queue))
+def _compared(seen: Seen, events: list[Happened], now: float) -> Comparison:
     rebuilt = history_of(events).standing(seen.store)
     stored = {lease.reservation_id: lease for lease in seen.leases}
     differences: list[Difference] = []
@@ -144,7 +143,13 @@ def _compared(seen: _Seen, events: list[Happened], now: float) -> Comparison:
         over = all(each is None or each.expires_at <= now for each in (lease, held))
         if not over and (lease is None or held is None or not _alike(lease, held)):
             differences.append(Difference(reservation_id, _words(lease), _words(held)))
-    return Comparison("differs" if differences else "same", len(stored), len(seen.queue), tuple(differences))
+    known = {event.number for event in events if event.store == seen.store}
+    missing = max(0, seen.events - len(known))
+    if differences and missing:
+        # What is missing may be why.
+        return Comparison("partial", len(stored), len(seen.queue), missing=missing)
+    verdict = "differs" if differences else "same"
+    return Comparison(verdict, len(stored), len(seen.queue), tuple(differences), missing)
 
 
 def _alike(lease: Lease, held: Held) -> bool:

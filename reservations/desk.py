@@ -76,6 +76,7 @@ class Desk:
             when that cannot be known from here.
         dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
             each pattern, None where that is not known. It may be slow; nothing calls it inside a transaction.
+        changed_here: The same of the checkout at that root alone, without the other worktrees.
         is_folder: Says whether a path below a root is a folder: (root, path).
         exists: Says whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
             `app/[slug]` is that folder where it is there; a door that quotes real names itself leaves it out.
@@ -86,6 +87,7 @@ class Desk:
     """
 
     __slots__ = (
+        "changed_here",
         "clock",
         "dirty",
         "exists",
@@ -107,6 +109,7 @@ class Desk:
         monotonic: Callable[[], float] = time.monotonic,
         is_running: _Running = process.is_running,
         dirty: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
+        changed_here: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
         is_folder: _Probe = lambda _root, _path: False,
         exists: _Probe = lambda _root, _path: False,
         nested: Callable[[str, str], str] = lambda _root, _path: "",
@@ -119,6 +122,7 @@ class Desk:
         self.monotonic = monotonic
         self.is_running = is_running
         self.dirty = dirty
+        self.changed_here = changed_here
         self.is_folder = is_folder
         self.exists = exists
         self.nested = nested

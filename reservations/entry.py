@@ -56,7 +56,7 @@ class Entry:
 
         Args:
             recipient: An agent that is registered.
-            topic: Its subject: `granted`, `passed-over`, `taken-over`, `deadlock`, `forced`.
+            topic: Its subject: `granted`, `passed-over`, `taken-over`, `ran-out`, `deadlock`, `forced`.
             body: Text.
             thread_id: The conversation; a new one without.
             importance: How much it matters.

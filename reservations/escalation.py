@@ -5,7 +5,8 @@ from typing import Any, Final
 from interlock.reservations import bodies, granting, leases, liveness
 from interlock.reservations.entry import HOUSE, Entry
 from interlock.reservations.post import cut, post
-from interlock.reservations.records import Lease, Negotiation, NegotiationState, replace
+from interlock.reservations.records import Lease, Negotiation, NegotiationState, key_of, replace
+from interlock.reservations.views import span
 
 MAX_SHOWN_BYTES: Final = 200
 """So much of a file's name is reported; the thread says which request is meant."""
@@ -69,7 +70,7 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
         if left:
             text = "It was taken, and its holder has more on the file: ask again with negotiate_release."
             return row | {"state": "forced", "still_held": cut(left[0].pattern, MAX_SHOWN_BYTES), "suggestion": text}
-        return row | {"state": "forced", "suggestion": "It was taken from its holder: call reserve_files."}
+        return row | {"state": "forced", "suggestion": _who_has_it(entry, asked)}
     if liveness.state(entry, asked.holder) == "gone":
         return row | {"suggestion": "Its holder is dead: reserve_files takes it over."}
     if lease.no_force:
@@ -111,6 +112,21 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
     )
     entry.tell(asked.holder, "forced", text, thread_id=asked.thread_id, importance="urgent")
     return left
+
+
+def _who_has_it(entry: Entry, asked: Negotiation) -> str:
+    """Say who has a file that was taken: its requester, or somebody who stood before it in the line."""
+    file = granting.pattern_of(asked.file)
+    me = key_of(asked.requester)
+    held = [lease for lease in granting.near(entry, file) if granting.overlaps(file, lease)]
+    other = next((lease for lease in held if key_of(lease.agent) != me), None)
+    if other is None:
+        return "It was taken from its holder: call reserve_files."
+    left = span(other.expires_at - entry.now)
+    return (
+        f"It was taken from {asked.holder}; {other.agent} was before you in the line and has it for {left}. You keep "
+        "your place: call reserve_files with wait_seconds."
+    )
 
 
 def _was_asked_for(asked: Negotiation, lease: Lease) -> bool:

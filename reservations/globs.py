@@ -63,7 +63,10 @@ class GlobError(Exception):
 # -- refusals ----------------------------------------------------------------------------------------------------
 
 
-def outside(message: str, found: str, fix: str = "Name it as seen from the repository root.") -> GlobError:
+_SEEN: Final = "Name it as seen from the repository root; in a shell, as seen from the current folder."
+
+
+def outside(message: str, found: str, fix: str = _SEEN) -> GlobError:
     """Return the error of a pattern that leaves the repository."""
     expected = "a path or pattern below the repository root, such as `src/app.py` or `src/**`"
     return GlobError(PatternProblem("RSV101", message, found, expected, fix))
@@ -223,7 +226,7 @@ def _alternative(text: str) -> Alternative:
         message = "One alternative of the pattern is empty."
         raise malformed(message, "{,…}", "alternatives that name something", "Leave the empty alternative out.")
     if text[0] == "/":
-        raise outside("A pattern is relative to the repository root; this one is absolute.", text)
+        raise outside("An absolute path is taken in a shell alone, and below the repository root.", text)
     if text == "~" or text.startswith("~/"):
         raise outside("A pattern is relative to the repository root; `~` leads to a home folder.", text)
     pieces = text.split("/")

@@ -56,12 +56,12 @@ class Look(NamedTuple):
 
     Args:
         pattern: What is wanted.
-        served: An own lease serves already, so nothing can stand in the way.
+        serving: The own lease that serves already, so that nothing can stand in the way; None without one.
         blockers: Foreign leases and waiters in front that overlap it.
     """
 
     pattern: Pattern
-    served: bool
+    serving: Lease | None
     blockers: tuple[Blocker, ...]
 
     def is_free(self, entry: Entry) -> bool:
@@ -161,8 +161,9 @@ def _looks(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], mo
 def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], ahead: Sequence[Waiter]) -> Look:
     me = key_of(agent)
     own = [lease for lease in found if key_of(lease.agent) == me]
-    if any(serves(lease, pattern, wanted) for lease in own):
-        return Look(pattern, served=True, blockers=())
+    serving = next((lease for lease in own if serves(lease, pattern, wanted)), None)
+    if serving is not None:
+        return Look(pattern, serving, blockers=())
     held = tuple(
         lease
         for lease in found
@@ -171,7 +172,7 @@ def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], 
     # Whoever waits for what the agent itself shares cannot go on before it: raising the right must not queue behind.
     shares = any(lease.pattern == pattern.text for lease in own)
     waiting = () if shares else tuple(waiter for waiter in ahead if meets(pattern, wanted, waiter))
-    return Look(pattern, served=False, blockers=(*held, *waiting))
+    return Look(pattern, None, blockers=(*held, *waiting))
 
 
 def overlaps(pattern: Pattern, lease: Lease) -> bool:

@@ -207,27 +207,31 @@ def overlapping(held: Held, pattern: str) -> list[Hit]:
     return [(row.pattern, row.conflict) for row in held.meeting(pattern)]
 
 
-def explain(action: str, hits: Sequence[Hit], fix: str, *, place: str = "") -> str:
+def explain(action: str, hits: Sequence[Hit], fix: str, *, why: str = "", asks: bool = True) -> str:
     """Return the refusal as text: the rule, the action, each path with its holder, and the way that is safe.
 
     Args:
         action: What would happen, such as ``this commit carries``.
         hits: What it would touch.
         fix: What to do.
-        place: The command or the ref, as far as it helps.
+        why: Why it is refused though nothing of theirs has changed.
+        asks: Having these paths would let it pass.
     """
-    lines = [f"interlock RSV207: {action} what other agents hold{f' ({shown(place)})' if place else ''}."]
+    lines = [f"interlock RSV207: {action} what other agents hold."]
+    lines += [f"  why: {why}"] if why else []
     lines += [f"  {_line(path, conflict)}" for path, conflict in hits[:MAX_LISTED]]
     lines += [f"  and {len(hits) - MAX_LISTED} more"] if len(hits) > MAX_LISTED else []
     lines += [f"  expected: {RULES['RSV207']}", f"  fix: {fix}"]
+    if not asks:
+        return "\n".join(lines)
     dead = sorted({hit["holder"] for _, hit in hits if hit["holder_state"] != "alive"})
     if dead:
         lines.append(
             f"  {', '.join(map(shown, dead))} may be dead: `interlock reserve PATH` takes over from a dead holder."
         )
     elif hits:
-        file, reason = shown(hits[0][0]), "--reason WHY"
-        lines.append(f"  to get it: `interlock negotiate '{file}' {reason}` (tool: negotiate_release).")
+        it, file = ("it", f"'{shown(hits[0][0])}'") if len(hits) == 1 else ("one of them", "FILE")
+        lines.append(f"  to get {it}: `interlock negotiate {file} --reason WHY` (tool: negotiate_release).")
     return "\n".join(lines)
 
 
@@ -254,6 +258,6 @@ def _line(path: str, conflict: Conflict) -> str:
     """Describe one held path."""
     within = "" if conflict["held_pattern"] == path else f" as {shown(conflict['held_pattern'])}"
     reason = f": {shown(conflict['reason'])}" if conflict["reason"] else ""
-    return (
-        f"{shown(path)}{within} is held by {shown(conflict['holder'])} ({seen(conflict)}, {lasting(conflict)}){reason}"
-    )
+    changed = ", with uncommitted changes" if conflict["dirty"] else ""
+    holder = f"{shown(conflict['holder'])} ({seen(conflict)}, {lasting(conflict)}{changed})"
+    return f"{shown(path)}{within} is held by {holder}{reason}"

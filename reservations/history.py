@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from interlock.reservations.errors import ReservationError
@@ -123,12 +125,14 @@ class History:
         made: The commits that `interlock commit` made, by their ids.
         missing: Store to the numbers of events that stand in none of the journals: first and last of each gap.
         last_at: When the last event happened; None without events.
+        blind: From when to when those events happened; without a bound where nothing before or after is known.
     """
 
     leases: tuple[Held, ...]
     made: Mapping[str, Made]
     missing: Mapping[str, tuple[tuple[int, int], ...]]
     last_at: float | None
+    blind: tuple[tuple[float, float], ...] = ()
 
     def standing(self, store: str) -> dict[str, Held]:
         """Return the leases of a store that no event has ended, by their ids."""
@@ -173,8 +177,12 @@ def seconds(text: str) -> float:
 # -- what it comes to ------------------------------------------------------------------------------------------------
 
 
-def history_of(events: Iterable[Happened]) -> History:
+def history_of(events: Iterable[Happened], counts: Mapping[str, int] = MappingProxyType({})) -> History:
     """Put together what events of any number of stores tell; one that comes twice counts once.
+
+    Args:
+        events: The events.
+        counts: How many events some stores ever had, as far as that is known.
 
     Raises:
         HistoryUnreadable: An event lacks what this room writes into it.
@@ -190,7 +198,8 @@ def history_of(events: Iterable[Happened]) -> History:
                 "Upgrade interlock if a newer version wrote it; else restore the journal from a copy.",
             ) from None
     last = max((event.at for event in each.values()), default=None)
-    return History(tuple(built.leases), built.made, _gaps(each), last)
+    missing, blind = _gaps(each.values(), counts)
+    return History(tuple(built.leases), built.made, missing, last, blind)
 
 
 @dataclass
@@ -254,14 +263,18 @@ class _Rebuilt:
         self._open.pop((event.store, str(event.data["reservation_id"])), None)
 
 
-def _gaps(each: Iterable[tuple[str, int]]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return which numbers below the highest are missing of each store; they begin at 1 and none is left out."""
-    numbers: dict[str, list[int]] = {}
-    for store, number in each:
-        numbers.setdefault(store, []).append(number)
-    found: dict[str, tuple[tuple[int, int], ...]] = {}
-    for store, known in numbers.items():
-        steps = sorted({0, *known})
-        gaps = tuple((low + 1, high - 1) for low, high in pairwise(steps) if high > low + 1)
-        found |= {store: gaps} if gaps else {}
-    return found
+def _gaps(
+    events: Iterable[Happened], counts: Mapping[str, int]
+) -> tuple[dict[str, tuple[tuple[int, int], ...]], tuple[tuple[float, float], ...]]:
+    """Return which numbers are missing of each store, and from when to when; they begin at 1 and none is left out."""
+    times: dict[str, dict[int, float]] = {store: {} for store in counts}
+    for event in events:
+        times.setdefault(event.store, {})[event.number] = event.at
+    missing: dict[str, tuple[tuple[int, int], ...]] = {}
+    blind: list[tuple[float, float]] = []
+    for store, known in times.items():
+        end = max(counts.get(store, 0), *known, 0) + 1
+        gaps = [(low, high) for low, high in pairwise(sorted({0, *known, end})) if high > low + 1]
+        missing |= {store: tuple((low + 1, high - 1) for low, high in gaps)} if gaps else {}
+        blind += [(known.get(low, -inf), known.get(high, inf)) for low, high in gaps]
+    return missing, tuple(blind)

@@ -10,15 +10,28 @@ from interlock.reservations import patterns
 from interlock.reservations.entry import HOUSE, Entry
 from interlock.reservations.records import Lease, key_of
 
-__all__ = ["Missed", "missed", "record"]
+__all__ = ["Missed", "Turn", "last", "missed", "ran_out", "record"]
 
 KEPT: Final = 8
 """So many changes of hands of a pattern are remembered, for as long as answers are."""
 
 _PREFIX: Final = "\x1fholders "
+_RAN_OUT: Final = "\x1fran out "
 
 _Turn: TypeAlias = tuple[float, str]
 """When an agent was first granted a pattern after somebody else, and its name."""
+
+
+class Turn(NamedTuple):
+    """Who had a pattern.
+
+    Args:
+        agent: Its name.
+        ran_out: When its lease ran out; None when it stands, or ended otherwise.
+    """
+
+    agent: str
+    ran_out: float | None
 
 
 class Missed(NamedTuple):
@@ -44,6 +57,29 @@ def record(entry: Entry, lease: Lease) -> None:
     entry.tx.remember(HOUSE, _key(lease.pattern), "", json.dumps(rows), entry.now)
 
 
+def ran_out(entry: Entry, lease: Lease) -> None:
+    """Remember that a lease ended by the clock alone."""
+    entry.tx.remember(HOUSE, _key(lease.pattern, _RAN_OUT), "", json.dumps((lease.expires_at, lease.agent)), entry.now)
+
+
+def last(entry: Entry, text: str, *, but: str = "") -> Turn | None:
+    """Return who was granted a pattern last, by its name or by whole folders around it; None when nobody is known.
+
+    Args:
+        entry: The call.
+        text: In canonical form.
+        but: The key of a name that is passed over.
+    """
+    names = _names(text, patterns.index_prefix(text))
+    turns = [(at, agent, name) for name in names for at, agent in _turns(entry, name) if key_of(agent) != but]
+    if not turns:
+        return None
+    begun, agent, name = max(turns)
+    row = entry.tx.remembered(HOUSE, _key(name, _RAN_OUT))
+    at, whose = (0.0, "") if row is None else cast("_Turn", json.loads(row[1]))
+    return Turn(agent, at if key_of(whose) == key_of(agent) and at >= begun else None)
+
+
 def missed(entry: Entry, path: str) -> Missed | None:
     """Return who held a file since the caller did, or None when nobody did or the caller never held it.
 
@@ -54,8 +90,7 @@ def missed(entry: Entry, path: str) -> Missed | None:
         path: The file from the root, as a pattern.
     """
     me = key_of(entry.agent.name)
-    names = [path, *(f"{above}**" for above in patterns.ancestors(path) if above != path)]
-    turns = sorted(turn for name in names for turn in _turns(entry, name))
+    turns = sorted(turn for name in _names(path, path) for turn in _turns(entry, name))
     others = [at for at, agent in turns if key_of(agent) != me]
     before = [at for at, agent in turns if key_of(agent) == me and others and at < others[-1]]
     if not before:
@@ -65,11 +100,17 @@ def missed(entry: Entry, path: str) -> Missed | None:
     return Missed(tuple(dict.fromkeys(agent for _, agent in since)), since[0][0], back[0] if back else None)
 
 
+def _names(text: str, prefix: str) -> list[str]:
+    """Return a pattern and the whole folders around it."""
+    folders = (f"{above}**" for above in patterns.ancestors(prefix) if not above or above.endswith("/"))
+    return list(dict.fromkeys([text, *folders]))
+
+
 def _turns(entry: Entry, pattern: str) -> list[_Turn]:
     """Return who was granted a pattern, the newest last."""
     row = entry.tx.remembered(HOUSE, _key(pattern))
     return [] if row is None else [(at, agent) for at, agent in cast("list[_Turn]", json.loads(row[1]))]
 
 
-def _key(pattern: str) -> str:
-    return _PREFIX + (pattern.casefold() if patterns.FOLD_CASE else pattern)
+def _key(pattern: str, prefix: str = _PREFIX) -> str:
+    return prefix + (pattern.casefold() if patterns.FOLD_CASE else pattern)

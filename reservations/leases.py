@@ -1,12 +1,12 @@
 """The calls about leases, and the one way into the store that every call takes."""
 
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, cast
 
-from interlock.reservations import arguments, deadlock, granting, liveness, refusals, waiting
+from interlock.reservations import arguments, deadlock, granting, handing, liveness, refusals, waiting
 from interlock.reservations.answers import (
     Conflict,
     ConflictsAnswer,
@@ -18,13 +18,12 @@ from interlock.reservations.answers import (
 )
 from interlock.reservations.arguments import Asked
 from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.ending import drop, end
 from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Look, Wanted
-from interlock.reservations.records import Agent, Lease, Negotiation, NegotiationState, Waiter, key_of, replace
-from interlock.reservations.settings import NORMAL_TIMEOUT_MINUTES
+from interlock.reservations.handing import Before
+from interlock.reservations.records import Agent, Lease, Waiter, key_of, replace
 from interlock.reservations.views import conflict_info, iso, lease_info
-
-Ending: TypeAlias = Literal["released", "expired", "taken_over", "forced"]
 
 KEEP_SECONDS: Final = 7 * 24 * 3600.0
 """So long remembered answers, read messages and resolved negotiations are kept."""
@@ -36,7 +35,7 @@ MAX_CONFLICTS: Final = 100
 """So many conflicts one answer of check_conflicts lists; `more` says how many there are besides."""
 
 
-# -- the way in, and the way out of a lease ------------------------------------------------------------------------
+# -- the way in ----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -102,56 +101,19 @@ def seen(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
         yield entry
 
 
-def end(entry: Entry, ended: Lease | Iterable[Lease], how: Ending) -> None:
-    """End leases, in the only way a lease ends; then whoever waits for them gets them.
-
-    Args:
-        entry: The call.
-        ended: The leases; one that has ended already is passed over.
-        how: Why: names the event.
-    """
-    for lease in [ended] if isinstance(ended, Lease) else ended:
-        drop(entry, lease, how)
-    waiting.settle(entry)
-
-
-def drop(entry: Entry, lease: Lease, how: Ending) -> None:
-    """End one lease and leave the line as it is: for `end`, and for a takeover, which has a taker already."""
-    if entry.tx.lease(lease.reservation_id) is None:
-        return
-    entry.tx.drop_lease(lease.reservation_id)
-    open_ones = entry.tx.open_negotiations(reservation_id=lease.reservation_id)
-    states = {asked.thread_id: _without(entry, asked) for asked in open_ones}
-    threads = {"negotiations": states} if states else {}
-    entry.event(f"lease_{how}", **granting.facts(lease), by=entry.agent.name, **threads)
-
-
-def _without(entry: Entry, asked: Negotiation) -> NegotiationState:
-    """Say what becomes of a request whose reservation has ended: it is free, or about what stood beside that one.
-
-    What its holder has reserved on the file since is another reservation, of which nothing was asked. A place that may
-    be wider than what is held from now on ends after a time limit more.
-    """
-    stood = (lease for lease in granting.on_file(entry, asked) if lease.granted_at < asked.created_at)
-    heir = next(stood, None)
-    if heir is None:
-        left = replace(asked, state="free", resolved_at=entry.now)
-    else:
-        left = replace(asked, reservation_id=heir.reservation_id, pattern=heir.pattern)
-    entry.tx.put_negotiation(left)
-    waiting.shorten(entry, asked.requester, asked.file, entry.now + NORMAL_TIMEOUT_MINUTES * 60)
-    return left.state
-
-
 # -- reserving -----------------------------------------------------------------------------------------------------
 
 
 class _Attempt(NamedTuple):
-    """One look of a call: its answer, or, while it waits, its place and in how many seconds to look again."""
+    """One look of a call: its answer, or, while it waits, its place and in how many seconds to look again.
+
+    `new` is what it granted and git is to be asked about.
+    """
 
     answer: ReserveAnswer
     waiter_id: int = 0
     look_in: float | None = None
+    new: Mapping[str, Before] = MappingProxyType({})
 
 
 def reserve(
@@ -187,7 +149,21 @@ def reserve(
         return {"reservations": [], "errors": asked}
     attempt = _wait(desk, caller, asked) if asked.wait_seconds else _once(desk, caller, asked, {})
     _ask_dirty(desk, caller, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
+    _tell_received(desk, caller, asked, attempt)
     return attempt.answer
+
+
+def _tell_received(desk: Desk, caller: Caller, asked: Asked, attempt: _Attempt) -> None:
+    """Say what of the new leases had uncommitted changes before; after the transaction, for it asks git."""
+    told = handing.received(desk, caller, attempt.new) if attempt.new else {}
+    if not told:
+        return
+    answer = cast("dict[str, Any]", attempt.answer)
+    answer |= told
+    with entered(desk, caller) as entry:
+        handing.tell_those_who_lost_it(entry, attempt.new, told["unsaved"])
+        if asked.key and not answer["errors"]:
+            entry.tx.remember(entry.agent.name, asked.key, asked.digest, json.dumps(answer), entry.now)
 
 
 def _wait(desk: Desk, caller: Caller, asked: Asked) -> _Attempt:
@@ -251,11 +227,12 @@ def _attempt(
             waiting.confirm(entry, waiter_id)
             return _Attempt(_refused(entry, asked, [over]))
         if takes:
+            new = handing.new_of(entry, takes) if asked.wanted.exclusive else {}
             answer = _take(entry, asked, takes, waiter_id)
             answer["errors"] = [refusals.blocked(entry, asked, found) for found in blocked]
             if asked.key and not blocked:
                 entry.tx.remember(me, asked.key, asked.digest, json.dumps(answer), entry.now)
-            return _Attempt(answer)
+            return _Attempt(answer, new=new)
         if end is None:
             return _Attempt(_give_up(entry, asked, blocked))
         members = deadlock.circle(entry, deadlock.waited_for(blocked))
@@ -305,11 +282,14 @@ def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
 
 def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnswer:
     """Refuse; a place in the line stands a little longer."""
-    answer = _refused(entry, asked, [refusals.blocked(entry, asked, found) for found in blocked])
+    errors = [refusals.blocked(entry, asked, found) for found in blocked]
     place = waiting.linger(entry, asked.wanted)
-    if place is not None:
-        position = 1 + sum(waiter.waiter_id < place.waiter_id for waiter in entry.tx.waiters())
-        answer["waiting"] = {"position": position, "since": iso(place.since), "kept_until": iso(place.until)}
+    if place is None:
+        return _refused(entry, asked, errors)
+    position = 1 + sum(waiter.waiter_id < place.waiter_id for waiter in entry.tx.waiters())
+    refusals.keep_waiting(errors, asked, position, place.until - entry.now, entry.desk.settings.max_wait_seconds)
+    answer = _refused(entry, asked, errors)
+    answer["waiting"] = {"position": position, "since": iso(place.since), "kept_until": iso(place.until)}
     return answer
 
 
@@ -330,7 +310,7 @@ def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer
 def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
     """Return the refusal of a call after which its agent would hold more than it may."""
     limit = entry.desk.settings.max_leases
-    new = sum(not found.served for found in takes)
+    new = sum(found.serving is None for found in takes)
     if not new:
         return None
     held = len(entry.tx.leases_of(entry.agent.name))
@@ -364,18 +344,26 @@ def _next_look(entry: Entry, blocked: Sequence[Look], left: float) -> float:
 
 def _ask_dirty(desk: Desk, caller: Caller, conflicts: Sequence[Conflict]) -> None:
     """Say of each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
-    held = tuple(sorted({row["held_pattern"] for row in conflicts}))
+    leases = [row for row in conflicts if "waiting" not in row]
+    held = tuple(sorted({row["held_pattern"] for row in leases}))
     if held:
         known = desk.dirty(caller.root, held)
-        for row in conflicts:
+        for row in leases:
             row["dirty"] = known.get(row["held_pattern"])
 
 
 # -- releasing and looking -----------------------------------------------------------------------------------------
 
 
-def release(desk: Desk, caller: Caller, reservation_ids: object) -> ReleaseAnswer:
-    """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files)."""
+def release(desk: Desk, caller: Caller, reservation_ids: object, *, tell: bool = False) -> ReleaseAnswer:
+    """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
+
+    Args:
+        desk: The store and the world.
+        caller: Who releases.
+        reservation_ids: Which.
+        tell: Ask git, and say what of it has uncommitted changes.
+    """
     ids, errors = arguments.read_list("reservation_ids", reservation_ids, desk.settings.max_leases)
     if not ids:
         return {"released": [], "errors": errors}
@@ -391,17 +379,19 @@ def release(desk: Desk, caller: Caller, reservation_ids: object) -> ReleaseAnswe
             else:
                 own[reservation_id] = lease
         end(entry, own.values(), "released")
-    return {"released": [*own], "errors": errors}
+        patterns = handing.given_up(entry, own.values()) if tell else []
+    return cast("ReleaseAnswer", {"released": [*own], "errors": errors, **handing.given(desk, caller, patterns)})
 
 
-def release_all(desk: Desk, caller: Caller) -> ReleaseAllAnswer:
-    """Release everything the caller holds, and leave the line (Reservation Tools, release_all)."""
+def release_all(desk: Desk, caller: Caller, *, tell: bool = False) -> ReleaseAllAnswer:
+    """Release everything the caller holds, and leave the line (Reservation Tools, release_all); see `release`."""
     with entered(desk, caller) as entry:
         for waiter in waiting.places_of(entry, entry.agent.name):
             waiting.leave(entry, waiter, "released all")
         own = entry.tx.leases_of(entry.agent.name)
         end(entry, own, "released")
-    return {"released_count": len(own)}
+        patterns = handing.given_up(entry, own) if tell else []
+    return cast("ReleaseAllAnswer", {"released_count": len(own), **handing.given(desk, caller, patterns)})
 
 
 def mine(desk: Desk, caller: Caller) -> MineAnswer:

@@ -124,6 +124,13 @@ def is_takeable(entry: Entry, lease: Lease) -> bool:
     return not entry.unsaved[lease.reservation_id]
 
 
+def is_there(entry: Entry, name: str) -> bool:
+    """Say whether an agent would notice that it gets something: it was seen lately, or its process runs."""
+    found = state(entry, name)
+    agent = entry.tx.agent(name)
+    return found == "alive" or (found == "silent" and agent is not None and _runs(entry.desk, agent))
+
+
 def is_protected(entry: Entry, lease: Lease) -> bool:
     """Say whether a lease is kept from force: by `no_force`, or for as long as its holder acts under it."""
     return lease.no_force or lease.held_until > entry.now

@@ -4,13 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Final, TypeVar, cast
 
-from interlock.reservations import arguments, bodies, escalation, leases
+from interlock.reservations import arguments, bodies, escalation, inbox, leases
 from interlock.reservations.answers import InboxAnswer, Refusal, SentAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.post import (
     MAX_BODY_BYTES,
     MAX_MESSAGE_BYTES,
-    as_read,
     byte_length,
     post,
     size,
@@ -95,14 +94,19 @@ def fetch(
         rows = entry.tx.inbox(entry.agent.name, after=after, unread_only=bool(unread_only), limit=most + 1)
         answer: InboxAnswer = {"messages": [], "next_cursor": 10**12, "negotiation_timeouts": [], "errors": []}
         later = _fill(answer["negotiation_timeouts"], timeouts, answer, TIMEOUT_BYTES)
-        left = _fill(answer["messages"], [as_read(row) for row in rows[:most]], answer, MAX_ANSWER_BYTES)
+        read = [inbox.shown(entry, row) for row in rows[:most]]
+        left = _fill(answer["messages"], [row.info for row in read], answer, MAX_ANSWER_BYTES)
         _fill(answer["negotiation_timeouts"], later, answer, MAX_ANSWER_BYTES)
         for row in rows[: len(answer["messages"])]:
             if row.read_at is None:
                 entry.tx.put_message(replace(row, read_at=entry.now))
         whole = not left and len(rows) <= most
         answer["next_cursor"] = None if whole else answer["messages"][-1]["message_id"]
-        return answer
+        if whole and (waiting := inbox.open_requests(entry, answer["messages"])):
+            answer["open_requests"] = []
+            _fill(answer["open_requests"], waiting, answer, MAX_ANSWER_BYTES)
+    inbox.look_after(desk, caller, read[: len(answer["messages"])])
+    return answer
 
 
 def unknown_agent(tx: Transaction, name: str, place: str) -> Refusal:

@@ -28,6 +28,7 @@ def open_desk(found: place.Place) -> Desk:
         settings.read(found.root),
         is_running=process.is_running,
         dirty=_dirty,
+        changed_here=_changed_here,
         is_folder=place.is_folder,
         exists=place.exists,
         nested=place.other_below,
@@ -38,6 +39,11 @@ def open_desk(found: place.Place) -> Desk:
 def _dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     """Say which patterns cover work that is not committed, wherever their holders work; see `unsaved`."""
     return unsaved(root, patterns, LOOK_SECONDS)
+
+
+def _changed_here(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
+    """Say which patterns cover work that is not committed in one checkout."""
+    return unsaved(root, patterns, 0.0)
 
 
 def open_reservations(start: str | None = None, client: str = "cli", *, name: str = "") -> Reservations:

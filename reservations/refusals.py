@@ -1,7 +1,7 @@
 """The refusals of the calls about leases: each names who is in the way, and a call that helps."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from interlock.reservations import granting, liveness
 from interlock.reservations.answers import Refusal
@@ -10,10 +10,13 @@ from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Look
 from interlock.reservations.records import Lease, Waiter
 from interlock.reservations.rules import refuse, shown
-from interlock.reservations.views import conflict_info, seen
+from interlock.reservations.views import conflict_info, seen, span
 
 _OWN_LEASES: dict[str, Any] = {"tool": "my_reservations", "arguments": {}}
 _WHY = "I need to edit it."
+
+MAX_CALLED: Final = 8
+"""A call of so many patterns is written out."""
 
 
 def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
@@ -26,7 +29,8 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
     given = asked.given[found.pattern.text]
     row = conflict_info(entry, given.text, held, granting.held_pattern(found.pattern, asked.wanted, held))
     does = "waits in front for" if isinstance(held, Waiter) else "holds"
-    more = f" (and {len(found.blockers) - 1} more)" if len(found.blockers) > 1 else ""
+    others = len(found.blockers) - 1
+    more = f" ({others} more in the way)" if others else ""
     seconds = entry.desk.settings.max_wait_seconds
     dead = row["holder_state"] != "alive"
     soon = dead or isinstance(held, Waiter) or held.expires_at - entry.now <= seconds
@@ -41,6 +45,19 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
         conflict=row,
         next=call,
     )
+
+
+def keep_waiting(errors: Sequence[Refusal], asked: Asked, position: int, kept_seconds: float, most: float) -> None:
+    """Say in the refusals of a call that has a place in the line that it keeps it, and how to go on."""
+    patterns = [asked.given[text].text for text in asked.wanted.texts]
+    call: dict[str, Any] = {"tool": "reserve_files", "arguments": {"patterns": patterns, "wait_seconds": most}}
+    for error in errors:
+        error["fix"] = (
+            f"Not free yet. You keep place {position} in the line for {span(kept_seconds)}: call again with "
+            "wait_seconds."
+        )
+        if len(patterns) <= MAX_CALLED:
+            error["next"] = call
 
 
 def circle(entry: Entry, asked: Asked, members: Sequence[str], found: Look) -> Refusal:

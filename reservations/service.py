@@ -67,11 +67,11 @@ class Reservations:
 
     def release_files(self, reservation_ids: Sequence[str]) -> ReleaseAnswer:
         """Release leases by id; those of others are refused."""
-        return leases.release(self.desk, self.caller, reservation_ids)
+        return leases.release(self.desk, self.caller, reservation_ids, tell=True)
 
     def release_all(self) -> ReleaseAllAnswer:
         """Release everything, and leave the line."""
-        return leases.release_all(self.desk, self.caller)
+        return leases.release_all(self.desk, self.caller, tell=True)
 
     def check_conflicts(self, patterns: Sequence[str]) -> ConflictsAnswer:
         """Say what stands in the way of patterns, and reserve nothing."""
@@ -119,7 +119,7 @@ class Reservations:
     ) -> RespondAnswer:
         """Answer a request: release now, or defer with an ETA."""
         return negotiation.respond(
-            self.desk, self.caller, thread_id, action, file=file, eta_minutes=eta_minutes, reason=reason
+            self.desk, self.caller, thread_id, action, file=file, eta_minutes=eta_minutes, reason=reason, tell=True
         )
 
     def standing(self, since_minutes: float = 60) -> StandingAnswer:

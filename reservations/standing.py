@@ -120,6 +120,25 @@ def leave(desk: Desk, caller: Caller) -> dict[str, Any]:
         return {"name": name, "released_count": len(own), "withdrawn": len(asked)}
 
 
+def leave_line(desk: Desk, caller: Caller, text: str) -> bool:
+    """Take the caller out of the line for a pattern, its request for it with that; says whether it stood there.
+
+    Args:
+        desk: The store and the world.
+        caller: Who leaves.
+        text: The pattern in canonical form.
+    """
+    with leases.entered(desk, caller) as entry:
+        places = [row for row in waiting.places_of(entry, entry.agent.name) if text in row.patterns]
+        for row in places:
+            waiting.leave(entry, row, "its agent left the line")
+        for asked in entry.tx.open_negotiations(requester=entry.agent.name) if places else ():
+            if asked.file == text:
+                escalation.resolve(entry, asked, "withdrawn")
+        waiting.settle(entry)
+        return bool(places)
+
+
 def _agent(entry: Entry, agent: Agent, held: int) -> dict[str, Any]:
     return {
         "name": agent.name,

@@ -44,10 +44,14 @@ def places_of(entry: Entry, agent: str) -> list[Waiter]:
 
 
 def ahead(entry: Entry, agent: str, place: Waiter | None) -> list[Waiter]:
-    """Return who waits in front of an agent, its own places left out; without a place, all others are in front."""
+    """Return who waits in front of an agent, its own places left out; without a place, all others are in front.
+
+    Who is not there keeps nobody waiting: see `settle`.
+    """
     me = key_of(agent)
     others = (waiter for waiter in entry.tx.waiters() if key_of(waiter.agent) != me)
-    return [waiter for waiter in others if place is None or waiter.waiter_id < place.waiter_id]
+    front = [waiter for waiter in others if place is None or waiter.waiter_id < place.waiter_id]
+    return [waiter for waiter in front if liveness.is_there(entry, waiter.agent)]
 
 
 def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
@@ -100,6 +104,7 @@ def leave(entry: Entry, waiter: Waiter, why: str) -> None:
 def settle(entry: Entry) -> None:
     """Grant to the first in line what is free of leases and of waiters in front; give up places that are over.
 
+    Who is silent and not known to run is passed over, and keeps its place for when it calls again.
     Whoever holds the files by now leaves the line, and so does, with a message (topic `passed-over`), an agent that
     would hold more leases than one may. What is granted is a claim of `claim_minutes`, and its agent gets one message
     (topic `granted`); a call that is waiting at that moment makes it an ordinary lease and marks the message as read,
@@ -111,7 +116,7 @@ def settle(entry: Entry) -> None:
             leave(entry, waiter, "its time is over")
         elif liveness.state(entry, waiter.agent) == "gone":
             leave(entry, waiter, "its process has ended")
-        else:
+        elif liveness.is_there(entry, waiter.agent):
             me = key_of(waiter.agent)
             wanted = granting.wanted_by(waiter)
             in_front = [other for other in front if key_of(other.agent) != me]

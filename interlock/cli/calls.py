@@ -12,12 +12,14 @@ import click
 from interlock.cli.context import talk
 from interlock.cli.standing import holder_words
 from interlock.reservations import outbox, place
-from interlock.reservations.answers import Refusal, StandingAnswer
+from interlock.reservations.answers import LeaseInfo, Refusal, StandingAnswer
 from interlock.reservations.arguments import typed
 from interlock.reservations.opening import open_reservations
-from interlock.reservations.patterns import PatternProblem, canonical, covers, relative
+from interlock.reservations.patterns import Pattern, PatternProblem, canonical, covers, relative
+from interlock.reservations.records import key_of
 from interlock.reservations.rules import refuse
 from interlock.reservations.service import Reservations
+from interlock.reservations.standing import leave_line
 
 AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
@@ -25,6 +27,10 @@ AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 @contextmanager
 def calls_of(root: Path | None) -> Generator[Reservations]:
     """Open the reservations around a folder; afterwards, what happened is written into the journal."""
+    found = place.find(str(root or os.getcwd()))  # noqa: PTH109
+    if not found.common and not place.is_marked(found.root) and not os.environ.get(place.PROJECT):
+        click.echo(f"note: no git repository and no interlock.toml upwards of {found.root}: this folder is a project "
+                   "of its own, apart from all others", err=True)  # fmt: skip
     mine = open_reservations(None if root is None else str(root), "cli")
     try:
         yield mine
@@ -45,7 +51,21 @@ def as_patterns(given: Iterable[str], root: str) -> list[str]:
     """Return what was typed in the current folder, relative to the root; what is outside is left for the refusal."""
     here, home = os.path.realpath(os.getcwd()), os.path.realpath(root)  # noqa: PTH109
     inside = here == home or here.startswith(home.rstrip("/") + "/")
-    return [_as_pattern(text, here if inside else home, home) for text in given]
+    pairs = [(text, _as_pattern(text, here if inside else home, home)) for text in given]
+    if inside and here != home:
+        for text, name in pairs:
+            _hint(text, name, here, home)
+    return [name for _, name in pairs]
+
+
+def _hint(text: str, name: str, here: str, home: str) -> None:
+    """Say on stderr when a text names nothing from the current folder, and a file from the root."""
+    meant = os.path.join(home, text)  # noqa: PTH118
+    if name == text or os.path.lexists(os.path.join(home, name)) or not os.path.lexists(meant):  # noqa: PTH118
+        return
+    folder = os.path.relpath(here, home)
+    near = shlex.quote(os.path.relpath(meant, here))
+    click.echo(f"note: there is no {name}; you are in {folder}/. Did you mean {near}?", err=True)
 
 
 def way_of(mine: Reservations, root: Path | None) -> tuple[str, str]:
@@ -75,11 +95,15 @@ def _as_pattern(text: str, here: str, home: str) -> str:
     return text if isinstance(folder, PatternProblem) else f"{folder}/{rest}" if folder else rest
 
 
-def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[Refusal]]:
-    """Return the ids that some names mean, and a refusal for each name of which the caller holds nothing."""
+def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[Refusal], list[str]]:
+    """Return the ids that some names mean, a refusal for each name that means nothing, and what was waited for.
+
+    Of what is waited for and not held, the line is left at once.
+    """
     held = {lease["reservation_id"]: canonical(lease["pattern"]) for lease in mine.my_reservations()["reservations"]}
     ids: dict[str, None] = {}
     errors: list[Refusal] = []
+    left: list[str] = []
     for number, name in enumerate(names):
         if name.startswith("rsv_"):
             ids[name] = None
@@ -93,6 +117,9 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
                 if not isinstance(own, PatternProblem) and (covers(own, wanted) or covers(wanted, own))
             ]  # fmt: skip
             ids |= dict.fromkeys(found)
+            if not found and leave_line(mine.desk, mine.caller, wanted.text):
+                left.append(text)
+                continue
         if not found:
             errors.append(
                 refuse(
@@ -101,7 +128,37 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
                     fix="`interlock status` lists who holds what." if held else "You hold nothing: there is no need.",
                 )
             )  # fmt: skip
-    return list(ids), errors
+    return list(ids), errors, left
+
+
+def covered_by(mine: Reservations, leases: Iterable[LeaseInfo], names: Iterable[str]) -> dict[str, list[str]]:
+    """Return what was asked for by the pattern of a wider lease that covers it."""
+    found: dict[str, list[str]] = {}
+    wanted = [(name, each) for name in names if isinstance(each := typed(mine.desk, mine.caller, name), Pattern)]
+    for lease in leases:
+        own = canonical(lease["pattern"])
+        below = [
+            name for name, each in wanted if isinstance(own, Pattern) and each.text != own.text and covers(own, each)
+        ]
+        found |= {lease["pattern"]: below} if below else {}
+    return found
+
+
+def takers(mine: Reservations, patterns: Sequence[str]) -> dict[str, str]:
+    """Return who holds what the caller has just released, by pattern."""
+    if not patterns:
+        return {}
+    held = mine.check_conflicts(patterns)["conflicts"]
+    return {row["pattern"]: row["holder"] for row in reversed(held) if not row.get("waiting")}
+
+
+def places_for(mine: Reservations, waiters: Iterable[Mapping[str, Any]], name: str) -> list[int]:
+    """Return the caller's places in the line for something."""
+    wanted = typed(mine.desk, mine.caller, name)
+    if isinstance(wanted, PatternProblem):
+        return []
+    me = key_of(mine.caller.name)
+    return [row["position"] for row in waiters if key_of(row["agent"]) == me and wanted.text in row["patterns"]]
 
 
 def in_pieces(mine: Reservations, wait_seconds: float, call: Callable[[float], AnswerT]) -> AnswerT:
@@ -137,9 +194,9 @@ def telling(mine: Reservations, names: Sequence[str], wait_seconds: float) -> Ge
         yield
 
 
-def read_standing(root: Path, since_minutes: float) -> StandingAnswer:
-    """Return what `interlock status` shows of the reservations; where no store is, none is made."""
+def read_standing(root: Path, since_minutes: float) -> tuple[StandingAnswer, str]:
+    """Return what `interlock status` shows of the reservations, and who looks; where no store is, none is made."""
     if not os.path.exists(place.find(str(root)).store_path):  # noqa: PTH110 - a text, as the whole room has it
-        return StandingAnswer(leases=[], waiters=[], negotiations=[])
+        return StandingAnswer(leases=[], waiters=[], negotiations=[]), ""
     with calls_of(root) as mine:
-        return mine.standing(since_minutes)
+        return mine.standing(since_minutes), mine.caller.name

@@ -1,27 +1,45 @@
 """`interlock commit`: commit exactly one's own paths."""
 
 import os
+import shlex
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Final, TextIO
 
 import click
 
-from interlock.cli.calls import calls_of
-from interlock.cli.context import Exit, json_option, print_json, root_option
+from interlock.cli.calls import calls_of, way_of
+from interlock.cli.context import Exit, count, json_option, print_json, root_option
+from interlock.cli.standing import command_of
+from interlock.install.errors import InstallError
+from interlock.install.files import read_raw
+from interlock.install.record import digest, recorded
 from interlock.reservations.commit import CommitAnswer, commit
 from interlock.reservations.rules import shown
 
+MAX_NAMED: Final = 8
+"""So many paths are named in one line."""
 WHO: Final = (
     "You are INTERLOCK_AGENT_ID, else the session that this shell belongs to, else user@host. "
     "Exit codes: 0 done, 1 refused or nothing to commit, 5 another agent holds a path, 2 usage or configuration."
 )
 
 
+def _not_needed(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Answer who writes `-am`, as with git."""
+    if value:
+        text = "leave -a out: this takes all the changed files that you hold. interlock commit -m MESSAGE"
+        raise click.BadParameter(text, context, parameter)
+
+
 @click.command("commit", epilog=WHO)
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("-m", "--message", "messages", multiple=True, help="The message; each further one is a paragraph.")
 @click.option("-F", "--file", "file", type=click.File("r"), help="Read the message from a file; - is standard input.")
+@click.option("-a", is_flag=True, hidden=True, expose_value=False, callback=_not_needed)
 @click.option("--release", is_flag=True, help="Release what was committed, where nothing else below it is changed.")
 @root_option
 @json_option
@@ -49,12 +67,12 @@ def commit_command(
     if message is not None and not message.strip():
         raise click.UsageError("the message is empty")
     with calls_of(root) as mine:
-        home = mine.caller.root
+        home, way = mine.caller.root, way_of(mine, root)
         answer = commit(mine.desk, mine.caller, message, [_from_here(path, home) for path in paths], release=release)
     if as_json:
         print_json(answer)
     else:
-        _show(answer)
+        _show(answer, home, way)
     if answer["errors"]:
         raise SystemExit(Exit.CONFLICT if any("conflict" in row for row in answer["errors"]) else Exit.REFUSED)
 
@@ -69,20 +87,53 @@ def _from_here(path: str, home: str) -> str:
     return found
 
 
-def _show(answer: CommitAnswer) -> None:
+def _show(answer: CommitAnswer, home: str, way: tuple[str, str]) -> None:
     """Print the commit's id for programs, and the rest for people."""
     if answer.get("said"):
         click.echo(answer.get("said"), err=True)
     for row in answer["errors"]:
         click.echo(f"error {row['code']}: {row['place']}: {row['message']}", err=True)
         click.echo(f"  found: {row['found']}\n  expected: {row['expected']}\n  fix: {row['fix']}", err=True)
+        if (call := row.get("next")) is not None:
+            click.echo(f"  next: {command_of(call, *way)}", err=True)
     if disturbed := answer.get("disturbed"):
-        named = ", ".join(map(shown, disturbed[:8])) + (f" and {len(disturbed) - 8} more" if disturbed[8:] else "")
+        named = _named(disturbed)
         click.echo(f"your hooks wrote or set aside what others hold; they have been told: {named}", err=True)
     if answer["commit"] is None:
         return
     click.echo(answer["commit"])
-    count = len(answer["paths"])
-    left = f"; {answer['left']} changed of others or not reserved left alone" if answer["left"] else ""
     freed = f"; {len(answer['released'])} released" if answer["released"] else ""
-    click.echo(f"{count} {'path' if count == 1 else 'paths'} committed{left}{freed}", err=True)
+    click.echo(f"{count(answer['paths'], 'path')} committed: {_named(answer['paths'])}{freed}", err=True)
+    _show_left(answer, home)
+
+
+def _show_left(answer: CommitAnswer, home: str) -> None:
+    """Say what stays as it is: one line for each holder, and how one takes along what nobody holds."""
+    known = _of_init(Path(home))
+    for holder, rows in groupby(answer["left"], key=lambda row: row["holder"]):
+        paths = [row["path"] for row in rows if holder is not None or row["path"] not in known]
+        if not paths:
+            continue
+        if holder is not None:
+            click.echo(f"left: {_named(paths)} ({shown(holder)})", err=True)
+            continue
+        here = [shlex.quote(shown(os.path.relpath(os.path.join(home, path)))) for path in paths[:MAX_NAMED]]  # noqa: PTH118
+        click.echo(
+            f"left: {_named(paths)} (nobody holds it; if it is yours: interlock reserve {' '.join(here)})", err=True
+        )
+    if more := answer["left_count"] - len(answer["left"]):
+        click.echo(f"left: {more} more", err=True)
+
+
+def _of_init(home: Path) -> set[str]:
+    """Return the files that are as `interlock init` wrote them: nobody's forgotten work."""
+    with suppress(InstallError, OSError):
+        rows = recorded(home)
+        return {row["path"] for row in rows if digest(read_raw(home / row["path"])) == row["after"]}
+    return set()
+
+
+def _named(paths: Sequence[str]) -> str:
+    """Return paths as words, the first of them spelled out."""
+    more = f" and {len(paths) - MAX_NAMED} more" if paths[MAX_NAMED:] else ""
+    return ", ".join(map(shown, paths[:MAX_NAMED])) + more

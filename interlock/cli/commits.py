@@ -18,7 +18,13 @@ MAX_LISTED: Final = 8
 
 
 def show_commits(
-    root: Path | None, wanted: str, journals: Sequence[Path], *, allow_unproven: bool, as_json: bool
+    root: Path | None,
+    wanted: str,
+    journals: Sequence[Path],
+    *,
+    allow_unproven: bool,
+    allow_incomplete: bool,
+    as_json: bool,
 ) -> None:
     """Check a range, print what was found, and exit with 0 or 1.
 
@@ -27,15 +33,16 @@ def show_commits(
         wanted: The range.
         journals: Further journals.
         allow_unproven: Commits whose maker is not known are listed and do no harm.
+        allow_incomplete: Neither do those of which the record is missing.
         as_json: Print JSON.
     """
     report = check_commits(str(root or Path.cwd()), wanted, [str(path) for path in journals])
-    bad = report.verdict == "refused" or (report.verdict == "unproven" and not allow_unproven)
+    good = report.is_good(allow_unproven=allow_unproven, allow_incomplete=allow_incomplete)
     if as_json:
-        print_json({**report.to_json(), "ok": not bad})
+        print_json({**report.to_json(), "ok": good})
     else:
         _show(report)
-    sys.exit(Exit.REFUSED if bad else Exit.GOOD)
+    sys.exit(Exit.GOOD if good else Exit.REFUSED)
 
 
 def _show(report: Report) -> None:
@@ -46,10 +53,11 @@ def _show(report: Report) -> None:
         if len(each) > MAX_LISTED:
             more = count(len(each) - MAX_LISTED, "path")
             click.echo(f"{each[0].commit[:SHORT]}: and {more} more; --json lists all")
-    for store, gaps in report.missing.items():
+    unknown = report.count("incomplete")
+    for store, gaps in report.missing.items() if unknown else ():
         numbers = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in gaps[:MAX_LISTED])
-        click.echo(f"note: events {numbers} of the store {store} are in no journal here; what was held then may be "
-                   "missing. `--journal FILE` reads another one.")  # fmt: skip
+        click.echo(f"note: events {numbers} of the store {store} are in no journal here, so what was held then is not "
+                   "known. `--journal FILE` reads another one; `--allow-incomplete` lets it pass.")  # fmt: skip
     if report.later:
         verb = "is" if report.later == 1 else "are"
         click.echo(f"note: {count(report.later, 'commit')} {verb} younger than the last event ({iso(report.last_at)}); "
@@ -57,6 +65,7 @@ def _show(report: Report) -> None:
     parts = [
         f"{report.count('proven')} made by `interlock commit`",
         f"{report.count('free')} of what nobody held",
+        *([f"{unknown} not known"] if unknown else []),
         f"{report.count('unproven')} unproven",
         f"{report.count('refused')} refused",
     ]

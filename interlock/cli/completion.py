@@ -1,5 +1,6 @@
 """`interlock completion`: the script that teaches a shell the command's words, and the names that a project has."""
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(shell: Literal["bash", "zsh", "fish"]) -> None:
-    """Print the completion script of SHELL; add it to the shell's start-up file."""
+    """Print the completion script of SHELL; add it to the shell's start-up file.
+
+    Example: eval "$(interlock completion bash)"
+    """
     from interlock.cli.main import interlock  # noqa: PLC0415
 
     kind = get_completion_class(shell)
@@ -52,23 +56,28 @@ def complete_token(context: click.Context, parameter: click.Parameter, incomplet
 
 
 def complete_lease(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
-    """Return the ids of leases that begin so."""
-    return _rows(context, incomplete, lambda rows: (lease.reservation_id for lease in rows.leases()))
+    """Return the caller's own patterns, and the ids of its leases, that begin so."""
+
+    def own(rows: "Transaction", me: str) -> Iterable[str]:
+        held = rows.leases_of(me)
+        return [*(lease.pattern for lease in held), *(lease.reservation_id for lease in held)]
+
+    return _rows(context, incomplete, own)
 
 
 def complete_thread(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
     """Return the threads of open requests that begin so."""
-    return _rows(context, incomplete, lambda rows: (each.thread_id for each in rows.open_negotiations()))
+    return _rows(context, incomplete, lambda rows, _me: (each.thread_id for each in rows.open_negotiations()))
 
 
 def complete_agent(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
     """Return the agents that begin so."""
-    return _rows(context, incomplete, lambda rows: (agent.name for agent in rows.agents()))
+    return _rows(context, incomplete, lambda rows, _me: (agent.name for agent in rows.agents()))
 
 
-def _rows(context: click.Context, incomplete: str, names: "Callable[[Transaction], Iterable[str]]") -> list[str]:
+def _rows(context: click.Context, incomplete: str, names: "Callable[[Transaction, str], Iterable[str]]") -> list[str]:
     """Look into the store of reservations without a sign of life; nothing where there is none to be read."""
-    from interlock.reservations import place  # noqa: PLC0415
+    from interlock.reservations import identity, place  # noqa: PLC0415
     from interlock.reservations.errors import ReservationError  # noqa: PLC0415
     from interlock.reservations.sqlite import SqliteStore  # noqa: PLC0415
 
@@ -76,8 +85,10 @@ def _rows(context: click.Context, incomplete: str, names: "Callable[[Transaction
         path = place.find(str(_root(context))).store_path
         if not Path(path).exists():
             return []
-        with SqliteStore(path).transaction() as rows:
-            return _beginning(incomplete, list(names(rows)))
+        store = SqliteStore(path)
+        me = identity.who(os.environ, store).name
+        with store.transaction() as rows:
+            return _beginning(incomplete, list(names(rows, me)))
     except ReservationError:
         return []
 

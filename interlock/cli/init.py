@@ -1,7 +1,8 @@
 """`interlock init`: makes this project's coding agents find the server, shows what it writes, and undoes it."""
 
+import shlex
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any, Final
 
 import click
 
-from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, root_words
+from interlock.cli.calls import read_standing
+from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, root_words
 from interlock.install import (
     CLIENTS,
     NAME,
@@ -23,9 +25,12 @@ from interlock.install import (
     plan,
     plan_undo,
 )
+from interlock.reservations import git, place
+from interlock.reservations.errors import ReservationError
 
 _ALL: Final = "all"
 _GIT: Final = "git"
+JOURNAL: Final = "artifacts/interlock/events.jsonl"
 _DEFAULT: Final = ("claude",)
 _PLANNED: Final = {
     "made": "would be made",
@@ -52,6 +57,7 @@ client_option = click.option(
 @click.option("--hooks/--no-hooks", default=True, help="Hooks that refuse edits and commits of what others hold.")
 @click.option("--git-hooks/--no-git-hooks", default=True, help="Those of git among them.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("-v", "--verbose", is_flag=True, help="Show what is written, as a dry run does.")
 @click.option("--undo", is_flag=True, help="Take back what init wrote; the same as `interlock uninstall`.")
 @root_option
 @json_option
@@ -62,6 +68,7 @@ def init_command(
     hooks: bool,
     git_hooks: bool,
     dry_run: bool,
+    verbose: bool,
     undo: bool,
     as_json: bool,
 ) -> None:
@@ -82,7 +89,22 @@ def init_command(
         changes = plan(home, wanted, find_launch(), git=hooks and git_hooks)
         if not dry_run:
             apply(home, changes)
-    _answer(home, changes, dry_run=dry_run, undo=False, as_json=as_json)
+    if as_json:
+        print_json(_data(home, changes, dry_run=dry_run, undo=False))
+        return
+    todo = _show(home, changes, dry_run=dry_run, diffs=dry_run or verbose)
+    if todo:
+        click.echo(find_launch().reason)
+    if not dry_run and todo:
+        _show_next(home, todo)
+    elif todo:
+        click.echo("nothing was written (--dry-run)")
+    else:
+        click.echo("nothing was written" if any(change.differs for change in changes) else "all is done")
+    kept = list(dict.fromkeys(change.path for change in changes if change.differs))
+    if kept:
+        again = f"`interlock uninstall{root_words(home)}` where init wrote it"
+        click.echo(f"to have it anew, take what is of `{NAME}` out of {', '.join(kept)} ({again}) and run init again")
 
 
 def take_back(clients: tuple[str, ...], root: Path | None, *, dry_run: bool, as_json: bool) -> None:
@@ -92,7 +114,16 @@ def take_back(clients: tuple[str, ...], root: Path | None, *, dry_run: bool, as_
         changes = plan_undo(home, pick(clients or (_ALL,)), git=not clients or bool({_ALL, _GIT} & set(clients)))
         if not dry_run:
             apply_undo(home, changes)
-    _answer(home, changes, dry_run=dry_run, undo=True, as_json=as_json)
+    if as_json:
+        print_json(_data(home, changes, dry_run=dry_run, undo=True))
+        return
+    todo = _show(home, changes, dry_run=dry_run, diffs=dry_run)
+    if dry_run and todo:
+        click.echo("nothing was written (--dry-run)")
+        return
+    click.echo("undone" if changes else "nothing to undo")
+    if not clients:
+        _show_standing(home)
 
 
 def _project(root: Path | None) -> Path:
@@ -113,13 +144,6 @@ def _problems_shown(home: Path, *, as_json: bool) -> Generator[None]:
             raise
         _show_problems(home, error.problems)
         sys.exit(Exit.USAGE)
-
-
-def _answer(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool, as_json: bool) -> None:
-    if as_json:
-        print_json(_data(home, changes, dry_run=dry_run, undo=undo))
-    else:
-        _show(home, changes, dry_run=dry_run, undo=undo)
 
 
 def _data(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool) -> dict[str, Any]:
@@ -143,34 +167,65 @@ def _data(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool)
     }
 
 
-def _show(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool) -> None:
-    """Print each file with its diff, then what to do next."""
+def _show(home: Path, changes: tuple[Change, ...], *, dry_run: bool, diffs: bool) -> list[Change]:
+    """Print a line for each file, with its diff if wanted; returns those that change."""
     if Path.cwd() != home:
         click.echo(f"in {home}:")
     for change in changes:
         click.echo(f"{change.path} ({change.title}): {_note(change, dry_run=dry_run)}")
         for there, wanted in zip_longest(change.differs, change.wanted if change.differs else (), fillvalue="-"):
             click.echo(f"  it runs:          {there}\n  init would write: {wanted}")
-        click.echo(change.diff(), nl=False)
-    todo = [change for change in changes if not change.is_done]
-    kept = list(dict.fromkeys(change.path for change in changes if change.differs))
-    launch = find_launch()
-    if todo and not undo:
-        click.echo(launch.reason)
-    if dry_run and todo:
-        click.echo("nothing was written (--dry-run)")
-    elif undo:
-        click.echo("undone" if changes else "nothing to undo")
-    elif not todo:
-        click.echo("nothing was written" if kept else "all is done")
-    else:
-        for then in dict.fromkeys(f"next, in {change.title}: {change.then}" for change in todo if change.then):
-            click.echo(then.format(launch=launch))
-        click.echo("then say to the agent: Work ticket DEMO-1 with Interlock.")
-        click.echo(f"undo: interlock init --undo{root_words(home)}")
-    if kept:
-        again = f"`interlock init --undo{root_words(home)}` where init wrote it"
-        click.echo(f"to have it anew, take what is of `{NAME}` out of {', '.join(kept)} ({again}) and run init again")
+        if diffs:
+            click.echo(change.diff(), nl=False)
+    return [change for change in changes if not change.is_done]
+
+
+def _show_next(home: Path, todo: Sequence[Change]) -> None:
+    """Say what comes after init: what to start, what to try, what to keep with the code, and the way back."""
+    where = root_words(home)
+    for then in dict.fromkeys(f"next, in {change.title}: {change.then}" for change in todo if change.then):
+        click.echo(then.format(launch=find_launch()))
+    click.echo(f"check it: interlock doctor --prove{where}")
+    if any(change.name.endswith("-hooks") for change in todo):
+        click.echo(f"edits now reserve their files; by hand: interlock reserve FILE{where}")
+    click.echo("for tickets, say to the agent: Work ticket DEMO-1 with Interlock.")
+    _show_keeping(home, sorted({change.path for change in todo if change.client != _GIT}))
+    click.echo(f"take it back: interlock uninstall{where}")
+
+
+def _show_keeping(home: Path, paths: Sequence[str]) -> None:
+    """Say what belongs into git, and what does not: `git clean` and `git stash` take away what is left lying."""
+    from interlock.doctor.checks import scene  # noqa: PLC0415 - it imports all that it looks at
+    from interlock.doctor.stored import ignored  # noqa: PLC0415
+
+    if not place.find(str(home)).common:
+        return
+    cd = "" if Path.cwd() == home else f"cd {shlex.quote(str(home))} && "
+    listed = ["ls-files", "-z", "--others", "--exclude-standard", "--", *paths]
+    new = git.names(git.ask(str(home), listed)) if paths else []
+    if new and find_launch().command == NAME:
+        click.echo(f"keep in git, so that every worktree has it: {cd}git add {shlex.join(new)} && git commit")
+    elif new:
+        text = f"{shlex.join(new)} name this machine's interpreter: leave them out of git, and init each worktree"
+        click.echo(text)
+    if ignored(scene(home)).verdict != "ok":
+        click.echo(f"keep what Interlock writes out of git's way: {cd}echo artifacts/ >> .gitignore")
+
+
+def _show_standing(home: Path) -> None:
+    """Say what an uninstall leaves: reservations may still be in use by others."""
+    store, journal = Path(place.find(str(home)).store_path), home / JOURNAL
+    if store.exists():
+        try:
+            leases = read_standing(home, 0)[0]["leases"]
+            held = f"{count(leases, 'lease')} of {count({lease['holder'] for lease in leases}, 'agent')}"
+        except ReservationError as error:
+            held = f"what was reserved ({error.message})"
+        click.echo(
+            f"still there: {held}, in {store.parent}; to remove that too: rm -r {shlex.quote(str(store.parent))}"
+        )
+    if journal.exists():
+        click.echo(f"the journal stays: {journal}")
 
 
 def _note(change: Change, *, dry_run: bool) -> str:

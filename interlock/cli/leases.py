@@ -1,4 +1,4 @@
-"""Reservations from the shell: `interlock reserve | release | conflicts | inbox | negotiate | respond | agents`."""
+"""Reservations from the shell: `interlock reserve | release | conflicts | inbox | agents`."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,29 +7,38 @@ from typing import Any, Final
 
 import click
 
-from interlock.cli.calls import as_patterns, calls_of, in_pieces, own_ids, telling, way_of
-from interlock.cli.completion import complete_agent, complete_lease, complete_thread
-from interlock.cli.context import Exit, finite, json_option, print_json, root_option
+from interlock.cli.calls import (
+    as_patterns,
+    calls_of,
+    covered_by,
+    in_pieces,
+    own_ids,
+    takers,
+    telling,
+    way_of,
+)
+from interlock.cli.completion import complete_lease
+from interlock.cli.context import Exit, count, finite, json_option, print_json, root_option
 from interlock.cli.standing import (
     CONFLICTS,
-    holder_words,
-    line,
     show_agents,
     show_conflicts,
     show_granted,
     show_inbox,
     show_refusals,
+    show_unsaved,
 )
-from interlock.reservations.answers import NegotiateAnswer, ReleaseAnswer, ReserveAnswer
+from interlock.cli.table import line
+from interlock.reservations.answers import LeaseInfo, ReleaseAnswer, ReserveAnswer
+from interlock.reservations.service import Reservations
 
 WHERE: Final = (
     "Patterns are relative to the current folder. One that names a file is that file, whatever characters are in its "
     "name; `*` stays inside a folder, `**` crosses folders, and a folder means everything below it. "
 )
+_MAX_LISTED: Final = 20
+"""So many reservations that were released are named."""
 WHO: Final = "You are INTERLOCK_AGENT_ID, else the session that this shell belongs to, else user@host."
-
-_MINUTES: Final = click.FloatRange(min=0)
-
 
 wait_option = click.option(
     "--wait",
@@ -83,16 +92,17 @@ def reserve_command(
         if as_json:
             print_json(answer)
         else:
-            show_granted(answer["reservations"])
+            show_granted(answer["reservations"], covered_by(mine, answer["reservations"], names))
             for taken in answer.get("taken_over", []):
                 click.echo(
                     f"taken over from {line(str(taken.get('holder', '')))}: {taken.get('pattern', '')}", err=True
                 )
+            show_unsaved(answer, way_of(mine, root))
             show_refusals(answer["errors"], way_of(mine, root))
             asked = answer.get("release_requests", 0)
             if asked:
-                click.echo(f"{asked} of your reservations are asked for: `interlock inbox`", err=True)
-        _end(answer["errors"])
+                click.echo(f"{count(asked, 'request')} for what you hold: `interlock inbox`", err=True)
+        end_with(answer["errors"])
 
 
 @click.command("release", epilog=WHERE + WHO)
@@ -105,28 +115,45 @@ def release_command(names: tuple[str, ...], everything: bool, root: Path | None,
 
     Example: interlock release src/app.py
 
-    A pattern releases those of your reservations that cover it or that it covers.
+    A pattern releases those of your reservations that cover it or that it covers. Where you hold nothing and wait in
+    the line for it, you leave the line, and your request for it is withdrawn.
     """
     if everything == bool(names):
         raise click.UsageError("name what to release, by id or pattern, or write --all")
     with calls_of(root) as mine:
+        held = {} if as_json else {row["reservation_id"]: row for row in mine.my_reservations()["reservations"]}
         if everything:
-            count = mine.release_all()
+            freed = mine.release_all()
             if as_json:
-                print_json(count)
+                print_json(freed)
             else:
-                click.echo(f"released {count['released_count']}")
+                click.echo(f"released {count(freed['released_count'], 'reservation')}")
+                _show_released(mine, list(held.values()))
+                show_unsaved(freed, way_of(mine, root))
             return
-        ids, errors = own_ids(mine, names)
+        ids, errors, left = own_ids(mine, names)
         answer = mine.release_files(ids) if ids else ReleaseAnswer(released=[], errors=[])
         answer["errors"] += errors
         if as_json:
             print_json(answer)
         else:
-            for released in answer["released"]:
-                click.echo(f"released {released}")
+            for name in left:
+                click.echo(f"left the line for {line(name)}")
+            _show_released(mine, [held[each] for each in answer["released"] if each in held])
+            show_unsaved(answer, way_of(mine, root))
             show_refusals(answer["errors"], way_of(mine, root))
-        _end(answer["errors"])
+        end_with(answer["errors"])
+
+
+def _show_released(mine: Reservations, freed: Sequence[LeaseInfo]) -> None:
+    """Print what was released, and who got it from the line."""
+    got = takers(mine, [lease["pattern"] for lease in freed[:_MAX_LISTED]])
+    for lease in freed[:_MAX_LISTED]:
+        who = got.get(lease["pattern"])
+        note = f"  ({line(who)} waited, and has it now)" if who else ""
+        click.echo(f"released {lease['pattern']}{note}")
+    if len(freed) > _MAX_LISTED:
+        click.echo(f"released {len(freed) - _MAX_LISTED} more")
 
 
 @click.command("conflicts", epilog=WHERE + WHO)
@@ -149,7 +176,7 @@ def conflicts_command(patterns: tuple[str, ...], root: Path | None, as_json: boo
             show_refusals(answer["errors"], way_of(mine, root))
         if answer["conflicts"]:
             sys.exit(Exit.CONFLICT)
-        _end(answer["errors"])
+        end_with(answer["errors"])
 
 
 @click.command("inbox", epilog=WHO)
@@ -169,102 +196,7 @@ def inbox_command(everything: bool, cursor: int | None, root: Path | None, as_js
         else:
             show_inbox(answer, mine.caller.name)
             show_refusals(answer["errors"], way_of(mine, root))
-        _end(answer["errors"])
-
-
-@click.command("negotiate", epilog=WHERE + WHO)
-@click.argument("file")
-@click.option("--reason", required=True, help="Why you need it.")
-@click.option(
-    "--urgency",
-    type=click.Choice(("low", "normal", "urgent")),
-    default="normal",
-    show_default=True,
-    help="How long the holder has: urgent 5 minutes, normal 10, low for ever; or as configured.",
-)
-@click.option("--agent", "agent_name", help="The holder, when it must be this one.", shell_complete=complete_agent)
-@wait_option
-@root_option
-@json_option
-def negotiate_command(
-    file: str,
-    reason: str,
-    urgency: str,
-    agent_name: str | None,
-    wait_seconds: float,
-    root: Path | None,
-    as_json: bool,
-) -> None:
-    """Ask the holder of FILE (a path or a pattern) to release it; asking again returns the same thread.
-
-    Example: interlock negotiate src/app.py --reason "fix of the login" --urgency urgent --wait 40
-
-    Exit codes: 0 it is free, was released to you, or is asked for; 5 it is deferred, or the wait is over; 1 refused.
-    """
-    with calls_of(root) as mine:
-        (name,) = as_patterns((file,), mine.caller.root)
-
-        def ask(seconds: float) -> NegotiateAnswer:
-            return mine.negotiate_release(name, reason, urgency, agent_name, seconds)
-
-        with telling(mine, [name], wait_seconds):
-            answer = in_pieces(mine, wait_seconds, ask)
-        if as_json:
-            print_json(answer)
-        else:
-            _show_negotiation(name, answer, way_of(mine, root))
-        if answer["status"] == "refused":
-            _end(answer["errors"])
-        if answer["status"] in ("defer", "timeout") or (answer["status"] == "pending" and wait_seconds):
-            sys.exit(Exit.CONFLICT)
-
-
-def _show_negotiation(name: str, answer: NegotiateAnswer, way: tuple[str, str]) -> None:
-    eta = f", ETA {answer['eta_minutes']} min" if "eta_minutes" in answer else ""
-    note = answer.get("reason", "")
-    reason = f': "{line(note)}"' if note else ""
-    words = {
-        "pending": "asked for; the answer comes to `interlock inbox`",
-        "release": "released to you",
-        "defer": f"not yet{eta}{reason}",
-        "timeout": "no answer yet",
-        "free": "free; `interlock reserve` takes it",
-        "refused": "not asked for",
-    }
-    thread = f"  {answer['thread_id']}" if answer["thread_id"] else ""
-    click.echo(f"{name}: {words[answer['status']]}{thread}")
-    show_granted(answer.get("reservations", []))
-    if "holder" in answer:
-        click.echo(f"  {holder_words(answer['holder'])}", err=True)
-    if "deadlock" in answer:
-        click.echo(f"  a circle: {', '.join(map(line, answer['deadlock']))} wait for each other", err=True)
-    show_refusals(answer["errors"], way)
-
-
-@click.command("respond", epilog=WHO)
-@click.argument("thread", shell_complete=complete_thread)
-@click.argument("action", type=click.Choice(("release", "defer")))
-@click.option("--eta", "eta_minutes", metavar="MINUTES", type=_MINUTES, help="To defer: in how many minutes.")
-@click.option("--reason", help="Why, for who asks.")
-@root_option
-@json_option
-def respond_command(
-    thread: str, action: str, eta_minutes: float | None, reason: str | None, root: Path | None, as_json: bool
-) -> None:
-    """Answer the request THREAD (`interlock inbox` names it): release now, or defer with an ETA.
-
-    Example: interlock respond neg_0123456789abcdef defer --eta 10 --reason "tests are running"
-    """
-    with calls_of(root) as mine:
-        answer = mine.respond_to_release(thread, action, None, eta_minutes, reason)
-        if as_json:
-            print_json(answer)
-        else:
-            eta = f", ETA {answer['eta_minutes']} min" if "eta_minutes" in answer else ""
-            if answer["status"] != "refused":
-                click.echo(f"{thread}: {answer['status']}{eta}")
-            show_refusals(answer["errors"], way_of(mine, root))
-        _end(answer["errors"])
+        end_with(answer["errors"])
 
 
 @click.command("agents", epilog=WHO)
@@ -280,14 +212,15 @@ def agents_command(root: Path | None, as_json: bool) -> None:
         if as_json:
             print_json(answer)
         else:
-            show_agents(answer["agents"])
+            show_agents(answer["agents"], mine.caller.name)
 
 
 def _conflicts(errors: Iterable[Mapping[str, Any]]) -> bool:
     return any(error["code"] in CONFLICTS for error in errors)
 
 
-def _end(errors: Sequence[Mapping[str, Any]]) -> None:
-    """Exit with the code for some refusals."""
+def end_with(errors: Sequence[Mapping[str, Any]]) -> None:
+    """Exit with the code for some refusals: options out of bounds are an error of usage."""
     if errors:
-        sys.exit(Exit.CONFLICT if _conflicts(errors) else Exit.REFUSED)
+        slips = all(error["code"] == "RSV105" for error in errors)
+        sys.exit(Exit.CONFLICT if _conflicts(errors) else Exit.USAGE if slips else Exit.REFUSED)

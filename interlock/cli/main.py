@@ -12,35 +12,59 @@ import click
 from interlock import __version__
 from interlock.cli.context import Exit
 
-COMMANDS: Final = {
-    "init": ("interlock.cli.init", "Connect the coding agents of this project to the server."),
-    "uninstall": ("interlock.cli.uninstall", "Take back what init wrote."),
-    "doctor": ("interlock.cli.doctor", "Check that everything works here; --prove tries every door."),
-    "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
-    "run": ("interlock.cli.run", "Run a task file."),
-    "resume": ("interlock.cli.run", "Take a task run on: after a crash, an answer, or a change."),
-    "status": ("interlock.cli.show", "List the runs and tickets here, or show one."),
-    "ask": ("interlock.cli.show", "Print what a waiting task run asks an agent."),
-    "explain": ("interlock.cli.show", "Say why a task or a ticket is where it is, what is missing, and what to do."),
-    "graph": ("interlock.cli.show", "Print the status machine, or a ticket pipeline, as a diagram."),
-    "verify": ("interlock.cli.show", "Check that the journal and the tickets are what was written."),
-    "reserve": ("interlock.cli.leases", "Reserve files before editing them."),
-    "release": ("interlock.cli.leases", "Release reservations."),
-    "conflicts": ("interlock.cli.leases", "Say who holds what stands in the way of some files."),
-    "inbox": ("interlock.cli.leases", "Read the messages of other agents."),
-    "negotiate": ("interlock.cli.leases", "Ask the holder of a file to release it."),
-    "respond": ("interlock.cli.leases", "Answer a request for a file: release it, or say when."),
-    "agents": ("interlock.cli.leases", "List the agents of this project."),
-    "commit": ("interlock.cli.commit", "Commit exactly the files that you hold."),
-    "hook": ("interlock.cli.hook", "Answer a hook of an agent's client (pre-edit, …) or of git."),
-    "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an axe report of a page."),
-    "mcp": ("interlock.cli.mcp", "Serve the tools to one agent host over standard input and output (MCP)."),
-    "serve": ("interlock.cli.serve", "Serve the tools to agents over HTTP (MCP), each known by its token."),
-    "token": ("interlock.cli.token", "Make, list and revoke the tokens of agents that call over HTTP."),
-    "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
-    "completion": ("interlock.cli.completion", "Print a shell completion script."),
+SECTIONS: Final = {
+    "Set up": {
+        "init": ("interlock.cli.init", "Connect the coding agents of this project to the server."),
+        "uninstall": ("interlock.cli.uninstall", "Take back what init wrote."),
+        "doctor": ("interlock.cli.doctor", "Check that everything works here; --prove tries every door."),
+        "completion": ("interlock.cli.completion", "Print a shell completion script."),
+    },
+    "Share a checkout": {
+        "reserve": ("interlock.cli.leases", "Reserve files before editing them."),
+        "release": ("interlock.cli.leases", "Release reservations."),
+        "conflicts": ("interlock.cli.leases", "Say who holds what stands in the way of some files."),
+        "status": ("interlock.cli.show", "Say who holds what and waits, and where runs and tickets stand."),
+        "inbox": ("interlock.cli.leases", "Read the messages of other agents."),
+        "send": ("interlock.cli.asking", "Write a message to another agent."),
+        "negotiate": ("interlock.cli.asking", "Ask the holder of a file to release it."),
+        "respond": ("interlock.cli.asking", "Answer a request for a file: release it, or say when."),
+        "agents": ("interlock.cli.leases", "List the agents of this project."),
+        "commit": ("interlock.cli.commit", "Commit exactly the files that you hold."),
+        "verify": ("interlock.cli.show", "Check that the journal and the tickets are what was written."),
+    },
+    "Tasks and tickets": {
+        "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
+        "run": ("interlock.cli.run", "Run a task file."),
+        "resume": ("interlock.cli.run", "Take a task run on: after a crash, an answer, or a change."),
+        "ask": ("interlock.cli.show", "Print what a waiting task run asks an agent."),
+        "explain": (
+            "interlock.cli.show",
+            "Say why a task or a ticket is where it is, what is missing, and what to do.",
+        ),
+        "graph": ("interlock.cli.show", "Print the status machine, or a ticket pipeline, as a diagram."),
+        "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an axe report of a page."),
+        "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
+    },
+    "Servers and hooks": {
+        "mcp": ("interlock.cli.mcp", "Serve the tools to one agent host over standard input and output (MCP)."),
+        "serve": ("interlock.cli.serve", "Serve the tools to agents over HTTP (MCP), each known by its token."),
+        "token": ("interlock.cli.token", "Make, list and revoke the tokens of agents that call over HTTP."),
+        "hook": ("interlock.cli.hook", "Answer a hook of an agent's client (pre-edit, …) or of git."),
+    },
 }
-"""Where each command lives; a command is imported when it is used, since the graph takes a second to import."""
+"""Where each command lives. A command is imported when it is used, since the graph takes a second to import."""
+
+COMMANDS: Final = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
+
+MEANT: Final = {
+    "lock": "reserve",
+    "unlock": "release",
+    "wait": "reserve PATTERN --wait SECONDS",
+    "message": "send AGENT TEXT",
+    "whoami": "agents",
+    "log": "status",
+}
+"""What is typed for a command elsewhere."""
 
 
 class LazyGroup(click.Group):
@@ -59,8 +83,10 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, rows in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in rows.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -69,8 +95,8 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches  # noqa: PLC0415
 
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean `{near[0]}`?" if near else f" Commands: {', '.join(COMMANDS)}."
+            near = [MEANT[args[0]]] if args[0] in MEANT else get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else " `interlock --help` lists them."
             raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -83,7 +109,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="interlock", message="%(prog)s %(version)s")
 def interlock() -> None:
-    """Run coding agents through checked envelopes, real evidence and a status machine."""
+    """Let coding agents share a checkout, and run them through checked envelopes, evidence and a status machine."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -34,6 +34,11 @@ def status_command(
             raise click.UsageError("choose one of RUN and --reservations")
         _show_reservations(resolve_root(root), since_minutes, as_json=as_json)
         return
+    if run is not None and run.startswith(("rsv_", "neg_")):
+        what = "a reservation" if run.startswith("rsv_") else "a request"
+        raise click.UsageError(
+            f"{run} is {what}, and RUN is a run: `interlock status --reservations` lists what is held"
+        )
     from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
     from interlock.graph.explain import run_summary  # noqa: PLC0415
     from interlock.graph.pipeline.explain import summary_text, ticket_summary  # noqa: PLC0415
@@ -82,8 +87,9 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     damaged += [{"run_id": f"ticket:{name}", "message": error.message, "fix": error.fix} for name, error in lost]
     lost_runs = [] if rows or tickets or damaged else runs_without_state(folder)
     held: StandingAnswer | None = None
+    me = ""
     try:
-        held = read_standing(folder, since_minutes)
+        held, me = read_standing(folder, since_minutes)
     except ReservationError as error:
         damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
     if as_json:
@@ -91,9 +97,11 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
                 "without_state": lost_runs}  # fmt: skip
         print_json({**data, "reservations": held})
     else:
-        _list(rows, tickets, damaged, lost_runs)
-        if held is not None:
-            show_standing(held)
+        _list(rows, tickets, damaged, lost_runs, alone=held is None or not any(held.values()))
+        if held is not None and any(held.values()):
+            show_standing(held, me)
+        elif held is not None:
+            click.echo(_NOTHING_HELD, err=True)
     sys.exit(Exit.REFUSED if damaged else Exit.GOOD)
 
 
@@ -102,15 +110,16 @@ def _show_reservations(folder: Path, since_minutes: float, *, as_json: bool) -> 
     from interlock.cli.calls import read_standing  # noqa: PLC0415
     from interlock.cli.standing import show_standing  # noqa: PLC0415
 
-    held = read_standing(folder, since_minutes)
+    held, me = read_standing(folder, since_minutes)
     if as_json:
         print_json({"schema": "interlock.reservations/1", "reservations": held})
     elif any(held.values()):
-        show_standing(held)
+        show_standing(held, me)
     else:
-        click.echo("nothing is reserved here; `interlock reserve PATTERN` does it", err=True)
+        click.echo(_NOTHING_HELD, err=True)
 
 
+_NOTHING_HELD: Final = "nobody holds anything here; `interlock reserve PATTERN` does it"
 _MAX_NAMED: Final = 5
 
 _PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` takes it on", "done": "done"}
@@ -126,16 +135,21 @@ def _ticket_run(folder: Path, name: str | None) -> str | None:
 
 
 def _list(
-    rows: list[dict[str, Any]], tickets: list[dict[str, Any]], damaged: list[dict[str, str]], lost_runs: list[str]
+    rows: list[dict[str, Any]],
+    tickets: list[dict[str, Any]],
+    damaged: list[dict[str, str]],
+    lost_runs: list[str],
+    *,
+    alone: bool,
 ) -> None:
-    """Print one line for each run; a damaged one does not hide the others."""
+    """Print one line for each run; a damaged one does not hide the others. That there is none is said `alone`."""
     if lost_runs:
         named = ", ".join(lost_runs[:_MAX_NAMED]) + (", …" if len(lost_runs) > _MAX_NAMED else "")
         click.echo(f"the journal holds {count(lost_runs, 'run')} ({named}), and .interlock, where their state was, "
                    "holds none of them: they cannot be shown or taken on here", err=True)  # fmt: skip
         click.echo("  fix: In a clone that is right; `interlock verify --head RUN:SEQ:HASH` checks the journal. "
                    "Otherwise restore .interlock from a copy, or begin new runs.", err=True)  # fmt: skip
-    elif not rows and not tickets and not damaged:
+    elif alone and not rows and not tickets and not damaged:
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
     for row in rows:
         waits = ", ".join(item["role"] for item in row["waiting"])
@@ -258,6 +272,7 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
 @click.option(
     "--allow-unproven", is_flag=True, help="With --commits: exit with 0 when no commit is worse than unproven."
 )
+@click.option("--allow-incomplete", is_flag=True, help="Events that stand in no journal here are no failure.")
 @root_option
 @json_option
 def verify_command(
@@ -265,6 +280,7 @@ def verify_command(
     commits: str | None,
     journals: tuple[Path, ...],
     allow_unproven: bool,
+    allow_incomplete: bool,
     root: Path | None,
     as_json: bool,
 ) -> None:
@@ -280,13 +296,16 @@ def verify_command(
             raise click.UsageError("choose one of --commits and --head")
         from interlock.cli.commits import show_commits  # noqa: PLC0415
 
-        show_commits(root, commits, journals, allow_unproven=allow_unproven, as_json=as_json)
+        show_commits(
+            root, commits, journals, allow_unproven=allow_unproven, allow_incomplete=allow_incomplete, as_json=as_json
+        )
     from interlock.graph.verify import parse_head, verify_journal  # noqa: PLC0415
 
     folder = resolve_root(root)
     report = verify_journal(folder, [parse_head(item) for item in heads])
+    good = not report.problems and (allow_incomplete or not report.is_incomplete)
     if as_json:
-        print_json(report.to_json())
+        print_json({**report.to_json(), "ok": good})
     else:
         for problem in report.problems:
             click.echo(f"{report.place(problem)}: {problem.code} {problem.run}: {problem.message}; "
@@ -298,13 +317,16 @@ def verify_command(
         if report.leases is not None:
             leases = count(report.leases.leases, "lease")
             click.echo(f"{report.store}: {leases} {_AGAINST_JOURNAL[report.leases.verdict]}")
-    sys.exit(Exit.REFUSED if report.problems else Exit.GOOD)
+            if report.leases.missing:
+                click.echo(f"note: {count(report.leases.missing, 'event')} of the store in no journal here; "
+                           "`interlock verify --commits RANGE` says which commits that concerns")  # fmt: skip
+    sys.exit(Exit.GOOD if good else Exit.REFUSED)
 
 
 _AGAINST_JOURNAL: Final = {
     "same": "as the journal gives them",
     "differs": "other than the journal gives them",
-    "partial": "not compared: some events stand in no journal here",
+    "partial": "not as the journal gives them, and events are missing there; `--allow-incomplete` lets it pass",
     "busy": "not compared: the store was written all the time",
 }
 """What is said of the leases in the store."""

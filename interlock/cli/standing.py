@@ -3,13 +3,16 @@
 import json
 import re
 import shlex
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 import click
 
+from interlock.cli.table import line, show_table
+from interlock.reservations import handing
+from interlock.reservations.records import key_of
 from interlock.reservations.views import span
 
 CONFLICTS: Final = frozenset({"RSV201", "RSV204", "RSV206"})
@@ -21,6 +24,7 @@ _COMMANDS: Final = {
     "release_all": "interlock release --all",
     "check_conflicts": "interlock conflicts",
     "my_reservations": "interlock status --reservations",
+    "send_message": "interlock send",
     "fetch_inbox": "interlock inbox",
     "list_agents": "interlock agents",
     "negotiate_release": "interlock negotiate",
@@ -32,37 +36,15 @@ _COMMANDS: Final = {
 }
 """What the words of an advice to agents are called on the command line."""
 
+_MOMENT: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_MINUTE: Final = 60
+
 _RESOLVED: Final = {
     "released": "resolved: released",
     "forced": "resolved: taken after its time ran out",
-    "free": "resolved: free by now",
+    "free": "resolved: the reservation ended",
     "withdrawn": "resolved: withdrawn",
 }
-
-
-def show_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table on stdout: drawn on a terminal, and elsewhere in plain columns."""
-    cells = [[line(str(cell)) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
-        from rich.table import Table  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
-
-        table = Table(*head, title=title or None, title_justify="left", title_style="bold", header_style="dim")
-        for row in cells:
-            table.add_row(*(Text(cell) for cell in row))
-        Console(highlight=False).print(table)
-        return
-    if title:
-        click.echo(title)
-    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-    for row in [list(head), *cells]:
-        click.echo("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def line(text: str) -> str:
-    """Return a text of another agent as one line that does nothing to a terminal."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def clock_time(moment: str) -> str:
@@ -70,17 +52,23 @@ def clock_time(moment: str) -> str:
     return datetime.fromisoformat(moment).astimezone().strftime("%H:%M:%S")
 
 
+def local_times(text: str) -> str:
+    """Return a text with the moments in it as local times of day."""
+    return _MOMENT.sub(lambda found: clock_time(found[0]), text)
+
+
 def holder_words(conflict: Mapping[str, Any]) -> str:
     """Return who holds what, and whether they still work."""
     state = conflict["holder_state"]
     seen = "its process has ended" if state == "gone" else f"{state}, seen {span(conflict['last_seen_seconds'])} ago"
-    dirty = ", with uncommitted changes" if conflict["dirty"] else ""
     reason = f': "{line(conflict["reason"])}"' if conflict["reason"] else ""
-    verb = "waits in front for" if conflict.get("waiting") else "holds"
-    return (
-        f"{line(conflict['holder'])} {verb} {conflict['held_pattern']}, for {span(conflict['lease_age_seconds'])} now, "
-        f"until {clock_time(conflict['expires_at'])} ({seen}{dirty}){reason}"
-    )
+    age, who = conflict["lease_age_seconds"], line(conflict["holder"])
+    if conflict.get("waiting"):
+        return f"{who} waits in front for {conflict['held_pattern']}, for {span(age)} ({seen}){reason}"
+    dirty = ", with uncommitted changes" if conflict["dirty"] else ""
+    since = f" for {span(age)} now," if age >= _MINUTE else ""
+    until = clock_time(conflict["expires_at"])
+    return f"{who} holds {conflict['held_pattern']},{since} until {until} ({seen}{dirty}){reason}"
 
 
 def show_refusals(errors: Iterable[Mapping[str, Any]], way: tuple[str, str] = ("", "")) -> None:
@@ -93,8 +81,10 @@ def show_refusals(errors: Iterable[Mapping[str, Any]], way: tuple[str, str] = ("
     for error in errors:
         conflict = error.get("conflict")
         if conflict is None:
-            click.echo(f"error {error['code']} {line(error['place'])}: {line(error['message'])}", err=True)
-            click.echo(f"  found: {line(error['found'])}; expected: {shell_words(error['expected'])}", err=True)
+            found = line(error["found"]) or "nothing"
+            place = found if "[" in error["place"] else shell_words(error["place"])
+            click.echo(f"error {error['code']} {place}: {shell_words(error['message'])}", err=True)
+            click.echo(f"  found: {found}; expected: {shell_words(error['expected'])}", err=True)
         elif error["code"] == "RSV201":
             click.echo(f"error RSV201 {conflict['pattern']}: {holder_words(conflict)}", err=True)
         else:
@@ -132,17 +122,26 @@ def command_of(call: Mapping[str, Any], up: str = "", tail: str = "") -> str:
     return " ".join(words) + tail
 
 
-def show_granted(leases: Sequence[Mapping[str, Any]]) -> None:
-    """Print leases of the caller, one a line."""
+def show_granted(
+    leases: Sequence[Mapping[str, Any]], covered: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> None:
+    """Print leases of the caller, one a line.
+
+    Args:
+        leases: They.
+        covered: By the pattern of a lease that is wider than what was asked for, what that was.
+    """
     for lease in leases:
         notes = [note for note, holds in _marks(lease) if holds]
-        suffix = f" ({', '.join(notes)})" if notes else ""
+        names = ", ".join(map(line, covered.get(lease["pattern"], ())))
+        notes += [f"covers {names}"] if names else []
         until = clock_time(lease["expires_at"])
-        click.echo(f"{lease['reservation_id']}  {lease['pattern']}  until {until}{suffix}")
+        click.echo(f"{lease['reservation_id']}  {lease['pattern']}  until {until}  ({'; '.join(notes)})")
 
 
 def _marks(lease: Mapping[str, Any]) -> tuple[tuple[str, bool], ...]:
     return (
+        (line(lease["holder"]), True),
         ("shared", not lease["exclusive"]),
         ("no-force", lease["no_force"]),
         ("claim: reserve it to keep it", lease["claim"]),
@@ -157,6 +156,20 @@ def show_conflicts(answer: Mapping[str, Any]) -> None:
         click.echo(f"{pattern}: clear")
 
 
+def show_unsaved(answer: Mapping[str, Any], way: tuple[str, str]) -> None:
+    """Print on stderr which unsaved work has changed hands, and the command that helps; see `show_refusals`."""
+    told = answer.get("unsaved")
+    if told is None:
+        return
+    click.echo(f"note: {line(told['note'])}", err=True)
+    call, (up, tail) = told["next"], way
+    root = shlex.split(tail)[-1] if tail else ""
+    words = (
+        handing.command(told["patterns"], "" if root else up, root) if "command" in call else command_of(call, up, tail)
+    )
+    click.echo(f"  next: {words}", err=True)
+
+
 def show_inbox(answer: Mapping[str, Any], me: str) -> None:
     """Print messages on stdout, and on stderr what timed out and how to read on."""
     for message in answer["messages"]:
@@ -166,15 +179,32 @@ def show_inbox(answer: Mapping[str, Any], me: str) -> None:
         click.echo(f"{head}  {message['thread_id']}")
         for part in _body_lines(message["body"]):
             click.echo(f"    {part}")
-        if message.get("note"):
+        if "yours" in message:
+            unsaved = (
+                ", which has uncommitted changes: `interlock commit` first to keep them"
+                if message.get("unsaved")
+                else ""
+            )
+            click.echo(f"    about your: {line(message['yours'])}{unsaved}")
+        if "settled" in message:
+            click.echo(f"    settled meanwhile: {message['settled']}")
+        elif message.get("note"):
             click.echo(f"    note: {line(message['note'])}")
         elif message["topic"] == "release-request":
             click.echo(f"    answer: interlock respond {message['thread_id']} release   (or: defer --eta MINUTES)")
     for late in answer["negotiation_timeouts"]:
-        words = ", ".join(f"{key}: {line(str(value))}" for key, value in late.items() if value is not None)
-        click.echo(f"timed out: {words}", err=True)
-    if not answer["messages"]:
-        click.echo(f"no messages for {line(me)}", err=True)
+        who = f"{line(late['holder'])} did not answer your {late['urgency']} request"
+        click.echo(f"timed out: {line(late['file'])}: {who} {late['thread_id']}", err=True)
+        click.echo(f"  {shell_words(str(late['suggestion']))}", err=True)
+        if late.get("code") == "RSV307":
+            words = shlex.join((line(late["holder"]), f"I need {line(late['file'])}."))
+            click.echo(f"  next: interlock send {words}", err=True)
+    waiting = answer.get("open_requests", ())
+    if not answer["messages"] and not answer["negotiation_timeouts"]:
+        click.echo(f"no {'new ' if waiting else ''}messages for {line(me)}", err=True)
+    for row in waiting:
+        click.echo(f"{line(row['requester'])} still waits for your answer about {line(row['file'])}:", err=True)
+        click.echo(f"  next: interlock respond {row['thread_id']} release   (or: defer --eta MINUTES)", err=True)
     if answer["next_cursor"] is not None:
         click.echo(f"more: interlock inbox --cursor {answer['next_cursor']}", err=True)
 
@@ -188,53 +218,60 @@ def _body_lines(body: str) -> list[str]:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         return [
-            line(f"{key}: {part if isinstance(part, str) else json.dumps(part)}")
+            local_times(line(f"{key}: {part if isinstance(part, str) else json.dumps(part)}"))
             for key, part in fields.items()
             if key not in ("type", "thread_id")
         ]
-    return [line(part) for part in body.splitlines()]
+    return [local_times(line(part)) for part in body.splitlines()]
 
 
-def show_agents(agents: Sequence[Mapping[str, Any]]) -> None:
+def _named(name: str, me: str) -> str:
+    """Return an agent's name, the caller's marked."""
+    return f"{name} (you)" if key_of(name) == key_of(me) else name
+
+
+def show_agents(agents: Sequence[Mapping[str, Any]], me: str) -> None:
     """Print the agents of the project."""
     rows = [
-        (row["name"], row["kind"], row["state"], f"{span(row['last_seen_seconds'])} ago", row["leases"])
+        (_named(row["name"], me), row["kind"], row["state"], f"{span(row['last_seen_seconds'])} ago", row["leases"])
         for row in sorted(agents, key=lambda row: row["name"].casefold())
     ]
     show_table("", ("agent", "kind", "state", "last seen", "leases"), rows)
 
 
-def show_standing(standing: Mapping[str, Any]) -> None:
+def show_standing(standing: Mapping[str, Any], me: str) -> None:
     """Print leases, the line and the negotiations; nothing for a part that is empty."""
     leases, waiters, negotiations = standing["leases"], standing["waiters"], standing["negotiations"]
     more = standing.get("more", {})
     if leases:
         rows = [
             (
-                row["holder"], row["pattern"], "exclusive" if row["exclusive"] else "shared",
-                f"{span(row['expires_in_seconds'])}", row["holder_state"], row["reservation_id"], row["reason"],
+                _named(row["holder"], me), row["pattern"] + ("" if row["exclusive"] else " (shared)"),
+                span(row["expires_in_seconds"]), row["holder_state"], row["reason"], row["reservation_id"],
             )
             for row in leases
         ]  # fmt: skip
         title = _of("Leases", leases, more.get("leases", 0), "newest")
-        show_table(title, ("holder", "pattern", "kind", "ends in", "state", "id", "reason"), rows)
+        head = ("holder", "pattern", "ends in", "state", "reason", "id")
+        show_table(title, head, rows, cut="reason", spare=("id", "reason"))
     if waiters:
         rows = [
-            (row["position"], row["agent"], ", ".join(row["patterns"]), span(row["waiting_seconds"])) for row in waiters
+            (row["position"], _named(row["agent"], me), ", ".join(row["patterns"]), span(row["waiting_seconds"]))
+            for row in waiters
         ]
         title = _of("Waiting", waiters, more.get("waiters", 0), "first")
         show_table(title, ("place", "agent", "waits for", "for"), rows)
     if negotiations:
         rows = [
             (
-                row["requester"], row["holder"], _what(row), row["urgency"], row["age_minutes"], state_words(row),
-                row["thread_id"],
+                _named(row["requester"], me), _named(row["holder"], me), _what(row), row["urgency"],
+                row["age_minutes"], state_words(row), row["thread_id"],
             )
             for row in negotiations
         ]  # fmt: skip
         head = ("requester", "holder", "pattern", "urgency", "age (min)", "state", "thread")
         title = _of("Pending Negotiations", negotiations, more.get("negotiations", 0), "newest")
-        show_table(title, head, rows)
+        show_table(title, head, rows, cut="state", spare=("urgency", "age (min)"))
 
 
 def _of(title: str, rows: Sequence[object], more: int, which: str) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 
 from interlock.doctor.installed import BEFORE, Handler, hooks_of, missing_program, names_recorded, servers, titles
 from interlock.doctor.plugin import FIX
-from interlock.doctor.report import Check, Finding, Scene, fail, good, warn
+from interlock.doctor.report import Check, Finding, Scene, fail, good, many, warn
 from interlock.doctor.tools import TOOLS
 from interlock.install import find_launch, githooks
 from interlock.install.hooks import HOOKS
@@ -46,7 +46,14 @@ def client_hooks(client: str, scene: Scene) -> Finding:
     if found.recorded and not found.of_settings:
         return fail(f"init wrote hooks for {title}, and they are gone", again)
     if not found.handlers:
-        return good(f"not installed; {again}")
+        main = _main_worktree(scene)
+        if main is not None and hooks_of(main, client).of_settings:
+            path = hooks_of(main, client).of_settings[0].path
+            fix = f"Commit {path} there and bring the commit here, or run init here: {again}"
+            return fail(
+                f"the main worktree has hooks for {title}, and this one has none: its edits are not guarded", fix
+            )
+        return good(f"not installed; `interlock init --client {client}` does it")
     if found.off:
         return fail(f"{title} runs no hooks: {found.off} switches them off", f"Switch them on in {found.off}.")
     missing = [(row, word) for row in found.handlers if (word := missing_program(row.command, scene.root, scene.env))]
@@ -70,7 +77,14 @@ def client_hooks(client: str, scene: Scene) -> Finding:
         fix = f"Take them out of one: {' or '.join(files)}."
         fix = f"The plugin is enough: interlock uninstall --client {client}" if found.plugin else fix
         return warn(f"every hook is called twice: {' and '.join(files)} have them", fix)
-    return good(f"{len(found.handlers)} hooks in {', '.join(files)}")
+    return good(f"{many(len(found.handlers), 'hook')} in {', '.join(files)}")
+
+
+def _main_worktree(scene: Scene) -> Path | None:
+    """Return the repository's main worktree, where this is a linked one."""
+    common = Path(scene.place.common)
+    main = common.parent
+    return main if common.name == ".git" and main != Path(scene.place.root) else None
 
 
 def failing(scene: Scene) -> Finding:

@@ -91,6 +91,8 @@ def worktree(scene: Scene) -> Finding:
     if gone:
         return warn(f"{len(rows)} worktrees share one store; {gone[0]} is gone", "Run `git worktree prune`.")
     main = rows[0] == scene.place.root if rows else True
+    if len(rows) == 1:
+        return good("the only worktree")
     return good(f"{'the main' if main else 'a linked'} worktree; {len(rows)} in all share one store")
 
 
@@ -125,8 +127,9 @@ def switched(scene: Scene) -> Finding:
 
 def sqlite(scene: Scene) -> Finding:  # noqa: ARG001
     """Say which SQLite this is, and which journal it writes."""
-    mode, why = journal_mode()
-    return good(f"{why} ({mode}); library {sqlite3.sqlite_version}")
+    mode, _ = journal_mode()
+    kind = "a write-ahead log" if mode == "wal" else "a rollback journal, which is safe with this version"
+    return good(f"SQLite {sqlite3.sqlite_version}; a new store gets {kind}")
 
 
 def agent(scene: Scene) -> Finding:
@@ -149,7 +152,7 @@ def agent(scene: Scene) -> Finding:
         fix = "Set INTERLOCK_AGENT_ID in one place, before the client starts; take it out of its entries and commands."
         return fail(f"two doors are two agents: {shown}", fix)
     name, rule = doors["shell"]
-    return good(f"{name} through {', '.join(doors)}, by {rule}")
+    return good(f"you are {name}, by {rule}, at each of {len(doors)} doors: {', '.join(doors)}")
 
 
 def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:

@@ -59,6 +59,11 @@ class Check:
     run: Callable[[Scene], Finding]
 
 
+def many(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 line`, `2 lines`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def good(found: str) -> Finding:
     """Return that all is well."""
     return Finding("ok", found)

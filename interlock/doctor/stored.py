@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from interlock.doctor.report import Finding, Scene, fail, good, warn
+from interlock.doctor.report import Finding, Scene, fail, good, many, warn
 from interlock.graph.store import journal_path
 from interlock.reservations import git, liveness, place, process, settings
 from interlock.reservations.desk import Desk
@@ -16,7 +16,7 @@ from interlock.reservations.errors import ReservationError
 from interlock.reservations.migrations import STEPS
 from interlock.reservations.sqlite import FIRST_SOUND_WAL, SqliteStore
 
-NONE_YET: Final = "none yet: the first reservation makes it"
+NONE_YET: Final = "no store yet"
 SLACK_SECONDS: Final = 60.0
 """Clocks of one machine do not differ by more; a time further ahead was written by a clock that was wrong."""
 BACKLOG: Final = 1000
@@ -32,7 +32,7 @@ def store(scene: Scene) -> Finding:
         folder = next(each for each in path.parents if each.exists())
         if not os.access(folder, os.W_OK | os.X_OK):
             return fail(f"{path}: it cannot be made", f"Let this user write in {folder}.")
-        return good(f"{path}: {NONE_YET}")
+        return good(f"{path}: not there yet; the first reservation makes it")
     if path.is_symlink() or not path.is_file():
         return fail(f"{path}: it is no plain file", "Remove it; the store makes its file itself.")
     wanted = {path: os.R_OK | os.W_OK, path.parent: os.R_OK | os.W_OK | os.X_OK}
@@ -130,7 +130,8 @@ def leases(scene: Scene) -> Finding:
         expired = sum(row.expires_at <= scene.now for row in rows)
         states = {name: liveness.state_of(desk, agent, scene.now) for name, agent in agents.items()}
         dead = sorted(name for name, state in states.items() if state != "alive")
-        found = f"{len(rows) - expired} live leases of {len(agents)} agents, {waiting} waiting, {expired} expired"
+        held = f"{many(len(rows) - expired, 'live lease')} of {many(len(agents), 'agent')}"
+        found = f"{held}, {waiting} waiting, {expired} expired"
         if dead:
             fix = "Whoever needs their files reserves them: that takes them over. Or wait until the leases end."
             return warn(f"{found}; {', '.join(dead[:3])} {'is' if len(dead) == 1 else 'are'} gone or silent", fix)
@@ -157,8 +158,10 @@ def outbox(scene: Scene) -> Finding:
     if count > BACKLOG:
         fix = "Run `interlock status` in the checkout that they belong to; a note there says why they stay."
         age = scene.now - min(first for _, _, first in rows)
-        return warn(f"{count} events wait for the journal, the first for {age:.0f} s", fix)
-    return good(f"{count} events wait for the journal; the next command writes them")
+        return warn(f"{many(count, 'event')} to go into the journal, the first for {age:.0f} s", fix)
+    if not count:
+        return good("nothing waits for the journal")
+    return good(f"{many(count, 'event')} to go into the journal; the next command writes them")
 
 
 def journal(scene: Scene) -> Finding:
@@ -170,9 +173,9 @@ def journal(scene: Scene) -> Finding:
     found = verify_journal(scene.root)
     if found.problems:
         first = found.problems[0]
-        said = f"{len(found.problems)} problems; the first, in line {first.line}: {first.code}: {first.message}"
+        said = f"{many(len(found.problems), 'problem')}; the first, in line {first.line}: {first.code}: {first.message}"
         return fail(said, "`interlock verify` lists them all.")
-    return good(f"{found.lines} lines of {found.runs} runs are what was written")
+    return good(f"{many(found.lines, 'line')} of {many(found.runs, 'run')}: what was written")
 
 
 def ignored(scene: Scene) -> Finding:
@@ -183,7 +186,7 @@ def ignored(scene: Scene) -> Finding:
         return good("artifacts/ is ignored")
     if _said(scene, "ls-files", "artifacts/interlock"):
         return good("artifacts/ is kept with the code")
-    fix = "Write `artifacts/` and `tickets/` into .gitignore, or keep both with the code: git add artifacts tickets"
+    fix = "Write `artifacts/` and `tickets/` into .gitignore: `git clean` and `git stash` take what is left lying."
     return warn("git neither ignores artifacts/ nor keeps it", fix)
 
 

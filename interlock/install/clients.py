@@ -96,7 +96,7 @@ def find_launch(search: Callable[[str], str | None] = shutil.which) -> Launch:
     """
     found = search("interlock")
     if found is None:
-        reason = "`interlock` is not on PATH, so this interpreter is named. The path holds for this machine alone."
+        reason = f"`interlock` is not on PATH, so {sys.executable} is named: a path of this machine alone."
         # -P: a folder of the project that is named `interlock` must not stand in for the package.
         return Launch(sys.executable, ("-P", "-m", "interlock", "mcp"), reason)
     reason = f"`interlock` is on PATH: {found}."

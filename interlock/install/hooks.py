@@ -177,9 +177,15 @@ HOOKS: Final = (
         "Claude Code",
         ".claude/settings.json",
         CLAUDE,
-        "restart it here. Who shares this file needs interlock too: without it edits are refused.",
+        "restart it here and approve the server once.",
     ),
     _row("codex", "Codex", ".codex/hooks.json", CODEX, "trust the hooks once with /hooks: others are skipped."),
-    _row("gemini", "Gemini CLI", ".gemini/settings.json", GEMINI, "restart it here: hooks are read at its start."),
+    _row(
+        "gemini",
+        "Gemini CLI",
+        ".gemini/settings.json",
+        GEMINI,
+        "restart it here and trust the folder: in others it starts no server.",
+    ),
 )
 """The hooks of each client that has such hooks."""

@@ -29,17 +29,18 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
         settings.read(found.root),
         is_running=process.is_running,
         dirty=unsaved,
+        changed_here=lambda root, patterns: unsaved(root, patterns, 0.0),
         is_folder=place.is_folder,
     )
     known = identity.who(env, store, call.session_id, client, door="hook")
     return desk, Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
 
 
-def unsaved(root: str, patterns: tuple[str, ...]) -> Mapping[str, bool | None]:
+def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:
     """Say under which patterns there is work that is not committed, in whatever checkout; see `unsaved.unsaved`."""
     from interlock.reservations.unsaved import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
 
-    return look(root, patterns)
+    return look(root, patterns, seconds)
 
 
 def identified(env: Mapping[str, str], call: Call, client: str) -> dict[str, str]:

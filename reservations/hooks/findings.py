@@ -15,6 +15,8 @@ class Finding(NamedTuple):
         fix: How it is done safely.
         world: The checkout.
         verb: What the command would do to what others hold.
+        why: Why it is refused though nothing of theirs has changed.
+        asks: Having these paths would let it pass.
     """
 
     action: str
@@ -22,8 +24,10 @@ class Finding(NamedTuple):
     fix: str
     world: World
     verb: str = "would touch"
+    why: str = ""
+    asks: bool = True
 
 
 def anything(action: str, fix: str, world: World, verb: str = "may touch") -> Finding | None:
     """Judge what may be anything: refused as soon as others hold something."""
-    return Finding(action, world.all(), fix, world, verb) if world.held else None
+    return Finding(action, world.all(), fix, world, verb, asks=False) if world.held else None

@@ -3,6 +3,7 @@
 import os.path
 import re
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from interlock.reservations import git
@@ -20,6 +21,9 @@ _WILD: Final = frozenset("*?[{")
 _MIN_OPTION: Final = len("--x")
 _MAGIC: Final = re.compile(r":(?:\(([^)]*)\)|([/!^]+):?)")
 _RANGE: Final = re.compile(r"(\.{2,3}|^\^)")
+_SWEEPS: Final = frozenset({"add", "stage", "commit", "reset", "checkout", "restore", "stash", "clean"})
+"""What takes the files as they are when it runs."""
+_SWEPT: Final = "it takes whatever is there when it runs, and a holder may be writing at this moment."
 _HOOKS: Final = ("pre-rebase", "reference-transaction")
 """The hooks of git that judge a merge, a rebase and a pull before these change a file."""
 _OURS: Final = "\n# Interlock: "
@@ -156,6 +160,29 @@ class Call:
     def changed(self) -> list[Hit]:
         """Return what is held and has uncommitted changes."""
         return self.among(list(git.changed(self.here)))
+
+    def ordered(self, hits: Sequence[Hit]) -> tuple[list[Hit], str]:
+        """Return what would be touched, changed files first, and why it counts where some of it has not changed."""
+        if self.name not in _SWEEPS:
+            return sorted(hits, key=itemgetter(0)), ""
+        wide = not self.specs or len({hit[1]["reservation_id"] for hit in hits}) >= len(self.held)
+        try:
+            changed = self.changed() if wide else self._below(self.specs, list(git.changed(self.here)))
+        except git.GitFailed as error:
+            if error.status is None:
+                raise
+            changed = []  # it is refused all the same: there is no working tree here to look at
+        near: dict[str, list[str]] = {}
+        for path, row in changed:
+            for text in {path, row["held_pattern"]}:
+                near.setdefault(text, []).append(path)
+        first: dict[str, Hit] = {}
+        rest: list[Hit] = []
+        for text, conflict in sorted(hits, key=itemgetter(0)):
+            paths = near.get(text, [])
+            first |= {path: (path, {**conflict, "dirty": True}) for path in paths}
+            rest += [] if paths else [(text, conflict)]
+        return [*first.values(), *rest], _SWEPT if rest else ""
 
     # -- commits ---------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from interlock.reservations.hooks.git_commands import ROWS, judge
 from interlock.reservations.hooks.git_words import KNOWN
 from interlock.reservations.hooks.judges import SHELL_FIX, judge_of
 from interlock.reservations.hooks.made import MAKERS, Made
-from interlock.reservations.hooks.programs import FILES, KEYWORDS, Run, unwrapped
+from interlock.reservations.hooks.programs import FILES, KEYWORDS, Run, spelled, unwrapped
 from interlock.reservations.hooks.shell import MAX_DEPTH, Command, Excessive, Unreadable, Word, read
 from interlock.reservations.hooks.walk import Walk
 from interlock.reservations.hooks.ways_round import STORE_FIX
@@ -76,15 +76,17 @@ def check_command(
     except (Unreadable, RecursionError) as error:
         world = next((world for world in worlds.folders.values() if world.held), worlds.at(cwd))
         why = str(error) if isinstance(error, Unreadable) else "too deep"
-        found = Finding(f"a command that cannot be read: {why}", world.all(), READ_FIX, world, "may touch")
+        what = f"a command that cannot be read: {why}"
+        found = Finding(what, world.all(), READ_FIX, world, "may touch", asks=False)
         found = found if found.hits else None
     if found is None:
         return None
-    action, hits, fix, world, verb = found
+    action, hits, fix, world, verb, reason, asks = found
     if world.opened is not None:
-        # The program and its subcommand: what follows may be secret.
-        note(*world.opened, "bash", " ".join(action.split(" ")[: 2 if action.startswith("git ") else 1]), hits)
-    return explain(f"`{shown(action)}` {verb}", hits, fix)
+        # The program and its subcommand, or the name of a variable: what follows may be secret.
+        words = action.split(" ")[: 2 if action.startswith("git ") else 1]
+        note(*world.opened, "bash", " ".join(words).partition("=")[0], hits)
+    return explain(f"`{shown(action)}` {verb}", hits, fix, why=reason, asks=asks)
 
 
 class Guard:
@@ -156,8 +158,13 @@ class Guard:
 
     # -- programs --------------------------------------------------------------------------------------------------
 
-    def files(self, action: str, words: Sequence[Word], here: str, *, follow: bool) -> Finding | None:
-        """Judge files that a program writes, moves or removes; a word with a variable in it is not known."""
+    def files(
+        self, action: str, words: Sequence[Word], here: str, *, follow: bool, whole: bool = False
+    ) -> Finding | None:
+        """Judge files that a program writes, moves or removes; a word with a variable in it is not known.
+
+        `whole` says that the action is the whole command, as it is quoted to who wrote it.
+        """
         for word in words:
             if word.fed and not word.known:
                 # A name from a list, with a folder before it, lies in that folder.
@@ -171,7 +178,8 @@ class Guard:
             world, hits, shared = self.worlds.hits(word, here, follow=follow)
             if hits:
                 verb = "would change git's own files or the store, which guard" if shared else "would touch"
-                return Finding(f"{action} {word.text}", hits, STORE_FIX if shared else FILE_FIX, world, verb)
+                said = action if whole else f"{action} {word.text}"
+                return Finding(said, hits, STORE_FIX if shared else FILE_FIX, world, verb, asks=not shared)
         return None
 
     def program(self, spot: Spot, run: Run) -> Finding | None:
@@ -197,8 +205,9 @@ class Guard:
             removed, written = files(rest, spot.here)
             for word in (*removed, *written):
                 self.made.write(os.path.normpath(os.path.join(spot.here, word.text)), None)
-            found = self.files(name, removed, spot.here, follow=False)
-            return found or self.files(name, written, spot.here, follow=True)
+            said = spelled(run.words)
+            found = self.files(said, removed, spot.here, follow=False, whole=True)
+            return found or self.files(said, written, spot.here, follow=True, whole=True)
         row = judge_of(name)
         found = None if row is None else row(self, spot, run, rest)
         if found is None and name in spot.walk.functions and spot.depth <= MAX_DEPTH:
@@ -303,7 +312,7 @@ class Guard:
             return None
         for world in (self.worlds.of(place_of(folder, tree)), self.worlds.at(tree)):
             if world.held:
-                return Finding(f"git {name}", world.all(), TREE_FIX, world, "may touch")
+                return Finding(f"git {name}", world.all(), TREE_FIX, world, "may touch", asks=False)
         return None
 
     def _aliases(self, here: str) -> dict[str, str]:
@@ -343,8 +352,9 @@ class Guard:
         self.made.git(call)
         if verdict is None or not verdict[0]:
             return None
-        action = " ".join(["git", name, *(word.text for word in words[:4] if word.known)])
-        return Finding(shown or action, verdict[0], verdict[1], world)
+        hits, why = call.ordered(verdict[0])
+        action = shown or f"git {name} {spelled(words)}".rstrip()
+        return Finding(action, hits, verdict[1], world, "may touch" if why else "would touch", why)
 
 
 def _put(word: Word, mark: str, new: Word) -> Word:

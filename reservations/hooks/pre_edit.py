@@ -252,9 +252,17 @@ def _holder(conflict: Conflict) -> list[str]:
 
 
 def _takeovers(answer: ReserveAnswer) -> str:
-    """Return what was taken over from the dead: their unsaved work may still be in the files."""
-    return "\n".join(
-        f"Interlock: you took over {shown(row['pattern'])} from {shown(row['holder'])} ({row['holder_state']}). "
-        "Its uncommitted changes may be in the file: look at `git diff` before you edit."
-        for row in answer.get("taken_over", [])
+    """Return what was taken over from the dead, and what of others is unsaved in the files, as far as git knows."""
+    look = (
+        ""
+        if "unsaved" in answer
+        else " Its uncommitted changes may be in the file: look at `git diff` before you edit."
     )
+    lines = [
+        f"Interlock: you took over {shown(row['pattern'])} from {shown(row['holder'])} ({row['holder_state']}).{look}"
+        for row in answer.get("taken_over", [])
+    ]
+    if "unsaved" in answer:
+        told = answer["unsaved"]
+        lines += [f"Interlock: {told['note']}", f"  call: {told['next']['command']}"]
+    return "\n".join(lines)

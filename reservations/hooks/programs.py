@@ -90,6 +90,11 @@ def unwrapped(words: Sequence[Word]) -> Run:
     return run
 
 
+def spelled(words: Sequence[Word]) -> str:
+    """Return words as they are shown to who wrote them; what is not known is left out."""
+    return " ".join("…" if not word.known else word.text for word in words)
+
+
 def _value(word: Word, start: int, value: str) -> Word:
     """Return what is assigned."""
     parts = [(max(0, at - start), what, True) for at, what, _ in word.parts]

@@ -49,7 +49,8 @@ def disguised(run: Run, here: str, worlds: Worlds) -> Finding | None:
             or (name == place.PROJECT and os.path.realpath(os.path.join(here, value.text)) == world.root)
         )
         if world.held and not same:
-            return anything(f"{name}=", PERSON_FIX, world, _ROUND)
+            said = f"{name}={value.text}" if value.known else name
+            return anything(said, PERSON_FIX, world, _ROUND)
     return None
 
 
@@ -78,6 +79,6 @@ def ours(rest: Sequence[Word], world: World) -> Finding | None:
     """Judge our own commands: what clients and git call is not called by hand, and nobody is left without a guard."""
     verb = rest[0].text if rest else ""
     if verb == "hook" and world.opened is not None:
-        return Finding("interlock hook", world.all(), OWN_FIX, world, _ROUND)
+        return Finding("interlock hook", world.all(), OWN_FIX, world, _ROUND, asks=False)
     undoes = verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest))
     return anything(f"interlock {verb}", PERSON_FIX, world, _ROUND) if undoes else None

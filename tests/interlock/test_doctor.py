@@ -246,7 +246,7 @@ def test_the_names_of_all_doors_are_one_when_a_variable_gives_it(root: Path) -> 
     install(root, "claude")
     found = look(root, "agent", INTERLOCK_AGENT_ID="ada")
     assert found.verdict == "ok"
-    assert found.found.startswith("ada ")
+    assert "you are ada, " in found.found
 
 
 def test_artifacts_that_git_would_commit_are_a_warning(root: Path) -> None:
@@ -256,3 +256,16 @@ def test_artifacts_that_git_would_commit_are_a_warning(root: Path) -> None:
     write_hook(root / "artifacts/interlock/events.jsonl", "", 0o644)
     git(root, "add", "artifacts")
     assert look(root, "ignored").verdict == "ok"
+
+
+def test_a_worktree_without_the_hooks_of_the_main_one_is_unguarded_and_said_to_be(root: Path) -> None:
+    linked = root.parent / "linked"
+    git(root, "worktree", "add", "-q", str(linked))
+    assert look(linked, "hooks-claude").verdict == "ok"
+    install(root, "claude")
+    found = look(linked, "hooks-claude")
+    assert found.verdict == "fail"
+    assert ".claude/settings.json" in found.fix
+    assert look(linked, "hooks-gemini").verdict == "ok"
+    install(linked, "claude")
+    assert look(linked, "hooks-claude").verdict == "ok"

@@ -14,6 +14,7 @@ import pytest
 
 from interlock.install import INSTALLATIONS, Launch, apply, pick, plan, plan_undo
 from interlock.install.clients import SERVERS
+from tests.interlock.checkout import git, install, interlock_command, make
 
 PATHS = {row.name: row.path for row in SERVERS}
 JSON_CLIENTS = [row.name for row in SERVERS if row.path.endswith(".json")]
@@ -76,7 +77,7 @@ def other_server(client: str) -> str:
 
 
 def test_the_default_is_claude_and_the_file_is_the_one_of_the_docs(project: Path, path_with_interlock: str) -> None:
-    done = init(project, PATH=path_with_interlock)
+    done = init(project, "-v", PATH=path_with_interlock)
     assert done.returncode == 0, done.stderr
     assert json.loads((project / ".mcp.json").read_text()) == {
         "mcpServers": {"interlock": {"command": "interlock", "args": ["mcp"]}}
@@ -99,6 +100,41 @@ def test_without_interlock_on_path_the_interpreter_is_named_and_a_folder_of_that
         [row["command"], *row["args"][:-1], "--version"], cwd=project, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_what_init_says_last_can_be_pasted_and_keeps_its_files_out_of_the_way_of_git(
+    tmp_path: Path, path_with_interlock: str
+) -> None:
+    root = make(tmp_path / "checkout")
+    (root / ".gitignore").unlink()
+    said = interlock_command(root, "init", "--no-git-hooks", PATH=path_with_interlock).stdout
+    assert "+++" not in said
+    assert said.count("next, in Claude Code") == 1
+    for line in said.splitlines():
+        _, found, command = line.partition(": git add ")
+        if found:
+            git(root, *shlex.split(f"add {command}".partition(" && ")[0]))
+        elif line.endswith(".gitignore"):
+            (root / ".gitignore").write_text("artifacts/\n")
+    assert git(root, "diff", "--cached", "--name-only").stdout.split() == [".claude/settings.json", ".mcp.json"]
+    git(root, "commit", "-qam", "connected")
+    (root / ".mcp.json").unlink()
+    again = interlock_command(root, "init", "--no-git-hooks", PATH=path_with_interlock).stdout
+    assert "git add" not in again
+    assert ".gitignore" not in again
+    assert again.splitlines()[-1] == "take it back: interlock uninstall"
+
+
+def test_a_commit_does_not_name_what_init_wrote_among_what_may_have_been_forgotten(tmp_path: Path) -> None:
+    root = make(tmp_path / "checkout")
+    install(root, "claude")
+    for said in ("new.txt", ".mcp.json, new.txt"):
+        assert interlock_command(root, "reserve", "a.txt", INTERLOCK_AGENT_ID="ann").returncode == 0
+        (root / "a.txt").write_text(said)
+        (root / "new.txt").touch()
+        done = interlock_command(root, "commit", "-m", "m", INTERLOCK_AGENT_ID="ann")
+        assert f"left: {said} (nobody" in done.stderr
+        (root / ".mcp.json").write_text("{}")
 
 
 @pytest.mark.parametrize("client", PATHS)
@@ -163,7 +199,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(project: Path, client: str)
     assert f"--- a/{PATHS[client]}" in done.stdout
     assert done.stdout.splitlines()[0].endswith(": an entry would be added")
     assert tree(project) == before
-    shown = [row for row in init(project, "--client", client).stdout.splitlines() if row.startswith(("+", "-"))]
+    shown = [row for row in init(project, "--client", client, "-v").stdout.splitlines() if row.startswith(("+", "-"))]
     assert shown == [row for row in done.stdout.splitlines() if row.startswith(("+", "-"))]
 
 

@@ -7,13 +7,16 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.cli.calls import as_patterns
+from interlock.cli.calls import as_patterns, calls_of
+from interlock.cli.standing import show_inbox
+from interlock.cli.table import fitted
 from interlock.journal import Journal
 from interlock.reservations import place
 from interlock.reservations.hooks.main import HOOKS
@@ -91,9 +94,7 @@ def test_a_morning_of_two_agents_reads_well(project: Path, snapshot: SnapshotAss
         told.append(f"{agent}$ interlock {' '.join(arguments)}\n{done.stdout}{done.stderr}({done.returncode})\n")
         assert done.returncode == code, told[-1]
         if arguments[0] == "negotiate" and not thread:
-            thread = done.stdout.split()[-1] if "neg_" in done.stdout.split()[-1] else next(
-                word for word in done.stdout.split() if word.startswith("neg_")
-            )  # fmt: skip
+            thread = done.stdout.partition("(thread ")[2].partition(")")[0]
     assert masked("\n".join(told)) == snapshot
 
 
@@ -142,6 +143,32 @@ def test_what_is_typed_in_a_folder_means_what_is_there(
     assert as_patterns([typed], str(project)) == [meant]
 
 
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [("src/app.py", "Did you mean app.py?"), ("src/new.py", ""), ("app.py", ""), ("../README.md", "")],
+)
+def test_name_from_the_root_that_is_typed_in_a_folder_is_noticed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, near: str
+) -> None:
+    monkeypatch.chdir(project / "src")
+    as_patterns([typed], str(project))
+    said = capsys.readouterr().err
+    assert near in said
+    assert bool(said) == bool(near)
+
+
+def test_folder_that_becomes_a_project_of_its_own_is_told_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told: list[bool] = []
+    for _ in range(2):
+        with calls_of(None) as mine:
+            mine.reserve_files(["a"])
+        told.append(f"upwards of {tmp_path}" in capsys.readouterr().err)
+    assert told == [True, False]
+
+
 def test_an_absolute_path_inside_is_taken_and_a_folder_is_all_below_it(project: Path) -> None:
     done = run(project / "src", "anna", "reserve", str(project / "README.md"), ".", "--json")
     assert [lease["pattern"] for lease in data(done)["reservations"]] == ["README.md", "src/**"]
@@ -149,12 +176,13 @@ def test_an_absolute_path_inside_is_taken_and_a_folder_is_all_below_it(project: 
 
 def test_a_command_that_is_proposed_does_the_same_from_where_it_is_read(project: Path) -> None:
     reserve(project, "anna", "src/[[]id[]]/page.tsx")
-    for folder, options in ((project / "src" / "[id]", ()), (project.parent, ("--root", str(project)))):
+    outside = (project.parent, ("--root", str(project)))
+    for agent, (folder, options) in {"ben": (project / "src" / "[id]", ()), "cleo": outside}.items():
         name = "page.tsx" if not options else "src/[[]id[]]/page.tsx"
-        refused = run(folder, "ben", "reserve", name, *options)
+        refused = run(folder, agent, "reserve", name, *options)
         assert refused.returncode == 5
         (proposed,) = [row for row in refused.stderr.splitlines() if row.startswith("  next: interlock negotiate")]
-        done = run(folder, "ben", *shlex.split(proposed.removeprefix("  next: interlock ")), "--json")
+        done = run(folder, agent, *shlex.split(proposed.removeprefix("  next: interlock ")), "--json")
         assert data(done)["status"] == "pending", proposed
 
 
@@ -221,13 +249,15 @@ def test_negotiate_waits_for_the_answer(project: Path) -> None:
 def test_an_exit_code_tells_usage_refusal_and_store_apart(project: Path) -> None:
     usage = [
         ("reserve",), ("release",), ("release", "a", "--all"), ("negotiate", "a"), ("respond", "t", "keep"),
+        ("respond", "t", "defer"), ("respond", "t", "defer", "--eta", "0"), ("status", "rsv_0123456789abcdef"),
         ("reserve", "a", "--wait", "nan"), ("reserve", "a", "--wait", "-1"), ("inbox", "--cursor", "-1"),
         ("status", "x", "--reservations"), ("status", "--since", "nan"),
     ]  # fmt: skip
     for arguments in usage:
         assert run(project, "anna", *arguments).returncode == 2, arguments
     assert not Path(place.find(str(project)).store_path).exists(), "nothing was made"
-    assert run(project, "anna", "reserve", "a", "--ttl", "1e9").returncode == 1
+    assert run(project, "anna", "reserve", "a", "--ttl", "1e9").returncode == 2
+    assert run(project, "anna", "reserve", "../a").returncode == 1
     (project / "interlock.toml").write_text("[reservations]\nttl_minuts = 1\n")
     done = run(project, "anna", "reserve", "a", "--json")
     assert (done.returncode, data(done)["error"]["code"]) == (2, "RSV904")
@@ -276,7 +306,100 @@ def test_what_another_agent_wrote_does_nothing_to_a_terminal(project: Path) -> N
         assert "\x07" not in done.stdout
 
 
-@pytest.mark.parametrize("command", ["reserve", "release", "conflicts", "inbox", "negotiate", "respond", "agents"])
+def test_a_release_says_who_gets_it_and_negotiating_says_that_one_waits_and_how_to_leave(project: Path) -> None:
+    reserve(project, "anna", "src/app.py", "README.md")
+    asked = run(project, "ben", "negotiate", "src/app.py", "--reason", "r")
+    assert "place 1" in asked.stderr
+    assert "`interlock release src/app.py`" in asked.stderr
+    assert run(project, "ben", "release", "src/app.py").returncode == 0
+    standing = data(run(project, "ben", "status", "--reservations", "--json"))["reservations"]
+    assert (standing["waiters"], standing["negotiations"][0]["state"]) == ([], "withdrawn")
+    assert run(project, "ben", "negotiate", "src/app.py", "--reason", "r").returncode == 0
+    freed = run(project, "anna", "release", "--all").stdout
+    assert "released src/app.py  (ben waited" in freed
+    assert "released README.md\n" in freed
+
+
+def test_a_wider_reservation_says_what_it_covers_and_whose_it_is(project: Path) -> None:
+    reserve(project, "anna", "src/**")
+    assert run(project, "anna", "reserve", "src/app.py").stdout.rstrip().endswith("(anna; covers src/app.py)")
+
+
+def test_a_message_is_sent_from_the_shell(project: Path) -> None:
+    reserve(project, "anna", "README.md")
+    assert run(project, "ben", "send", "anna", "at noon", "--topic", "rename").returncode == 0
+    (message,) = data(run(project, "anna", "inbox", "--json"))["messages"]
+    assert (message["from"], message["topic"], message["body"]) == ("ben", "rename", "at noon")
+    assert run(project, "ben", "send", "nobody", "x").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("lock", "a"), "`reserve`"), (("unlock", "a"), "`release`"), (("wait", "a"), "--wait"),
+        (("whoami",), "`agents`"), (("commit", "-am", "x"), "leave -a out"), (("nothing",), "--help"),
+    ],
+)  # fmt: skip
+def test_a_word_of_another_tool_leads_to_ours(project: Path, typed: tuple[str, ...], meant: str) -> None:
+    slip = run(project, "anna", *typed)
+    assert slip.returncode == 2
+    assert meant in slip.stderr
+
+
+def test_where_nobody_holds_anything_the_status_says_so_and_what_is_held_goes_before_missing_runs(
+    project: Path,
+) -> None:
+    assert "nobody holds" in run(project, "anna", "status").stderr
+    reserve(project, "anna", "src/app.py")
+    held = run(project, "anna", "status")
+    assert "anna (you)" in held.stdout
+    assert "no runs" not in held.stderr
+
+
+def test_a_time_out_reads_as_a_sentence_with_the_command_that_helps_and_times_are_local(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = {"thread_id": "neg_0", "file": "it's.py", "holder": "anna", "urgency": "urgent", "state": "expired",
+            "code": "RSV307", "suggestion": "Ask again with negotiate_release."}  # fmt: skip
+    message = {"message_id": 1, "from": "anna", "thread_id": "thr_0", "topic": "", "importance": "normal",
+               "ack_required": False, "body": "until 2026-11-22T06:14:18Z",
+               "sent_at": "2026-11-22T06:12:18Z"}  # fmt: skip
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        show_inbox({"messages": [message], "next_cursor": None, "negotiation_timeouts": [late], "errors": []}, "ben")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    out, err = capsys.readouterr()
+    assert "    until 01:14:18\n" in out
+    assert "timed out: it's.py: anna did not answer your urgent request neg_0\n" in err
+    assert "interlock negotiate" in err
+    (proposed,) = [row.removeprefix("  next: ") for row in err.splitlines() if row.startswith("  next: ")]
+    assert shlex.split(proposed) == ["interlock", "send", "anna", "I need it's.py."]
+
+
+def test_an_overdue_request_for_what_is_never_taken_says_what_is_left_to_do(project: Path) -> None:
+    (project / "interlock.toml").write_text("[reservations]\ntimeout_minutes = { urgent = 0.02 }\n")
+    assert run(project, "anna", "reserve", "README.md", "--no-force").returncode == 0
+    ask = ("negotiate", "README.md", "--reason", "r", "--urgency", "urgent")
+    while (asked := run(project, "ben", *ask)).returncode == 0:
+        assert "send" not in asked.stderr
+    assert asked.returncode == 5
+    assert "interlock send anna" in asked.stderr
+
+
+def test_a_narrow_table_cuts_the_reason_and_leaves_out_the_id_but_never_a_path() -> None:
+    rows = [["holder", "pattern", "reason", "id"], ["ann", "src/a/long/path.py", "a reason of many words", "rsv_0123"]]
+    assert fitted(rows, 200, "reason", ("id",)) == rows
+    assert fitted(rows, 52, "reason", ("id",))[1] == ["ann", "src/a/long/path.py", "a reason of…", "rsv_0123"]
+    assert fitted(rows, 45, "reason", ("id",))[1] == ["ann", "src/a/long/path.py", "a reason of ma…"]
+    assert fitted(rows, 10, "reason", ("id", "reason")) == [["holder", "pattern"], ["ann", "src/a/long/path.py"]]
+
+
+@pytest.mark.parametrize(
+    "command", ["reserve", "release", "conflicts", "inbox", "negotiate", "respond", "send", "agents"]
+)
 def test_help_has_an_example_and_says_who_one_is(command: str, tmp_path: Path) -> None:
     done = run(tmp_path, "anna", command, "--help")
     assert done.returncode == 0
@@ -303,7 +426,7 @@ def test_no_command_about_reservations_imports_the_graph(project: Path) -> None:
 
 def test_ids_threads_and_agents_are_completed_and_nothing_is_made_by_it(project: Path) -> None:
     def complete(*words: str) -> list[str]:
-        given = {**environment("cleo"), "_INTERLOCK_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words) - 1)}
+        given = {**environment("anna"), "_INTERLOCK_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words) - 1)}
         done = subprocess.run(
             [sys.executable, "-c", "from interlock.cli.main import interlock; interlock(prog_name='interlock')"],
             cwd=project, env={**given, "COMP_WORDS": " ".join(words)}, capture_output=True, text=True, check=False,
@@ -315,7 +438,9 @@ def test_ids_threads_and_agents_are_completed_and_nothing_is_made_by_it(project:
     assert not Path(place.find(str(project)).store_path).exists()
     held = reserve(project, "anna", "src/app.py")
     assert run(project, "ben", "negotiate", "src/app.py", "--reason", "r").returncode == 0
-    assert complete("interlock", "release", "rsv_") == held
+    reserve(project, "ben", "README.md")
+    assert complete("interlock", "release", "rsv_") == held, "one's own alone"
+    assert complete("interlock", "release", "s") == ["src/app.py"]
     assert complete("interlock", "respond", "neg_")[0].startswith("neg_")
     assert complete("interlock", "negotiate", "x", "--agent", "an") == ["anna"]
     names = {row["name"] for row in data(run(project, "anna", "agents", "--json"))["agents"]}

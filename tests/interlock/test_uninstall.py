@@ -63,7 +63,10 @@ def test_the_hooks_of_git_alone_are_taken_back(root: Path) -> None:
 def test_reservations_and_the_journal_stay(root: Path) -> None:
     install(root, "claude", git_hooks=True)
     assert interlock_command(root, "reserve", "a.txt").returncode == 0
-    assert interlock_command(root, "uninstall").returncode == 0
+    done = interlock_command(root, "uninstall")
+    assert done.returncode == 0
+    assert "1 lease of 1 agent" in done.stdout
+    assert f"rm -r {root}/.git/interlock\n" in done.stdout
     assert (root / ".git/interlock/reservations.sqlite").exists()
     assert (root / "artifacts/interlock/events.jsonl").exists()
 

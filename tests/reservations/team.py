@@ -35,6 +35,7 @@ class Team:
             monotonic=lambda: self.waited,
             is_running=lambda _host, pid, _started: pid not in self.ended,
             dirty=lambda _root, patterns: {pattern: self.dirty.get(pattern) for pattern in patterns},
+            changed_here=lambda _root, patterns: {pattern: self.dirty.get(pattern) for pattern in patterns},
             pause=self._pause,
         )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from interlock.reservations.answers import iso
 from tests.reservations.team import Team, body, codes, inbox, thread_of
 
 FILE = "src/app.py"
@@ -34,7 +35,9 @@ def test_answering_twice_gives_the_same_answer_and_sends_one_message() -> None:
     ada.reserve_files([FILE])
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     first = ada.respond_to_release(thread, "release")
-    assert ada.respond_to_release(thread, "release") == first
+    at = iso(team.now)
+    team.now += 60
+    assert ada.respond_to_release(thread, "release") == {**first, "resolved_at": at}
     assert len(inbox(bob, "release-ack")) == 1
     assert codes(ada.respond_to_release(thread, "defer", eta_minutes=5)) == ["RSV305"]
 

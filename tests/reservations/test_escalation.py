@@ -224,3 +224,16 @@ def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_line() -> None:
     team.minutes(6, ada, bob)
     bob.fetch_inbox()
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
+
+
+def test_who_asked_by_force_behind_another_in_the_line_is_told_who_has_the_file_now() -> None:
+    team = Team(escalation="force")
+    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    ada.reserve_files([FILE], ttl_minutes=60)
+    eve.negotiate_release(FILE, "first", urgency="low")
+    bob.negotiate_release(FILE, "second", urgency="urgent")
+    team.minutes(6, ada, eve)
+    [late] = bob.fetch_inbox()["negotiation_timeouts"]
+    assert late["state"] == "forced"
+    assert "Eve was before you" in late["suggestion"]
+    assert [row["pattern"] for row in eve.my_reservations()["reservations"]] == [FILE]

@@ -1,6 +1,7 @@
 """The leases that the journal gives are those of the store, whatever happened."""
 
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.journal import Journal
-from interlock.reservations import guard, history, outbox
+from interlock.reservations import guard, history, outbox, records
 from interlock.reservations.comparing import compare
 from interlock.reservations.guard import GuardRefused
+from interlock.reservations.history import Happened, history_of
 from interlock.reservations.settings import Settings
 from interlock.reservations.sqlite import SqliteStore
 from tests.reservations.world import ROOT, START, World, ids
@@ -174,10 +176,23 @@ def test_events_that_stand_in_no_journal_here_leave_it_open(world: World, tmp_pa
     assert compare(world.store, [ROOT], list, world.now).verdict == "partial"
 
 
-def test_the_last_events_of_another_checkout_are_missed_too(world: World) -> None:
+def test_missing_events_leave_open_only_what_is_held_otherwise_than_the_rest_gives(world: World) -> None:
+    world.agent("ann").reserve_files(["a"])
     with world.store.transaction() as tx:
         tx.add_event("/another", "lease_released", "{}", world.now)
+    found = compare(world.store, [ROOT], list, world.now)
+    assert (found.verdict, found.missing) == ("same", 1)
+    with world.store.transaction() as tx:
+        tx.put_lease(records.replace(tx.leases()[0], token=77))
     assert compare(world.store, [ROOT], list, world.now).verdict == "partial"
+
+
+def test_of_what_is_missing_the_time_is_known_as_far_as_its_neighbours_are() -> None:
+    events = [Happened("s", number, "looked", {}, float(at)) for number, at in ((3, 30), (4, 40), (7, 70))]
+    found = history_of(events, {"s": 8, "other": 2})
+    assert found.missing == {"s": ((1, 2), (5, 6), (8, 8)), "other": ((1, 2),)}
+    assert found.blind == ((-inf, 30.0), (40.0, 70.0), (70.0, inf), (-inf, inf))
+    assert history_of(events[:0], {"s": 0}).missing == {}
 
 
 def test_looking_leaves_nothing_in_the_store(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("a list among patterns", {"patterns": [["a"]]}, "RSV105", "patterns[0]"),
     ("out of the tree", {"patterns": ["a", "../b"]}, "RSV101", "patterns[1]"),
     ("an absolute path", {"patterns": ["/etc/passwd"]}, "RSV101", "patterns[0]"),
+    ("all files of git", {"patterns": ["a", ".git/"]}, "RSV213", "patterns[1]"),
+    ("the store", {"patterns": [".interlock/**"]}, "RSV213", "patterns[0]"),
     ("an empty pattern", {"patterns": [""]}, "RSV102", "patterns[0]"),
     ("an open bracket", {"patterns": ["a["]}, "RSV102", "patterns[0]"),
     ("a lone surrogate", {"patterns": ["\ud800"]}, "RSV102", "patterns[0]"),

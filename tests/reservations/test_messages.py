@@ -12,7 +12,7 @@ from interlock.reservations.entry import Entry
 from interlock.reservations.leases import entered
 from interlock.reservations.messages import MAX_ANSWER_BYTES
 from interlock.reservations.post import MAX_MESSAGE_BYTES, size
-from tests.reservations.team import Team, body, codes, inbox
+from tests.reservations.team import Team, body, codes, inbox, thread_of
 
 ACK = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Ada"}
 DEFER = {"type": "release-defer", "file": "a.py", "released": False, "eta_minutes": 5, "reason": "tests run"}
@@ -427,3 +427,67 @@ def test_typed_bodies_say_their_type() -> None:
     ada.reserve_files(["a.py"])
     bob.negotiate_release("a.py", "need it")
     assert body(inbox(ada)[0])["type"] == "release-request"
+
+
+# -- what is known of requests -----------------------------------------------------------------------------------------
+
+
+def test_a_request_says_which_reservation_of_the_reader_it_is_about_and_whether_that_has_unsaved_work() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/**"])
+    bob.negotiate_release("src/a.py", "need it")
+    for known in (True, False, None):
+        team.dirty = {"src/**": known}
+        [request] = inbox(ada, "release-request")
+        assert (request.get("yours"), request.get("unsaved")) == ("src/**", known)
+
+
+@pytest.mark.parametrize("how", ["released", "ended"])
+def test_a_request_that_is_settled_says_so_and_no_longer_what_it_is_about(how: str) -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["a.py"])
+    thread = thread_of(bob.negotiate_release("a.py", "need it"))
+    if how == "released":
+        ada.respond_to_release(thread, "release")
+    else:
+        ada.release_all()
+    team.now += 200
+    [request] = inbox(ada, "release-request")
+    assert "3 min ago" in request.get("settled", "")
+    assert "yours" not in request
+
+
+def test_a_request_that_was_read_is_named_until_it_is_answered() -> None:
+    team = Team()
+    ada, bob = team.agent("Ada"), team.agent("Bob")
+    ada.reserve_files(["src/**"])
+    threads = [thread_of(bob.negotiate_release(f"src/{number}.py", "need it")) for number in range(5)]
+    assert "open_requests" not in ada.fetch_inbox()
+    rows = ada.fetch_inbox().get("open_requests", [])
+    assert [row["thread_id"] for row in rows] == threads[:3]
+    assert rows[0] == {"thread_id": threads[0], "requester": "Bob", "file": "src/0.py"}
+    ada.respond_to_release(threads[0], "release")
+    assert "open_requests" not in ada.fetch_inbox()
+
+
+def test_an_inbox_full_of_the_longest_requests_keeps_its_bound_and_comes_page_by_page() -> None:
+    team = Team(max_leases=300)
+    ada, bob = team.agent("A" + "ä" * 99), team.agent("B" + "ö" * 99)
+    names = [f"{number:02}/" + "x" * 700 for number in range(12)]
+    ada.reserve_files(names)
+    team.dirty = dict.fromkeys(names, True)
+    for name in names:
+        assert bob.negotiate_release(name, '"' * 150, urgency="urgent")["errors"] == []
+    seen = 0
+    cursor = None
+    while True:
+        answer = ada.fetch_inbox(cursor, unread_only=False, limit=100)
+        assert size(answer) <= MAX_ANSWER_BYTES
+        seen += len(answer["messages"])
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            break
+        assert answer["messages"]
+    assert seen == len(names)

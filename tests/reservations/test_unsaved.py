@@ -1,9 +1,13 @@
 """Nothing is called clean while its work may be unsaved in any checkout; git itself is asked."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from interlock.reservations.opening import open_reservations
+from interlock.reservations.service import Reservations
 from interlock.reservations.unsaved import unsaved
 from tests.reservations.hooks.checkout import Checkout, git
 from tests.reservations.hooks.test_projects import make
@@ -78,3 +82,27 @@ def test_a_folder_of_several_repositories_asks_the_one_that_a_file_is_in(checkou
     assert unsaved(str(workspace), asked) == dict(zip(asked, (False, False, None), strict=True))
     (workspace / "tree" / "src" / "c.py").write_text("unsaved\n")
     assert unsaved(str(workspace), asked) == dict(zip(asked, (True, True, None), strict=True))
+
+
+@contextmanager
+def opened(checkout: Checkout, name: str) -> Generator[Reservations, None, None]:
+    """Give the calls of an agent as the commands have them."""
+    found = open_reservations(str(checkout.root), name=name)
+    yield found
+    found.desk.store.close()
+
+
+def test_an_edit_of_a_file_with_unsaved_work_of_another_says_so_before_it_and_once(checkout: Checkout) -> None:
+    """What is in another worktree stays there, and what the agent had itself is its own."""
+    (checkout.root / "../tree/other.py").write_text("unsaved\n")
+    for name in ("one", "two"):
+        assert "had uncommitted changes" not in checkout.edit(name, "other.py").context
+        checkout.agent(f"claude-{name}").release_all()
+    assert checkout.edit("one", "src/c.py").status == 0
+    (checkout.root / "src" / "c.py").write_text("unsaved\n")
+    with opened(checkout, "claude-one") as own:
+        assert own.release_all().get("unsaved", {})["patterns"] == ["src/c.py"]
+    said = checkout.edit("two", "src/c.py").context
+    assert "claude-one had it before you" in said
+    assert "git status -vv -- src/c.py" in said
+    assert "uncommitted" not in checkout.edit("two", "src/c.py").context

@@ -3,11 +3,13 @@
 import pytest
 
 from interlock.reservations import granting, leases, waiting
+from interlock.reservations.desk import Caller
 from interlock.reservations.granting import Wanted
 from interlock.reservations.records import replace
+from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from tests.reservations.memory import MemoryStore
-from tests.reservations.world import World, codes, ids
+from tests.reservations.world import HOST, ROOT, World, codes, ids
 
 
 @pytest.fixture
@@ -317,3 +319,66 @@ def test_a_wait_that_is_over_leaves_the_place_of_a_negotiation_as_long_as_it_was
     world.now += 600
     world.look("ann")
     assert world.line() == ["bob"]
+
+
+# -- who is not there --------------------------------------------------------------------------------------------------
+
+
+def in_line(world: World, name: str, pattern: str, pid: int | None = None) -> Reservations:
+    """Let an agent ask for what is held, from a shell (no process is known) or from a client."""
+    calls = Reservations(world.desk, Caller(name, "agent", ROOT, "mcp", HOST if pid else "", pid, "once"))
+    assert calls.negotiate_release(pattern, "need it")["status"] == "pending"
+    return calls
+
+
+def test_who_is_silent_and_not_known_to_run_is_passed_over_and_gets_it_when_it_calls_again() -> None:
+    world = World()
+    ann, cid = world.agent("ann"), world.agent("cid")
+    ann.reserve_files(["a.py"])
+    fay = in_line(world, "fay", "a.py")
+    world.now += 6 * 60
+    ann.release_all()
+    assert world.leases() == []
+    assert world.line() == ["fay"]
+    assert cid.reserve_files(["a.py"])["errors"] == []
+    cid.release_all()
+    fay.fetch_inbox()
+    assert [(lease.agent, lease.claim) for lease in world.leases()] == [("fay", True)]
+
+
+def test_the_next_in_line_gets_what_somebody_silent_would_have_had() -> None:
+    world = World()
+    ann = world.agent("ann")
+    ann.reserve_files(["a.py"])
+    in_line(world, "fay", "a.py")
+    world.now += 6 * 60
+    ann.my_reservations()
+    in_line(world, "bob", "a.py")
+    ann.release_all()
+    assert [lease.agent for lease in world.leases()] == ["bob"]
+
+
+def test_who_is_silent_but_runs_gets_it_in_its_turn() -> None:
+    world = World()
+    ann = world.agent("ann")
+    ann.reserve_files(["a.py"])
+    in_line(world, "fay", "a.py", pid=77)
+    world.now += 6 * 60
+    ann.release_all()
+    assert [lease.agent for lease in world.leases()] == ["fay"]
+
+
+def test_a_wait_that_is_over_says_which_place_is_kept_and_the_call_that_goes_on() -> None:
+    world = World()
+    world.agent("ann").reserve_files(["a.py", "b.py"])
+    bob = world.agent("bob")
+    answer = bob.reserve_files(["a.py", "b.py"], wait_seconds=3)
+    for error in answer["errors"]:
+        assert "place 1" in error["fix"]
+        assert error.get("next") == {
+            "tool": "reserve_files",
+            "arguments": {"patterns": ["a.py", "b.py"], "wait_seconds": world.settings.max_wait_seconds},
+        }
+    kept = world.line()
+    bob.reserve_files(["a.py", "b.py"], wait_seconds=3)
+    assert world.line() == kept == ["bob"]

@@ -50,6 +50,7 @@ class World:
             monotonic=lambda: self.waited,
             is_running=self._is_running,
             dirty=lambda _root, patterns: {pattern: pattern in self.unsaved for pattern in patterns},
+            changed_here=lambda _root, patterns: {pattern: pattern in self.unsaved for pattern in patterns},
             pause=self._pause,
         )
 

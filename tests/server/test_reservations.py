@@ -30,7 +30,7 @@ TOOLS = {
     "reserve_files", "release_files", "release_all", "check_conflicts", "my_reservations", "send_message",
     "fetch_inbox", "list_agents", "request_release", "negotiate_release", "respond_to_release",
 }  # fmt: skip
-MAX_TOOLSET_BYTES = 9_728
+MAX_TOOLSET_BYTES = 9_856
 
 
 async def ids(client: Client) -> list[str]:

@@ -17,6 +17,7 @@ from interlock.reservations.commit import CommitAnswer, commit
 from interlock.reservations.commit_lock import at_work
 from interlock.reservations.desk import Desk
 from interlock.reservations.hooks import pre_edit
+from interlock.reservations.left import MAX_LEFT
 from tests.reservations.git.checkout import Checkout
 
 
@@ -47,7 +48,51 @@ def test_own_paths_are_committed_and_what_others_staged_stays_staged(shared: Che
     after = shared.index()
     assert {path for path in before if before[path] != after[path]} == {"bob.py", "src/bob.py"}
     assert shared.must("ann", "status", "--porcelain").split("\n") == ["M  ann.py", " M src/ann.py"]
-    assert answer["left"] == 2
+    assert answer["left"] == [{"path": path, "holder": "ann"} for path in ("ann.py", "src/ann.py")]
+
+
+def test_what_is_left_names_first_what_nobody_holds_and_counts_beyond_a_bound(shared: Checkout) -> None:
+    shared.write("forgotten.py", "x\n")
+    answer = committed(shared, "bob", "bob.py")
+    left = [(row["path"], row["holder"]) for row in answer["left"]]
+    assert left == [("forgotten.py", None), ("ann.py", "ann"), ("src/ann.py", "ann"), ("src/bob.py", "bob")]
+    for number in range(MAX_LEFT):
+        shared.write(f"many/{number}", "x\n")
+    answer = committed(shared, "bob")
+    assert (len(answer["left"]), answer["left_count"]) == (MAX_LEFT, MAX_LEFT + 3)
+
+
+def test_commit_without_own_changes_says_whose_they_are_and_asks_for_the_first(shared: Checkout) -> None:
+    shared.write("forgotten.py", "x\n")
+    shared.release("bob")
+    answer = committed(shared, "bob")
+    (error,) = answer["errors"]
+    assert (error["code"], error.get("conflict", {}).get("holder")) == ("RSV208", "ann")
+    call = {"tool": "negotiate_release", "arguments": {"file": "ann.py", "reason": "WHY"}}
+    assert error.get("next") == call
+    assert [row["holder"] for row in answer["left"]] == [None, None, None, "ann", "ann"]
+
+
+def test_changed_files_that_nobody_holds_are_named_with_the_call_that_reserves_them(bare: Checkout) -> None:
+    bare.write("bob.py", "two\n")
+    (error,) = committed(bare, "bob")["errors"]
+    assert ("conflict" in error, error["found"]) == (False, "bob.py")
+    assert error.get("next") == {"tool": "reserve_files", "arguments": {"patterns": ["bob.py"]}}
+
+
+def test_a_file_that_one_had_before_is_the_first_that_is_named(shared: Checkout) -> None:
+    shared.release("bob")
+    shared.reserve("ann", "src/bob.py")
+    (error,) = committed(shared, "bob")["errors"]
+    assert error.get("conflict", {}).get("pattern") == "src/bob.py"
+    assert "you had it before" in error["message"]
+
+
+def test_named_path_that_is_not_changed_is_said_to_be_so(shared: Checkout) -> None:
+    shared.must("ann", "stash", "push", "-q", "--", "ann.py", "src/ann.py")
+    (error,) = committed(shared, "bob", "ann.py")["errors"]
+    assert error["code"] == "RSV208"
+    assert error["message"] == "ann.py is not changed."
 
 
 def test_new_files_and_deletions_are_taken_along(shared: Checkout) -> None:
@@ -395,7 +440,7 @@ def test_own_journal_is_no_change_of_anybody_and_is_committed_when_it_is_named(b
     for path in (journal, "artifacts/other", "bob.py"):
         bare.write(path, "x\n")
     answer = committed(bare, "bob", ".")
-    assert (answer["paths"], answer["left"]) == (["artifacts/other", "bob.py"], 0)
+    assert (answer["paths"], answer["left"]) == (["artifacts/other", "bob.py"], [])
     assert codes(committed(bare, "bob")) == ["RSV208"]
     assert committed(bare, "bob", journal)["paths"] == [journal]
 

@@ -1,5 +1,6 @@
 """The guard of shell commands: what it refuses while ann holds files, and what passes."""
 
+import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -206,6 +207,64 @@ def test_refusal_names_the_way_that_is_safe(guarded: Checkout) -> None:
         assert way in (guarded.guard("bob", command) or "")
 
 
+def lines_of(text: str | None, begin: str = "") -> list[str]:
+    return [line.strip() for line in (text or "").split("\n") if line.strip().startswith(begin)]
+
+
+def test_command_that_takes_whatever_is_there_says_so_and_names_changed_files_first(guarded: Checkout) -> None:
+    for command in ("git reset --hard", "git stash", "git clean -fd", "git add -A", "git commit -am x", "git add src"):
+        assert lines_of(guarded.guard("bob", command), "why:") != [], command
+    guarded.reserve("ann", "docs/**", "zoo.py")
+    guarded.write("zoo.py", "new\n")
+    guarded.write("docs/a.md", "new\n")
+    held = [line for line in lines_of(guarded.guard("bob", "git stash")) if "is held by ann" in line]
+    assert [line.split(" is held")[0] for line in held] == ["docs/a.md as docs/**", "zoo.py", "ann.py", "src/ann.py"]
+    assert ["with uncommitted changes" in line for line in held] == [True, True, False, False]
+    (only,) = [line for line in lines_of(guarded.guard("bob", "git add docs")) if "is held by ann" in line]
+    assert only.startswith("docs/a.md as docs/** is held")
+    assert guarded.guard("bob", "git add -A", cwd=guarded.root / ".git") is not None
+
+
+def test_refusal_of_what_has_changed_needs_no_further_reason(guarded: Checkout) -> None:
+    for path in ("ann.py", "src/ann.py"):
+        guarded.write(path, "new\n")
+    assert lines_of(guarded.guard("bob", "git stash"), "why:") == []
+    guarded.reserve("ann", "docs/**")
+    guarded.write("docs/a.md", "new\n")
+    guarded.write("docs/b.md", "new\n")
+    guarded.must("ann", "add", "docs/a.md")
+    text = guarded.guard("bob", "git commit -m x")
+    assert (lines_of(text, "docs/b.md"), lines_of(text, "why:")) == ([], [])
+    assert lines_of(guarded.guard("bob", "git switch theirs"), "why:") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "help"),
+    [
+        ("rm ann.py", ["to get it: `interlock negotiate 'ann.py' --reason WHY`"]),
+        ("git add -A", ["to get one of them: `interlock negotiate FILE --reason WHY`"]),
+        ("INTERLOCK_HOOKS=off git status", []), ("interlock uninstall", []), ("interlock hook stop", []),
+        ("rm -rf .git/hooks", []), ("echo 'git", []),
+    ],
+)  # fmt: skip
+def test_asking_is_proposed_where_it_helps(standing: Checkout, command: str, help: list[str]) -> None:  # noqa: A002
+    text = standing.guard("bob", command)
+    assert "RSV207" in (text or "")
+    assert [line.split(" (tool")[0] for line in lines_of(text, "to get ")] == help
+
+
+@pytest.mark.parametrize(
+    ("command", "quoted"),
+    [
+        ("rm -rf src", "rm -rf src"), ("sed -i s/a/b/ src/*.py", "sed -i s/a/b/ src/*.py"),
+        ("sudo cp -r $x ann.py", "cp -r … ann.py"), ("INTERLOCK_HOOKS=off git status", "INTERLOCK_HOOKS=off"),
+        ("echo x > ann.py", "> ann.py"), ("git rm -q --cached a ann.py b c d", "git rm -q --cached a ann.py b c d"),
+    ],
+)  # fmt: skip
+def test_refusal_quotes_the_command_as_it_was_written(standing: Checkout, command: str, quoted: str) -> None:
+    assert f"`{quoted}`" in lines_of(standing.guard("bob", command))[0]
+
+
 def test_dead_store_is_an_error_for_what_it_would_have_judged_and_none_for_the_rest(guarded: Checkout) -> None:
     (guarded.root / ".git" / "interlock" / "reservations.sqlite").write_bytes(b"garbage" * 1000)
     assert guarded.guard("bob", "ls -l") is None
@@ -219,6 +278,14 @@ def test_refused_command_is_recorded_by_its_first_words(guarded: Checkout) -> No
         events = [row.data for row in tx.events(str(guarded.root), 500) if row.type == "guard_refused"]
     assert len(events) == 1
     assert "s3cret" not in events[0]
+
+
+def test_value_of_a_variable_is_not_recorded(guarded: Checkout) -> None:
+    guarded.guard("bob", "INTERLOCK_AGENT_ID=s3cret git status")
+    guarded.guard("bob", "sed -i s/a/s3cret/ ann.py")
+    with guarded.desk.store.transaction() as tx:
+        events = [json.loads(row.data) for row in tx.events(str(guarded.root), 500) if row.type == "guard_refused"]
+    assert [row["action"] for row in events] == ["INTERLOCK_AGENT_ID", "sed"]
 
 
 def test_command_too_long_or_too_deep_to_be_read_is_refused(standing: Checkout) -> None:

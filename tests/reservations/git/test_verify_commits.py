@@ -202,6 +202,39 @@ def test_a_journal_that_misses_events_says_so(bare: Checkout, tmp_path: Path) ->
     assert (whole_report.verdict, whole_report.missing) == ("refused", {})
 
 
+def test_a_commit_from_a_time_whose_events_are_missing_is_not_said_to_be_good(bare: Checkout, tmp_path: Path) -> None:
+    outbox.drain(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    made = committed(bare, "bob", "bob.py")
+    bare.reserve("cid", "src/bob.py")
+    report = checked(bare)
+    assert (report.verdict, report.verdicts) == ("incomplete", {made: "incomplete"})
+    assert (report.is_good(), report.is_good(allow_unproven=True), report.is_good(allow_incomplete=True)) == (
+        False, False, True,
+    )  # fmt: skip
+    longest = bare.desk.settings.max_ttl_minutes * 60
+    committed(bare, "bob", "bob.py", later=longest + 60)
+    assert checked(bare).verdict == "clean"
+
+
+def test_a_journal_that_was_cut_off_is_noticed_where_the_store_is(bare: Checkout) -> None:
+    outbox.drain(bare.desk.store, str(bare.root))
+    path = bare.root / "artifacts" / "interlock" / "events.jsonl"
+    early = path.read_bytes()
+    made = committed(bare, "bob", "bob.py")
+    assert checked(bare).verdicts == {made: "free"}
+    bare.reserve("cid", "src/bob.py")
+    outbox.drain(bare.desk.store, str(bare.root))
+    path.write_bytes(early)
+    assert checked(bare).verdicts == {made: "incomplete"}
+
+
+def test_a_recorded_commit_is_proven_whatever_else_is_missing(bare: Checkout, tmp_path: Path) -> None:
+    outbox.drain(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    bare.write("ann.py", "ann\n")
+    made = interlock_commit(bare.desk, bare.caller("ann"), "work")["commit"]
+    assert checked(bare).verdicts == {made: "proven"}
+
+
 def test_a_damaged_journal_is_believed_nothing(bare: Checkout) -> None:
     outbox.drain(bare.desk.store, str(bare.root))
     path = bare.root / "artifacts" / "interlock" / "events.jsonl"
@@ -214,6 +247,11 @@ def test_without_a_record_nothing_is_said_to_be_good(checkout: Checkout, tmp_pat
     checkout.must("bob", "clone", "-q", str(checkout.root), str(tmp_path / "clone"), cwd=tmp_path)
     with pytest.raises(CommitsUnread):
         check_commits(str(tmp_path / "clone"), "HEAD")
+
+
+def test_a_folder_without_git_is_said_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(CommitsUnread, match="no git checkout"):
+        check_commits(str(tmp_path), "HEAD")
 
 
 def test_a_shallow_clone_is_refused(bare: Checkout, tmp_path: Path) -> None:
@@ -292,6 +330,23 @@ def test_the_command_names_rule_path_lease_and_fix_and_ends_with_1(bare: Checkou
     assert data["commits"] == [{"commit": made, "verdict": "unproven"}]
     assert (data["findings"][0]["holder"], data["findings"][0]["lease"]["pattern"]) == ("ann", "ann.py")
     assert verify(bare, "--commits", "HEAD~1..HEAD", "--allow-unproven").status == 0
+
+
+def test_the_command_ends_with_1_where_the_record_is_missing_unless_that_is_allowed(
+    bare: Checkout, tmp_path: Path
+) -> None:
+    outbox.drain(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    committed(bare, "bob", "bob.py")
+    bare.reserve("cid", "src/bob.py")
+    done = verify(bare, "--commits", "HEAD~1..HEAD", "--json")
+    data: dict[str, Any] = json.loads(done.out)
+    assert (done.status, data["ok"], data["verdict"]) == (1, False, "incomplete")
+    assert verify(bare, "--commits", "HEAD~1..HEAD", "--allow-incomplete").status == 0
+    outbox.drain(bare.desk.store, str(bare.root))
+    plain = verify(bare, "--json")
+    data = json.loads(plain.out)
+    assert (plain.status, data["ok"], data["verdict"]) == (1, False, "incomplete")
+    assert verify(bare, "--allow-incomplete").status == 0
 
 
 def test_a_refused_commit_is_no_matter_of_choice(bare: Checkout) -> None:

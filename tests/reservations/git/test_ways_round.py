@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.reservations import leases
 from tests.reservations.git.checkout import Checkout, make
 
 
@@ -89,6 +90,15 @@ def test_store_of_the_leases_is_not_removed(held: Checkout) -> None:
     assert not passed(
         held, "rm -rf .git/interlock", "rm .git/interlock/reservations.sqlite", ": > .git/interlock/reservations.sqlite"
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "codes"),
+    [(".git/config", ["RSV213"]), (".git/hooks/**", ["RSV213"]), (".git/info/exclude", []), (".gitignore", [])],
+)
+def test_what_no_edit_may_change_is_not_reserved(held: Checkout, pattern: str, codes: list[str]) -> None:
+    answer = leases.reserve(held.desk, held.caller("ann"), [pattern])
+    assert [row["code"] for row in answer["errors"]] == codes
 
 
 # -- the guard and git's hooks together ----------------------------------------------------------------------------

@@ -67,6 +67,7 @@ WAYS: Final = (
     Way("new files stashed", "git stash -q -u", "refused", "refused"),
     Way("new files cleaned away", "git clean -qfd", "refused", "no handle"),
     Way("a rebase that sets all work aside", "git rebase -q --autostash ours", "refused", "refused"),
+    Way("a rebase with nothing to do that does so", "git rebase -q --autostash HEAD", "refused", "no handle"),
     Way(
         "unsaved work set aside by a hook of the user's own", "git commit -q -m x -- bob.py", "no handle", "no handle",
         before=ASIDE,

@@ -1,0 +1,238 @@
+"""Unsaved work that changes hands: the giver and the taker are told, and nobody is told what is not so."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from interlock.reservations import leases
+from interlock.reservations.bounded import MAX_ANSWER_BYTES, bounded, size
+from interlock.reservations.desk import Caller
+from interlock.reservations.handing import MAX_LISTED, MAX_NAMED, command
+from interlock.reservations.records import replace
+from interlock.reservations.service import Reservations
+from tests.reservations.world import HOST, ROOT, World, codes, ids
+
+FILE = "src/login.py"
+
+
+def thread(world: World, requester: str) -> str:
+    found = world.agent(requester).negotiate_release(FILE, "need it")["thread_id"]
+    assert found is not None
+    return found
+
+
+def unsaved(answer: Any) -> list[str]:
+    """Return the patterns with unsaved work that an answer tells of."""
+    return answer["unsaved"]["patterns"]
+
+
+GIVING: dict[str, Callable[[World, str], Any]] = {
+    "by id": lambda world, own: world.agent("ann").release_files([own]),
+    "all": lambda world, _: world.agent("ann").release_all(),
+    "by request": lambda world, _: world.agent("ann").respond_to_release(thread(world, "bob"), "release"),
+}
+
+
+@pytest.mark.parametrize("how", GIVING)
+def test_who_gives_up_unsaved_work_is_told_which_and_what_to_do(how: str) -> None:
+    world = World(unsaved={FILE})
+    _, own = ids(world.agent("ann").reserve_files([FILE, "docs/a.md"]))
+    told = GIVING[how](world, own)
+    assert told["unsaved"]["patterns"] == [FILE]
+    assert FILE in told["unsaved"]["note"]
+    assert "interlock commit" in told["unsaved"]["note"]
+    assert told["unsaved"]["next"] == {"tool": "reserve_files", "arguments": {"patterns": [FILE]}}
+
+
+@pytest.mark.parametrize("how", GIVING)
+def test_who_gives_up_what_is_committed_is_told_nothing(how: str) -> None:
+    world = World(unsaved={"docs/a.md"})
+    [own] = ids(world.agent("ann").reserve_files([FILE]))
+    assert "unsaved" not in GIVING[how](world, own)
+
+
+def test_who_still_holds_a_file_by_another_lease_or_only_shared_it_has_given_nothing_away() -> None:
+    world = World(unsaved={FILE, "shared.md"})
+    ann = world.agent("ann")
+    [narrow] = ids(ann.reserve_files([FILE]))
+    thread(world, "bob")
+    with world.store.transaction() as tx:
+        for waiter in tx.waiters():
+            tx.drop_waiter(waiter.waiter_id)
+    ann.reserve_files(["src/**"])
+    [shared] = ids(ann.reserve_files(["shared.md"], exclusive=False))
+    answer = ann.release_files([narrow, shared])
+    assert (answer["released"], "unsaved" in answer) == ([narrow, shared], False)
+
+
+def test_git_is_not_asked_by_those_who_give_up_what_they_know_to_be_clean() -> None:
+    world = World(unsaved={FILE})
+    [own] = ids(world.agent("ann").reserve_files([FILE]))
+    assert "unsaved" not in leases.release(world.desk, world.caller("ann"), [own])
+
+
+def released(world: World) -> None:
+    world.agent("ann").release_all()
+
+
+def ran_out(world: World) -> None:
+    world.now += 16 * 60
+
+
+def died(world: World) -> None:
+    world.end_process("ann")
+
+
+@pytest.mark.parametrize("ends", [released, ran_out, died])
+def test_who_gets_a_file_with_unsaved_work_of_another_is_told_whose_and_how_to_see_it(
+    ends: Callable[[World], None],
+) -> None:
+    world = World(unsaved={FILE})
+    world.agent("ann").reserve_files([FILE])
+    ends(world)
+    answer: dict[str, Any] = dict(world.agent("bob").reserve_files([FILE, "docs/a.md"]))
+    assert unsaved(answer) == [FILE]
+    assert "ann" in answer["unsaved"]["note"]
+    assert answer["unsaved"]["next"] == {"command": f"git status -vv -- {FILE}"}
+    assert "unsaved" not in world.agent("bob").reserve_files([FILE])
+
+
+def test_a_claim_tells_when_it_is_read_and_when_it_is_taken() -> None:
+    world = World(unsaved={FILE})
+    world.agent("ann").reserve_files([FILE])
+    asked = thread(world, "bob")
+    world.agent("ann").respond_to_release(asked, "release")
+    [granted] = [row for row in world.agent("bob").fetch_inbox()["messages"] if row["topic"] == "granted"]
+    assert "git status" in granted.get("note", "")
+    answer = world.agent("bob").reserve_files([FILE])
+    assert "ann" in answer.get("unsaved", {})["note"]
+
+
+def test_a_claim_of_what_is_committed_is_read_without_a_warning() -> None:
+    world = World()
+    world.agent("ann").reserve_files([FILE])
+    asked = thread(world, "bob")
+    world.agent("ann").respond_to_release(asked, "release")
+    [granted] = [row for row in world.agent("bob").fetch_inbox()["messages"] if row["topic"] == "granted"]
+    assert "note" not in granted
+    assert "unsaved" not in world.agent("bob").reserve_files([FILE])
+
+
+def test_what_was_taken_by_force_tells_too() -> None:
+    world = World(unsaved={FILE})
+    world.settings = replace(world.settings, escalation="force")
+    world.agent("ann").reserve_files([FILE], ttl_minutes=60)
+    thread(world, "bob")
+    world.now += 11 * 60
+    [late] = world.agent("bob").fetch_inbox()["negotiation_timeouts"]
+    assert late["state"] == "forced"
+    assert unsaved(world.agent("bob").reserve_files([FILE])) == [FILE]
+
+
+def test_who_comes_back_to_its_own_unsaved_work_is_told_nothing() -> None:
+    world = World(unsaved={FILE, "src/**"})
+    ann = world.agent("ann")
+    ann.reserve_files([FILE])
+    ann.release_all()
+    assert "unsaved" not in ann.reserve_files([FILE])
+    ann.release_all()
+    ann.reserve_files(["src/**"])
+    world.now += 16 * 60
+    assert "unsaved" not in ann.reserve_files(["src/cart.py", FILE])
+
+
+def test_who_waited_for_it_is_told_in_the_same_answer() -> None:
+    world = World(unsaved={FILE})
+    world.agent("ann").reserve_files([FILE])
+    world.pauses = [lambda: world.agent("ann").release_all()]
+    answer = world.agent("bob").reserve_files([FILE], wait_seconds=10)
+    assert unsaved(answer) == [FILE]
+
+
+def test_whose_lease_ran_out_with_unsaved_work_hears_who_has_it_now_and_once() -> None:
+    world = World(unsaved={FILE})
+    world.agent("ann").reserve_files([FILE, "docs/a.md"])
+    world.now += 16 * 60
+    world.agent("bob").reserve_files([FILE, "docs/a.md"])
+    world.agent("bob").reserve_files([FILE])
+    [told] = world.messages("ann", "ran-out")
+    assert FILE in told.body
+    assert "bob" in told.body
+
+
+def test_who_released_it_knows_and_is_not_told_again() -> None:
+    world = World(unsaved={FILE})
+    world.agent("ann").reserve_files([FILE])
+    world.agent("ann").release_all()
+    world.agent("bob").reserve_files([FILE])
+    assert world.messages("ann", "ran-out") == []
+
+
+def test_a_retry_with_its_key_is_told_the_same() -> None:
+    world = World(unsaved={FILE})
+    first = world.agent("bob").reserve_files([FILE], idempotency_key="k")
+    assert unsaved(first) == [FILE]
+    assert world.agent("bob").reserve_files([FILE], idempotency_key="k") == first
+
+
+@pytest.mark.parametrize("door", ["hook", "run", "git"])
+def test_a_hook_asks_git_only_about_what_another_had(door: str) -> None:
+    world = World(unsaved={FILE, "new.py"})
+    asked: list[tuple[str, ...]] = []
+
+    def changed(_root: str, patterns: tuple[str, ...]) -> dict[str, bool | None]:
+        asked.append(patterns)
+        return dict.fromkeys(patterns, True)
+
+    bob = Reservations(replace(world.desk, changed_here=changed), Caller("bob", "agent", ROOT, door, HOST, 7, "x"))
+    world.agent("ann").reserve_files([FILE])
+    world.agent("ann").release_all()
+    assert "unsaved" not in bob.reserve_files(["new.py"])
+    assert asked == []
+    assert unsaved(bob.reserve_files([FILE])) == [FILE]
+    assert asked == [(FILE,)]
+
+
+def test_a_shared_lease_is_for_reading_and_tells_nothing() -> None:
+    world = World(unsaved={FILE})
+    assert "unsaved" not in world.agent("bob").reserve_files([FILE], exclusive=False)
+
+
+def test_what_is_refused_tells_nothing() -> None:
+    world = World(unsaved={FILE})
+    world.agent("ann").reserve_files([FILE])
+    answer = world.agent("bob").reserve_files([FILE])
+    assert (codes(answer), "unsaved" in answer) == (["RSV201"], False)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (["src/a.py"], "git status -vv -- src/a.py"),
+        (["src/[[]id]/page.tsx"], "git status -vv -- 'src/[id]/page.tsx'"),
+        (["src/**", "src/*.py"], "git status -vv -- src/"),
+        (["**"], "git status -vv -- ."),
+        ([f"f{number}" for number in range(MAX_NAMED + 1)], "git status -vv -- f0 f1 f2"),
+        (["a" * 201], "git status -vv -- ."),
+    ],
+)
+def test_the_command_names_paths_that_git_understands(patterns: list[str], expected: str) -> None:
+    assert command(patterns) == expected
+
+
+def test_the_command_works_from_elsewhere() -> None:
+    assert command(["a.py"], "../") == "git status -vv -- ../a.py"
+    assert command(["**"], "../") == "git status -vv -- ../"
+    assert command(["a b"], root="/r") == "git -C /r status -vv -- 'a b'"
+
+
+def test_what_changed_hands_unsaved_is_told_within_the_bound_of_an_answer() -> None:
+    names = [f"{number:02}" + "x" * 250 for number in range(99)]
+    world = World(unsaved=set(names))
+    got = world.agent("ann").reserve_files(names)
+    given = world.agent("ann").release_all()
+    for answer in (got, given):
+        told: dict[str, Any] = dict(bounded(answer))
+        assert size(told) <= MAX_ANSWER_BYTES
+        assert (len(unsaved(told)), told["unsaved"]["more"]) == (MAX_LISTED, 99 - MAX_LISTED)
