@@ -1,0 +1,84 @@
+"""`interlock init` when something goes wrong on the way: nothing is lost, and the undo works."""
+
+from pathlib import Path
+
+import pytest
+
+from interlock.install import apply, pick, plan
+from tests.interlock.test_init import LAUNCH, init, other_server, put, tree
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return the root of a small project."""
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    (root / "interlock.toml").write_text("")
+    return root
+
+
+def test_a_failure_half_way_takes_back_what_was_written(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(project, "claude", other_server("claude"))
+    changes = plan(project, pick(["all"], hooks=False), LAUNCH)
+    before = tree(project)
+    replace = Path.replace
+
+    def full_disk(self: Path, target: Path) -> Path:
+        if target.name == "settings.json":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        apply(project, changes)
+    assert tree(project) == before
+
+
+def test_a_file_that_changes_between_plan_and_write_is_not_overwritten(project: Path) -> None:
+    from interlock.install import InstallError
+
+    path = put(project, "claude", "{}")
+    changes = plan(project, pick(["claude"], hooks=False), LAUNCH)
+    path.write_text('{"mine": 1}')
+    with pytest.raises(InstallError) as caught:
+        apply(project, changes)
+    assert caught.value.code == "INI103"
+    assert path.read_text() == '{"mine": 1}'
+
+
+def test_an_undo_works_after_a_crash_between_the_record_and_the_files(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, "claude", other_server("claude"))
+    before = tree(project)
+    written: list[str] = []
+
+    class Killed(BaseException):
+        pass
+
+    replace = Path.replace
+
+    def killed(self: Path, target: Path) -> Path:
+        if target.name == "settings.json":
+            raise Killed
+        written.append(target.name)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(Killed):
+        apply(project, plan(project, pick(["all"], hooks=False), LAUNCH))
+    monkeypatch.undo()
+    assert ".mcp.json" in written
+    assert init(project, "--undo").returncode == 0
+    left = {name: data for name, data in tree(project).items() if not name.startswith(".gemini")}
+    assert left == before
+
+
+def test_a_damaged_record_is_refused_with_a_way_out(project: Path) -> None:
+    init(project)
+    record = project / ".interlock" / "init" / "record.json"
+    record.write_text('{"schema": "other/9"}')
+    done = init(project, "--undo")
+    assert done.returncode == 2
+    assert "INI103" in done.stderr
+    assert (project / ".mcp.json").exists()
