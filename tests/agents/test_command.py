@@ -211,7 +211,7 @@ def test_an_output_that_says_that_there_is_no_answer_is_none(form: Any, output: 
 
 @pytest.mark.parametrize("form", ["claude", "codex", "gemini"])
 def test_figures_of_another_shape_cost_no_answer(form: Any) -> None:
-    stats = {"models": [], "tools": 3}
+    stats: dict[str, Any] = {"models": [], "tools": 3}
     odd: dict[str, Any] = {"usage": [1], "num_turns": "many", "total_cost_usd": "dear", "stats": stats}
     row = {"result": "x", "response": "x", "type": "item.completed", "item": {"type": "agent_message", "text": "x"}}
     assert read_output(form, json.dumps(odd | row).encode()).text == "x"
