@@ -373,10 +373,10 @@ def project(root: Path) -> Path:
     return root
 
 
-def edit(root: Path, session: str, number: int) -> bytes:
-    """Return what a client tells its hook before an edit."""
+def edit(root: Path, session: str, number: int, name: str = "PreToolUse") -> bytes:
+    """Return what a client tells its hook before an edit, or at another event."""
     tool = {"file_path": str(root / f"src/module_{number}.py"), "old_string": "a", "new_string": "b"}
-    event = {"session_id": session, "cwd": str(root), "hook_event_name": "PreToolUse", "tool_name": "Edit"}
+    event = {"session_id": session, "cwd": str(root), "hook_event_name": name, "tool_name": "Edit"}
     return json.dumps({**event, "tool_input": tool}).encode()
 
 
@@ -425,7 +425,7 @@ def hook_latency(folder: Path, rounds: int) -> dict[str, Any]:
                 times[name].append(taken)
         # The file is free again for the next session.
         stop = [*hook[:2], "stop"]
-        process_seconds(stop, edit(quiet, f"s{number}", number % 20), quiet)
+        process_seconds(stop, edit(quiet, f"s{number}", number % 20, "SessionEnd"), quiet)
     found = {name: spread(taken) for name, taken in times.items()}
     base = found["import sqlite3, json"]
     return {
