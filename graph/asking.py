@@ -17,7 +17,6 @@ from interlock.agents.ask import REMOTE, Ask, Remote, Runner, RunnerError, agent
 from interlock.agents.prompt import assignment, reask
 from interlock.agents.quoting import visible
 from interlock.agents.runners.remote import remote_request
-from interlock.agents.runners.replay import ReplayRunner
 from interlock.agents.usage import Usage
 from interlock.envelope import MAX_BYTES, Report, validate
 from interlock.envelope.finding import Finding
@@ -197,7 +196,7 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
             raise RunnerError(f"the runner of {role.name} returned {type(text).__name__}, not a text", "Return a str.")
         told = isinstance(answer, Answer)
-        measured = Usage(calls=1, seconds=seconds, usd=0.0 if isinstance(runner, ReplayRunner) else None)
+        measured = Usage(calls=1, seconds=seconds, usd=None)
         store.keep_cost(key, answer if told else Answer(text, measured), told=told)
     text = text[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk
     store.keep_answer(key, text)

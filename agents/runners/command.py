@@ -1,5 +1,6 @@
 """The `command` runner: an agent that is a program, such as Claude Code, Codex or Gemini CLI."""
 
+import errno
 import os
 import re
 import tempfile
@@ -87,6 +88,8 @@ class CommandRunner:
             except (OSError, ValueError) as error:
                 why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
                 fix = f"Install {argv[0]} so that it is on PATH, or mend the command of {ask.role}."
+                if isinstance(error, OSError) and error.errno == errno.E2BIG:
+                    fix = "Hand long texts on by {prompt_file} and {system_file}, or on standard input."
                 raise RunnerError(f"{argv[0]} cannot be started: {why}", fix) from error
             _refuse(argv[0], ended, command.timeout_seconds)
             answer = _answer(argv[0], ended, command, Path(words["answer_file"]))
@@ -187,9 +190,8 @@ def read_command(table: Table) -> Command:
         shared = (*row.argv, *(row.model if model else ()), *extra)
         build, judge = (*shared, *row.build), (*shared, *row.judge)
         stdin, form, given = row.stdin, row.form, row.environment
-    stdin = (
-        table.text("stdin") if table.has("stdin") and table.raw("stdin") != "" else "" if table.has("stdin") else stdin
-    )
+    if table.has("stdin"):
+        stdin = "" if table.raw("stdin") == "" else table.text("stdin")
     for key, parts in (("argv", (*build, *judge)), ("stdin", (stdin,))):
         _check_placeholders(table, key, parts, model)
     return Command(

@@ -4,10 +4,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.files import LeasedFiles, files_of
 from interlock.agents.runners.script import Script, Turn, Write, expand, read_script
+from interlock.agents.usage import Usage
 
 
 class ReplayRunner:
@@ -32,15 +34,15 @@ class ReplayRunner:
         """
         return cls(read_script(path))
 
-    def __call__(self, ask: Ask, /) -> str:
-        """Do the writes and deletes of the turn for this ask and return its response.
+    def __call__(self, ask: Ask, /) -> Answer:
+        """Do the writes and deletes of the turn for this ask and return its response, which cost a call and no money.
 
         Raises:
             RunnerError: When there is no such turn, a file of it cannot be read or written, or somebody else holds it.
         """
         turn = self._script.turn(ask)
         _edit(turn, ask)
-        return expand(turn.response, ask)
+        return Answer(expand(turn.response, ask), Usage(calls=1))
 
 
 def _edit(turn: Turn, ask: Ask) -> None:

@@ -119,6 +119,13 @@ def test_a_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
         command(tmp_path, argv=["no-such-agent"])(ask(tmp_path))
 
 
+def test_a_prompt_that_is_too_long_for_a_command_line_is_said_with_the_way_round(tmp_path: Path) -> None:
+    runner = command(tmp_path, argv=[*python("pass"), "{prompt}"])
+    with pytest.raises(RunnerError) as caught:
+        runner(ask(tmp_path, prompt="x" * 1_000_000))
+    assert "{prompt_file}" in caught.value.fix
+
+
 def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
     assert command(tmp_path, argv=python("pass"))(ask(tmp_path)).text == ""
 

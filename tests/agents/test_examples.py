@@ -110,7 +110,7 @@ def test_the_review_names_the_tree_that_it_read(tmp_path: Path, make_ask: Any) -
     settings = load("task.toml")["agents"]["code-reviewer"]
     run: Any = make_runner("code-reviewer", settings, root=tmp_path, base=EXAMPLE)
     ask = make_ask(tmp_path, role="code-reviewer", attempt=2, reports_dir="artifacts/reports/LANDING-UI-001/2")
-    text = run(ask)
+    text = run(ask).text
     report = tmp_path / "artifacts/reports/LANDING-UI-001/2/code-review.md"
     assert ask.tree in report.read_text("utf-8")
     assert str(report.relative_to(tmp_path)) in text

@@ -321,7 +321,7 @@ def scripted(tmp_path: Path) -> ReplayRunner:
 def test_a_scripted_builder_edits_under_the_leases_of_its_run(
     scripted: ReplayRunner, root: Path, make_ask: Any
 ) -> None:
-    assert scripted(make_ask(root, agent="run:run-1")) == "done"
+    assert scripted(make_ask(root, agent="run:run-1")).text == "done"
     assert held(root) == {"src/a.py": "run:run-1", "src/app/b.py": "run:run-1"}
     assert (root / "src/a.py").read_text() == "scripted\n"
     assert not (root / "src/app/b.py").exists()
@@ -342,7 +342,7 @@ def test_a_scripted_agent_of_a_run_without_leases_writes_as_it_is_told(
     scripted: ReplayRunner, root: Path, make_ask: Any
 ) -> None:
     open_reservations(str(root), name="other").reserve_files(["src/**"])
-    assert scripted(make_ask(root)) == "done"
+    assert scripted(make_ask(root)).text == "done"
     assert held(root) == {"src/**": "other"}
 
 

@@ -52,13 +52,13 @@ path = "site/app.js"
 
 def test_each_ask_gets_exactly_its_turn(tmp_path: Path, root: Path, make_ask: Any) -> None:
     run = ReplayRunner.load(script(tmp_path, TWO_ROUNDS))
-    assert run(make_ask(root)) == "no envelope"
+    assert run(make_ask(root)).text == "no envelope"
     assert (root / "site/app.js").read_text() == "broken();\n"
     tree = "sha256:" + "ab" * 32
     expected = f"HOME-UI-001 1.1/1 frontend-implementer run-1 {tree} artifacts/reports/HOME-UI-001/1"
-    assert run(make_ask(root, reask=1)) == expected
+    assert run(make_ask(root, reask=1)).text == expected
     for attempt in (2, 3):
-        assert run(make_ask(root, attempt=attempt, reports_dir=f"artifacts/reports/X/{attempt}")) == "again"
+        assert run(make_ask(root, attempt=attempt, reports_dir=f"artifacts/reports/X/{attempt}")).text == "again"
         report = root / f"artifacts/reports/X/{attempt}/frontend-implementer.md"
         assert report.read_text() == f"tree {tree}, round {attempt}\n"
     assert not (root / "site/app.js").exists()
@@ -80,8 +80,8 @@ def test_a_turn_may_be_kept_for_one_role_or_one_hand_of_the_attempt(tmp_path: Pa
     text = '[[turn]]\nrole = "a"\nresponse = "for a"\n[[turn]]\nrole = "b"\nturn = 1\nresponse = "first"\n'
     text += '[[turn]]\nrole = "b"\nturn = 2\nresponse = "second"\n'
     run = ReplayRunner.load(script(tmp_path, text))
-    assert [run(make_ask(root, role="a", turn=turn)) for turn in (1, 2)] == ["for a", "for a"]
-    assert [run(make_ask(root, role="b", turn=turn)) for turn in (1, 2)] == ["first", "second"]
+    assert [run(make_ask(root, role="a", turn=turn)).text for turn in (1, 2)] == ["for a", "for a"]
+    assert [run(make_ask(root, role="b", turn=turn)).text for turn in (1, 2)] == ["first", "second"]
     with pytest.raises(RunnerError):
         run(make_ask(root, role="c"))
 

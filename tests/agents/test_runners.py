@@ -52,7 +52,7 @@ def test_a_script_is_found_from_the_file_that_names_it(tmp_path: Path, make_ask:
     (tmp_path / "tasks" / "qa.toml").write_text('[[turn]]\nresponse = "hello"\n')
     settings = {"runner": "replay", "script": "qa.toml"}
     run: Any = make_runner("visual-qa", settings, root=tmp_path, base=tmp_path / "tasks")
-    assert run(make_ask(tmp_path)) == "hello"
+    assert run(make_ask(tmp_path)).text == "hello"
     with pytest.raises(AgentConfigError):
         make_runner("visual-qa", settings, root=tmp_path)
 
