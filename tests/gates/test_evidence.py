@@ -270,7 +270,8 @@ def test_a_swap_race_never_leaks_a_file_from_outside(tmp_path: Path, swapper: st
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        for _ in range(reads):
+        # On a busy machine the swapper may stand still for all of these reads, so both ends must have been seen too.
+        while sum(seen.values()) < reads or not all(seen.values()):
             file = read_evidence(tmp_path / "root", "artifacts/reports/shot.md")
             if isinstance(file, Finding):
                 seen["refused"] += 1
@@ -278,8 +279,6 @@ def test_a_swap_race_never_leaks_a_file_from_outside(tmp_path: Path, swapper: st
                 assert file.data == b"honest"
                 seen["honest"] += 1
         process.kill()
-    assert seen["honest"]
-    assert seen["refused"]
 
 
 def test_writing_is_whole_and_leaves_nothing_beside(tmp_path: Path) -> None:
