@@ -16,9 +16,11 @@ class Answer:
         usage: What it cost.
         model: The model that said it, as its provider calls it; empty when that is not known.
         tool_calls: How many tools the agent called; None when that cannot be known.
+        stopped: The limit that ended the work before there was an answer, with its figures; empty when there is one.
     """
 
     text: str
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     tool_calls: int | None = None
+    stopped: str = ""

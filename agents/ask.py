@@ -1,15 +1,20 @@
 """The ask: everything that an agent is given for one answer, and the runner that turns it into text."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import sha256
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from interlock.agents.answer import Answer
+from interlock.agents.usage import Limits
 from interlock.envelope.protocol import EvidenceKey
+from interlock.envelope.protocol import Protocol as EnvelopeProtocol
 
 Step: TypeAlias = Literal["build", "qa", "review"]
+
+Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Takes a step of a run as it happens, also from other threads."""
 
 _MAX_NAME_CHARS: Final = 100
 
@@ -20,6 +25,14 @@ def agent_of_run(run_id: str) -> str:
     if len(name) <= _MAX_NAME_CHARS:
         return name
     return f"{name[: _MAX_NAME_CHARS - 17]}-{sha256(run_id.encode()).hexdigest()[:16]}"
+
+
+def _nothing(_path: str) -> bool:
+    return False
+
+
+def _nobody(_step: Mapping[str, Any]) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,14 @@ class Ask:
         system: The prompt of the role with its contract.
         turn: Which hand of the build phase this is within the attempt, from 1; progress reports make it grow.
         agent: The name under which the run holds its files; empty when it holds none.
+        task: What is to be done, one line: TASK.
+        required: GATES_REQUIRED.
+        status: The status of the task when the ask was made.
+        protocol: The roster and the gates that the answer is judged by; None when they are not known.
+        in_scope: Says whether a path relative to the root is in the scope of the task.
+        commands: argv by name: what an agent may have run.
+        limits: What is left of the budgets for this answer.
+        notice: Told what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
     """
 
     run_id: str
@@ -57,6 +78,14 @@ class Ask:
     system: str
     turn: int = 1
     agent: str = ""
+    task: str = ""
+    required: tuple[str, ...] = ()
+    status: str = ""
+    protocol: EnvelopeProtocol | None = field(default=None, compare=False, repr=False)
+    in_scope: Callable[[str], bool] = field(default=_nothing, compare=False, repr=False)
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    limits: Limits = field(default_factory=Limits)
+    notice: Notice = field(default=_nobody, compare=False, repr=False)
 
     @property
     def environment(self) -> dict[str, str]:

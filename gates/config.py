@@ -20,6 +20,7 @@ Unknown keys are refused, with a suggestion. pydantic is imported only when ther
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
@@ -197,6 +198,7 @@ class Config:
         envelope: How strictly answers are read.
         run: Budgets.
         budget: What the agents of one task may spend.
+        commands: argv by name: what agents may have run; no shell.
         agents: A table for each role, for the agents room.
         tickets: Budgets, scope and delegation of the ticket pipeline.
         reservations: As the file says it; `interlock.reservations.settings` knows the keys and the defaults.
@@ -211,6 +213,7 @@ class Config:
     envelope: EnvelopeConfig = field(default_factory=EnvelopeConfig)
     run: RunConfig = field(default_factory=RunConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
     tickets: TicketsConfig = field(default_factory=TicketsConfig)
     reservations: Plain = field(default_factory=_plain)
@@ -247,6 +250,7 @@ _BOUNDS: Final = (
     ("tickets.max_identical", 1, 100),
     ("tickets.delegate.wait_seconds", 0, 45),
 )
+_COMMAND_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 _SCOPES: Final = ("tickets.scope", "tickets.delegate.scope")
 
 
@@ -348,11 +352,19 @@ def _value(config: Config, key: str) -> Any:
 
 
 def _out_of_bounds(config: Config, path: str) -> Iterator[ConfigProblem]:
-    """Yield a problem for each number that is too small or too large, and for an empty list of gates."""
+    """Yield a problem for each number out of bounds, each bad command, and an empty list of gates."""
     for key, least, most in _BOUNDS:
         value = _value(config, key)
         if value is not None and not least <= value <= most:
             yield ConfigProblem("CFG104", path, key, f"{value} is out of bounds.", f"Write {least} to {most}.")
+    for name, argv in config.commands.items():
+        key = f"commands.{name}"
+        if _COMMAND_NAME.fullmatch(name) is None:
+            fix = "Write a letter and up to 39 more letters, digits, `-` or `_`."
+            yield ConfigProblem("CFG104", path, key, "this is no name of a command.", fix)
+        if not argv or not all(argv) or any("\0" in word for word in argv):
+            fix = f'Write the program and its arguments, such as {name} = ["npm", "test"].'
+            yield ConfigProblem("CFG104", path, key, "a word of the command is empty, or there is none.", fix)
     if _value(config, "tickets.delegate.gates") == ():
         fix = "List the gates that each plan step must pass, or remove the table to act by hand."
         yield ConfigProblem("CFG104", path, "tickets.delegate.gates", "no gate is listed.", fix)

@@ -3,9 +3,7 @@
 import hashlib
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 from langgraph.config import get_stream_writer
@@ -13,88 +11,30 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
 from interlock.agents.answer import Answer
-from interlock.agents.ask import REMOTE, Ask, Remote, Runner, RunnerError, agent_of_run
-from interlock.agents.prompt import assignment, reask
-from interlock.agents.quoting import visible
+from interlock.agents.ask import REMOTE, RunnerError
 from interlock.agents.runners.remote import remote_request
 from interlock.agents.usage import Usage
 from interlock.envelope import MAX_BYTES, Report, validate
 from interlock.envelope.finding import Finding
-from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
-from interlock.gates.errors import TreeError
+from interlock.envelope.protocol import Role
 from interlock.gates.judge import judge_evidence, places_of
-from interlock.gates.manifest import Binding, Collection, from_json
-from interlock.gates.tree import tree_diff, tree_digest, tree_files
 from interlock.graph.admission import exists
+from interlock.graph.assigning import make_ask
 from interlock.graph.budgets import spent_by
+from interlock.graph.desk import UNREADABLE, Desk, binding, collections, held_gates, own_collection, role_order
 from interlock.graph.machine import (
     Cause,
     CitedFile,
     Outcome,
     Verdict,
-    certified,
     outcome_of,
 )
 from interlock.graph.orchestrator import MSG_STRICT, reason, repeated
-from interlock.graph.policy import Policy
-from interlock.graph.rules import unchanged_tree, unreadable_tree
+from interlock.graph.rules import idle, unchanged_tree, unreadable_tree
 from interlock.graph.state import Answered, Event, TaskState
 from interlock.graph.store import RunStore
-from interlock.graph.task import Task
-
-UNREADABLE: Final = "unreadable: "
-"""How the text begins that stands for the digest of a tree which cannot be read."""
 
 _MAX_QUOTED_CHARS: Final = 32 * 1024
-
-
-_MAX_NAMED: Final = 5
-"""So many changed files a fail reason names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What every node of one task works with.
-
-    Args:
-        task: The task.
-        policy: What it is judged by.
-        root: The project's root.
-        runners: A runner or `REMOTE` by role name.
-    """
-
-    task: Task
-    policy: Policy
-    root: Path
-    runners: Mapping[str, Runner | Remote]
-
-    def tree(self) -> str:
-        """Digest the files in scope as they are now.
-
-        A tree that cannot be read gets a text that is no digest, so that it equals no tree which was handed over.
-        """
-        try:
-            return tree_digest(self.root, self.task.scope)
-        except TreeError as error:
-            return f"{UNREADABLE}{visible(error.message)[:500]} {error.fix}"
-
-    def keep_tree(self, store: RunStore, attempt: int) -> None:
-        """Store the list of the files as handed over, for `changes`; a tree that cannot be read has none."""
-        with suppress(TreeError):
-            store.keep_tree(attempt, tree_files(self.root, self.task.scope))
-
-    def changes(self, store: RunStore, attempt: int) -> str:
-        """Name the files in scope that changed after a hand-over, as the end of a sentence; empty when unknown."""
-        handed_over = store.handed_over(attempt)
-        try:
-            found = tree_diff(handed_over, tree_files(self.root, self.task.scope)) if handed_over else None
-        except TreeError:
-            found = None
-        if not found:
-            return ""
-        paths = [visible(path) for path in (*found.changed, *found.added, *found.removed)]
-        more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-        return f": {', '.join(paths[:_MAX_NAMED])}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +77,31 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
     key = _answer_key(role, state, number)
     used_up = "" if store.answer(key) is not None else _used_up(desk, role, state)
     if used_up:
+        used_up = f"{role.name} was not asked: {used_up}"
         reply = Reply("spent", None, used_up, (), (), desk.tree())
         notice({"kind": "answered", "role": role.name, "outcome": "spent", "codes": [], "first": used_up})
         return _update(desk, role, state, reply, number, store)
-    reply = judge(desk, role, state, _answer_text(desk, role, state, store, number, refusal))
+    text = _answer_text(desk, role, state, store, number, refusal)
+    cost = store.cost(key)
+    if cost.get("stopped"):
+        stopped = f"{role.name} had no answer when its budget was used up: {cost['stopped']}"
+        reply = Reply("spent", None, stopped, (), (), desk.tree())
+        notice({"kind": "answered", "role": role.name, "outcome": "spent", "codes": [], "first": stopped})
+        return _update(desk, role, state, reply, number, store)
+    reply = judge(desk, role, state, text, worked=_worked(role, state, cost))
     if _went_stale(desk, role, state):
         reply = replace(reply, outcome="stale")
     errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
     codes, first = [item.code for item in errors], errors[0].message if errors else ""
     notice({"kind": "answered", "role": role.name, "outcome": reply.outcome, "codes": codes, "first": first})
     return _update(desk, role, state, reply, number, store)
+
+
+def _worked(role: Role, state: TaskState, cost: Mapping[str, Any]) -> bool:
+    """Say whether a role may have called a tool in this round of work; what is not known counts as done."""
+    last = state.get("answers", {}).get(role.name)
+    before = last is not None and last["attempt"] == state["attempt"] and last.get("worked", True)
+    return before or cost.get("tool_calls") != 0
 
 
 def _used_up(desk: Desk, role: Role, state: TaskState) -> str:
@@ -183,7 +138,8 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
     stored = store.answer(key)
     if stored is not None:
         return stored
-    ask = make_ask(desk, role, state, number, refusal=refusal, refused=_refused(role, state, store) if refusal else "")
+    refused = _refused(role, state, store) if refusal else ""
+    ask = make_ask(desk, role, state, number, get_stream_writer(), refusal=refusal, refused=refused)
     runner = desk.runners[role.name]
     if runner is REMOTE:
         given: object = interrupt(remote_request(ask))
@@ -214,99 +170,16 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def make_ask(desk: Desk, role: Role, state: TaskState, number: int, *, refusal: str = "", refused: str = "") -> Ask:
-    """Build everything that the role is given for this answer.
+def judge(desk: Desk, role: Role, state: TaskState, text: str, *, worked: bool = True) -> Reply:
+    """Hold one answer to the envelope's rules, the evidence's, and those of a run.
 
     Args:
         desk: The task and its surroundings.
-        role: Who is asked.
+        role: Who answered.
         state: The run's state.
-        number: 0 for the first ask of a turn, then how many answers were refused.
-        refusal: The findings on the last answer of this turn.
-        refused: That answer.
+        text: The answer.
+        worked: False when it is known that no tool was called for it.
     """
-    collection = own_collection(state, role.name)
-    evidence: dict[EvidenceKey, tuple[str, ...]] = {}
-    if collection is not None:
-        evidence = {
-            key: paths
-            for key in EVIDENCE_KEYS
-            if (paths := tuple(file.path for file in collection.files if file.key == key))
-        }
-    tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
-    reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
-    built = assignment(
-        role,
-        desk.policy.protocol,
-        task_id=desk.task.task_id,
-        task=desk.task.task,
-        status=state["status"] or "IN_PROGRESS",
-        gates_required=desk.task.gates_required,
-        inputs=desk.task.inputs,
-        scope=desk.task.scope,
-        page=desk.task.page,
-        attempt=state["attempt"],
-        attempts=1 + desk.policy.max_rework,
-        fail_reasons=tuple(state.get("fail_reasons", ())) if role.kind == "build" else (),
-        evidence=evidence,
-        collected_findings=() if collection is None else collection.findings,
-        certified=tuple(sorted(held_gates(desk, state))),
-        outputs=_outputs(role, state),
-        tree=tree,
-        reports_dir=reports_dir,
-    )
-    return Ask(
-        run_id=state["run_id"],
-        task_id=desk.task.task_id,
-        role=role.name,
-        attempt=state["attempt"],
-        reask=number,
-        step="build" if role.kind == "build" else "qa" if role.kind == "qa" else "review",
-        prompt=reask(built.prompt, refusal, refused=refused) if refusal else built.prompt,
-        root=str(desk.root),
-        tree=tree,
-        evidence=evidence,
-        reports_dir=reports_dir,
-        system=desk.policy.agents[role.name].system,
-        turn=state["turn"],
-        agent=agent_of_run(state["run_id"]) if desk.policy.reserve else "",
-    )
-
-
-def _outputs(role: Role, state: TaskState) -> dict[str, str]:
-    """Return what the other roles reported in this attempt, as far as it is kept in the state."""
-    return {
-        name: row["output"]
-        for name, row in state.get("answers", {}).items()
-        if name != role.name and row["attempt"] == state["attempt"] and row["output"]
-    }
-
-
-def own_collection(state: TaskState, name: str) -> Collection | None:
-    """Return what the collector made for a role in this attempt, as the run itself recorded it."""
-    row = state.get("collected", {}).get(name)
-    if row is None or row["attempt"] != state["attempt"] or row["collection"] is None:
-        return None
-    return from_json(row["collection"])
-
-
-def collections(state: TaskState) -> tuple[Collection, ...]:
-    """Return everything that the run's collectors made in this attempt."""
-    return tuple(found for name in state.get("collected", {}) if (found := own_collection(state, name)) is not None)
-
-
-def binding(desk: Desk, state: TaskState, tree: str) -> Binding:
-    """Return what evidence of the present step must be evidence of."""
-    return Binding(state["run_id"], desk.task.task_id, state["attempt"], tree)
-
-
-def held_gates(desk: Desk, state: TaskState) -> frozenset[str]:
-    """Return the gates that the journal holds for the tree as handed over in this attempt."""
-    return certified(desk.policy.protocol, state.get("verdicts", {}), state["attempt"], state.get("tree", ""))
-
-
-def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
-    """Hold one answer to the envelope's rules, the evidence's, and those of a run."""
     policy, tree = desk.policy, desk.tree()
     collection = own_collection(state, role.name)
     failed = frozenset({role.certifies} if collection is not None and not collection.ok and role.certifies else ())
@@ -343,7 +216,8 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str) -> Reply:
         if report.status == "READY_FOR_QA" and tree.startswith(UNREADABLE):
             more.append(unreadable_tree(report, tree))
         elif report.status == "READY_FOR_QA" and tree == state["tree_before"] and state["cause"] in (None, "gate"):
-            more.append(unchanged_tree(report, policy.unchanged, desk.task.scope))
+            scope = desk.task.scope
+            more.append(unchanged_tree(report, policy.unchanged, scope) if worked else idle(report, scope))
         report = report.with_findings(more)
     outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
     return Reply(outcome, report, text, files, verified, tree)
@@ -353,6 +227,8 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
     changes = desk.changes(store, state["attempt"]) if reply.outcome == "stale" else ""
     reasons = _reasons(role, reply, changes)
     envelope = None if reply.report is None else reply.report.envelope
+    key = _answer_key(role, state, number)
+    cost = store.cost(key)
     answered = Answered(
         outcome=reply.outcome,
         attempt=state["attempt"],
@@ -361,10 +237,10 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
         findings_text=reply.report.as_reask() if reply.outcome == "invalid" and reply.report is not None else "",
         reasons=reasons,
         output="" if reply.outcome == "invalid" or envelope is None else envelope.output[:2000],
-        stored="" if reply.report is None else _answer_key(role, state, number),
+        stored="" if reply.report is None else key,
         sha256="" if reply.report is None else _digest(reply.text),
+        worked=_worked(role, state, cost),
     )
-    cost = store.cost(answered["stored"]) if answered["stored"] else {}
     update: dict[str, Any] = {
         "answers": {role.name: answered},
         "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number, cost)},
@@ -384,7 +260,7 @@ def _reasons(role: Role, reply: Reply, changes: str) -> list[str]:
             text = f"no verdict of {role.name} can count, because files in scope changed after the hand-over{changes}"
             return [reason(role.certifies or MSG_STRICT, text)]
         case "spent":
-            return [reason(role.certifies or MSG_STRICT, f"{role.name} was not asked: {reply.text}")]
+            return [reason(role.certifies or MSG_STRICT, reply.text)]
         case "invalid":
             errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
             codes = "; ".join(f"{item.code} {item.message}" for item in errors[:3])
@@ -422,12 +298,6 @@ def _verdict(desk: Desk, role: Role, state: TaskState, reply: Reply, reasons: li
 
 def _key(state: TaskState, name: str, what: str) -> str:
     return f"{state['attempt']}.{state['turn']}/{name}/{what}"
-
-
-def role_order(desk: Desk, name: str) -> int:
-    """Return the place of a role in the roster, by which journal lines of one phase are ordered."""
-    names = list(desk.policy.protocol.roles)
-    return names.index(name) if name in names else len(names)
 
 
 def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, cost: Mapping[str, Any]) -> Event:

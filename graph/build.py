@@ -13,8 +13,8 @@ from interlock.agents.runners import make_runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.admission import check_task
-from interlock.graph.asking import Desk
 from interlock.graph.collecting import Update
+from interlock.graph.desk import Desk
 from interlock.graph.machine import COMMAND_GATES, START_NODE
 from interlock.graph.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes
 from interlock.graph.policy import Policy, make_policy

@@ -12,7 +12,7 @@ from interlock.gates.command import run_command_gate
 from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection
 from interlock.gates.manifest import Collection, to_json
-from interlock.graph.asking import Desk, binding, role_order
+from interlock.graph.desk import Desk, binding, role_order
 from interlock.graph.machine import COMMAND_GATES, CitedFile, Verdict
 from interlock.graph.orchestrator import reason
 from interlock.graph.policy import script_fingerprint, script_key

@@ -12,15 +12,9 @@ from interlock.envelope.protocol import Role, RoleKind, Status
 from interlock.gates.judge import verify_again
 from interlock.gates.manifest import CollectedFile
 from interlock.graph.admission import exists
-from interlock.graph.asking import (
-    CAUSE,
-    UNREADABLE,
-    Desk,
-    ask_role,
-    held_gates,
-    own_collection,
-)
+from interlock.graph.asking import CAUSE, ask_role
 from interlock.graph.collecting import Collecting, Node, Update
+from interlock.graph.desk import UNREADABLE, Desk, held_gates, own_collection
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.machine import (
     COMMAND_GATES,

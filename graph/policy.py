@@ -64,6 +64,7 @@ class Policy:
         fingerprints: Digests of the configuration, the roster, the gates and the grammar.
         reserve: Whether the run holds leases on its task's scope.
         limits: What all roles together may spend in the whole run.
+        commands: argv by name: what agents may have run.
     """
 
     protocol: Protocol
@@ -76,6 +77,7 @@ class Policy:
     fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
     reserve: bool = True
     limits: Limits = field(default_factory=Limits)
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
@@ -132,6 +134,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         inputs=config.envelope.inputs,
         unchanged=run.unchanged,
         reserve=run.reserve,
+        commands={**config.commands, **task.commands},
         limits=read_limits(Table(_limits(config, task), "task file", "budget")),
         fingerprints={
             "config": config.fingerprint(),

@@ -34,7 +34,18 @@ UNREADABLE_TREE: Final = Rule(
     bad="STATUS: READY_FOR_QA, with a file in scope that its owner alone can read",
 )
 
-RULES: Final[tuple[Rule, ...]] = (UNCHANGED_TREE, UNREADABLE_TREE)
+IDLE: Final = Rule(
+    code="RUN612",
+    level="error",
+    title="A hand-over follows work: a change, or at least a tool that was called.",
+    source="ours: a claim of work needs work",
+    remedy="Read the files, change them with the tools and hand over then, or set STATUS to `BLOCKED` and say why "
+    "under FAIL_REASONS.",
+    good="STATUS: READY_FOR_QA, after a tool changed src/home.css",
+    bad="STATUS: READY_FOR_QA, as the first thing that the agent says",
+)
+
+RULES: Final[tuple[Rule, ...]] = (UNCHANGED_TREE, UNREADABLE_TREE, IDLE)
 """Every rule of this room, in the order of their codes."""
 
 
@@ -50,6 +61,21 @@ def unchanged_tree(report: "Report", mode: Literal["error", "warn"], scope: Sequ
         message="The answer hands work over, but no file in scope has changed since it was assigned.",
         found="READY_FOR_QA with an unchanged tree",
         expected=f"a change in {', '.join(scope)}",
+    )
+
+
+def idle(report: "Report", scope: Sequence[str]) -> Finding:
+    """Return the finding for a hand-over of an agent that is known to have called no tool and changed nothing.
+
+    Whatever a project says of unchanged trees: where an agent may find that nothing is to do, it has to look first.
+    """
+    return _finding(
+        IDLE,
+        report,
+        level=IDLE.level,
+        message="The answer hands work over, but the agent called no tool, and no file in scope has changed.",
+        found="READY_FOR_QA, no tool called, an unchanged tree",
+        expected=f"work in {', '.join(scope)}",
     )
 
 

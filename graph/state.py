@@ -1,7 +1,7 @@
 """The state of one run: JSON values only, with a reducer on every key that parallel nodes write."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from interlock.envelope.protocol import Status
 from interlock.graph.machine import Cause, Outcome, Verdict
@@ -18,7 +18,8 @@ class Event(TypedDict):
 class Answered(TypedDict):
     """The last answer of one role: what came of it, its OUTPUT, and the text for a re-ask if it was refused.
 
-    `stored` is the key under which its text is kept, `sha256` the digest of that text.
+    `stored` is the key under which its text is kept, `sha256` the digest of that text; `worked` is false while it is
+    known that the role called no tool in this round.
     """
 
     outcome: Outcome
@@ -30,6 +31,7 @@ class Answered(TypedDict):
     output: str
     stored: str
     sha256: str
+    worked: NotRequired[bool]
 
 
 class CollectedEvidence(TypedDict):

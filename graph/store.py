@@ -171,7 +171,8 @@ class RunStore:
             answer: The answer.
             told: Its runner told it; else it was measured here.
         """
-        row = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls, "told": told}
+        row = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls}
+        row |= {"stopped": answer.stopped, "told": told}
         write_atomically(self.folder / "answers" / f"{key}.json", _readable(row))
 
     @contextmanager

@@ -21,6 +21,9 @@ MAX_FILE_BYTES: Final = 256 * 1024
 
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\r\n]*$")]
 
+_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
+_Word = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
+
 _LIMITS: Final = {"max_reasks": 20, "max_rework": 100, "max_progress": 100}
 
 _LINE: Final = "one line of text that is not empty"
@@ -53,6 +56,11 @@ _WANTED: Final[Mapping[str, tuple[str, str]]] = {
             "usd": "number",
         }.items()
     },
+    "commands": ("a table", "Write each command below `[commands]`, or leave it out."),
+    "commands.*": (
+        "a list of at least one text",
+        'Write the command as its words, such as test = ["npm", "test"]; there is no shell.',
+    ),
     "agents": ("a table", "Write the settings of each role below `[agents.ROLE]`."),
     "agents.*": ("a table", 'Write the settings of the role as a table, such as { runner = "remote" }.'),
 }
@@ -93,6 +101,7 @@ class _TaskFile(BaseModel):
     page: _Line | None = None
     run: _RunSection = _RunSection()
     budget: _BudgetSection = _BudgetSection()
+    commands: dict[_Name, Annotated[list[_Word], Field(min_length=1)]] = {}
     agents: dict[str, dict[str, Any]] = {}
 
 
@@ -113,6 +122,7 @@ class Task:
         agents: Settings by role name; they replace those of `interlock.toml`.
         run: Budgets by name; they replace those of `interlock.toml`.
         budget: What the agents may spend, by name of the limit; each replaces that of `interlock.toml`.
+        commands: argv by name: what agents may have run; each joins or replaces that of `interlock.toml`.
         base: The folder that relative paths of the agents' settings are resolved against.
     """
 
@@ -125,6 +135,7 @@ class Task:
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     run: Mapping[str, int] = field(default_factory=dict[str, int])
     budget: Mapping[str, float] = field(default_factory=dict[str, float])
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     base: str = "."
 
     def to_json(self) -> dict[str, Any]:
@@ -218,6 +229,7 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
         agents=read.agents,
         run=read.run.model_dump(exclude_none=True),
         budget=read.budget.model_dump(exclude_none=True),
+        commands={name: tuple(argv) for name, argv in read.commands.items()},
         base=base,
     )
 

@@ -16,12 +16,10 @@ MAX_ACTIONS: Final = 12
 UPPER: Final = span("AZ")
 UPPER_OR_DIGIT: Final = span("AZ", "09")
 WORD: Final = span("az", "AZ", "09")
-PART: Final = seq(Literal("-"), Repeat(UPPER_OR_DIGIT, "+"))
 BLANK: Final = span(" ", "\t")
-TEXT: Final = Chars(
+ASCII: Final = span("\t", " ~")
+WIDE: Final = Chars(
     (
-        (0x09, 0x09),
-        (0x20, 0x7E),
         (0xA0, 0x115E),
         (0x1161, 0x180D),
         (0x180F, 0x200A),
@@ -38,10 +36,12 @@ TEXT: Final = Chars(
         (0xE0080, 0x10FFFF),
     )
 )
+TEXT: Final = Chars((*ASCII.ranges, *WIDE.ranges))
 """What free text is made of: no control, line break, bidirectional control or invisible filler. A test holds it against
 the characters that the validator refuses."""
 
-INVISIBLE: Final = " \t\u200c\u200d"
+JOINERS: Final = "\u200c\u200d"
+INVISIBLE: Final = " \t" + JOINERS
 """What may not begin a text, so that it begins with something to see."""
 
 
@@ -62,33 +62,73 @@ class Known:
     gates: tuple[str, ...] = ()
 
 
-def envelope_language(protocol: Protocol = DEFAULT_PROTOCOL, known: Known = Known()) -> Rules:
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a model may write, so that one that does not find an end is given one.
+
+    Args:
+        chars: Characters of a line of free text, and of an item of INPUTS_USED.
+        lines: Lines of OUTPUT.
+        items: Items of a list; NEXT_ACTIONS never count beyond `MAX_ACTIONS`.
+        parts: Parts of an id, and folders and file of a path.
+        part_chars: Characters of each of them.
+    """
+
+    chars: int
+    lines: int
+    items: int
+    parts: int = 8
+    part_chars: int = 48
+
+
+def envelope_language(
+    protocol: Protocol = DEFAULT_PROTOCOL,
+    known: Known = Known(),  # noqa: B008 - it never changes
+    bounds: Bounds | None = None,
+) -> Rules:
     """Return the rules of the canonical envelope; the first one is the whole.
 
     Args:
         protocol: Names the roles that ASSIGNED_AGENT may hold.
-        known: What is known.
+        known: What is known. GATES_PASSED then holds none but the known gates.
+        bounds: How much may be written; None is without bounds.
 
     Raises:
         KeyError: The protocol has no such role.
     """
     agents = tuple(protocol.roles) if known.agent is None else (protocol.roles[known.agent].name,)
-    required = seq(*(Literal(f"- {gate}\n") for gate in known.gates))
+    any_chars = (0, bounds.chars - 1) if bounds else "*"
+    items = (1, bounds.items) if bounds else "+"
+    lines = (0, bounds.lines - 1) if bounds else "*"
+    parts = (1, bounds.parts) if bounds else "+"
+    part = (1, bounds.part_chars) if bounds else "+"
+    rest_of_part = (0, bounds.part_chars - 1) if bounds else "*"
+    actions = min(bounds.items, MAX_ACTIONS) if bounds else MAX_ACTIONS
+
+    def bullets(item: Expr, indent: str = "", times: Times = items) -> Expr:
+        return seq(Literal("\n"), Repeat(seq(Literal(f"{indent}- "), item, Literal("\n")), times))
+
+    def listed(head: str, item: Expr, indent: str = "", times: Times = items) -> Expr:
+        return seq(Literal(head), Alt((Literal(" []\n"), bullets(item, indent, times))))
+
+    gates = known.gates
+    passed = listed("GATES_PASSED:", any_of(gates) if gates else Ref("gate"), times=(1, len(gates)) if gates else items)
+    required = seq(Literal("\n"), *(Literal(f"- {gate}\n") for gate in gates)) if gates else bullets(Ref("gate"))
     fields: dict[str, Expr] = {
         "STATUS": _line("STATUS", any_of(owned_or_echoed(protocol, known.agent))),
         "TASK_ID": _line("TASK_ID", Literal(known.task_id) if known.task_id else Ref("id")),
         "TASK": _line("TASK", Literal(known.task) if known.task else Ref("text")),
         "ASSIGNED_AGENT": _line("ASSIGNED_AGENT", any_of(agents)),
         "REPORTS_TO": _line("REPORTS_TO", Literal("orchestrator")),
-        "INPUTS_USED": _list("INPUTS_USED:", Ref("input")),
-        "GATES_REQUIRED": seq(
-            Literal("GATES_REQUIRED:"), seq(Literal("\n"), required) if known.gates else _bullets(Ref("gate"))
+        "INPUTS_USED": listed("INPUTS_USED:", Ref("input")),
+        "GATES_REQUIRED": seq(Literal("GATES_REQUIRED:"), required),
+        "GATES_PASSED": passed,
+        "EVIDENCE": seq(Literal("EVIDENCE:\n"), *(listed(f"  {key}:", Ref("path"), "    ") for key in EVIDENCE_KEYS)),
+        "FAIL_REASONS": seq(Literal("FAIL_REASONS:"), Alt((Literal(" NONE\n"), bullets(Ref("reason"))))),
+        "OUTPUT": seq(Ref("output-head"), Ref("first-line"), Repeat(Ref("line"), lines)),
+        "NEXT_ACTIONS": seq(
+            Literal("NEXT_ACTIONS:"), Alt((Literal(" NONE\n"), seq(Literal("\n"), _numbered(1, actions))))
         ),
-        "GATES_PASSED": _list("GATES_PASSED:", Ref("gate")),
-        "EVIDENCE": seq(Literal("EVIDENCE:\n"), *(_list(f"  {key}:", Ref("path"), "    ") for key in EVIDENCE_KEYS)),
-        "FAIL_REASONS": seq(Literal("FAIL_REASONS:"), Alt((Literal(" NONE\n"), _bullets(Ref("reason"))))),
-        "OUTPUT": seq(Ref("output-head"), Ref("first-line"), Repeat(Ref("line"), "*")),
-        "NEXT_ACTIONS": seq(Literal("NEXT_ACTIONS:"), Alt((Literal(" NONE\n"), seq(Literal("\n"), _numbered(1))))),
     }
     return {
         "envelope": seq(*(Ref(_rule_name(label)) for label in LABELS)),
@@ -97,14 +137,18 @@ def envelope_language(protocol: Protocol = DEFAULT_PROTOCOL, known: Known = Know
         "first-line": seq(Ref("unlabelled"), Literal("\n")),
         "line": seq(Repeat(Alt((Ref("unlabelled"), seq(BLANK, Ref("rest")))), "?"), Literal("\n")),
         "unlabelled": _unlabelled(),
-        "id": seq(UPPER, Repeat(UPPER_OR_DIGIT, "*"), Repeat(PART, "+")),
-        "gate": seq(Literal("GATE"), Repeat(PART, "+")),
+        "id": seq(UPPER, Repeat(UPPER_OR_DIGIT, rest_of_part), Repeat(Ref("part"), parts)),
+        "gate": seq(Literal("GATE"), Repeat(Ref("part"), parts)),
+        "part": seq(Literal("-"), Repeat(UPPER_OR_DIGIT, part)),
         "reason": seq(Ref("gate"), Literal(": "), Ref("text")),
-        "input": seq(WORD, Repeat(span("az", "AZ", "09", ".", "_", "-", "/"), "*")),
-        "path": seq(Literal("artifacts"), Repeat(seq(Literal("/"), Ref("segment")), "+")),
-        "segment": seq(WORD, Repeat(Alt((span("az", "AZ", "09", "_", "-"), seq(Literal("."), WORD))), "*")),
+        "input": seq(WORD, Repeat(span("az", "AZ", "09", ".", "_", "-", "/"), any_chars)),
+        "path": seq(Literal("artifacts"), Repeat(seq(Literal("/"), Ref("segment")), parts)),
+        "segment": seq(
+            WORD, Repeat(Alt((span("az", "AZ", "09", "_", "-"), seq(Literal("."), WORD))), rest_of_part)
+        ),
         "text": seq(TEXT.minus(INVISIBLE + "[]"), Ref("rest")),
-        "rest": Repeat(TEXT, "*"),
+        "rest": Repeat(TEXT, any_chars),
+        "wide": WIDE,
     }
 
 
@@ -124,31 +168,29 @@ def _line(label: str, value: Expr) -> Expr:
     return seq(Literal(f"{label}: "), value, Literal("\n"))
 
 
-def _bullets(item: Expr, indent: str = "") -> Expr:
-    return seq(Literal("\n"), Repeat(seq(Literal(f"{indent}- "), item, Literal("\n")), "+"))
-
-
-def _list(head: str, item: Expr, indent: str = "") -> Expr:
-    return seq(Literal(head), Alt((Literal(" []\n"), _bullets(item, indent))))
-
-
-def _numbered(number: int) -> Expr:
+def _numbered(number: int, last: int) -> Expr:
     item = (Literal(f"{number}. "), Ref("text"), Literal("\n"))
-    return seq(*item) if number == MAX_ACTIONS else seq(*item, Repeat(_numbered(number + 1), "?"))
+    return seq(*item) if number == last else seq(*item, Repeat(_numbered(number + 1, last), "?"))
 
 
 def _unlabelled() -> Expr:
     """Return one line, without its end, that begins with something to see and not with a label and a colon.
 
-    Each branch leaves a label at the first character that does not continue one, so no engine needs lookahead.
+    It is a tree of the labels' letters that is left at the first character that does not continue one, so no engine
+    needs lookahead, and few ways are open at a time.
     """
-    starts = dict.fromkeys(label[:length] for label in LABELS for length in range(len(label) + 1))
-    branches: list[Expr] = []
-    for start in starts:
-        nexts = "".join({label[len(start)] for label in LABELS if label.startswith(start) and label != start})
-        closing = " \t:" if start in LABELS else "" if start else INVISIBLE
-        leave = seq(TEXT.minus(nexts + closing), Ref("rest"))
-        branches.append(seq(Literal(start), Repeat(leave, "?")) if start else leave)
+
+    def after(start: str) -> Expr:
+        nexts = sorted({label[len(start)] for label in LABELS if label.startswith(start) and label != start})
+        ways: list[Expr] = [seq(Literal(letter), Repeat(after(start + letter), "?")) for letter in nexts]
         if start in LABELS:
-            branches.append(seq(Literal(start), Repeat(BLANK, "+"), Repeat(seq(TEXT.minus(closing), Ref("rest")), "?")))
-    return Alt(tuple(branches))
+            spaced = seq(Repeat(BLANK, "+"), Repeat(_leaving(" \t:"), "?"))
+            return Alt((_leaving("".join(nexts) + " \t:"), spaced, *ways))
+        return Alt((_leaving("".join(nexts)), *ways))
+
+    first = after("")
+    return first
+
+
+def _leaving(refused: str) -> Expr:
+    return seq(Alt((ASCII.minus(refused), Ref("wide"))), Ref("rest"))

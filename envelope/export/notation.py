@@ -6,6 +6,7 @@ model-side engine can run what is printed from it.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Final, TypeAlias, assert_never
 from typing import Literal as Either
 
@@ -67,11 +68,11 @@ class Repeat:
 
     Args:
         part: What repeats.
-        times: `?` at most once, `*` any number, `+` at least once.
+        times: `?` at most once, `*` any number, `+` at least once, or the least and the greatest number.
     """
 
     part: "Expr"
-    times: Either["?", "*", "+"]
+    times: Either["?", "*", "+"] | tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +138,18 @@ def _spell(expr: Expr, dialect: Dialect, names: dict[str, str]) -> str:
         case Alt():
             return " | ".join(_spell(choice, dialect, names) for choice in expr.choices)
         case Repeat():
-            return _grouped(expr.part, dialect, names, (Alt, Seq, Literal, Repeat)) + expr.times
+            return _grouped(expr.part, dialect, names, (Alt, Seq, Literal, Repeat)) + _times(expr, dialect)
         case Ref():
             return names[expr.name]
         case _:
             assert_never(expr)
+
+
+def _times(expr: Repeat, dialect: Dialect) -> str:
+    if isinstance(expr.times, str):
+        return expr.times
+    least, most = expr.times
+    return f"{{{least},{most}}}" if dialect == "gbnf" else f"~{least}..{most}"
 
 
 def _grouped(expr: Expr, dialect: Dialect, names: dict[str, str], needing: type[Expr] | tuple[type[Expr], ...]) -> str:
@@ -167,3 +175,30 @@ def _escaped(code_point: int, dialect: Dialect) -> str:
     if code_point < 0x100:
         return f"\\x{code_point:02X}"
     return f"\\u{code_point:04X}" if code_point < 0x10000 else f"\\U{code_point:08X}"
+
+
+def longest_bytes(rules: Rules) -> float:
+    """Return the length in UTF-8 of the longest word of a set of rules; infinite when there is no longest one."""
+    known: dict[str, float] = {}
+
+    def of(expr: Expr) -> float:
+        match expr:
+            case Chars():
+                return max(len(chr(high).encode()) for _, high in expr.ranges)
+            case Literal():
+                return len(expr.text.encode())
+            case Seq():
+                return sum(map(of, expr.parts))
+            case Alt():
+                return max(map(of, expr.choices))
+            case Repeat():
+                most = {"?": 1}.get(expr.times, inf) if isinstance(expr.times, str) else expr.times[1]
+                return most * of(expr.part)
+            case Ref():
+                if expr.name not in known:
+                    known[expr.name] = of(rules[expr.name])
+                return known[expr.name]
+            case _:
+                assert_never(expr)
+
+    return of(next(iter(rules.values())))

@@ -1,0 +1,97 @@
+"""What a role is given for one answer: its assignment, and what its runner has to know beside it."""
+
+from interlock.agents.ask import Ask, Notice, agent_of_run
+from interlock.agents.prompt import assignment, reask
+from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
+from interlock.gates.errors import TreeError
+from interlock.gates.tree import in_scope
+from interlock.graph.budgets import left_for
+from interlock.graph.desk import Desk, held_gates, own_collection
+from interlock.graph.state import TaskState
+
+
+def make_ask(
+    desk: Desk, role: Role, state: TaskState, number: int, notice: Notice, *, refusal: str = "", refused: str = ""
+) -> Ask:
+    """Build everything that the role is given for this answer.
+
+    Args:
+        desk: The task and its surroundings.
+        role: Who is asked.
+        state: The run's state.
+        number: 0 for the first ask of a turn, then how many answers were refused.
+        notice: Told what the agent does meanwhile.
+        refusal: The findings on the last answer of this turn.
+        refused: That answer.
+    """
+    collection = own_collection(state, role.name)
+    evidence: dict[EvidenceKey, tuple[str, ...]] = {}
+    if collection is not None:
+        evidence = {
+            key: paths
+            for key in EVIDENCE_KEYS
+            if (paths := tuple(file.path for file in collection.files if file.key == key))
+        }
+    tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
+    reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
+    status = state["status"] or "IN_PROGRESS"
+    built = assignment(
+        role,
+        desk.policy.protocol,
+        task_id=desk.task.task_id,
+        task=desk.task.task,
+        status=status,
+        gates_required=desk.task.gates_required,
+        inputs=desk.task.inputs,
+        scope=desk.task.scope,
+        page=desk.task.page,
+        attempt=state["attempt"],
+        attempts=1 + desk.policy.max_rework,
+        fail_reasons=tuple(state.get("fail_reasons", ())) if role.kind == "build" else (),
+        evidence=evidence,
+        collected_findings=() if collection is None else collection.findings,
+        certified=tuple(sorted(held_gates(desk, state))),
+        outputs=_outputs(role, state),
+        tree=tree,
+        reports_dir=reports_dir,
+    )
+    return Ask(
+        run_id=state["run_id"],
+        task_id=desk.task.task_id,
+        role=role.name,
+        attempt=state["attempt"],
+        reask=number,
+        step="build" if role.kind == "build" else "qa" if role.kind == "qa" else "review",
+        prompt=reask(built.prompt, refusal, refused=refused) if refusal else built.prompt,
+        root=str(desk.root),
+        tree=tree,
+        evidence=evidence,
+        reports_dir=reports_dir,
+        system=desk.policy.agents[role.name].system,
+        turn=state["turn"],
+        agent=agent_of_run(state["run_id"]) if desk.policy.reserve else "",
+        task=desk.task.task,
+        required=desk.task.gates_required,
+        status=status,
+        protocol=desk.policy.protocol,
+        in_scope=lambda path: _in_scope(desk, path),
+        commands=desk.policy.commands,
+        limits=left_for(desk.policy, state.get("spent", {}), role.name),
+        notice=notice,
+    )
+
+
+def _outputs(role: Role, state: TaskState) -> dict[str, str]:
+    """Return what the other roles reported in this attempt, as far as it is kept in the state."""
+    return {
+        name: row["output"]
+        for name, row in state.get("answers", {}).items()
+        if name != role.name and row["attempt"] == state["attempt"] and row["output"]
+    }
+
+
+def _in_scope(desk: Desk, path: str) -> bool:
+    try:
+        return in_scope(path, desk.task.scope)
+    except TreeError:
+        return False

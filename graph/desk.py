@@ -1,0 +1,98 @@
+"""What every node of a task works with: the task and its policy, and what the run itself holds to be so."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from interlock.agents.ask import Remote, Runner
+from interlock.agents.quoting import visible
+from interlock.gates.errors import TreeError
+from interlock.gates.manifest import Binding, Collection, from_json
+from interlock.gates.tree import tree_diff, tree_digest, tree_files
+from interlock.graph.machine import certified
+from interlock.graph.policy import Policy
+from interlock.graph.state import TaskState
+from interlock.graph.store import RunStore
+from interlock.graph.task import Task
+
+UNREADABLE: Final = "unreadable: "
+"""How the text begins that stands for the digest of a tree which cannot be read."""
+
+_MAX_NAMED: Final = 5
+"""So many changed files a fail reason names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every node of one task works with.
+
+    Args:
+        task: The task.
+        policy: What it is judged by.
+        root: The project's root.
+        runners: A runner or `REMOTE` by role name.
+    """
+
+    task: Task
+    policy: Policy
+    root: Path
+    runners: Mapping[str, Runner | Remote]
+
+    def tree(self) -> str:
+        """Digest the files in scope as they are now.
+
+        A tree that cannot be read gets a text that is no digest, so that it equals no tree which was handed over.
+        """
+        try:
+            return tree_digest(self.root, self.task.scope)
+        except TreeError as error:
+            return f"{UNREADABLE}{visible(error.message)[:500]} {error.fix}"
+
+    def keep_tree(self, store: RunStore, attempt: int) -> None:
+        """Store the list of the files as handed over, for `changes`; a tree that cannot be read has none."""
+        with suppress(TreeError):
+            store.keep_tree(attempt, tree_files(self.root, self.task.scope))
+
+    def changes(self, store: RunStore, attempt: int) -> str:
+        """Name the files in scope that changed after a hand-over, as the end of a sentence; empty when unknown."""
+        handed_over = store.handed_over(attempt)
+        try:
+            found = tree_diff(handed_over, tree_files(self.root, self.task.scope)) if handed_over else None
+        except TreeError:
+            found = None
+        if not found:
+            return ""
+        paths = [visible(path) for path in (*found.changed, *found.added, *found.removed)]
+        more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+        return f": {', '.join(paths[:_MAX_NAMED])}{more}"
+
+
+def own_collection(state: TaskState, name: str) -> Collection | None:
+    """Return what the collector made for a role in this attempt, as the run itself recorded it."""
+    row = state.get("collected", {}).get(name)
+    if row is None or row["attempt"] != state["attempt"] or row["collection"] is None:
+        return None
+    return from_json(row["collection"])
+
+
+def collections(state: TaskState) -> tuple[Collection, ...]:
+    """Return everything that the run's collectors made in this attempt."""
+    return tuple(found for name in state.get("collected", {}) if (found := own_collection(state, name)) is not None)
+
+
+def binding(desk: Desk, state: TaskState, tree: str) -> Binding:
+    """Return what evidence of the present step must be evidence of."""
+    return Binding(state["run_id"], desk.task.task_id, state["attempt"], tree)
+
+
+def held_gates(desk: Desk, state: TaskState) -> frozenset[str]:
+    """Return the gates that the journal holds for the tree as handed over in this attempt."""
+    return certified(desk.policy.protocol, state.get("verdicts", {}), state["attempt"], state.get("tree", ""))
+
+
+def role_order(desk: Desk, name: str) -> int:
+    """Return the place of a role in the roster, by which journal lines of one phase are ordered."""
+    names = list(desk.policy.protocol.roles)
+    return names.index(name) if name in names else len(names)

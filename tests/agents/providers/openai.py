@@ -1,0 +1,151 @@
+"""OpenAI on loopback: chat completions and responses, whole and streamed."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.agents.providers.base import Body, Provider, Reply, Request, arguments, events, objects, pieces, whole
+
+_ID = "scripted"
+
+
+class OpenAI(Provider):
+    """A server of `POST /v1/chat/completions` and `POST /v1/responses`.
+
+    A tool call whose arguments are a text is one of a custom tool.
+    """
+
+    base = "/v1"
+
+    def serves(self, path: str) -> bool:
+        return path.endswith(("/chat/completions", "/responses"))
+
+    def tools_of(self, body: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(_tool_name(tool) for tool in objects(body.get("tools")))
+
+    def error(self, status: int, message: str) -> dict[str, Any]:
+        kind = {429: "rate_limit_exceeded", 400: "invalid_request_error"}.get(status, "server_error")
+        return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+
+    def aside(self, method: str, path: str) -> dict[str, Any] | None:
+        return {"object": "list", "data": []} if path.endswith("/models") else None
+
+    def answer(self, request: Request, reply: Reply) -> Body:
+        body = request.json
+        if request.path.partition("?")[0].endswith("/responses"):
+            rows = list(_response_events(body, reply))
+            return events(rows, named=True) if body.get("stream") else whole(rows[-1]["response"])
+        if body.get("stream"):
+            options: dict[str, Any] = body.get("stream_options") or {}
+            wants_usage = bool(options.get("include_usage"))
+            return events(list(_chat_chunks(body, reply, wants_usage)), last="[DONE]")
+        return whole(_chat(body, reply))
+
+
+def _tool_name(tool: dict[str, Any]) -> str:
+    """Return a tool's name; what the provider has built in is named by its type."""
+    row: dict[str, Any] = tool.get("function") or tool.get("custom") or tool
+    return str(row.get("name") or row["type"])
+
+
+def _chat(body: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+    calls = [_chat_call(number, *call) for number, call in enumerate(reply.tool_calls)]
+    message = {"role": "assistant", "content": reply.text or None, **({"tool_calls": calls} if calls else {})}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop", "logprobs": None}
+    return {
+        **_chat_head(body, "chat.completion"),
+        "choices": [] if reply.fault == "empty" else [choice],
+        "usage": _chat_usage(reply),
+    }
+
+
+def _chat_chunks(body: Mapping[str, Any], reply: Reply, wants_usage: bool) -> Iterator[dict[str, Any]]:
+    head = _chat_head(body, "chat.completion.chunk")
+    calls = [{"index": number, **_chat_call(number, *call)} for number, call in enumerate(reply.tool_calls)]
+
+    def chunk(delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
+        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+    if reply.fault != "empty":
+        yield chunk({"role": "assistant", "content": ""})
+        for piece in pieces(reply.text):
+            yield chunk({"content": piece})
+        for call in calls:
+            yield chunk({"tool_calls": [call]})
+        yield chunk({}, "tool_calls" if calls else "stop")
+    if wants_usage or reply.fault == "empty":
+        yield {**head, "choices": [], "usage": _chat_usage(reply)}
+
+
+def _chat_head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{_ID}", "object": kind, "created": 1700000000, "model": body["model"]}
+
+
+def _chat_call(number: int, name: str, given: Mapping[str, Any] | str) -> dict[str, Any]:
+    call = {"id": f"call_{number}"}
+    if isinstance(given, str):
+        return {**call, "type": "custom", "custom": {"name": name, "input": given}}
+    return {**call, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments(given))}}
+
+
+def _chat_usage(reply: Reply) -> dict[str, int]:
+    read, written = reply.usage
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def _response_events(body: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
+    """Give the events of a streamed response; the last one holds the response whole."""
+    head: dict[str, Any] = {
+        "id": f"resp_{_ID}", "object": "response", "created_at": 1700000000, "model": body["model"], "error": None,
+        "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
+        "temperature": 1.0, "top_p": 1.0, "tool_choice": "auto", "tools": body.get("tools") or [],
+    }  # fmt: skip
+    items = [] if reply.fault == "empty" else list(_response_items(reply))
+    number = 0
+    for kind, row in _response_steps(head, items):
+        yield {"type": kind, "sequence_number": number, **row}
+        number += 1
+    read, written = reply.usage
+    usage = {
+        "input_tokens": read, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": written,
+        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + written,
+    }  # fmt: skip
+    response = {**head, "status": "completed", "output": items, "usage": usage}
+    yield {"type": "response.completed", "sequence_number": number, "response": response}
+
+
+def _response_items(reply: Reply) -> Iterator[dict[str, Any]]:
+    if reply.text or not reply.tool_calls:
+        part: dict[str, Any] = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+        yield {"type": "message", "id": "msg_0", "status": "completed", "role": "assistant", "content": [part]}
+    for number, (name, given) in enumerate(reply.tool_calls):
+        row = {"id": f"item_{number}", "call_id": f"call_{number}", "name": name, "status": "completed"}
+        if isinstance(given, str):
+            yield {**row, "type": "custom_tool_call", "input": given}
+        else:
+            yield {**row, "type": "function_call", "arguments": json.dumps(arguments(given))}
+
+
+def _response_steps(head: Mapping[str, Any], items: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    begun: dict[str, Any] = {**head, "status": "in_progress", "output": [], "usage": None}
+    yield "response.created", {"response": begun}
+    yield "response.in_progress", {"response": begun}
+    for number, item in enumerate(items):
+        place = {"output_index": number, "item_id": item["id"]}
+        key = {"message": "content", "function_call": "arguments", "custom_tool_call": "input"}[item["type"]]
+        blank: dict[str, Any] = {**item, "status": "in_progress", key: [] if key == "content" else ""}
+        yield "response.output_item.added", {"output_index": number, "item": blank}
+        if item["type"] == "message":
+            (part,) = item["content"]
+            inside = {**place, "content_index": 0}
+            yield "response.content_part.added", {**inside, "part": {**part, "text": ""}}
+            for piece in pieces(part["text"]):
+                yield "response.output_text.delta", {**inside, "delta": piece, "logprobs": []}
+            yield "response.output_text.done", {**inside, "text": part["text"], "logprobs": []}
+            yield "response.content_part.done", {**inside, "part": part}
+        else:
+            event = f"response.{'function_call_arguments' if key == 'arguments' else 'custom_tool_call_input'}"
+            for piece in pieces(item[key]):
+                yield f"{event}.delta", {**place, "delta": piece}
+            yield f"{event}.done", {**place, key: item[key]}
+        yield "response.output_item.done", {"output_index": number, "item": item}
