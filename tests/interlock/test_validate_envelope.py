@@ -304,10 +304,10 @@ def test_a_rule_is_explained_and_all_are_listed():
     assert (page.status, page.out.startswith("EVD508 (error): ")) == (0, True)
     assert run("--explain").out == run("--explain", "all").out
     listed = [line.split()[0] for line in run("--explain").out.splitlines()]
-    assert {"ENV101", "ENV203", "EVD501", "CLI801", "RUN610", "RUN611"} <= set(listed)
+    assert {"ENV101", "ENV203", "EVD501", "CLI801", "RUN610", "RUN611", "RUN612"} <= set(listed)
 
 
-@pytest.mark.parametrize("code", ["RUN610", "RUN611"])
+@pytest.mark.parametrize("code", ["RUN610", "RUN611", "RUN612"])
 def test_a_rule_that_only_a_run_can_check_is_explained(code: str):
     page = run("--explain", code)
     assert (page.status, page.out.startswith(f"{code} (error): ")) == (0, True)

@@ -1,0 +1,143 @@
+"""What a run hands into a turn, what a turn that was cut off means, and a hand-over of an agent that did nothing."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from interlock.agents import Answer, Ask
+from interlock.agents.usage import Limits, Usage
+from interlock.gates.config import load_config
+from interlock.gates.errors import ConfigError
+from interlock.graph import TaskError
+from interlock.graph.task import task_from_mapping
+from tests.graph.conftest import GATES, Project, build, envelope
+
+FEE = Usage(calls=1, input_tokens=10, output_tokens=5, seconds=0.5, usd=0.01)
+
+
+def use(project: Project, role: str, runner: Any) -> None:
+    cast("dict[str, Any]", project.runners)[role] = runner
+
+
+def configure(project: Project, text: str) -> None:
+    path = project.root / "interlock.toml"
+    path.write_text(f"{path.read_text()}\n{text}\n")
+
+
+def codes_of(project: Project, role: str) -> list[list[str]]:
+    rows = [entry.data for entry in project.entries("answer") if entry.data["role"] == role]
+    return [[item["code"] for item in row["findings"] if item["level"] == "error"] for row in rows]
+
+
+def claiming(calls: list[int | None]) -> Any:
+    """Return a builder that hands over without a change, each time with the next number of tool calls."""
+    left = list(calls)
+
+    def answer(ask: Ask) -> Answer:
+        return Answer(envelope(ask, "READY_FOR_QA"), FEE, "model-x", left.pop(0) if len(left) > 1 else left[0])
+
+    return answer
+
+
+def test_an_ask_says_what_its_runner_has_to_know(project: Project) -> None:
+    configure(project, '[commands]\ntest = ["sh", "check.sh"]\n[budget]\ncalls = 9\n')
+    asks: list[Ask] = []
+
+    def builder(ask: Ask) -> Answer:
+        asks.append(ask)
+        ask.notice({"kind": "working", "role": ask.role, "tool": "", "calls": 1, "tokens": 3})
+        return Answer(build()(ask), FEE, "model-x", 1)
+
+    use(project, "builder", builder)
+    assert project.run().status == "APPROVED"
+    (ask,) = asks
+    assert (ask.task, ask.required, ask.status) == (project.task.task, GATES, "IN_PROGRESS")
+    assert ask.commands == {"test": ("sh", "check.sh")}
+    assert ask.limits == Limits(calls=9)
+    assert ask.protocol is not None
+    assert "builder" in ask.protocol.roles
+    assert ask.in_scope("src/new.txt")
+    assert not ask.in_scope("interlock.toml")
+    assert not ask.in_scope(".git/config")
+
+
+def test_a_task_file_replaces_a_command_of_the_project_and_adds_its_own(project: Project) -> None:
+    configure(project, '[commands]\ntest = ["old"]\nlint = ["ruff"]')
+    seen: list[Ask] = []
+
+    def builder(ask: Ask) -> str:
+        seen.append(ask)
+        return build()(ask)
+
+    use(project, "builder", builder)
+    project.task = task_from_mapping(
+        {"task_id": "A-1", "task": "Write the greeting", "gates_required": list(GATES), "scope": ["src/**"],
+         "commands": {"test": ["new", "now"]}}
+    )  # fmt: skip
+    project.run()
+    assert seen[0].commands == {"test": ("new", "now"), "lint": ("ruff",)}
+
+
+@pytest.mark.parametrize("commands", [{"a b": ["x"]}, {"a": []}, {"a": "x"}, {"a": [""]}, {"a": ["\0"]}, {"": ["x"]}])
+def test_a_command_that_cannot_be_run_is_refused_in_both_files(tmp_path: Path, commands: dict[str, Any]) -> None:
+    with pytest.raises(TaskError):
+        task_from_mapping(
+            {"task_id": "A-1", "task": "x", "gates_required": list(GATES), "scope": ["s"], "commands": commands}
+        )
+    ((name, argv),) = commands.items()
+    value = repr(argv).replace("'", '"').replace("\\x00", "\\u0000")
+    (tmp_path / "interlock.toml").write_text(f'[commands]\n"{name}" = {value}\n')
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path)
+    assert {problem.code for problem in caught.value.problems} == {"CFG104"}
+
+
+def test_a_hand_over_without_any_work_is_refused_and_after_the_budget_of_re_asks_the_task_is_blocked(
+    project: Project,
+) -> None:
+    use(project, "builder", claiming([0]))
+    view = project.run()
+    assert view.status == "BLOCKED"
+    assert codes_of(project, "builder") == [["RUN612"]] * 3
+
+
+def test_an_unchanged_tree_that_is_allowed_still_wants_an_agent_that_looked(project: Project) -> None:
+    configure(project, '[run]\nunchanged = "warn"\nmax_rework = 0')
+    use(project, "builder", claiming([0, 2]))
+    project.run()
+    assert codes_of(project, "builder") == [["RUN612"], []]
+
+
+def test_work_of_an_earlier_answer_in_the_round_counts(project: Project) -> None:
+    configure(project, '[run]\nunchanged = "warn"\nmax_rework = 0')
+    texts = ["no envelope at all", ""]
+
+    def builder(ask: Ask) -> Answer:
+        text = texts.pop(0)
+        return Answer(text or envelope(ask, "READY_FOR_QA"), FEE, "model-x", 2 if text else 0)
+
+    use(project, "builder", builder)
+    project.run()
+    assert codes_of(project, "builder")[1] == []
+
+
+def test_an_agent_whose_tools_cannot_be_counted_is_not_called_idle(project: Project) -> None:
+    use(project, "builder", claiming([None]))
+    project.run()
+    assert codes_of(project, "builder") == [["RUN610"]] * 3
+
+
+def test_a_turn_that_a_limit_ended_is_blocked_with_the_figure_and_paid(project: Project) -> None:
+    def cut_off(_ask: Ask) -> Answer:
+        return Answer("", FEE, "model-x", 4, stopped="15 of 12 tokens are spent")
+
+    use(project, "builder", cut_off)
+    view = project.run()
+    assert (view.status, view.values["cause"]) == ("BLOCKED", "budget")
+    assert view.values["fail_reasons"] == [
+        "GATE-MSG-STRICT: builder had no answer when its budget was used up: 15 of 12 tokens are spent"
+    ]
+    assert view.values["spent"]["builder"] == FEE.to_json()
+    (row,) = project.entries("answer")
+    assert (row.data["outcome"], row.data["usage"]) == ("spent", FEE.to_json())
