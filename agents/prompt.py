@@ -23,10 +23,12 @@ MAX_REFUSED_BYTES: Final = 8 * KIB
 _MAX_TASK: Final = 3 * KIB // 4
 _MAX_GATES: Final = KIB
 _MAX_LIST: Final = KIB
+_MAX_FILES: Final = 2 * KIB
 _MAX_REASONS: Final = 5 * KIB // 2
 _MAX_FOUND: Final = 3 * KIB // 2
 _MAX_OUTPUT: Final = 3 * KIB // 4
 _MAX_OUTPUTS: Final = 2
+_DIGITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def assignment(
     scope: Sequence[str] = (),
     page: str | None = None,
     evidence: Mapping[EvidenceKey, tuple[str, ...]] | None = None,
+    digests: Mapping[str, str] | None = None,
     collected_findings: Sequence[Finding] = (),
     fail_reasons: Sequence[str] = (),
     certified: Collection[str] = (),
@@ -77,6 +80,7 @@ def assignment(
         scope: Patterns of the files that may be edited.
         page: The page under test.
         evidence: What Interlock collected for this role, by key.
+        digests: SHA-256 of these files in hexadecimal digits, by path; their first digits are named.
         collected_findings: What the collectors found.
         fail_reasons: Why the round before failed, one line each.
         certified: Gates that hold for the present tree.
@@ -104,7 +108,7 @@ def assignment(
         f"## Inputs\n\n{bullets(inputs, _MAX_LIST)}",
         f"## Scope\n\n{bullets(scope, _MAX_LIST // 2)}",
     ]
-    sections += _quotations(fail_reasons, files, collected_findings, outputs or {})
+    sections += _quotations(fail_reasons, files, digests or {}, collected_findings, outputs or {})
     form = answer_form(
         role, protocol, task_id=task_id, task=task, gates=gates_required, evidence=files, reports_dir=reports_dir
     )
@@ -133,6 +137,7 @@ def reask(prompt: str, findings: str, *, refused: str | None = None) -> str:
 def _quotations(
     fail_reasons: Sequence[str],
     files: Mapping[EvidenceKey, tuple[str, ...]],
+    digests: Mapping[str, str],
     findings: Sequence[Finding],
     outputs: Mapping[str, str],
 ) -> list[str]:
@@ -142,7 +147,10 @@ def _quotations(
         reasons = data_block("the round before", "\n".join(fail_reasons), _MAX_REASONS)
         sections.append(f"## What failed before\n\n{reasons}")
     if files:
-        listed = "\n".join(f"{key}:\n{bullets(paths, _MAX_LIST // len(files))}" for key, paths in files.items())
+        listed = "\n".join(
+            f"{key}:\n{bullets([_with_digest(path, digests) for path in paths], _MAX_FILES // len(files))}"
+            for key, paths in files.items()
+        )
         sections.append(f"## What Interlock collected for you\n\n{listed}")
     if findings:
         found = "\n".join(f"{item.level} {item.code}: {item.message} Found: {item.found}" for item in findings)
@@ -151,6 +159,11 @@ def _quotations(
     for author, text in tuple(outputs.items())[-_MAX_OUTPUTS:]:
         sections.append(f"## What {author} reported\n\n{data_block(author, text, _MAX_OUTPUT)}")
     return sections
+
+
+def _with_digest(path: str, digests: Mapping[str, str]) -> str:
+    digest = digests.get(path, "").removeprefix("sha256:")
+    return f"{path} (sha256 {digest[:_DIGITS]}…)" if digest else path
 
 
 def _order(role: Role, protocol: Protocol, *, rework: bool) -> str:

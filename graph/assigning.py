@@ -49,6 +49,7 @@ def make_ask(
         attempts=1 + desk.policy.max_rework,
         fail_reasons=tuple(state.get("fail_reasons", ())) if role.kind == "build" else (),
         evidence=evidence,
+        digests={} if collection is None else {file.path: file.sha256 for file in collection.files},
         collected_findings=() if collection is None else collection.findings,
         certified=tuple(sorted(held_gates(desk, state))),
         outputs=_outputs(role, state),

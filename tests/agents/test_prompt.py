@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from interlock.agents.contract import contract
 from interlock.agents.prompt import KIB, MAX_ASSIGNMENT_BYTES, MAX_REASK_BYTES, MAX_REFUSED_BYTES, assignment, reask
@@ -196,3 +197,38 @@ def test_bullets_keep_whole_items_and_count_the_rest() -> None:
 def test_lone_surrogates_and_private_characters_are_written_as_numbers() -> None:
     assert visible("a\ud800\ue000\u2028b\tc") == "a\\u{D800}\\u{E000}\\u{2028}b\tc"
     assert data_block("x", "\ud800", 100).encode()
+
+
+EVIDENCE: dict[str, tuple[str, ...]] = {
+    "screenshots": ("artifacts/screenshots/HOME-UI-001/1/index-375.png",),
+    "console": ("artifacts/console/HOME-UI-001/1/index.jsonl",),
+}
+SITUATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "first build": ("frontend-implementer", {}),
+    "design": ("web-design-lead", {}),
+    "rework": ("frontend-implementer", {"attempt": 2, "fail_reasons": ("GATE-VISUAL-QA: app.js stops with an error",)}),
+    "qa": (
+        "visual-qa",
+        {
+            "status": "QA_IN_PROGRESS", "evidence": EVIDENCE,
+            "digests": {path: "0123456789abcdef" * 4 for paths in EVIDENCE.values() for path in paths},
+            "collected_findings": (finding("the console log has 1 error"),),
+            "outputs": {"frontend-implementer": "The page is built."},
+        },
+    ),
+    "review": ("code-reviewer", {"status": "READY_FOR_REVIEW", "certified": ("GATE-VISUAL-QA",)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_the_same_assignment_gives_the_same_prompt(situation: str, snapshot: SnapshotAssertion) -> None:
+    role, changes = SITUATIONS[situation]
+    made = assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes})
+    assert made == assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes})
+    assert f"# System\n\n{made.system}\n\n# Prompt\n\n{made.prompt}" == snapshot
+
+
+def test_collected_files_are_named_with_the_beginning_of_their_digests() -> None:
+    role, changes = SITUATIONS["qa"]
+    prompt = assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes}).prompt
+    assert "index-375.png (sha256 0123456789abcdef…)" in prompt
