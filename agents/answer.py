@@ -17,6 +17,7 @@ class Answer:
         model: The model that said it, as its provider calls it; empty when that is not known.
         tool_calls: How many tools the agent called; None when that cannot be known.
         stopped: The limit that ended the work before there was an answer, with its figures; empty when there is one.
+        told: The runner told what it cost; False when that was measured around it.
     """
 
     text: str
@@ -24,3 +25,4 @@ class Answer:
     model: str = ""
     tool_calls: int | None = None
     stopped: str = ""
+    told: bool = True

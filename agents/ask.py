@@ -59,6 +59,7 @@ class Ask:
         status: The status of the task when the ask was made.
         protocol: The roster and the gates that the answer is judged by; None when they are not known.
         in_scope: Says whether a path relative to the root is in the scope of the task.
+        inputs: Files and folders that the task names as its sources: an agent may read them outside the scope too.
         commands: argv by name: what an agent may have run.
         limits: What is left of the budgets for this answer.
         notice: Told what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
@@ -83,6 +84,7 @@ class Ask:
     status: str = ""
     protocol: EnvelopeProtocol | None = field(default=None, compare=False, repr=False)
     in_scope: Callable[[str], bool] = field(default=_nothing, compare=False, repr=False)
+    inputs: tuple[str, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     limits: Limits = field(default_factory=Limits)
     notice: Notice = field(default=_nobody, compare=False, repr=False)

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Final
 
 from interlock.agents.ask import RunnerError
 
@@ -13,14 +14,21 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+MAX_PATH_CHARS: Final = 1024
+"""A longer path is refused: folders nested deeper than that serve nobody."""
+
+
 def split_path(path: str) -> tuple[str, ...]:
     """Return the segments of a relative path that stays below its root.
 
     Raises:
-        RunnerError: For an absolute path, `..`, an empty or `.` segment, a backslash or a control character.
+        RunnerError: For an absolute path, `..`, an empty or `.` segment, a backslash, a control character, half of a
+            surrogate pair, or more than `MAX_PATH_CHARS`.
     """
+    if len(path) > MAX_PATH_CHARS:
+        raise RunnerError(f"the path has more than {MAX_PATH_CHARS} characters", "Write a shorter path.")
     segments = tuple(path.split("/"))
-    bad = "\\" in path or any(ord(char) < 32 or ord(char) == 127 for char in path)
+    bad = "\\" in path or any(ord(char) < 32 or ord(char) == 127 or "\ud800" <= char <= "\udfff" for char in path)
     if bad or path.startswith("~") or any(segment in ("", ".", "..") for segment in segments):
         message = f"the path {path!r} is not a plain path below the root"
         raise RunnerError(message, "Write it relative to the root, with `/`, without `..`.")
@@ -67,6 +75,28 @@ def read_confined(root: str, path: str, limit: int) -> bytes:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise RunnerError(f"{name!r} is not a plain file", "Name a plain file; links and folders are not read.")
             return file.read(limit + 1)
+
+
+def entries_confined(root: str, folder: str = "") -> tuple[list[str], list[str]]:
+    """Return the names of the folders and of the plain files in a folder below the root, each sorted, without links.
+
+    Args:
+        root: The root.
+        folder: Relative to it; empty for the root itself.
+
+    Raises:
+        RunnerError: As for `write_confined`, or when there is no such folder.
+    """
+    folders: list[str] = []
+    files: list[str] = []
+    segments = list(split_path(folder)) if folder else []
+    with _refusals(folder, "listed"), _folder(root, segments, make=False) as opened, os.scandir(opened) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+    return sorted(folders), sorted(files)
 
 
 def delete_confined(root: str, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Refusals of the file tools, and the arguments that they are made of: the rules are a table."""
+"""Refusals of the tools, and the arguments that they are made of: the rules are a table."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,6 +21,10 @@ RULES: Final = {
     "AGT915": "A file is UTF-8 text of a bounded size.",
     "AGT916": "The text to replace stands in the file exactly once.",
     "AGT917": "An argument has its type and lies in its bounds.",
+    "AGT918": "A report lies in the reports folder of the ask, under a name that evidence can have.",
+    "AGT919": "What is looked at is evidence of the task.",
+    "AGT920": "A command can be started, ends in its time, and prints no flood.",
+    "AGT921": "A picture decodes, and is of a size that a model takes.",
 }
 """Code to rule of what is refused here; refusals for want of a lease have the codes of the reservations, `RSV…`."""
 
@@ -36,7 +40,7 @@ class FileRefusal(TypedDict):
     fix: str
 
 
-class Refused(Exception):  # noqa: N818 - never leaves the file tools
+class Refused(Exception):  # noqa: N818 - never leaves the tools
     """Ends a call.
 
     Args:
@@ -58,11 +62,15 @@ def answering(answer: Answer) -> Generator[Answer]:
         answer["errors"] = refused.errors
 
 
-def refusal(code: str, message: str, *, place: str, found: str, expected: str, fix: str) -> Refused:
-    """Return what ends a call that broke a rule; see `FileRefusal`, whose texts are cut to one short line."""
+def refusal_row(code: str, message: str, *, place: str, found: object, expected: str, fix: str) -> FileRefusal:
+    """Return one refusal; place and what was found are cut to one short line."""
     assert code in RULES, code
-    row = FileRefusal(code=code, message=message, place=shown(place), found=shown(found), expected=expected, fix=fix)
-    return Refused(row)
+    return FileRefusal(code=code, message=message, place=shown(place), found=shown(found), expected=expected, fix=fix)
+
+
+def refusal(code: str, message: str, *, place: str, found: object, expected: str, fix: str) -> Refused:
+    """Return what ends a call that broke a rule; see `refusal_row`."""
+    return Refused(refusal_row(code, message, place=place, found=found, expected=expected, fix=fix))
 
 
 def unusable(path: str, error: RunnerError) -> Refused:
@@ -75,9 +83,8 @@ def unusable(path: str, error: RunnerError) -> Refused:
 
 def bad_argument(name: str, found: object, expected: str) -> Refused:
     """Return what ends a call with a wrong argument."""
-    text = found if isinstance(found, str) else ascii(found)
     return refusal(
-        "AGT917", f"`{name}` is not what it has to be.", place=name, found=text, expected=expected,
+        "AGT917", f"`{name}` is not what it has to be.", place=name, found=found, expected=expected,
         fix=f"Give {expected}.",
     )  # fmt: skip
 

@@ -36,6 +36,11 @@ class Table:
         self._path = path
         self._where = where
 
+    @property
+    def path(self) -> str:
+        """The file, for messages."""
+        return self._path
+
     def key(self, name: str) -> str:
         """Return the full key of a name in this table."""
         return f"{self._where}.{name}" if self._where else name

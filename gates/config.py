@@ -11,6 +11,9 @@
     max_rework = 2
     [agents.visual-qa]                   # read by the agents room
     runner = "remote"
+    [prices."anthropic:claude-sonnet-4-5"]   # USD per million tokens
+    input = 3.0
+    output = 15.0
     [tickets]
     max_retries = 5
     [reservations]                       # read by the reservations room, which the hooks use alone
@@ -146,6 +149,21 @@ class BudgetConfig:
 
 
 @dataclass(frozen=True)
+class PriceConfig:
+    """`[prices."provider:model"]`: what the tokens of a model cost, in US dollars per million.
+
+    Args:
+        input: For tokens that are sent.
+        output: For tokens that come back.
+    """
+
+    __pydantic_config__: ClassVar[Any] = _STRICT
+
+    input: float
+    output: float
+
+
+@dataclass(frozen=True)
 class DelegateConfig:
     """`[tickets.delegate]`: the plan steps of a ticket become tasks of the status machine.
 
@@ -175,6 +193,7 @@ class TicketsConfig:
         max_identical: How many identical failures of one stage end the run.
         unchanged: What an acting stage is that changed no file: an error or a warning.
         delegate: Who acts in the agent's place; None: the agent acts by hand.
+        agent: The model that `interlock resolve` works tickets with, for the graph; None: the command names it.
     """
 
     __pydantic_config__: ClassVar[Any] = _STRICT
@@ -185,6 +204,7 @@ class TicketsConfig:
     max_identical: int = 3
     unchanged: Literal["error", "warn"] = "warn"
     delegate: DelegateConfig | None = None
+    agent: Plain | None = None
 
 
 @dataclass(frozen=True)
@@ -200,6 +220,7 @@ class Config:
         budget: What the agents of one task may spend.
         commands: argv by name: what agents may have run; no shell.
         agents: A table for each role, for the agents room.
+        prices: What models cost, by `provider:model`.
         tickets: Budgets, scope and delegation of the ticket pipeline.
         reservations: As the file says it; `interlock.reservations.settings` knows the keys and the defaults.
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
@@ -215,6 +236,7 @@ class Config:
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
+    prices: Mapping[str, PriceConfig] = field(default_factory=dict[str, PriceConfig])
     tickets: TicketsConfig = field(default_factory=TicketsConfig)
     reservations: Plain = field(default_factory=_plain)
     path: str = field(default="", init=False)
@@ -234,6 +256,7 @@ _MODELS: Final[Mapping[tuple[str, ...], type]] = {
     ("envelope",): EnvelopeConfig,
     ("run",): RunConfig,
     ("budget",): BudgetConfig,
+    ("prices", "*"): PriceConfig,
     ("tickets",): TicketsConfig,
     ("tickets", "delegate"): DelegateConfig,
 }
@@ -250,6 +273,7 @@ _BOUNDS: Final = (
     ("tickets.max_identical", 1, 100),
     ("tickets.delegate.wait_seconds", 0, 45),
 )
+_MAX_PRICE: Final = 10**6
 _COMMAND_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 _SCOPES: Final = ("tickets.scope", "tickets.delegate.scope")
 
@@ -357,6 +381,11 @@ def _out_of_bounds(config: Config, path: str) -> Iterator[ConfigProblem]:
         value = _value(config, key)
         if value is not None and not least <= value <= most:
             yield ConfigProblem("CFG104", path, key, f"{value} is out of bounds.", f"Write {least} to {most}.")
+    for name, price in config.prices.items():
+        for key, value in asdict(price).items():
+            if not 0 <= value <= _MAX_PRICE:
+                text = f"{value} is out of bounds."
+                yield ConfigProblem("CFG104", path, f"prices.{name}.{key}", text, f"Write 0 to {_MAX_PRICE}.")
     for name, argv in config.commands.items():
         key = f"commands.{name}"
         if _COMMAND_NAME.fullmatch(name) is None:

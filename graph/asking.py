@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Mapping
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -11,8 +12,9 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
 from interlock.agents.answer import Answer
-from interlock.agents.ask import REMOTE, RunnerError
+from interlock.agents.ask import REMOTE, Ask, Notice, Runner, RunnerError
 from interlock.agents.runners.remote import remote_request
+from interlock.agents.taped import name_of
 from interlock.agents.usage import Usage
 from interlock.envelope import MAX_BYTES, Report, validate
 from interlock.envelope.finding import Finding
@@ -68,33 +70,53 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
         RunnerError: No answer came. The run stops where it is, and goes on when it is resumed.
     """
     number = reask_number(state, role.name)
+    with desk.tape.alone(name_of(role.name, state["attempt"], state["turn"], number)):
+        return _ask(desk, role, state, store, number)
+
+
+def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int) -> dict[str, Any]:
     answered_before = state.get("answers", {}).get(role.name)
     refusal = answered_before["findings_text"] if answered_before is not None and number > 0 else ""
     notice = get_stream_writer()
     notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
     if _went_stale(desk, role, state):
-        return _update(desk, role, state, Reply("stale", None, "", (), (), desk.tree()), number, store)
+        reply = Reply("stale", None, "", (), (), desk.tree())
+        notice(_answered(role, reply, {}))
+        return _update(desk, role, state, reply, number, store)
     key = _answer_key(role, state, number)
     used_up = "" if store.answer(key) is not None else _used_up(desk, role, state)
     if used_up:
         used_up = f"{role.name} was not asked: {used_up}"
         reply = Reply("spent", None, used_up, (), (), desk.tree())
-        notice({"kind": "answered", "role": role.name, "outcome": "spent", "codes": [], "first": used_up})
+        notice(_answered(role, reply, {}))
         return _update(desk, role, state, reply, number, store)
     text = _answer_text(desk, role, state, store, number, refusal)
     cost = store.cost(key)
     if cost.get("stopped"):
         stopped = f"{role.name} had no answer when its budget was used up: {cost['stopped']}"
         reply = Reply("spent", None, stopped, (), (), desk.tree())
-        notice({"kind": "answered", "role": role.name, "outcome": "spent", "codes": [], "first": stopped})
+        notice(_answered(role, reply, cost))
         return _update(desk, role, state, reply, number, store)
     reply = judge(desk, role, state, text, worked=_worked(role, state, cost))
     if _went_stale(desk, role, state):
         reply = replace(reply, outcome="stale")
-    errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
-    codes, first = [item.code for item in errors], errors[0].message if errors else ""
-    notice({"kind": "answered", "role": role.name, "outcome": reply.outcome, "codes": codes, "first": first})
+    notice(_answered(role, reply, cost))
     return _update(desk, role, state, reply, number, store)
+
+
+def _answered(role: Role, reply: Reply, cost: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the notice of an answer; without a report, its text says why there is none."""
+    errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
+    return {
+        "kind": "answered",
+        "role": role.name,
+        "outcome": reply.outcome,
+        "codes": [item.code for item in errors],
+        "first": errors[0].message if errors else reply.text if reply.report is None else "",
+        "seconds": cost["usage"].get("seconds") if cost else None,
+        "usage": cost["usage"] if cost.get("told") else None,
+        "model": cost.get("model", ""),
+    }
 
 
 def _worked(role: Role, state: TaskState, cost: Mapping[str, Any]) -> bool:
@@ -139,24 +161,57 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
     if stored is not None:
         return stored
     refused = _refused(role, state, store) if refusal else ""
-    ask = make_ask(desk, role, state, number, get_stream_writer(), refusal=refusal, refused=refused)
+    tell = _writer()
+    ask = make_ask(
+        desk, role, state, number, lambda step: tell(desk.redactor.value(step)), refusal=refusal, refused=refused
+    )
     runner = desk.runners[role.name]
+    desk.tape.asked(ask)
     if runner is REMOTE:
         given: object = interrupt(remote_request(ask))
         text = given.decode("utf-8", "surrogatepass") if isinstance(given, bytes) else str(given)
+        answer = _kept(desk, Answer(text, told=False))
+        desk.tape.answered(ask, answer)
     else:
-        started = time.monotonic()
-        answer = runner(ask)
-        seconds = time.monotonic() - started
-        text = answer.text if isinstance(answer, Answer) else answer
-        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
-            raise RunnerError(f"the runner of {role.name} returned {type(text).__name__}, not a text", "Return a str.")
-        told = isinstance(answer, Answer)
-        measured = Usage(calls=1, seconds=seconds, usd=None)
-        store.keep_cost(key, answer if told else Answer(text, measured), told=told)
-    text = text[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk
-    store.keep_answer(key, text)
-    return text
+        answer = _kept(desk, _brought(desk, runner, ask))
+        desk.tape.answered(ask, answer)
+        store.keep_cost(key, answer)
+    store.keep_answer(key, answer.text)
+    return answer.text
+
+
+def _writer() -> Notice:
+    """Return the writer of this node's stream for any thread: it finds its node by the context that it is called in."""
+    tell, context = get_stream_writer(), copy_context()
+    return lambda step: context.copy().run(tell, step)
+
+
+def _brought(desk: Desk, runner: Runner, ask: Ask) -> Answer:
+    """Return what a runner brings, with what it cost as it was measured here where the runner does not tell.
+
+    Raises:
+        RunnerError: It brings nothing; a key that the error quotes is taken out.
+    """
+    started = time.monotonic()
+    try:
+        brought = runner(ask)
+    except RunnerError as error:
+        message, fix = desk.redactor.text(error.message), desk.redactor.text(error.fix)
+        if (message, fix) == (error.message, error.fix):
+            raise
+        raise RunnerError(message, fix) from None
+    if isinstance(brought, Answer):
+        return brought
+    if not isinstance(brought, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
+        raise RunnerError(f"the runner of {ask.role} returned {type(brought).__name__}, not a text", "Return a str.")
+    return Answer(brought, Usage(calls=1, seconds=time.monotonic() - started, usd=None), told=False)
+
+
+def _kept(desk: Desk, answer: Answer) -> Answer:
+    """Return an answer as it is kept and judged: without keys, and cut where it is too large to be accepted."""
+    clean = desk.redactor.text
+    text = clean(answer.text)[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk
+    return replace(answer, text=text, model=clean(answer.model), stopped=clean(answer.stopped))
 
 
 def _refused(role: Role, state: TaskState, store: RunStore) -> str:

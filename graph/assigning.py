@@ -76,6 +76,7 @@ def make_ask(
         status=status,
         protocol=desk.policy.protocol,
         in_scope=lambda path: _in_scope(desk, path),
+        inputs=desk.task.inputs,
         commands=desk.policy.commands,
         limits=left_for(desk.policy, state.get("spent", {}), role.name),
         notice=notice,

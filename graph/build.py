@@ -9,7 +9,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from interlock.agents.ask import Remote, Runner
+from interlock.agents.recording import NoTape, Tape
 from interlock.agents.runners import make_runner
+from interlock.agents.secrets import Redactor
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.admission import check_task
@@ -17,7 +19,7 @@ from interlock.graph.collecting import Update
 from interlock.graph.desk import Desk
 from interlock.graph.machine import COMMAND_GATES, START_NODE
 from interlock.graph.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes
-from interlock.graph.policy import Policy, make_policy
+from interlock.graph.policy import Policy, key_variables, make_policy
 from interlock.graph.record import Recorder
 from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import journal_path
@@ -32,6 +34,7 @@ def task_graph(
     runners: Mapping[str, Runner | Remote] | None = None,
     policy: Policy | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    tape: Tape | None = None,
 ) -> CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]:
     """Compile the status machine of one task.
 
@@ -44,6 +47,7 @@ def task_graph(
         runners: Runners by role name; they replace those of the task and of `interlock.toml`.
         policy: A frozen policy; default: read from the configuration now.
         checkpointer: Where the state of the run is kept.
+        tape: Records the run, or plays a recording.
 
     Raises:
         TaskError: The task cannot start; every problem is listed.
@@ -59,9 +63,16 @@ def task_graph(
     for name, setting in policy.agents.items():
         if name in policy.protocol.roles and name not in given:
             given[name] = make_runner(
-                name, setting.settings, root=folder, base=Path(setting.base), source=setting.source
+                name,
+                setting.settings,
+                root=folder,
+                base=Path(setting.base),
+                source=setting.source,
+                prices=policy.prices,
+                limits=policy.limits,
             )
-    desk = Desk(task, policy, folder, given)
+    redactor = Redactor(key_variables(policy))
+    desk = Desk(task, policy, folder, given, tape or NoTape(), redactor)
     nodes = Nodes(desk, Recorder(Journal(journal_path(folder))))
     graph = _build(nodes)
     return graph.compile(  # pyright: ignore[reportUnknownMemberType]

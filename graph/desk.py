@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from interlock.agents.ask import Remote, Runner
 from interlock.agents.quoting import visible
+from interlock.agents.recording import NoTape, Tape
+from interlock.agents.secrets import Redactor
 from interlock.gates.errors import TreeError
 from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import tree_diff, tree_digest, tree_files
@@ -33,12 +35,16 @@ class Desk:
         policy: What it is judged by.
         root: The project's root.
         runners: A runner or `REMOTE` by role name.
+        tape: Records the run, or plays a recording.
+        redactor: Takes keys of the environment out of what agents bring.
     """
 
     task: Task
     policy: Policy
     root: Path
     runners: Mapping[str, Runner | Remote]
+    tape: Tape = field(default_factory=NoTape)
+    redactor: Redactor = field(default_factory=Redactor)
 
     def tree(self) -> str:
         """Digest the files in scope as they are now.
@@ -48,18 +54,18 @@ class Desk:
         try:
             return tree_digest(self.root, self.task.scope)
         except TreeError as error:
-            return f"{UNREADABLE}{visible(error.message)[:500]} {error.fix}"
+            return f"{UNREADABLE}{visible(self.redactor.text(error.message))[:500]} {error.fix}"
 
     def keep_tree(self, store: RunStore, attempt: int) -> None:
         """Store the list of the files as handed over, for `changes`; a tree that cannot be read has none."""
         with suppress(TreeError):
-            store.keep_tree(attempt, tree_files(self.root, self.task.scope))
+            store.keep_tree(attempt, self._files())
 
     def changes(self, store: RunStore, attempt: int) -> str:
         """Name the files in scope that changed after a hand-over, as the end of a sentence; empty when unknown."""
         handed_over = store.handed_over(attempt)
         try:
-            found = tree_diff(handed_over, tree_files(self.root, self.task.scope)) if handed_over else None
+            found = tree_diff(handed_over, self._files()) if handed_over else None
         except TreeError:
             found = None
         if not found:
@@ -67,6 +73,10 @@ class Desk:
         paths = [visible(path) for path in (*found.changed, *found.added, *found.removed)]
         more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
         return f": {', '.join(paths[:_MAX_NAMED])}{more}"
+
+    def _files(self) -> dict[str, str]:
+        """List the files in scope; a name that holds a key is listed without it."""
+        return self.redactor.value(tree_files(self.root, self.task.scope))
 
 
 def own_collection(state: TaskState, name: str) -> Collection | None:

@@ -2,9 +2,11 @@
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
+from interlock.agents.usage import Limits, Usage, total
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Protocol
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
@@ -50,10 +52,31 @@ def run_summary(view: RunView, root: Path) -> dict[str, Any]:
         "path": [entry.data["to"] for entry in entries if entry.type == "status"],
         "fail_reasons": list(values.get("fail_reasons", [])),
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
+        "usage": usage_of(view),
         "evidence": evidence,
         "journal": str(journal_path(root).relative_to(root)),
         "head": None if head is None else {"seq": head.seq, "hash": head.hash},
     }
+
+
+def usage_of(view: RunView) -> dict[str, Any]:
+    """Return what a run has spent and what is left of its budgets: `roles` by name, and `all` together.
+
+    A row is that of `Usage.to_json` with `left`, in which each limit that was set has its name.
+    """
+    spent = {role: Usage.from_json(row) for role, row in view.values.get("spent", {}).items()}
+    named = {role: view.policy.agents[role].limits for role in view.policy.protocol.roles if role in view.policy.agents}
+    limited = [role for role, limits in named.items() if limits != Limits()]
+    roles = [role for role in view.policy.protocol.roles if role in spent or role in limited]
+    return {
+        "roles": {role: _usage_row(spent.get(role, Usage()), named.get(role, Limits())) for role in roles},
+        "all": _usage_row(total(spent.values()), view.policy.limits),
+    }
+
+
+def _usage_row(used: Usage, limits: Limits) -> dict[str, Any]:
+    left = {name: amount for name, amount in asdict(limits.after(used)).items() if amount is not None}
+    return {**used.to_json(), "left": {name: round(amount, 6) for name, amount in left.items()}}
 
 
 def explain_run(view: RunView, root: Path) -> dict[str, Any]:

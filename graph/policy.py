@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from interlock.agents.prices import Price
 from interlock.agents.role_file import prompt_path
 from interlock.agents.system import system_prompt
 from interlock.agents.tables import Table, read_limits
@@ -65,6 +66,7 @@ class Policy:
         reserve: Whether the run holds leases on its task's scope.
         limits: What all roles together may spend in the whole run.
         commands: argv by name: what agents may have run.
+        prices: What models cost, by `provider:model`.
     """
 
     protocol: Protocol
@@ -78,6 +80,7 @@ class Policy:
     reserve: bool = True
     limits: Limits = field(default_factory=Limits)
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
@@ -135,6 +138,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         unchanged=run.unchanged,
         reserve=run.reserve,
         commands={**config.commands, **task.commands},
+        prices={name: Price(row.input, row.output) for name, row in config.prices.items()},
         limits=read_limits(Table(_limits(config, task), "task file", "budget")),
         fingerprints={
             "config": config.fingerprint(),
@@ -149,6 +153,12 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         },
         **budgets,
     )
+
+
+def key_variables(policy: Policy) -> tuple[str, ...]:
+    """Return the names of the variables that hold the keys of models, as the settings of the agents name them."""
+    names = (row.settings.get("api_key_env") for row in policy.agents.values())
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def _limits(config: Config, task: Task) -> dict[str, Any]:

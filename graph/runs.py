@@ -15,6 +15,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
 from interlock.agents.ask import REMOTE, Remote, Runner
+from interlock.agents.recording import Tape
+from interlock.agents.secrets import Redactor
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
@@ -22,7 +24,7 @@ from interlock.graph.admission import check_task
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
 from interlock.graph.errors import AnswerError, RunDamagedError
-from interlock.graph.policy import Policy, make_policy
+from interlock.graph.policy import Policy, key_variables, make_policy
 from interlock.graph.record import Recorder
 from interlock.graph.scope_leases import ScopeLeases, clear
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
@@ -89,6 +91,7 @@ def start_run(
     run_id: str | None = None,
     roles: tuple[str, ...] = (),
     warn: Callable[[str], None] = lambda _text: None,
+    played: bool = False,
 ) -> str:
     """Check a task, freeze it with the present policy under a new run id, and return the id.
 
@@ -98,6 +101,7 @@ def start_run(
         run_id: The id to use; default: `<TASK_ID>.<n>`.
         roles: Roles that the caller brings runners for.
         warn: Called with each warning about the task.
+        played: The answers come from a recording: no runner is made, nor is what it needs.
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
@@ -106,7 +110,8 @@ def start_run(
     config = load_config(root)
     policy = make_policy(task, config, root, roles=roles)
     warnings = check_task(task, policy.protocol, root)
-    task_graph(task, root=root, policy=policy, runners=dict.fromkeys(roles, REMOTE))
+    brought = agent_roles(policy) if played else roles
+    task_graph(task, root=root, policy=policy, runners=dict.fromkeys(brought, REMOTE))
     for text in warnings:
         warn(text)
     state_dir(root)
@@ -127,6 +132,7 @@ def drive(
     runners: Mapping[str, Runner | Remote] | None = None,
     notice: Notice | None = None,
     queue_seconds: float | None = None,
+    tape: Tape | None = None,
 ) -> RunView:
     """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
 
@@ -141,6 +147,7 @@ def drive(
         runners: Runners by role name that replace the configured ones.
         notice: Called with each step as it happens, also from other threads.
         queue_seconds: How long to wait for files that others hold; None: as long as it takes.
+        tape: Records the run, or plays a recording; see `agents.recording`.
 
     Raises:
         UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
@@ -153,12 +160,13 @@ def drive(
     with store.locked():
         task, policy, frozen = store.load()
         with checkpointer(store) as saver:
-            graph = task_graph(task, root=root, policy=policy, runners=runners, checkpointer=saver)
+            graph = task_graph(task, root=root, policy=policy, runners=runners, checkpointer=saver, tape=tape)
             config = _config(run_id, policy)
             state = read_state(store, graph, config)
             view = _view(run_id, task, policy, state)
             _check_records(root, view, frozen, {step.name for step in state.tasks})
-            given = _resume_map(view, state, answers or {}, asks or {})
+            clean = Redactor(key_variables(policy)).text
+            given = _resume_map(view, state, {role: clean(text) for role, text in (answers or {}).items()}, asks or {})
             if view.phase == "done" and policy.reserve:
                 clear(root, run_id, task, notice)
             if view.phase == "done" or (view.phase == "waiting" and not given):
@@ -184,6 +192,11 @@ def drive(
                 elif held is not None:
                     held.rest()
             return view
+
+
+def agent_roles(policy: Policy) -> tuple[str, ...]:
+    """Return the roles of a run that are asked."""
+    return tuple(role.name for role in policy.protocol.roles.values() if role.kind != "orchestrator")
 
 
 def view_run(run_id: str, *, root: Path) -> RunView:

@@ -163,16 +163,15 @@ class RunStore:
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
-    def keep_cost(self, key: str, answer: Answer, *, told: bool) -> None:
+    def keep_cost(self, key: str, answer: Answer) -> None:
         """Store what is known of an answer beside its text, before that.
 
         Args:
             key: The key of the answer.
             answer: The answer.
-            told: Its runner told it; else it was measured here.
         """
         row = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls}
-        row |= {"stopped": answer.stopped, "told": told}
+        row |= {"stopped": answer.stopped, "told": answer.told}
         write_atomically(self.folder / "answers" / f"{key}.json", _readable(row))
 
     @contextmanager

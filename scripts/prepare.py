@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NoReturn
@@ -22,6 +23,9 @@ LOCK: Final = ROOT / "requirements.lock"
 CLIENTS_VENV: Final = ROOT / ".venv-clients"
 """An environment of its own: what the tests use as a client of yesterday needs older packages than this project."""
 CLIENTS_LOCK: Final = ROOT / "tests" / "clients" / "requirements.lock"
+PROGRAMS: Final = ROOT / ".npm-clients"
+"""The command-line agents that some tests drive, each in a folder of its own."""
+PROGRAM_LOCKS: Final = ROOT / "tests" / "clients" / "npm"
 OWNER: Final = "interlock-root"
 """The file that names the checkout which an environment was made for: scripts in it hold absolute paths."""
 STAMP: Final = "interlock-stamp"
@@ -45,8 +49,9 @@ except CollectorError as error:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Set up what the arguments name: `packages`, `browser`, `clients`."""
+    """Set up what the arguments name: `packages`, `browser`, `clients`, or one of the command-line agents."""
     steps = {"packages": packages, "browser": browser, "clients": clients}
+    steps |= {name: partial(program, name) for name in ("claude", "codex", "gemini")}
     if not arguments or any(name not in steps for name in arguments):
         _stop(f"say what to prepare: {', '.join(steps)}", f"run `sh scripts/prepare {' '.join(steps)}`")
     with _alone():
@@ -72,6 +77,24 @@ def clients() -> None:
     with _environment(CLIENTS_VENV, CLIENTS_LOCK) as missing:
         if missing:
             _install(CLIENTS_VENV, CLIENTS_LOCK)
+
+
+def program(name: str) -> None:
+    """Install one command-line agent for the tests inside it, unless that is done; without it they are skipped."""
+    folder = PROGRAMS / name
+    sources = [PROGRAM_LOCKS / name / file for file in ("package.json", "package-lock.json")]
+    stamp, wanted = folder / STAMP, _digest(sources)
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    if shutil.which("npm") is None:
+        _stop(f"{name} is installed by npm, which is not on PATH", "install Node.js 20 or later, then try again")
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in sources:
+        shutil.copy(source, folder)
+    # Nothing that the packages bring is run before a test does it.
+    install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
+    _run(f"installing {name} into {PROGRAMS.name}", install, "check the network and `npm config list`, then try again")
+    stamp.write_text(wanted)
 
 
 @contextmanager

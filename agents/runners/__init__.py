@@ -3,24 +3,30 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from interlock.agents.ask import REMOTE, Remote, Runner
+from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner
+from interlock.agents.prices import FREE, Price
 from interlock.agents.role_file import load_role
+from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.command import KEYS as COMMAND_KEYS
 from interlock.agents.runners.command import CommandRunner, read_command
+from interlock.agents.runners.model_settings import CHAT_KEYS, LOCAL, LOCAL_KEYS, read_model
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
 from interlock.agents.runners.remote import remote_request
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.agents.tables import Table, read_limits
+from interlock.agents.usage import Limits
 from interlock.envelope.labels import closest
 
-__all__ = ["CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
+__all__ = ["ChatRunner", "CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
 
 COMMON_KEYS = ("runner", "prompt", "budget")
 """What every `[agents.ROLE]` table may hold."""
 
 RUNNER_KEYS: dict[str, tuple[str, ...]] = {
+    "chat": CHAT_KEYS,
     "command": COMMAND_KEYS,
     "replay": ("script",),
+    LOCAL: LOCAL_KEYS,
     "remote": (),
     PREFIX: (),
 }
@@ -34,6 +40,8 @@ def make_runner(
     root: str | Path,
     base: str | Path | None = None,
     source: str = "interlock.toml",
+    prices: Mapping[str, Price] | None = None,
+    limits: Limits | None = None,
 ) -> Runner | Remote:
     """Return the runner that an `[agents.ROLE]` table asks for, or `REMOTE`.
 
@@ -44,28 +52,39 @@ def make_runner(
         base: The folder of the file that holds the table, when it is not the root; scripts and modules are found from
             there.
         source: That file, for messages.
+        prices: What the tokens of a model cost, by `provider:name`.
+        limits: What the task may spend.
 
     Raises:
-        AgentConfigError: When the table, the script or the function that it names cannot be used.
+        AgentConfigError: When the table, the script, the function or the model that it names cannot be used, or money
+            is limited and the price of the model is not known.
     """
     table = Table(settings, source, f"agents.{role}")
     folder = Path(root if base is None else base)
     kind = _kind(table)
     table.close((*COMMON_KEYS, *RUNNER_KEYS[kind]))
-    read_limits(table.table("budget"))
+    own = read_limits(table.table("budget"))
     if table.has("prompt"):
         load_role(role, prompt=folder / table.text("prompt"))
     if kind == "replay":
         return ReplayRunner.load(folder / table.text("script"))
     if kind == "command":
         return CommandRunner(read_command(table))
+    if kind in ("chat", LOCAL):
+        model = read_model(table, base=folder)
+        price = FREE if kind == LOCAL else (prices or {}).get(model.model)
+        if price is None and own.within(limits or Limits()).usd is not None:
+            where = table.key("budget.usd") if own.usd is not None else "budget.usd"
+            fix = f'Write `[prices."{model.model}"]` with `input = …` and `output = …`, USD per million tokens.'
+            raise AgentConfigError(source, where, f"money is limited, and {model.model} has no price", fix)
+        return ChatRunner(model, price, where=f"agents.{role}")
     if kind == "remote":
         return REMOTE
     return load_function(table.text("runner"), base=folder, path=source, key=table.key("runner"))
 
 
 def _kind(table: Table) -> str:
-    choices = '`"command"`, `"replay"`, `"remote"` or `"python:module:function"`'
+    choices = ", ".join(f'`"{name}"`' for name in RUNNER_KEYS if name != PREFIX) + ' or `"python:module:function"`'
     if not table.has("runner"):
         raise table.error("runner", "the role has no runner", f"Add `runner = …` with {choices}.")
     name = table.text("runner")

@@ -12,9 +12,10 @@ from typing import Final, cast
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, RunnerError
-from interlock.agents.runners.child import MAX_OUTPUT_BYTES, Ended, run_child
+from interlock.agents.runners.child import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, run_child
 from interlock.agents.runners.presets import COMMON_ENVIRONMENT, PRESETS, WHOLE
 from interlock.agents.runners.printed import FORMS, Form, UnreadableOutput, read_output
+from interlock.agents.secrets import redact
 from interlock.agents.tables import Table, type_name
 from interlock.envelope.labels import closest
 
@@ -82,7 +83,7 @@ class CommandRunner:
                     argv,
                     stdin=stdin,
                     cwd=Path(ask.root),
-                    env=_environment(command.environment) | ask.environment,
+                    env=environment_of(command.environment) | ask.environment,
                     timeout_seconds=command.timeout_seconds,
                 )
             except (OSError, ValueError) as error:
@@ -91,7 +92,7 @@ class CommandRunner:
                 if isinstance(error, OSError) and error.errno == errno.E2BIG:
                     fix = "Hand long texts on by {prompt_file} and {system_file}, or on standard input."
                 raise RunnerError(f"{argv[0]} cannot be started: {why}", fix) from error
-            _refuse(argv[0], ended, command.timeout_seconds)
+            _refuse(argv[0], ended, command)
             answer = _answer(argv[0], ended, command, Path(words["answer_file"]))
         return replace(answer, usage=replace(answer.usage, seconds=ended.seconds), model=answer.model or command.model)
 
@@ -121,20 +122,22 @@ def fill(text: str, words: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: found[0][0] if found[1] is None else words[found[1]], text)
 
 
-def _environment(names: tuple[str, ...]) -> dict[str, str]:
+def environment_of(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables of this process that are named; `*` at the end of a name stands for any ending."""
     return {name: value for name, value in os.environ.items() if any(fnmatchcase(name, each) for each in names)}
 
 
-def _refuse(program: str, ended: Ended, timeout_seconds: float) -> None:
+def _refuse(program: str, ended: Ended, command: Command) -> None:
     if ended.stopped == "timeout":
-        message = f"{program} gave no answer within {timeout_seconds:g} s and was ended"
+        message = f"{program} gave no answer within {command.timeout_seconds:g} s and was ended"
         raise RunnerError(message + _tail(ended), "Give it more `timeout_seconds`, or see by hand what it waits for.")
     if ended.stopped == "flood":
         message = f"{program} printed more than {MAX_OUTPUT_BYTES} bytes and was ended"
         raise RunnerError(message, "Let it print its answer alone.")
     if ended.status != 0:
         how = f"was ended by signal {-ended.status}" if ended.status < 0 else f"ended with status {ended.status}"
-        raise RunnerError(f"{program} {how}{_tail(ended)}", "Run it by hand in this folder, and mend what it says.")
+        said = _told(command.form, ended) or _tail(ended)
+        raise RunnerError(f"{program} {how}{said}", "Run it by hand in this folder, and mend what it says.")
 
 
 def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
@@ -154,9 +157,19 @@ def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
         ) from error
 
 
+def _told(form: Form, ended: Ended) -> str:
+    """Return what a program that failed says of it in its own form; on standard error it may warn of anything."""
+    try:
+        read_output(form, ended.output)
+    except UnreadableOutput as error:
+        return f". It said: {redact(error.told)}" if error.told else ""
+    return ""
+
+
 def _tail(ended: Ended) -> str:
     """Return the last lines that the program complained in, for a message."""
-    text = (ended.complaints or ended.output[-_SHOWN_CHARS:]).decode("utf-8", "replace").strip()
+    # Half a key would not be known as one, so that keys go before anything is cut.
+    text = redact((ended.complaints or ended.output[-TAIL_BYTES:]).decode("utf-8", "replace")).strip()
     return f". It said: {text[-_SHOWN_CHARS:]}" if text else ""
 
 

@@ -43,7 +43,8 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "claude": Preset(
         argv=("claude", "-p", "--output-format", "json", "--append-system-prompt", "{system}"),
         build=("--permission-mode", "acceptEdits"),
-        judge=("--allowedTools", "Read,Grep,Glob,Write({reports_dir}/**)"),
+        # A rule for `Edit` with a path covers every tool that writes files; one for `Write` with a path covers none.
+        judge=("--allowedTools", "Read,Grep,Glob,Edit({reports_dir}/**)"),
         model=("--model", "{model}"),
         stdin="{prompt}",
         form="claude",

@@ -16,7 +16,12 @@ class UnreadableOutput(Exception):  # noqa: N818 - named by what is the case
 
     Args:
         message: What is wrong, in one sentence.
+        told: The agent's own words about why it failed; empty when it has none.
     """
+
+    def __init__(self, message: str, told: str = "") -> None:
+        super().__init__(message)
+        self.told = told
 
 
 def read_output(form: Form, output: bytes) -> Answer:
@@ -43,14 +48,17 @@ def _claude(output: bytes) -> Answer:
     row = _object(_json(output))
     result = row.get("result")
     if row.get("is_error") or not isinstance(result, str):
-        raise UnreadableOutput(f"it says {row.get('subtype') or 'error'}: {_shown(result)}")
+        told = f"{row.get('subtype') or 'error'}: {_shown(result)}" if row else ""
+        raise UnreadableOutput(f"it says {told}" if told else "it is no object", told)
     used = _object(row.get("usage"))
     sent = sum(_number(used, key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"))
     cost = row.get("total_cost_usd")
     usd = float(cost) if isinstance(cost, (int, float)) else None
     usage = Usage(max(1, _number(row, "num_turns")), sent, _number(used, "output_tokens"), usd=usd)
     models = list(_object(row.get("modelUsage")))
-    return Answer(result, usage, models[0] if len(models) == 1 else "")
+    # Each turn but the last one is a tool's.
+    turns = row.get("num_turns")
+    return Answer(result, usage, models[0] if len(models) == 1 else "", max(0, turns - 1) if _is_count(turns) else None)
 
 
 def _codex(output: bytes) -> Answer:
@@ -75,7 +83,7 @@ def _codex(output: bytes) -> Answer:
             case _:
                 pass
     if text is None:
-        raise UnreadableOutput(f"it says: {failure}" if failure else "no message of the agent is in it")
+        raise UnreadableOutput(f"it says: {failure}" if failure else "no message of the agent is in it", failure)
     return Answer(text, usage, tool_calls=calls)
 
 
@@ -84,7 +92,8 @@ def _gemini(output: bytes) -> Answer:
     row = _object(_json(output))
     text = row.get("response")
     if row.get("error") or not isinstance(text, str):
-        raise UnreadableOutput(f"it says: {_shown(_object(row.get('error')).get('message') or row.get('error'))}")
+        told = _shown(_object(row.get("error")).get("message") or row.get("error"))
+        raise UnreadableOutput(f"it says: {told}", told if row.get("error") else "")
     stats = _object(row.get("stats"))
     models = _object(stats.get("models"))
     usage = Usage(usd=None)

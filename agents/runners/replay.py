@@ -7,7 +7,7 @@ from typing import Any
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
-from interlock.agents.files import LeasedFiles, files_of
+from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.runners.script import Script, Turn, Write, expand, read_script
 from interlock.agents.usage import Usage
 
@@ -47,7 +47,7 @@ class ReplayRunner:
 
 def _edit(turn: Turn, ask: Ask) -> None:
     with ExitStack() as stack:
-        files: LeasedFiles | None = None
+        files: ScopedFiles | None = None
         if ask.agent and ask.step == "build" and (turn.writes or turn.deletes):
             files = stack.enter_context(files_of(ask, lambda _path: True))
         for write in turn.writes:

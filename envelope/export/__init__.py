@@ -1,9 +1,12 @@
 """The contract in the notations that models and tools are held to: Lark, llguidance, GBNF and JSON schema."""
 
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, Protocol
+
+if TYPE_CHECKING:
+    from interlock.envelope.export.language import Bounds
 
 Form: TypeAlias = Literal["lark", "gbnf", "llguidance", "json-schema"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
@@ -19,6 +22,7 @@ def export(
     task_id: str | None = None,
     task: str | None = None,
     gates: Sequence[str] = (),
+    bounds: "Bounds | None" = None,
 ) -> str:
     """Return the contract in one notation, made from the protocol tables.
 
@@ -30,7 +34,9 @@ def export(
         agent: Hold ASSIGNED_AGENT to this role, and STATUS to what it may set or echo.
         task_id: Hold TASK_ID to this value.
         task: Hold TASK to this line.
-        gates: Hold GATES_REQUIRED to these gates, in this order.
+        gates: Hold GATES_REQUIRED to these gates, in this order, and GATES_PASSED to some of them.
+        bounds: Hold lists, lines and texts to these sizes, so that every answer ends. Without them every valid
+            envelope in the canonical spelling is accepted.
 
     Raises:
         KeyError: The protocol has no such role.
@@ -43,8 +49,8 @@ def export(
 
         from interlock.envelope.export.schema import to_json_schema  # noqa: PLC0415
 
-        return json.dumps(to_json_schema(protocol, known), indent=2) + "\n"
+        return json.dumps(to_json_schema(protocol, known, bounds), indent=2) + "\n"
     from interlock.envelope.export.grammars import to_gbnf, to_lark, to_llguidance  # noqa: PLC0415
 
     printers = {"lark": to_lark, "gbnf": to_gbnf, "llguidance": to_llguidance}
-    return printers[form](protocol, known)
+    return printers[form](protocol, known, bounds)

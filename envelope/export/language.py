@@ -7,11 +7,14 @@ beginning of an OUTPUT line. What a regular language cannot say (subset, ownersh
 from dataclasses import dataclass
 from typing import Final
 
-from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, any_of, seq, span
+from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, Times, any_of, seq, span
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ECHO, EVIDENCE_KEYS, LABELS, STATUSES, Protocol
 
 MAX_ACTIONS: Final = 12
 """How many NEXT_ACTIONS the exported grammars can count; the validator itself has no such limit."""
+
+CUT: Final = 4
+"""How many letters of a label one rule reads."""
 
 UPPER: Final = span("AZ")
 UPPER_OR_DIGIT: Final = span("AZ", "09")
@@ -40,8 +43,7 @@ TEXT: Final = Chars((*ASCII.ranges, *WIDE.ranges))
 """What free text is made of: no control, line break, bidirectional control or invisible filler. A test holds it against
 the characters that the validator refuses."""
 
-JOINERS: Final = "\u200c\u200d"
-INVISIBLE: Final = " \t" + JOINERS
+INVISIBLE: Final = " \t\u200c\u200d"
 """What may not begin a text, so that it begins with something to see."""
 
 
@@ -67,7 +69,7 @@ class Bounds:
     """How much a model may write, so that one that does not find an end is given one.
 
     Args:
-        chars: Characters of a line of free text, and of an item of INPUTS_USED.
+        chars: Characters of a line of free text, of an input, and of a remark behind one.
         lines: Lines of OUTPUT.
         items: Items of a list; NEXT_ACTIONS never count beyond `MAX_ACTIONS`.
         parts: Parts of an id, and folders and file of a path.
@@ -83,7 +85,7 @@ class Bounds:
 
 def envelope_language(
     protocol: Protocol = DEFAULT_PROTOCOL,
-    known: Known = Known(),  # noqa: B008 - it never changes
+    known: Known = Known(),
     bounds: Bounds | None = None,
 ) -> Rules:
     """Return the rules of the canonical envelope; the first one is the whole.
@@ -136,16 +138,15 @@ def envelope_language(
         "output-head": Literal("OUTPUT:\n"),
         "first-line": seq(Ref("unlabelled"), Literal("\n")),
         "line": seq(Repeat(Alt((Ref("unlabelled"), seq(BLANK, Ref("rest")))), "?"), Literal("\n")),
-        "unlabelled": _unlabelled(),
+        **_unlabelled((1, bounds.chars) if bounds else "+"),
         "id": seq(UPPER, Repeat(UPPER_OR_DIGIT, rest_of_part), Repeat(Ref("part"), parts)),
         "gate": seq(Literal("GATE"), Repeat(Ref("part"), parts)),
         "part": seq(Literal("-"), Repeat(UPPER_OR_DIGIT, part)),
         "reason": seq(Ref("gate"), Literal(": "), Ref("text")),
-        "input": seq(WORD, Repeat(span("az", "AZ", "09", ".", "_", "-", "/"), any_chars)),
+        "input": seq(WORD, Repeat(span("az", "AZ", "09", ".", "_", "-", "/"), any_chars), Repeat(Ref("remark"), "?")),
+        "remark": seq(Literal(" ("), TEXT.minus("()"), Repeat(TEXT.minus("()"), any_chars), Literal(")")),
         "path": seq(Literal("artifacts"), Repeat(seq(Literal("/"), Ref("segment")), parts)),
-        "segment": seq(
-            WORD, Repeat(Alt((span("az", "AZ", "09", "_", "-"), seq(Literal("."), WORD))), rest_of_part)
-        ),
+        "segment": seq(WORD, Repeat(Alt((span("az", "AZ", "09", "_", "-"), seq(Literal("."), WORD))), rest_of_part)),
         "text": seq(TEXT.minus(INVISIBLE + "[]"), Ref("rest")),
         "rest": Repeat(TEXT, any_chars),
         "wide": WIDE,
@@ -173,23 +174,33 @@ def _numbered(number: int, last: int) -> Expr:
     return seq(*item) if number == last else seq(*item, Repeat(_numbered(number + 1, last), "?"))
 
 
-def _unlabelled() -> Expr:
-    """Return one line, without its end, that begins with something to see and not with a label and a colon.
+def _unlabelled(blanks: Times) -> Rules:
+    """Return the rules of one line without its end; it begins with something to see, and not with a label and a colon.
 
-    It is a tree of the labels' letters that is left at the first character that does not continue one, so no engine
-    needs lookahead, and few ways are open at a time.
+    They are a tree of the letters of the labels, left at the first character that does not continue one: so no engine
+    needs lookahead, and few ways are open at a time. Every few letters it is cut, for engines that read no deep
+    nesting.
+
+    Args:
+        blanks: How many may stand between a label and something else than a colon.
     """
+    rules: Rules = {}
 
     def after(start: str) -> Expr:
-        nexts = sorted({label[len(start)] for label in LABELS if label.startswith(start) and label != start})
-        ways: list[Expr] = [seq(Literal(letter), Repeat(after(start + letter), "?")) for letter in nexts]
+        letters = "".join(sorted({label[len(start)] for label in LABELS if label.startswith(start) and label != start}))
+        ways: list[Expr] = [seq(Literal(letter), Repeat(after(start + letter), "?")) for letter in letters]
+        if not start:
+            return Alt((seq(Alt((ASCII.minus(letters + INVISIBLE), WIDE.minus(INVISIBLE))), Ref("rest")), *ways))
         if start in LABELS:
-            spaced = seq(Repeat(BLANK, "+"), Repeat(_leaving(" \t:"), "?"))
-            return Alt((_leaving("".join(nexts) + " \t:"), spaced, *ways))
-        return Alt((_leaving("".join(nexts)), *ways))
+            ways.append(seq(Repeat(BLANK, blanks), Repeat(_leaving(" \t:"), "?")))
+        node = Alt((_leaving(letters + (" \t:" if start in LABELS else "")), *ways))
+        if len(start) % CUT:
+            return node
+        name = "after-" + _rule_name(start).strip("-")
+        rules[name] = node
+        return Ref(name)
 
-    first = after("")
-    return first
+    return {"unlabelled": after(""), **rules}
 
 
 def _leaving(refused: str) -> Expr:

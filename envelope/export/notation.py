@@ -72,7 +72,7 @@ class Repeat:
     """
 
     part: "Expr"
-    times: Either["?", "*", "+"] | tuple[int, int]
+    times: "Times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class Ref:
     name: str
 
 
+Times: TypeAlias = Either["?", "*", "+"] | tuple[int, int]
 Expr: TypeAlias = Chars | Literal | Seq | Alt | Repeat | Ref
 Rules: TypeAlias = dict[str, Expr]
 

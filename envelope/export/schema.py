@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from interlock.envelope.export.language import INVISIBLE, TEXT, Known, owned_or_echoed
+from interlock.envelope.export.language import INVISIBLE, MAX_ACTIONS, TEXT, Bounds, Known, owned_or_echoed
 from interlock.envelope.export.notation import Chars
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS, LABELS, Protocol
 
@@ -16,36 +16,54 @@ LAST: Final = 0x10FFFF
 SURROGATES: Final = (0xD800, 0xDFFF)
 TASK_ID: Final = r"[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+"
 GATE: Final = r"GATE(?:-[A-Z0-9]+)+"
+INPUT: Final = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
 SEGMENT: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.[A-Za-z0-9])*"
 
 
 def to_json_schema(
     protocol: Protocol = DEFAULT_PROTOCOL,
     known: Known = Known(),  # noqa: B008 - it never changes
+    bounds: Bounds | None = None,
 ) -> JsonObject:
     """Return the schema (draft 2020-12) of the object that `--format json` shows as `envelope`.
 
     What holds between two fields is in it where JSON Schema can say it: APPROVED has no fail reasons, BLOCKED has
     some, and only APPROVED may have no next actions. Subset, ownership and evidence stay with the rules.
 
+    Args:
+        protocol: Names the roles that ASSIGNED_AGENT may hold.
+        known: What is known. GATES_PASSED then holds none but the known gates.
+        bounds: How much may be written; None is without bounds. They count whole values here, so a value may have a
+            few characters more or less than in the grammars.
+
     Raises:
         KeyError: The protocol has no such role.
     """
     agents = tuple(protocol.roles) if known.agent is None else (protocol.roles[known.agent].name,)
-    required = {"const": list(known.gates)} if known.gates else _list(_string(GATE)) | {"minItems": 1}
+    items = {"maxItems": bounds.items} if bounds else {}
+    text = {"maxLength": bounds.chars} if bounds else {}
+    name = {"maxLength": bounds.parts * (bounds.part_chars + 1)} if bounds else {}
+    output = {"maxLength": bounds.lines * (bounds.chars + 1)} if bounds else {}
+    actions = {"maxItems": min(bounds.items, MAX_ACTIONS)} if bounds else {}
+    gate = _string(GATE) | name
+    passed = _list({"enum": list(known.gates)}) if known.gates else _list(gate) | items
+    required = {"const": list(known.gates)} if known.gates else _list(gate) | {"minItems": 1} | items
+    paths = _list(_string(f"artifacts(?:/{SEGMENT})+") | name) | items
     fields: dict[str, JsonObject] = {
         "STATUS": {"enum": list(owned_or_echoed(protocol, known.agent))},
-        "TASK_ID": {"const": known.task_id} if known.task_id else _string(TASK_ID),
-        "TASK": {"const": known.task} if known.task else _string(_words()),
+        "TASK_ID": {"const": known.task_id} if known.task_id else _string(TASK_ID) | name,
+        "TASK": {"const": known.task} if known.task else _string(_words()) | text,
         "ASSIGNED_AGENT": {"enum": list(agents)},
         "REPORTS_TO": {"const": "orchestrator"},
-        "INPUTS_USED": _list(_string(r"[A-Za-z0-9][A-Za-z0-9._/-]*")),
+        "INPUTS_USED": _list(_string(f"{INPUT}(?: \\({_except('(', ')')}+\\))?") | text) | items,
         "GATES_REQUIRED": required,
-        "GATES_PASSED": _list(_string(GATE)),
-        "EVIDENCE": _object(dict.fromkeys(EVIDENCE_KEYS, _list(_string(f"artifacts(?:/{SEGMENT})+")))),
-        "FAIL_REASONS": _list(_string(f"{GATE}: {_words()}")),
-        "OUTPUT": _string(f"{_except(*INVISIBLE)}{_except(allowed=LF)}*") | {"not": {"pattern": _label_line()}},
-        "NEXT_ACTIONS": {"type": "array", "items": _string(_words())},
+        "GATES_PASSED": passed,
+        "EVIDENCE": _object(dict.fromkeys(EVIDENCE_KEYS, paths)),
+        "FAIL_REASONS": _list(_string(f"{GATE}: {_words()}") | text) | items,
+        "OUTPUT": _string(f"{_except(*INVISIBLE)}{_except(allowed=LF)}*")
+        | {"not": {"pattern": _label_line()}}
+        | output,
+        "NEXT_ACTIONS": {"type": "array", "items": _string(_words()) | text} | actions,
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

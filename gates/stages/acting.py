@@ -39,7 +39,7 @@ def observed(case: Case) -> Iterator[Issue]:
             expected="a change that the plan intends",
         )
         return
-    allowed = _Allowed(seen.allowed)
+    allowed = Allowed(seen.allowed)
     outside = [
         (path, what)
         for what, paths in (("changed", diff.changed), ("added", diff.added), ("removed", diff.removed))
@@ -69,7 +69,7 @@ def observed(case: Case) -> Iterator[Issue]:
         )
 
 
-class _Allowed:
+class Allowed:
     """The paths that a plan covers: plain ones, and patterns; `!` takes out.
 
     Args:

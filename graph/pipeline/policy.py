@@ -15,6 +15,7 @@ def ticket_policy(root: Path) -> TicketPolicy:
         ConfigError: `interlock.toml` is wrong.
     """
     section = asdict(load_config(root).tickets)
+    del section["agent"]  # who works a ticket does not judge it
     delegate = section["delegate"]
     if delegate is not None:
         section["delegate"] = {

@@ -44,6 +44,23 @@ def complete_run(context: click.Context, parameter: click.Parameter, incomplete:
     return [*complete_task_run(context, parameter, incomplete), *tickets]
 
 
+def complete_model(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Return what a model can be named as, and the roles of the project that one can be given to."""
+    from interlock.agents.model_spec import SPECS, split_role  # noqa: PLC0415
+    from interlock.gates.config import load_config  # noqa: PLC0415
+    from interlock.gates.errors import ConfigError  # noqa: PLC0415
+    from interlock.gates.registry import build_protocol  # noqa: PLC0415
+
+    role, _ = split_role(incomplete)
+    if role:
+        return _beginning(incomplete, (f"{role}={spec}" for spec in SPECS))
+    try:
+        roles = build_protocol(load_config(_root(context))).roles.values()
+    except ConfigError:
+        return _beginning(incomplete, SPECS)
+    return _beginning(incomplete, [*SPECS, *(f"{row.name}=" for row in roles if row.kind != "orchestrator")])
+
+
 def complete_token(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
     """Return the ids and the agents of the tokens that begin so; none when the file is not safe to read."""
     from interlock.server.tokens import TokenError, TokenStore  # noqa: PLC0415

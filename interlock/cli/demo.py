@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from interlock.cli.context import json_option, talk
+from interlock.cli.context import talk
+from interlock.cli.events import events_option
 from interlock.cli.run import drive_and_show
 from interlock.graph.errors import TaskError
 from interlock.graph.runs import start_run
@@ -21,7 +22,7 @@ _MARK = ".interlock-demo"
               show_default=True, help="Where to run it; emptied first if an earlier demo made it.")  # fmt: skip
 @click.option("--example", type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="Run another folder that holds a task.toml.")  # fmt: skip
-@json_option
+@events_option
 def demo_command(folder: Path, example: Path | None, as_json: bool) -> None:
     """Run the landing page example: a first hand-over that fails its gates, a rework, QA, review, APPROVED."""
     work = folder.resolve()

@@ -36,6 +36,7 @@ SECTIONS: Final = {
         "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Take a task run on: after a crash, an answer, or a change."),
+        "resolve": ("interlock.cli.resolve", "Work a ticket of a file with a model, stage by stage."),
         "ask": ("interlock.cli.show", "Print what a waiting task run asks an agent."),
         "explain": (
             "interlock.cli.show",

@@ -1,31 +1,49 @@
 """`interlock run` and `interlock resume`: take a task as far as it goes and say where it ended."""
 
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
-from interlock.agents import RunnerError
-from interlock.cli.completion import complete_task_run
-from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option, root_words, talk
+from interlock.agents import AgentConfigError, RunnerError
+from interlock.agents.model_spec import OPTION
+from interlock.cli.amounts import usage_lines
+from interlock.cli.completion import complete_model, complete_task_run
+from interlock.cli.context import Exit, resolve_root, root_option, root_words, talk
+from interlock.cli.events import EventStream, events_option
+from interlock.cli.recording import UNTAPED, Taping, end_note, taping_options
 from interlock.cli.screen import STYLES, Screen
 from interlock.cli.stopping import stops_at_once
-from interlock.graph.errors import RunDamagedError
+from interlock.gates.config import Config, load_config
+from interlock.graph.errors import RunDamagedError, TaskError
 from interlock.graph.explain import run_summary
 from interlock.graph.pipeline.explain import find_ticket_run
 from interlock.graph.record import policy_changes
 from interlock.graph.runs import RunView, drive, find_run, runs_of, start_run, view_run
+from interlock.graph.staffing import staffed, vacant_roles
 from interlock.graph.store import RunStore, no_task_run
-from interlock.graph.task import load_task
+from interlock.graph.task import Task, load_task
 
 
 @click.command("run")
 @click.argument("task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="[ROLE=]SPEC",
+    shell_complete=complete_model,
+    help="Who answers for every role that has no runner, or for ROLE: PROVIDER:MODEL, local, "
+    "local:FILE.gguf, or command: and claude, codex or gemini. May be repeated.",
+)
+@taping_options
 @root_option
-@json_option
-def run_command(task_file: Path, root: Path | None, as_json: bool) -> None:
+@events_option
+def run_command(task_file: Path, models: tuple[str, ...], root: Path | None, as_json: bool, taping: Taping) -> None:
     """Run the task of TASK_FILE until it is APPROVED, BLOCKED, or waits for an answer."""
     folder = resolve_root(root)
     console = talk()
@@ -33,23 +51,31 @@ def run_command(task_file: Path, root: Path | None, as_json: bool) -> None:
     def warn(text: str) -> None:
         console.print(f"warning: {text}", style="yellow", markup=False)
 
-    task = load_task(task_file)
-    run_id = start_run(folder, task, warn=warn)
+    config = load_config(folder)
+    written = load_task(task_file)
+    task = staffed(written, config, folder, models)
+    taping.check(folder, task)
+    try:
+        run_id = start_run(folder, task, warn=warn, played=taping.replay is not None)
+    except (TaskError, AgentConfigError) as error:
+        _name_models(error, written, task, config, task_file)
+        raise
     if (other := _open_run(folder, task.task_id, run_id)) is not None:
         warn(
             f"run {other} of this task is open too, and both make their evidence in one place. To go on with that one: "
             f"interlock resume {other}{root_words(folder)}"
         )
-    sys.exit(drive_and_show(run_id, folder, as_json=as_json))
+    sys.exit(drive_and_show(run_id, folder, as_json=as_json, taping=taping, begins=True))
 
 
 @click.command("resume")
 @click.argument("run", shell_complete=complete_task_run)
 @click.option("--answer", "answers", multiple=True, metavar="ROLE=FILE",
               help="The response of a role that the run waits for; `-` reads stdin.")  # fmt: skip
+@taping_options
 @root_option
-@json_option
-def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_json: bool) -> None:
+@events_option
+def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_json: bool, taping: Taping) -> None:
     """Take RUN (a run id, or a task id for its newest run) on from where it stands."""
     folder = resolve_root(root)
     given: dict[str, str] = {}
@@ -61,7 +87,27 @@ def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_jso
     run_id = known_run(folder, run)
     for text in _changes(folder, run_id):
         talk().print(f"warning: {text}", style="yellow", markup=False)
-    sys.exit(drive_and_show(run_id, folder, as_json=as_json, answers=given))
+    sys.exit(drive_and_show(run_id, folder, as_json=as_json, answers=given, taping=taping))
+
+
+def _name_models(
+    error: TaskError | AgentConfigError, written: Task, task: Task, config: Config, task_file: Path
+) -> None:
+    """Say of a task that cannot start what its models have to do with it.
+
+    Where nobody runs a role, the fix says how to give it a model; what is wrong with a table that stands for one is
+    placed at the option.
+    """
+    if vacant := vacant_roles(task, config):
+        error.fix = (
+            f"{error.fix} Nobody runs {', '.join(vacant)}: write a runner into [agents.ROLE], or give them a model: "
+            f"interlock run {shlex.quote(str(task_file))} {OPTION} SPEC."
+        )
+    if isinstance(error, AgentConfigError):
+        _, _, place = error.key.partition(".")
+        role = place.partition(".")[0]
+        if task.agents.get(role) is not written.agents.get(role):
+            error.path = OPTION
 
 
 def _open_run(folder: Path, task_id: str, but: str) -> str | None:
@@ -102,22 +148,52 @@ def known_run(folder: Path, name: str) -> str:
     return run_id
 
 
-def drive_and_show(run_id: str, folder: Path, *, as_json: bool, answers: dict[str, str] | None = None) -> int:
-    """Drive a run with live progress, print where it ended, and return the exit code."""
+def drive_and_show(
+    run_id: str,
+    folder: Path,
+    *,
+    as_json: bool,
+    answers: dict[str, str] | None = None,
+    taping: Taping = UNTAPED,
+    begins: bool = False,
+) -> int:
+    """Drive a run with live progress, print where it ended, and return the exit code.
+
+    Args:
+        run_id: The run.
+        folder: The project's root.
+        as_json: Whether stdout gets each step as a line of JSON, the last one with the summary.
+        answers: Responses by role name, for roles that the run waits for.
+        taping: The recording that it is written to, or played from.
+        begins: The run was made just now.
+    """
     console = talk()
     console.print(f"run {run_id}", style="bold")
-    stopped = f"stopped; the run is kept. Go on with: interlock resume {run_id}{root_words(folder)}"
-    try:
-        with stops_at_once(stopped), Screen(console) as screen:
-            view = drive(run_id, root=folder, answers=answers, notice=screen.notice)
-    except RunnerError as error:
-        again = f"{error.fix} Nothing is lost: go on with interlock resume {run_id}{root_words(folder)}."
-        raise RunnerError(error.message, again) from error
-    summary = run_summary(view, folder)
-    if as_json:
-        print_json(summary)
-    else:
-        show_summary(summary, folder)
+    resume = f"interlock resume {run_id}{taping.words}{root_words(folder)}"
+    stopped = f"stopped; the run is kept. Go on with: {resume}"
+    tape, runners = taping.open(run_id, folder, begins=begins)
+    task_id = RunStore(folder, run_id).load()[0].task_id
+    with EventStream.on_stdout(run_id, task_id) if as_json else nullcontext() as events:
+        screen = Screen(console, live=events is None or not events.on_terminal)
+
+        def notice(step: Mapping[str, Any]) -> None:
+            screen.notice(step)
+            if events is not None:
+                events.notice(step)
+
+        try:
+            with stops_at_once(stopped), screen:
+                view = drive(run_id, root=folder, answers=answers, runners=runners, notice=notice, tape=tape)
+        except RunnerError as error:
+            again = f"{error.fix} Nothing is lost: go on with {resume}."
+            raise RunnerError(error.message, again) from error
+        if note := end_note(tape, taping, view.phase, begins=begins):
+            console.print(f"note: {note}", style="yellow", markup=False)
+        summary = run_summary(view, folder)
+        if events is not None:
+            events.notice({"kind": "summary", **summary})
+        else:
+            show_summary(summary, folder)
     return exit_code(view)
 
 
@@ -139,6 +215,7 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         *(("reason", item) for item in summary["fail_reasons"]),
         *([("stopped", f"{stop['code']}: {stop['message']}")] if (stop := summary["stopped"]) else []),
         *(row for item in summary["waiting"] for row in _waiting(run_id, item["role"], root_words(folder))),
+        *(("usage", line) for line in usage_lines(summary["usage"])),
         *((key, path) for key, paths in summary["evidence"].items() for path in paths),
         ("journal", summary["journal"]),
         *([("head", f"{run_id}:{summary['head']['seq']}:{summary['head']['hash']}")]

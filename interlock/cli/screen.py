@@ -1,14 +1,16 @@
-"""Live progress on stderr: one line for each step, and a spinner while something is awaited on a terminal."""
+"""Live progress on stderr: one line for each step, and on a terminal below them who is at work, redrawn each second."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.status import Status as Spinner
+from rich.live import Live
 from rich.text import Text
 
+from interlock.cli.amounts import answer_text
+from interlock.cli.progress import AtWork, progress_lines
 from interlock.graph.scope_leases import blocker_text, give_up
 
 STYLES: dict[str, str] = {
@@ -25,27 +27,42 @@ _AGAIN_SECONDS = 60
 
 
 class Screen:
-    """Shows the notices of a run as they come."""
+    """Shows the notices of a run as they come.
 
-    def __init__(self, console: Console) -> None:
+    Args:
+        console: Where they are shown.
+        live: Whether who is at work is shown too, where the console is a terminal.
+        clock: A monotonic clock, in seconds.
+    """
+
+    def __init__(self, console: Console, *, live: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
-        self._started = time.monotonic()
-        self._spinner: Spinner | None = None
-        self._awaited: dict[str, str] = {}
+        self._clock = clock
+        self._started = clock()
+        self._awaited: dict[str, AtWork] = {}
+        self._live = (
+            Live(console=console, get_renderable=self.picture, refresh_per_second=1, transient=True)
+            if live and console.is_terminal
+            else None
+        )
         self._blockers: set[tuple[str, str]] = set()
         self._told_at = 0
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._spinner = self._console.status("starting")
-            self._spinner.start()
+        if self._live is not None:
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._spinner is not None:
-            self._spinner.stop()
+        if self._live is not None:
+            self._live.stop()
+
+    def picture(self) -> Text:
+        """Return who is at work, as it is drawn on a terminal."""
+        rows = progress_lines(list(self._awaited.values()), self._clock(), self._console.width)
+        return Text("\n".join(rows), "dim", no_wrap=True)
 
     def notice(self, step: Mapping[str, Any]) -> None:
         """Show one step."""
@@ -55,18 +72,20 @@ class Screen:
             case "asking":
                 again = f" again, re-ask {step['reask']}" if step["reask"] else ""
                 self._line(Text(f"asking {step['role']}{again}", "dim"))
-                self._await(step["role"], f"{step['role']} at work")
+                self._await(step["role"], step["role"], "at work")
+            case "working":
+                self._working(step)
             case "answered":
                 self._done(step["role"])
                 self._line(self._answered(step))
             case "collecting":
-                self._await(step["gate"], f"collecting evidence for {step['gate']}")
+                self._await(step["gate"], step["gate"], "collecting evidence")
             case "collected":
                 self._done(step["gate"])
                 self._line(self._collected(step))
             case "queued":
                 self._queue(step)
-                self._await(_LINE, "waiting for the files of the task")
+                self._await(_LINE, "waiting", "for the files of the task")
             case "unqueued":
                 self._done(_LINE)
                 self._line(Text(f"its files are free after {step['waited_seconds']} s", "green"))
@@ -110,11 +129,12 @@ class Screen:
     def _answered(self, step: Mapping[str, Any]) -> Text:
         if step["outcome"] == "invalid":
             codes = ", ".join(dict.fromkeys(step["codes"]))
-            text = Text(f"  {step['role']}: refused ({codes})", "yellow")
+            text = Text(f"  {step['role']}: refused ({codes})", "yellow").append(_cost(step), "dim")
             return text.append(f"\n{' ' * 12}{step['first']}", "dim")
         words = {"handover": "hands over", "pass": "PASS", "fail": "FAIL"}
         good = step["outcome"] in ("pass", "handover", "progress")
-        return Text(f"  {step['role']}: {words.get(step['outcome'], step['outcome'])}", "green" if good else "red")
+        text = Text(f"  {step['role']}: {words.get(step['outcome'], step['outcome'])}", "green" if good else "red")
+        return text.append(_cost(step), "dim")
 
     def _collected(self, step: Mapping[str, Any]) -> Text:
         count = len(step["files"])
@@ -126,18 +146,28 @@ class Screen:
             text.append(f"\n{' ' * 12}and {len(step['findings']) - 3} more", "dim")
         return text
 
-    def _await(self, key: str, text: str) -> None:
-        self._awaited[key] = text
+    def _await(self, key: str, name: str, doing: str) -> None:
+        self._awaited.setdefault(key, AtWork(name, self._clock(), doing))
         self._update()
+
+    def _working(self, step: Mapping[str, Any]) -> None:
+        """Note what a role does; it is drawn with the next second."""
+        if (row := self._awaited.get(step["role"])) is not None:
+            row.doing, row.tokens = step["tool"] or "thinking", step["tokens"]
 
     def _done(self, key: str) -> None:
         self._awaited.pop(key, None)
         self._update()
 
     def _update(self) -> None:
-        if self._spinner is not None:
-            self._spinner.update(" · ".join(self._awaited.values()) or "deciding")
+        if self._live is not None:
+            self._live.refresh()
 
     def _line(self, text: Text) -> None:
-        seconds = time.monotonic() - self._started
+        seconds = self._clock() - self._started
         self._console.print(Text(f"{seconds:6.1f} s  ", "dim") + text)
+
+
+def _cost(step: Mapping[str, Any]) -> str:
+    text = answer_text(step["seconds"], step["usage"])
+    return f"  {text}" if text else ""

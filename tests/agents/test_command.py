@@ -168,7 +168,7 @@ OUTPUTS = {
     ),
 }  # fmt: skip
 ANSWERS = {
-    "claude": Answer(ENVELOPE, Usage(3, 1105, 70, usd=0.0125), "claude-x"),
+    "claude": Answer(ENVELOPE, Usage(3, 1105, 70, usd=0.0125), "claude-x", 2),
     "codex": Answer(ENVELOPE, Usage(1, 900, 80, usd=None), tool_calls=1),
     "gemini": Answer(ENVELOPE, Usage(2, 800, 100, usd=None), "gemini-x", 4),
 }
@@ -214,6 +214,31 @@ def test_an_output_that_says_that_there_is_no_answer_is_none(form: Any, output: 
     with pytest.raises(UnreadableOutput) as caught:
         read_output(form, output.encode())
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("form", "output", "words"),
+    [
+        ("claude", '{"is_error": true, "subtype": "success", "result": "Invalid API key"}', "Invalid API key"),
+        ("codex", '{"type": "turn.failed", "error": {"message": "no quota"}}', "no quota"),
+        ("gemini", '{"error": {"message": "no quota"}}', "no quota"),
+        ("claude", "no JSON", "only a warning"),
+    ],
+)
+def test_what_a_program_that_fails_says_in_its_own_form_comes_before_its_warnings(
+    tmp_path: Path, form: str, output: str, words: str
+) -> None:
+    script = f"import sys; print({output!r}); sys.exit('only a warning')"
+    with pytest.raises(RunnerError) as caught:
+        command(tmp_path, argv=python(script), output=form)(ask(tmp_path))
+    assert words in caught.value.message
+    assert ("only a warning" in caught.value.message) is (words == "only a warning")
+
+
+@pytest.mark.parametrize(("turns", "calls"), [(1, 0), (3, 2), ("many", None)])
+def test_an_answer_in_the_first_turn_called_no_tool(turns: object, calls: int | None) -> None:
+    row = {"result": "x", "num_turns": turns}
+    assert read_output("claude", json.dumps(row).encode()).tool_calls == calls
 
 
 @pytest.mark.parametrize("form", ["claude", "codex", "gemini"])

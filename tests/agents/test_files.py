@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.agents import RunnerError, confined
+from interlock.agents import RunnerError, confined, fitting
 from interlock.agents import files as files_module
+from interlock.agents import readable as readable_module
 from interlock.agents.ask import agent_of_run
-from interlock.agents.files import LeasedFiles, run_caller
+from interlock.agents.files import LeasedFiles, ScopedFiles, files_of, run_caller
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.reservations import leases, place
 from interlock.reservations.opening import open_desk, open_reservations
@@ -97,13 +99,13 @@ def test_answers_are_bounded_and_say_so(opened: Opened, root: Path, monkeypatch:
     part = files.read("src/long.txt")
     assert (part["last_line"], part["total_lines"], part["more"]) == (2000, 30_000, True)
     found = files.search("needle")
-    assert (len(found["matches"]), found["more"]) == (files_module.MAX_MATCHES, True)
+    assert (len(found["matches"]), found["more"]) == (readable_module.MAX_MATCHES, True)
     (root / "src" / "one-line.txt").write_text("x" * 500_000)
     line = files.read("src/one-line.txt")
-    assert (len(line["text"]), line["more"]) == (files_module.MAX_ANSWER_CHARS, True)
-    monkeypatch.setattr(files_module, "MAX_LISTED", 2)
+    assert (len(line["text"]), line["more"]) == (fitting.ROOM_BYTES - 2, True)
+    monkeypatch.setattr(readable_module, "MAX_LISTED", 2)
     assert (len(files.list()["files"]), files.list()["more"]) == (2, True)
-    monkeypatch.setattr(files_module, "MAX_WALKED", 1)
+    monkeypatch.setattr(readable_module, "MAX_WALKED", 1)
     assert files.list()["more"] is True
 
 
@@ -125,7 +127,7 @@ def test_links_are_neither_followed_nor_listed(opened: Opened, root: Path, tmp_p
     os.mkfifo(root / "src" / "pipe")
     files = opened()
     assert files.list()["files"] == ["src/a.py", "src/app/b.py"]
-    assert files.list("src/link")["files"] == []
+    assert codes(files.list("src/link")) == codes(files.search("two", "src/link")) == ["AGT914"]
     for path in ("src/link/secret.py", "src/file", "src/pipe"):
         assert codes(files.read(path)) == ["AGT914"]
         assert codes(files.write(path, "mine")) == ["AGT914"]
@@ -148,12 +150,20 @@ def test_links_are_neither_followed_nor_listed(opened: Opened, root: Path, tmp_p
         ("src\\a.py", "AGT911"),
         ("src/a\n.py", "AGT911"),
         ("~/x", "AGT911"),
+        ("src/a\0.py", "AGT911"),
+        ("src/\ud800.py", "AGT911"),
+        ("src/" + "a/" * 600 + "b", "AGT911"),
         ("artifacts/log.txt", "AGT912"),
         ("Artifacts/log.txt", "AGT912"),
         (".interlock/runs/x", "AGT912"),
         (".git/config", "AGT912"),
         ("src/vendor/.git/hooks/pre-commit", "AGT912"),
         ("src/.GIT/config", "AGT912"),
+        ("src/\u200c.git/config", "AGT912"),
+        ("src/\uff0egit/config", "AGT912"),
+        ("src/.git. /config", "AGT912"),
+        ("\uff41rtifacts/log.txt", "AGT912"),
+        ("Interlock.TOML", "AGT912"),
         ("interlock.toml", "AGT912"),
         ("README.md", "AGT913"),
         (None, "AGT917"),
@@ -164,9 +174,9 @@ def test_a_path_that_is_not_the_agents_is_refused_by_every_tool(
     opened: Opened, root: Path, path: Any, code: str
 ) -> None:
     scope = in_src if code == "AGT913" else everything
-    files = opened(scope=scope)
-    for answer in (files.read(path), files.write(path, "x"), files.edit(path, "two", "x"), files.delete(path)):
-        assert codes(answer) == [code]
+    for files in (opened(scope=scope), ScopedFiles(str(root), scope)):
+        for answer in (files.read(path), files.write(path, "x"), files.edit(path, "two", "x"), files.delete(path)):
+            assert codes(answer) == [code]
     assert held(root) == {}
     assert (root / "artifacts" / "log.txt").read_text() == "two\n"
 
@@ -186,6 +196,74 @@ def test_wrong_arguments_are_refused_at_their_place(opened: Opened) -> None:
     assert codes(files.list("../")) == ["AGT911"]
     assert codes(files.write("src/a.py", "half \ud800")) == ["AGT915"]
     assert codes(files.write("src/a.py", "x" * (1024 * 1024 + 1))) == ["AGT915"]
+
+
+def test_a_folder_that_is_none_is_refused_and_says_so(opened: Opened) -> None:
+    for folder in ("src/none", "src/a.py", "src/a\0"):
+        assert codes(opened().list(folder)) == codes(opened().search("two", folder))
+    assert codes(opened().list("src/none")) == codes(opened().list("src/a.py")) == ["AGT914"]
+    assert opened().list(".git") == {"files": [], "more": False, "errors": []}
+
+
+def test_what_could_not_be_named_or_serves_nobody_is_not_listed(opened: Opened, root: Path) -> None:
+    for name in (b"odd\xff.py", b"new\nline.py", b"back\\slash.py"):
+        (root / "src" / os.fsdecode(name)).write_text("two\n")
+    (root / "src/node_modules/pack").mkdir(parents=True)
+    (root / "src/node_modules/pack/index.js").write_text("two\n")
+    files = opened()
+    assert files.list()["files"] == ["src/a.py", "src/app/b.py"]
+    assert len(files.search("two")["matches"]) == 2
+    assert files.list("src/node_modules")["files"] == ["src/node_modules/pack/index.js"]
+
+
+def test_folders_nested_without_end_are_cut_off(opened: Opened, root: Path) -> None:
+    (root / "/".join(["src", *["d"] * 400])).mkdir(parents=True)
+    assert opened().list() == {"files": ["src/a.py", "src/app/b.py"], "more": True, "errors": []}
+
+
+def test_no_answer_is_longer_than_its_bound_whatever_the_files_hold(opened: Opened, root: Path) -> None:
+    (root / "src/odd.txt").write_text("\x01\u20ac\U0001f600" * 60_000)
+    (root / "src/odd-lines.txt").write_text(("needle" + "\x01\u20ac" * 140 + "\n") * 300)
+    for number in range(300):
+        (root / "src" / ("\u20ac" * 80 + f"{number}")).write_text("needle\n")
+    files = opened()
+    for answer in (files.read("src/odd.txt"), files.read("src/odd-lines.txt"), files.list(), files.search("needle")):
+        assert answer["more"] is True
+        assert fitting.ROOM_BYTES // 3 < fitting.cost(answer) <= fitting.MAX_ANSWER_BYTES
+
+
+# -- without leases ----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_without_leases_edits_by_the_same_rules(root: Path, make_ask: Any) -> None:
+    open_reservations(str(root), name="other").reserve_files(["src/**"])
+    with files_of(make_ask(root), in_src) as files:
+        assert files.write("src/new/c.py", "mine\n")["errors"] == []
+        assert files.edit("src/a.py", "two", "2")["errors"] == []
+        assert files.delete("src/app/b.py") == {"path": "src/app/b.py", "errors": []}
+        assert codes(files.write("README.md", "x")) == ["AGT913"]
+        assert codes(files.edit("src/a.py", "e", "x")) == ["AGT916"]
+    assert held(root) == {"src/**": "other"}
+    assert (root / "src/a.py").read_text() == "one\n2\nthree\n"
+    assert not (root / "src/app/b.py").exists()
+
+
+@pytest.mark.parametrize("agent", ["", "run:run-1"])
+def test_what_may_be_read_beside_the_scope_may_not_be_written(root: Path, make_ask: Any, agent: str) -> None:
+    with files_of(make_ask(root, agent=agent), in_src, lambda path: path == "README.md") as files:
+        assert files.list()["files"] == ["README.md", "src/a.py", "src/app/b.py"]
+        assert files.read("README.md")["text"] == "two\n"
+        for answer in (files.write("README.md", "x"), files.edit("README.md", "two", "x"), files.delete("README.md")):
+            assert codes(answer) == ["AGT913"]
+    assert (root / "README.md").read_text() == "two\n"
+
+
+def test_threads_that_edit_one_file_lose_nothing(root: Path, make_ask: Any) -> None:
+    (root / "src/a.py").write_text("".join(f"<{number}>\n" for number in range(12)))
+    with files_of(make_ask(root, agent="run:run-1"), in_src) as files, ThreadPoolExecutor(6) as pool:
+        edits = [pool.submit(files.edit, "src/a.py", f"<{number}>", f"[{number}]") for number in range(12)]
+        assert [row for edit in edits for row in edit.result()["errors"]] == []
+    assert (root / "src/a.py").read_text() == "".join(f"[{number}]\n" for number in range(12))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -259,7 +337,7 @@ def test_an_edit_keeps_what_was_written_just_before_it(
         (root / "src/a.py").write_text("zero\none\ntwo\n")
         return real(*args)
 
-    monkeypatch.setattr(files_module, "read_confined", late)
+    monkeypatch.setattr(readable_module, "read_confined", late)
     assert opened().edit("src/a.py", "two", "2")["errors"] == []
     assert (root / "src/a.py").read_text() == "zero\none\n2\n"
 

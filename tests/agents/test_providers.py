@@ -107,7 +107,12 @@ def test_a_custom_tool_of_openai_is_given_its_text(streamed: bool) -> None:
     assert "STATUS: BLOCKED\n" in json.dumps(message.content).encode().decode("unicode_escape")
 
 
-WORDS = {"429": "scripted 429", "500": "scripted 500", "cut": "(?i)peer closed|incomplete|disconnected|connection"}
+WORDS = {
+    "401": "scripted 401",
+    "429": "scripted 429",
+    "500": "scripted 500",
+    "cut": "(?i)peer closed|incomplete|disconnected|connection",
+}
 
 
 @each_way

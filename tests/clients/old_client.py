@@ -116,7 +116,8 @@ async def main(root: Path, command: list[str]) -> dict[str, Any]:
         ends = {}
         for name, play in (("ticket", work_ticket(root)), ("task", work_task(root))):
             agent = create_agent(Player(play=play), tools)
-            said = await agent.ainvoke({"messages": [("user", f"Work the {name}.")]}, {"recursion_limit": 100})
+            asked: Any = {"messages": [("user", f"Work the {name}.")]}
+            said = await agent.ainvoke(asked, {"recursion_limit": 100})
             ends[name] = json.loads(said["messages"][-1].content)
     return {
         "protocol": greeting.protocolVersion,

@@ -1,128 +1,28 @@
 """The exported grammars: each accepts what the others accept, and nothing that the validator's grammar refuses."""
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from lark import Lark
-from lark.exceptions import UnexpectedInput
-from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope.characters import read_text
 from interlock.envelope.export import FORMS, Form, export
 from interlock.envelope.export.language import TEXT, Known, envelope_language
-from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, Seq
+from interlock.envelope.export.notation import Chars
 from interlock.envelope.export.schema import to_json_schema
 from interlock.envelope.model import Envelope
-from interlock.envelope.outcomes import outcomes
 from interlock.envelope.parser import read_envelope
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, LABELS
+from interlock.envelope.protocol import LABELS
 from interlock.envelope.render import render
 from interlock.envelope.renderers.json import envelope_object
 from interlock.envelope.template import example
-
-GRAMMARS = ("lark", "llguidance", "gbnf")
-EXAMPLES = {
-    f"{role.name}: {outcome.name}": example(role.name, outcome=outcome.name)
-    for role in DEFAULT_PROTOCOL.roles.values()
-    for outcome in outcomes(role)
-}
-
-
-class ByteTokens:
-    """A vocabulary of the 256 bytes and an end mark."""
-
-    eos_token_id = 256
-    bos_token_id = None
-    tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
-    special_token_ids = (256,)
-
-    def __call__(self, text: bytes | str) -> list[int]:
-        return list(text if isinstance(text, bytes) else text.encode())
-
-
-@cache
-def accepts(form: str, known: Known = Known()) -> Callable[[str], bool]:  # noqa: B008 - it never changes
-    """Return the real reader of one exported grammar; for GBNF, its translation into one regular expression."""
-    fixed = {"agent": known.agent, "task_id": known.task_id, "task": known.task, "gates": known.gates}
-    grammar = export(cast("Form", form), **cast("dict[str, Any]", fixed))
-    if form == "lark":
-        parser: Any = Lark(grammar, parser="lalr")
-
-        def by_lark(text: str) -> bool:
-            try:
-                parser.parse(text)
-            except UnexpectedInput:
-                return False
-            return True
-
-        return by_lark
-    if form == "llguidance":
-        tokenizer = LLTokenizer(TokenizerWrapper(ByteTokens()))
-        compiled = LLMatcher.grammar_from_lark(grammar)
-        assert LLMatcher.validate_grammar_with_warnings(compiled, tokenizer) == (False, [])
-
-        def by_llguidance(text: str) -> bool:
-            matcher = LLMatcher(tokenizer, compiled, log_level=0)
-            tokens = list(text.encode())
-            return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
-
-        return by_llguidance
-    pattern = re.compile(gbnf_as_regex(grammar))
-    return lambda text: pattern.fullmatch(text) is not None
-
-
-TOKEN = re.compile(r'\s*("(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|[a-z0-9-]+|[()|*+?])')
-
-
-def gbnf_as_regex(grammar: str) -> str:
-    """Translate GBNF without recursion: strings, classes, groups, choices, repetition and references."""
-    rules = dict(line.split(" ::= ", 1) for line in grammar.splitlines() if "::=" in line)
-
-    @cache
-    def rule(name: str) -> str:
-        body = rules[name]
-        tokens = TOKEN.findall(body)
-        assert re.sub(r"\s", "", "".join(tokens)) == re.sub(r"\s", "", body), "every character is understood"
-        return "(?:" + "".join(map(piece, tokens)) + ")"
-
-    def piece(token: str) -> str:
-        if token[0] == '"':
-            return "(?:" + re.escape(json.loads(token)) + ")"
-        if token[0].islower():
-            return rule(token)
-        return "(?:" if token == "(" else token
-
-    return rule("root")
-
-
-def texts_of(expr: Expr, rules: Rules) -> st.SearchStrategy[str]:
-    """Return a strategy for the words of an expression."""
-    match expr:
-        case Chars():
-            near = [st.characters(min_codepoint=low, max_codepoint=min(high, low + 90)) for low, high in expr.ranges]
-            far = [st.characters(min_codepoint=max(low, high - 2), max_codepoint=high) for low, high in expr.ranges]
-            return st.one_of(*near[:2], *near, *far)
-        case Literal():
-            return st.just(expr.text)
-        case Seq():
-            return st.tuples(*(texts_of(part, rules) for part in expr.parts)).map("".join)
-        case Alt():
-            return st.one_of(*(texts_of(choice, rules) for choice in expr.choices))
-        case Repeat():
-            least, most = {"?": (0, 1), "*": (0, 4), "+": (1, 3)}[expr.times]
-            return st.lists(texts_of(expr.part, rules), min_size=least, max_size=most).map("".join)
-        case Ref():
-            return texts_of(rules[expr.name], rules)
-
+from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of
+from tests.envelope.texts import APPROVAL, BUILD, QA
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 RULES = envelope_language()
@@ -141,6 +41,15 @@ def test_every_example_is_accepted_by_every_grammar(name: str, form: str):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_is_accepted_by_the_schema(name: str):
     assert is_valid(envelope_object(EXAMPLES[name]))
+
+
+@pytest.mark.parametrize("form", GRAMMARS)
+@pytest.mark.parametrize("text", [BUILD, QA, APPROVAL], ids=["build", "qa", "approval"])
+def test_every_valid_envelope_of_the_suite_is_accepted_in_its_canonical_spelling(text: str, form: str):
+    envelope = read_envelope(text)
+    assert envelope is not None
+    assert accepts(form)(render(envelope))
+    assert is_valid(envelope_object(envelope))
 
 
 @given(text=WORDS)
@@ -220,6 +129,7 @@ def test_what_is_known_of_an_answer_is_the_only_thing_that_can_be_written_there(
         "task": f"{row.task} and more",
         "assigned_agent": "code-reviewer",
         "gates_required": (*row.gates_required, "GATE-MORE"),
+        "gates_passed": ("GATE-MORE",),
     }
 
     def accepted(envelope: Envelope) -> bool:
@@ -251,7 +161,7 @@ OBJECTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "task": texts(),
         "assigned_agent": st.sampled_from(("orchestrator", "visual-qa", "nobody")),
         "reports_to": st.sampled_from(("orchestrator", "me")),
-        "inputs_used": st.lists(st.sampled_from(("a.md", "docs/x.md", "", "[x]", "- a", "a\n")), max_size=3),
+        "inputs_used": st.lists(st.sampled_from(("a.md", "b/x.md", "a.md (all)", "", "[x]", "- a", "a\n")), max_size=3),
         "gates_required": st.lists(st.sampled_from(("GATE-A", "GATE-B-2", "GATE", "GATE-a", "GATE-A\n")), max_size=3),
         "gates_passed": st.lists(st.sampled_from(("GATE-A", "GATE-")), max_size=2),
         "evidence": st.fixed_dictionaries(
@@ -313,6 +223,7 @@ GOOD_OBJECT = envelope_object(EXAMPLES["visual-qa: fail"])
         {"output": "fine\nTASK_ID\t: A-1"},
         {"next_actions": []},
         {"next_actions": ["one\ntwo"]},
+        {"inputs_used": ["a.md (first) (second)"]},
         {"approved_by": "me"},
     ],
     ids=str,

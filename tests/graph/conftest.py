@@ -159,13 +159,12 @@ class Project:
         return runner.asks
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """Return a project whose builder writes a good greeting at once."""
-    (tmp_path / "src").mkdir()
-    (tmp_path / "interlock.toml").write_text(CONFIG, encoding="utf-8")
-    (tmp_path / "check.sh").write_text("grep -qx hello src/greeting.txt\n", encoding="utf-8")
-    (tmp_path / "lint.sh").write_text("! grep -q '\t' src/greeting.txt\n", encoding="utf-8")
+def make_project(root: Path) -> Project:
+    """Make a project whose builder writes a good greeting at once."""
+    (root / "src").mkdir(parents=True)
+    (root / "interlock.toml").write_text(CONFIG, encoding="utf-8")
+    (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n", encoding="utf-8")
+    (root / "lint.sh").write_text("! grep -q '\t' src/greeting.txt\n", encoding="utf-8")
     task = task_from_mapping(
         {
             "task_id": "HELLO-001",
@@ -173,11 +172,17 @@ def project(tmp_path: Path) -> Project:
             "gates_required": list(GATES),
             "scope": ["src/**"],
         },
-        base=str(tmp_path),
+        base=str(root),
     )
     runners: dict[str, Scripted | Remote] = {
         "builder": Scripted([build()]),
         "tester": Scripted([judge_log]),
         "reviewer": Scripted([reviewing]),
     }
-    return Project(tmp_path, runners, task)
+    return Project(root, runners, task)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a project whose builder writes a good greeting at once."""
+    return make_project(tmp_path)

@@ -40,8 +40,8 @@ def test_run_ends_with_status_path_and_head_on_stdout_and_progress_on_stderr(tmp
     greeting_project(root)
     done = interlock(root, "run", "task.toml", "--json")
     assert done.returncode == 0, done.stderr
-    summary = data(done)
-    assert summary["status"] == "APPROVED"
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert (summary["kind"], summary["status"]) == ("summary", "APPROVED")
     assert summary["path"][-1] == "APPROVED"
     assert summary["head"]["seq"] > 5
     assert "IN_PROGRESS" in done.stderr

@@ -1,5 +1,6 @@
 """Ctrl-C in the middle of a run: it stops at once, keeps the run whole, and says how to go on."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.campaign.test_kills import greeting_project
-from tests.interlock.test_cli import data, interlock
+from tests.interlock.test_cli import interlock
 
 SLOW = '''"""An agent that is a process: it says that it works, and ends only when it is interrupted."""
 
@@ -51,5 +52,5 @@ def test_an_interrupted_run_stops_at_once_and_resumes_as_if_it_was_never_stopped
     (root / "free").touch()
     resumed = interlock(root, "resume", "HELLO-001", "--json")
     assert resumed.returncode == 0, resumed.stderr
-    assert data(resumed)["status"] == "APPROVED"
+    assert json.loads(resumed.stdout.splitlines()[-1])["status"] == "APPROVED"
     assert interlock(root, "verify").returncode == 0

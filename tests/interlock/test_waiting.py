@@ -148,5 +148,5 @@ def test_unusable_checkpoints_are_said_with_a_fix(waiting: Path) -> None:
     (waiting / ".interlock/runs/HELLO-001.1/checkpoints.sqlite").write_text("no database" * 100)
     done = interlock(waiting, "resume", "HELLO-001", "--json")
     assert done.returncode in (1, 74)
-    assert json.loads(done.stdout)["error"]["fix"]
+    assert json.loads(done.stdout.splitlines()[-1])["error"]["fix"]
     assert "Traceback" not in done.stderr

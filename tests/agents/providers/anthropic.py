@@ -6,7 +6,13 @@ from typing import Any
 
 from tests.agents.providers.base import Body, Provider, Reply, Request, arguments, events, objects, pieces, whole
 
-_ERRORS = {400: "invalid_request_error", 404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error"}
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
 
 
 class Anthropic(Provider):
@@ -27,7 +33,7 @@ class Anthropic(Provider):
         return {} if method == "HEAD" else None
 
     def answer(self, request: Request, reply: Reply) -> Body:
-        blocks = [] if reply.fault == "empty" else _blocks(reply, len(request.json["messages"]))
+        blocks = [] if reply.fault == "empty" else self._blocks(reply)
         message: dict[str, Any] = {
             "id": "msg_scripted",
             "type": "message",
@@ -42,14 +48,13 @@ class Anthropic(Provider):
             return events(list(_stream(message)), named=True)
         return whole(message)
 
-
-def _blocks(reply: Reply, turn: int) -> list[dict[str, Any]]:
-    text = [{"type": "text", "text": reply.text}] if reply.text or not reply.tool_calls else []
-    calls = [
-        {"type": "tool_use", "id": f"toolu_{turn}_{number}", "name": name, "input": dict(arguments(given))}
-        for number, (name, given) in enumerate(reply.tool_calls)
-    ]
-    return [*text, *calls]
+    def _blocks(self, reply: Reply) -> list[dict[str, Any]]:
+        text = [{"type": "text", "text": reply.text}] if reply.text or not reply.tool_calls else []
+        calls = [
+            {"type": "tool_use", "id": self.new_id("toolu"), "name": name, "input": dict(arguments(given))}
+            for name, given in reply.tool_calls
+        ]
+        return [*text, *calls]
 
 
 def _stream(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """A model provider on loopback: what it was asked, what it answers by its script, and how it fails when told to."""
 
+import itertools
 import json
 import socket
 import sys
@@ -12,15 +13,21 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 from urllib.parse import urlsplit
 
-Fault: TypeAlias = Literal["429", "500", "529", "cut", "malformed", "empty", "blank", "hang"]
+Fault: TypeAlias = Literal["401", "429", "500", "529", "cut", "malformed", "empty", "blank", "hang"]
 """How an answer fails.
 
-`429`, `500` and `529` are errors in the provider's own words; `cut` ends the connection in the middle of the answer;
+Numbers are errors of that status in the provider's own words; `cut` ends the connection in the middle of the answer;
 `malformed` is a whole answer whose JSON is broken; `empty` holds no message, `blank` no byte; `hang` never answers.
 """
 
+_STATUSES = frozenset({"401", "429", "500", "529"})
+
 MAX_PIECES = 8
 """In how many pieces a text is streamed at most."""
+
+
+ToolCall: TypeAlias = tuple[str, Mapping[str, Any] | str]
+"""Name and arguments, or name and text for a custom tool of OpenAI."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +36,14 @@ class Reply:
 
     Args:
         text: Its text; empty for none.
-        tool_calls: Its tool calls: name and arguments, or name and text for a custom tool of OpenAI.
+        tool_calls: Its tool calls.
         usage: Tokens read and written.
         fault: How the answer fails, if it does.
         retry_after: What a 429 asks to wait, in seconds.
     """
 
     text: str = ""
-    tool_calls: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
+    tool_calls: Sequence[ToolCall] = ()
     usage: tuple[int, int] = (11, 7)
     fault: Fault | None = None
     retry_after: str = "1"
@@ -100,6 +107,7 @@ class Provider:
         self.others: list[str] = []
         self.problems: list[str] = []
         self._next: Callable[[Request], Reply] = script if callable(script) else self._in_order(script)
+        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._open: set[socket.socket] = set()
@@ -126,6 +134,10 @@ class Provider:
         self._server.server_close()
         if kind is None:
             assert not self.problems, self.problems
+
+    def new_id(self, kind: str) -> str:
+        """Return a name that no other tool call of this provider has: clients take a repeated one for the same call."""
+        return f"{kind}_{next(self._numbers)}"
 
     # -- what a protocol says of itself
 
@@ -167,13 +179,13 @@ class Provider:
             with self._lock:
                 self.requests.append(request)
             reply = self._next(request)
-            answer = None if reply.fault in {"429", "500", "529", "blank", "hang"} else self.answer(request, reply)
+            answer = None if reply.fault in {*_STATUSES, "blank", "hang"} else self.answer(request, reply)
         except Exception as error:  # noqa: BLE001 - told at the end of the test, which would else wait for ever
             self.problems.append(f"{path}: {type(error).__name__}: {error}")
             handler.send(400, self.error(400, str(error)))
             return
         match reply.fault:
-            case "429" | "500" | "529":
+            case "401" | "429" | "500" | "529":
                 more = {"Retry-After": reply.retry_after} if reply.fault == "429" else {}
                 handler.send(int(reply.fault), self.error(int(reply.fault), f"scripted {reply.fault}"), more)
             case "hang":
@@ -221,6 +233,8 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 60
+    """Seconds after which a client that connects and asks nothing is let go."""
 
     @property
     def provider(self) -> Provider:

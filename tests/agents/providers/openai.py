@@ -1,10 +1,13 @@
 """OpenAI on loopback: chat completions and responses, whole and streamed."""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from tests.agents.providers.base import Body, Provider, Reply, Request, arguments, events, objects, pieces, whole
+
+Calls: TypeAlias = Sequence[tuple[str, str, Mapping[str, Any] | str]]
+"""Tool calls: id, name, arguments."""
 
 _ID = "scripted"
 
@@ -32,14 +35,15 @@ class OpenAI(Provider):
 
     def answer(self, request: Request, reply: Reply) -> Body:
         body = request.json
+        calls = [(self.new_id("call"), name, given) for name, given in reply.tool_calls]
         if request.path.partition("?")[0].endswith("/responses"):
-            rows = list(_response_events(body, reply))
+            rows = list(_response_events(body, reply, calls))
             return events(rows, named=True) if body.get("stream") else whole(rows[-1]["response"])
         if body.get("stream"):
             options: dict[str, Any] = body.get("stream_options") or {}
             wants_usage = bool(options.get("include_usage"))
-            return events(list(_chat_chunks(body, reply, wants_usage)), last="[DONE]")
-        return whole(_chat(body, reply))
+            return events(list(_chat_chunks(body, reply, calls, wants_usage)), last="[DONE]")
+        return whole(_chat(body, reply, calls))
 
 
 def _tool_name(tool: dict[str, Any]) -> str:
@@ -48,8 +52,8 @@ def _tool_name(tool: dict[str, Any]) -> str:
     return str(row.get("name") or row["type"])
 
 
-def _chat(body: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
-    calls = [_chat_call(number, *call) for number, call in enumerate(reply.tool_calls)]
+def _chat(body: Mapping[str, Any], reply: Reply, called: Calls) -> dict[str, Any]:
+    calls = [_chat_call(*call) for call in called]
     message = {"role": "assistant", "content": reply.text or None, **({"tool_calls": calls} if calls else {})}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop", "logprobs": None}
     return {
@@ -59,9 +63,9 @@ def _chat(body: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
     }
 
 
-def _chat_chunks(body: Mapping[str, Any], reply: Reply, wants_usage: bool) -> Iterator[dict[str, Any]]:
+def _chat_chunks(body: Mapping[str, Any], reply: Reply, called: Calls, wants_usage: bool) -> Iterator[dict[str, Any]]:
     head = _chat_head(body, "chat.completion.chunk")
-    calls = [{"index": number, **_chat_call(number, *call)} for number, call in enumerate(reply.tool_calls)]
+    calls = [{"index": number, **_chat_call(*call)} for number, call in enumerate(called)]
 
     def chunk(delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
@@ -81,8 +85,8 @@ def _chat_head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{_ID}", "object": kind, "created": 1700000000, "model": body["model"]}
 
 
-def _chat_call(number: int, name: str, given: Mapping[str, Any] | str) -> dict[str, Any]:
-    call = {"id": f"call_{number}"}
+def _chat_call(call_id: str, name: str, given: Mapping[str, Any] | str) -> dict[str, Any]:
+    call = {"id": call_id}
     if isinstance(given, str):
         return {**call, "type": "custom", "custom": {"name": name, "input": given}}
     return {**call, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments(given))}}
@@ -93,14 +97,14 @@ def _chat_usage(reply: Reply) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def _response_events(body: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
+def _response_events(body: Mapping[str, Any], reply: Reply, called: Calls) -> Iterator[dict[str, Any]]:
     """Give the events of a streamed response; the last one holds the response whole."""
     head: dict[str, Any] = {
         "id": f"resp_{_ID}", "object": "response", "created_at": 1700000000, "model": body["model"], "error": None,
         "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
         "temperature": 1.0, "top_p": 1.0, "tool_choice": "auto", "tools": body.get("tools") or [],
     }  # fmt: skip
-    items = [] if reply.fault == "empty" else list(_response_items(reply))
+    items = [] if reply.fault == "empty" else list(_response_items(reply, called))
     number = 0
     for kind, row in _response_steps(head, items):
         yield {"type": kind, "sequence_number": number, **row}
@@ -114,12 +118,12 @@ def _response_events(body: Mapping[str, Any], reply: Reply) -> Iterator[dict[str
     yield {"type": "response.completed", "sequence_number": number, "response": response}
 
 
-def _response_items(reply: Reply) -> Iterator[dict[str, Any]]:
+def _response_items(reply: Reply, called: Calls) -> Iterator[dict[str, Any]]:
     if reply.text or not reply.tool_calls:
         part: dict[str, Any] = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
         yield {"type": "message", "id": "msg_0", "status": "completed", "role": "assistant", "content": [part]}
-    for number, (name, given) in enumerate(reply.tool_calls):
-        row = {"id": f"item_{number}", "call_id": f"call_{number}", "name": name, "status": "completed"}
+    for call_id, name, given in called:
+        row = {"id": f"item_{call_id}", "call_id": call_id, "name": name, "status": "completed"}
         if isinstance(given, str):
             yield {**row, "type": "custom_tool_call", "input": given}
         else:

@@ -1,0 +1,66 @@
+"""A model as it is named on the command line, and the `[agents.ROLE]` table that the name stands for."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.agents.ask import AgentConfigError
+from interlock.agents.runners.presets import PRESETS
+from interlock.envelope.labels import closest
+
+OPTION: Final = "--model"
+COMMAND: Final = "command"
+LOCAL: Final = "local"
+PROVIDERS: Final = ("anthropic", "openai", "google_genai", "ollama")
+"""The providers that are offered to a shell; any other of LangChain's is taken too."""
+
+FORMS: Final = f"`PROVIDER:MODEL`, `{LOCAL}`, `{LOCAL}:FILE.gguf` or `{COMMAND}:{'|'.join(PRESETS)}`"
+
+SPECS: Final = (*(f"{name}:" for name in PROVIDERS), LOCAL, f"{LOCAL}:", *(f"{COMMAND}:{name}" for name in PRESETS))
+"""What a shell completes; after the colon stands a name that only the user knows."""
+
+
+def split_role(text: str) -> tuple[str, str]:
+    """Return role and spec of `ROLE=SPEC`; the role is empty where the text is a spec alone.
+
+    A spec may hold `=` itself, but only after its `:`, which no role's name has.
+    """
+    role, equals, spec = text.partition("=")
+    return (role, spec) if equals and ":" not in role else ("", text)
+
+
+def agent_table(spec: str) -> dict[str, Any]:
+    """Return the table of a role that this model or program answers for.
+
+    Args:
+        spec: `PROVIDER:MODEL`, `local`, `local:FILE.gguf`, or `command:` and a preset. A file is found from the
+            current folder.
+
+    Raises:
+        AgentConfigError: It is none of these.
+    """
+    kind, colon, name = (part.strip() for part in spec.partition(":"))
+    if kind == COMMAND and name in PRESETS:
+        return {"runner": "command", "preset": name}
+    if kind == LOCAL and not colon:
+        return {"runner": "local"}
+    if kind == LOCAL and name:
+        return {"runner": "local", "model_file": str(Path(name).expanduser().absolute())}
+    if kind not in (COMMAND, LOCAL) and kind and name:
+        return {"runner": "chat", "model": f"{kind}:{name}"}
+    raise AgentConfigError(OPTION, spec or "(empty)", _message(kind, name), _fix(kind, name))
+
+
+def _message(kind: str, name: str) -> str:
+    return f"there is no preset `{name}`" if kind == COMMAND and name else "this names no model"
+
+
+def _fix(kind: str, name: str) -> str:
+    presets = {preset: f"{COMMAND}:{preset}" for preset in PRESETS}
+    if kind == COMMAND:
+        near = presets.get(closest(name, presets))
+    elif kind in PROVIDERS:
+        return f"Name a model of {kind} after the colon: `{kind}:MODEL`."
+    else:
+        choices = {**presets, LOCAL: LOCAL, **{provider: f"{provider}:MODEL" for provider in PROVIDERS}}
+        near = choices.get(closest(kind, choices))
+    return f"Did you mean `{near}`? A model is {FORMS}." if near else f"Write {FORMS}."

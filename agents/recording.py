@@ -1,0 +1,191 @@
+"""A recording of a run: every ask with its answer and the files that changed, one JSON line each.
+
+The first line names the run and lists the files in scope as they were at its start. Each further line holds one ask and
+its answer, and the files in scope and in the reports folder that changed since the line before, with their contents:
+whoever changed them, for an agent that was killed in the middle leaves changes too. Agents of a recorded run therefore
+work one after another, and what changed while one has the ask is that one's.
+
+A file that cannot be put back (a link, a pipe, one above `MAX_FILE_BYTES`) is named with the reason in `left_out`. The
+values of variables that look like keys are taken out of everything.
+"""
+
+import json
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, Protocol, Self, TypeAlias
+
+from interlock.agents.answer import Answer
+from interlock.agents.ask import AgentConfigError, Ask, RunnerError
+from interlock.agents.confined import read_confined
+from interlock.agents.secrets import Redactor
+from interlock.agents.taped import SCHEMA, Change, Row, apply, is_report, name_of_ask, read_recording
+
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+"""A larger file is named in a recording and not kept."""
+
+Listing: TypeAlias = Callable[[str], Mapping[str, str]]
+"""Lists the files in scope and those below a reports folder: path to `<mode> <sha256>`, as the tree of a task has it.
+
+Raises `RunnerError` when they cannot be listed.
+"""
+
+
+class Tape(Protocol):
+    """What a run tells while its agents work, so that it can be recorded or played."""
+
+    def alone(self, name: str) -> AbstractContextManager[object]:
+        """Let the agent of an ask work, and its answer be judged, at its time."""
+        ...
+
+    def asked(self, ask: Ask) -> None:
+        """Take note that an agent is about to be asked; more than once where an answer comes from outside."""
+        ...
+
+    def answered(self, ask: Ask, answer: Answer) -> None:
+        """Take note of an answer, before it is stored."""
+        ...
+
+
+class NoTape:
+    """Does nothing."""
+
+    def alone(self, name: str) -> AbstractContextManager[object]:  # noqa: ARG002
+        """Let everybody work at once."""
+        return nullcontext()
+
+    def asked(self, ask: Ask) -> None:
+        """Note nothing."""
+
+    def answered(self, ask: Ask, answer: Answer) -> None:
+        """Note nothing."""
+
+
+class Recording:
+    """Writes a recording while a run is driven.
+
+    Args:
+        path: The file.
+        known: The files as the last line left them.
+        listing: Lists them.
+        redactor: Takes keys out.
+    """
+
+    def __init__(self, path: Path, known: Mapping[str, str], listing: Listing, redactor: Redactor) -> None:
+        self._path = path
+        self._known = dict(known)
+        self._listing = listing
+        self._redactor = redactor
+        self._touched: dict[str, bool] = {}
+        self._lock = Lock()
+
+    @classmethod
+    def begin(cls, path: Path, *, run_id: str, root: str, task_id: str, listing: Listing, redactor: Redactor) -> Self:
+        """Make the file, readable for this user alone, and write its first line.
+
+        Raises:
+            AgentConfigError: It exists, or cannot be made.
+            RunnerError: The files cannot be listed.
+        """
+        files = dict(listing(""))
+        head = {"schema": SCHEMA, "run_id": run_id, "root": root, "task_id": task_id, "files": files}
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            os.close(os.open(path, flags, 0o600))
+        except FileExistsError as error:
+            raise exists(path) from error
+        except OSError as error:
+            fix = "Name a file in a folder that you may write to."
+            raise AgentConfigError(str(path), "", f"the recording cannot be made: {error.strerror}", fix) from error
+        made = cls(path, files, listing, redactor)
+        made._write(head)
+        return made
+
+    @classmethod
+    def go_on(cls, path: Path, *, run_id: str, listing: Listing, redactor: Redactor) -> Self:
+        """Go on with the recording of a run; half a line at its end is dropped.
+
+        Raises:
+            AgentConfigError: There is none, or it is of another run.
+        """
+        found = read_recording(path)
+        if found.run_id != run_id:
+            message = f"it is the recording of run {found.run_id}, not of {run_id}"
+            raise AgentConfigError(str(path), "line 1", message, "Name the recording that this run began with.")
+        os.truncate(path, found.size_bytes)
+        known = dict(found.files)
+        for row in found.rows:
+            apply(known, row.changes)
+        return cls(path, known, listing, redactor)
+
+    @contextmanager
+    def alone(self, name: str) -> Generator[None]:  # noqa: ARG002
+        """Let one agent work at a time, so that what changes meanwhile is its own."""
+        with self._lock:
+            yield
+
+    def asked(self, ask: Ask) -> None:
+        """See whether files in scope changed without an agent that the recording knows of."""
+        now = self._listing(ask.reports_dir)
+        changed = _changed(self._known, now, ask.reports_dir)
+        self._touched[name_of_ask(ask)] = any(not is_report(path) for path in changed)
+
+    def answered(self, ask: Ask, answer: Answer) -> None:
+        """Write one line.
+
+        Raises:
+            RunnerError: It cannot be written, or the files cannot be listed.
+        """
+        now = self._listing(ask.reports_dir)
+        paths = _changed(self._known, now, ask.reports_dir)
+        changes = tuple(self._change(ask.root, path, now.get(path, "")) for path in paths)
+        row = Row(
+            name_of_ask(ask),
+            ask.step,
+            ask.tree,
+            self._touched.pop(name_of_ask(ask), False),
+            self._redactor.text(ask.system),
+            self._redactor.text(ask.prompt),
+            answer,
+            changes,
+        )
+        self._write(row.to_json())
+        apply(self._known, changes)
+
+    def _change(self, root: str, path: str, value: str) -> Change:
+        if not value:
+            return Change(path, "")
+        if not value.startswith("100"):
+            return Change(path, value, left_out="it is a link or a special file")
+        try:
+            data = read_confined(root, path, MAX_FILE_BYTES)
+        except RunnerError as error:
+            return Change(path, value, left_out=error.message)
+        if len(data) > MAX_FILE_BYTES:
+            return Change(path, value, left_out=f"it is larger than {MAX_FILE_BYTES} bytes")
+        return Change(path, value, self._redactor.data(data))
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        line = json.dumps(self._redactor.value(row), ensure_ascii=True) + "\n"
+        try:
+            with self._path.open("ab") as file:
+                file.write(line.encode("ascii"))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            message = f"the recording {self._path} cannot be written: {error.strerror}"
+            raise RunnerError(message, "Make room, or go on without `--record`.") from error
+
+
+def exists(path: Path) -> AgentConfigError:
+    """Return the refusal of a file that is there already."""
+    message = "the file exists, and a recording is never written over another file"
+    return AgentConfigError(str(path), "", message, "Name a new file, or go on with `interlock resume RUN --record`.")
+
+
+def _changed(known: Mapping[str, str], now: Mapping[str, str], reports_dir: str) -> list[str]:
+    """Return the paths in scope and in one reports folder that differ; other reports folders are of other rounds."""
+    seen = (path for path in {*known, *now} if not is_report(path) or path.startswith(f"{reports_dir}/"))
+    return sorted(path for path in seen if known.get(path) != now.get(path))

@@ -1,0 +1,186 @@
+"""The `chat` and `local` runners: an agent that is a chat model, in LangChain's agent loop with our tools."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from interlock.agents.answer import Answer
+from interlock.agents.ask import Ask
+from interlock.agents.constrain import BOUNDS, LOCAL_BOUNDS, Form, answer_text, constraint, form_for, longest_answer
+from interlock.agents.prices import Price
+from interlock.agents.runners.model_settings import LOCAL, PROVIDERS
+from interlock.agents.runners.models import ModelSettings, chat_model, check_installed
+from interlock.agents.usage import Limits
+from interlock.envelope import parse
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AnyMessage
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.tools import BaseTool
+
+    from interlock.agents.runners.turn import Turn
+
+Toolbox: TypeAlias = "Callable[[Ask], AbstractContextManager[list[BaseTool]]]"
+"""Opens the tools that a role may use, for the time of one answer."""
+
+CLOSING: Final = "Give your answer now: the envelope of your contract, and nothing else."
+
+_KEPT: Final = ("callbacks", "tags", "metadata")
+"""What a turn takes over from the run around it: its place in a trace, and nothing of its thread or stream."""
+
+
+class ChatRunner:
+    """A runner around a chat model. One answer is one turn: it works with its tools until it has said its answer.
+
+    Args:
+        settings: The model.
+        price: What its tokens cost; None when that is not known.
+        where: The table that asks for it, such as `agents.visual-qa`, for messages.
+        toolbox: Its tools; default: those of the role.
+        sleep: Waits so many seconds before a call is made again.
+        clock: Seconds that only grow.
+
+    Raises:
+        AgentConfigError: The model cannot be made as the settings say.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        price: Price | None = None,
+        *,
+        where: str = "agents",
+        toolbox: "Toolbox | None" = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._price = price
+        self._where = where
+        self._toolbox = toolbox
+        self._sleep = sleep
+        self._clock = clock
+        self._model: BaseChatModel | None = None
+        if settings.provider == LOCAL:
+            check_installed(settings, where)
+        else:
+            self._model = chat_model(settings, where=where)
+        self._form: Form | None = None
+        self._form_known = settings.constrain == "off"
+
+    def __call__(self, ask: Ask, /) -> Answer:
+        """Let the model work on an ask and return what it said, with its cost.
+
+        Raises:
+            RunnerError: The provider cannot be reached or refuses to answer, or a local model cannot be started.
+        """
+        from interlock.agents.runners.turn import SpentError, Turn  # noqa: PLC0415 - imports LangChain
+
+        turn = Turn(
+            ask,
+            name=self._settings.model,
+            limits=ask.limits.within(Limits(calls=self._settings.max_calls)),
+            price=self._price,
+            retries=self._settings.retries,
+            sleep=self._sleep,
+            clock=self._clock,
+        )
+        text, stopped = "", ""
+        try:
+            text = self._work(ask, turn)
+        except SpentError as spent:
+            stopped = str(spent)
+        return Answer(text, turn.used, turn.model or self._settings.name, turn.tool_calls, stopped)
+
+    def _work(self, ask: Ask, turn: "Turn") -> str:
+        from langchain_core.messages import HumanMessage  # noqa: PLC0415
+
+        # A local model is looked for each time: its server may have ended, and is started again then.
+        model = self._model or chat_model(self._settings, where=self._where)
+        form = self._held_to()
+        history: list[AnyMessage] = [HumanMessage(content=ask.prompt)]
+        if self._settings.tools:
+            with self._tools(ask) as tools:
+                history = self._talk(model, ask, turn, history, tools)
+            text = str(history[-1].text)
+            if form is None or parse(text).envelope is not None:
+                return text
+            history = [*history, HumanMessage(content=CLOSING)]
+        if form is None:
+            return str(self._talk(model, ask, turn, history, ())[-1].text)
+        turn.close(self._constraint(form, ask))
+        return answer_text(form, self._talk(model, ask, turn, history, ())[-1])
+
+    def _held_to(self) -> Form | None:
+        """Return the form of the grammar that the provider takes; a server of the user's is asked once."""
+        if not self._form_known:
+            settings = self._settings
+            key = os.environ.get(settings.api_key_env, "") if settings.api_key_env else ""
+            self._form = form_for(settings.provider, settings.name, settings.base_url, key=key)
+            self._form_known = True
+        return self._form
+
+    def _constraint(self, form: Form, ask: Ask) -> dict[str, Any]:
+        """Return what the request says, and for a local model how much it may write until it must have ended."""
+        local = self._settings.provider == LOCAL
+        bounds = LOCAL_BOUNDS if local else BOUNDS
+        held = constraint(form, ask, bounds)
+        if "extra_body" in held:
+            held["extra_body"] = {**self._settings.options.get("extra_body", {}), **held["extra_body"]}
+        if local and self._settings.max_tokens is None:
+            held["max_tokens"] = longest_answer(ask, bounds)
+        return held
+
+    def _tools(self, ask: Ask) -> "AbstractContextManager[list[BaseTool]]":
+        if self._toolbox is not None:
+            return self._toolbox(ask)
+        from interlock.agents.tools import toolbox  # noqa: PLC0415 - imports LangChain
+
+        return toolbox(ask)
+
+    def _talk(
+        self,
+        model: "BaseChatModel",
+        ask: Ask,
+        turn: "Turn",
+        history: "Sequence[AnyMessage]",
+        tools: "Sequence[BaseTool]",
+    ) -> "list[AnyMessage]":
+        """Run LangChain's agent loop, and return all messages."""
+        from langchain.agents import create_agent  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType]
+        from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
+
+        from interlock.agents.runners.pictures import Pictures  # noqa: PLC0415
+        from interlock.agents.runners.turn import Watch  # noqa: PLC0415
+
+        row = PROVIDERS.get(self._settings.provider)
+        taken = self._takes_pictures(model)
+        arranged = () if taken and row is not None and row.pictures else (Pictures(taken=taken),)
+        agent: Any = create_agent(
+            model,
+            list(tools),
+            system_prompt=ask.system or None,
+            middleware=[turn, *arranged],
+            checkpointer=False,
+        )
+        # One tool after the other: what they write has an order.
+        config: RunnableConfig = {
+            "callbacks": [Watch(turn, self._clock)],
+            "max_concurrency": 1,
+            "run_name": ask.role,
+        }
+        context = copy_context()
+        around = cast("dict[str, Any]", context.get(var_child_runnable_config) or {})
+        kept = cast("RunnableConfig", {key: around[key] for key in _KEPT if key in around})
+        context.run(var_child_runnable_config.set, kept)
+        ended: dict[str, Any] = context.run(agent.invoke, {"messages": list(history)}, config)
+        return ended["messages"]
+
+    def _takes_pictures(self, model: "BaseChatModel") -> bool:
+        if self._settings.images is not None:
+            return self._settings.images
+        return bool((model.profile or {}).get("image_inputs", False))

@@ -1,0 +1,211 @@
+"""The player of a recording: it gives each ask the answer that was recorded for it, and puts the files that changed."""
+
+import os
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from threading import Condition
+from typing import Final
+
+from interlock.agents.answer import Answer
+from interlock.agents.ask import Ask, RunnerError
+from interlock.agents.confined import delete_confined, write_confined
+from interlock.agents.files import ScopedFiles, files_of
+from interlock.agents.quoting import visible
+from interlock.agents.recording import Listing
+from interlock.agents.taped import Change, Recorded, Row, apply, is_report, name_of_ask, read_recording
+
+ORDER_SECONDS: Final = 5.0
+"""How long an ask waits for those that were answered before it; where the run goes another way, they may never come."""
+
+_DIGEST: Final = re.compile(r"\b[0-9a-f]{64}\b", re.ASCII)
+_MAX_SHOWN: Final = 200
+_MAX_NAMED: Final = 5
+_FIX: Final = (
+    "Play it on the files, the task and the configuration that it was recorded with, with this version of Interlock, "
+    "or record the run again."
+)
+
+
+class RecordedRunner:
+    """The runner of every role of a run that is played, and the order in which they answer.
+
+    Args:
+        recorded: The recording.
+        listing: Lists the files, to name what differs.
+    """
+
+    def __init__(self, recorded: Recorded, listing: Listing) -> None:
+        self._recorded = recorded
+        self._listing = listing
+        self._rows: dict[str, list[int]] = {}
+        for place, row in enumerate(recorded.rows):
+            self._rows.setdefault(row.name, []).append(place)
+        self._turns = Condition()
+        self._is_busy = False
+        self._over: set[str] = set()
+        self._played: set[str] = set()
+
+    @classmethod
+    def load(cls, path: Path, listing: Listing) -> "RecordedRunner":
+        """Return the player of a file.
+
+        Raises:
+            AgentConfigError: It is no recording.
+        """
+        return cls(read_recording(path), listing)
+
+    @property
+    def task_id(self) -> str:
+        """The task that was recorded."""
+        return self._recorded.task_id
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The asks that were recorded and not made again."""
+        return tuple(name for name in self._rows if name not in self._played)
+
+    @contextmanager
+    def alone(self, name: str) -> Generator[None]:
+        """Let agents that were asked side by side answer one after another, as they did when they were recorded."""
+        with self._turns:
+            self._turns.wait_for(lambda: not self._is_busy and not self._awaits(name), timeout=ORDER_SECONDS)
+            self._turns.wait_for(lambda: not self._is_busy)
+            self._is_busy = True
+        try:
+            yield
+        finally:
+            with self._turns:
+                self._is_busy = False
+                self._over.add(name)
+                self._turns.notify_all()
+
+    def _awaits(self, name: str) -> bool:
+        """Say whether an ask of the same phase, answered before this one, is still to come."""
+        place = self._rows.get(name, [0])[0]
+        rows = self._recorded.rows[: place + 1]
+        role, phase = name.partition("/")[0], _phase(rows[-1]) if rows else ""
+        others = (row for row in rows[:-1] if _phase(row) == phase and row.name.partition("/")[0] != role)
+        return any(row.name not in self._over for row in others)
+
+    def asked(self, ask: Ask) -> None:
+        """Note nothing."""
+
+    def answered(self, ask: Ask, answer: Answer) -> None:
+        """Note nothing."""
+
+    def __call__(self, ask: Ask, /) -> Answer:
+        """Compare an ask with the recorded one, put the files that changed, and return the answer.
+
+        Raises:
+            RunnerError: The ask differs or was not recorded, or a file cannot be put.
+        """
+        name = name_of_ask(ask)
+        places = self._rows.get(name)
+        if places is None:
+            message = f"{_who(ask)} was not asked in the recording; it has {len(self._recorded.rows)} answers"
+            raise RunnerError(message, _FIX)
+        rows = [self._recorded.rows[place] for place in places]
+        self._compare(ask, rows[0], places[0])
+        # An answer that was lost with its process was asked for again; what both turns changed is there.
+        for row in rows:
+            _put(ask, row.changes)
+        self._played.add(name)
+        return rows[-1].answer
+
+    def _compare(self, ask: Ask, row: Row, place: int) -> None:
+        if row.tree != ask.tree and not row.touched:
+            expected, found = f"the tree {row.tree}", f"the tree {ask.tree}"
+            raise RunnerError(f"{_differs(ask, 'the scope', expected, found)}{self._named(place)}", _FIX)
+        names = {
+            **dict.fromkeys((self._recorded.run_id, ask.run_id), "{run_id}"),
+            **dict.fromkeys((self._recorded.root, ask.root), "{root}"),
+        }
+        for what, recorded, present in (
+            ("role prompt", row.system, ask.system),
+            ("assignment", row.prompt, ask.prompt),
+        ):
+            pairs = zip_longest(_lines(recorded, names), _lines(present, names))
+            for number, (expected, found) in enumerate(pairs, 1):
+                if expected != found:
+                    where = f"line {number} of the {what}"
+                    raise RunnerError(_differs(ask, where, _quoted(expected), _quoted(found)), _FIX)
+
+    def _named(self, place: int) -> str:
+        """Name the files that differ, and those that the recording could not keep."""
+        files = dict(self._recorded.files)
+        before = [change for row in self._recorded.rows[:place] for change in row.changes]
+        apply(files, tuple(before))
+        now = self._listing("")
+        paths = sorted(path for path in {*files, *now} if not is_report(path) and files.get(path) != now.get(path))
+        lost = {change.path for change in before if change.is_redacted}
+        text = f". Other files: {', '.join(map(visible, paths[:_MAX_NAMED]))}" if paths else ""
+        keys = [path for path in paths if path in lost]
+        return f"{text}. A key was taken out of the recorded {', '.join(map(visible, keys))}" if keys else text
+
+
+def _phase(row: Row) -> str:
+    """Return what asks have in common that may be made side by side: the step and the round of work."""
+    return f"{row.step} {row.name.partition('/')[2].partition('/')[0]}"
+
+
+def _who(ask: Ask) -> str:
+    return f"{ask.role}, attempt {ask.attempt}, turn {ask.turn}, re-ask {ask.reask},"
+
+
+def _differs(ask: Ask, where: str, expected: str, found: str) -> str:
+    return f"{_who(ask)} is asked something else than in the recording: {where}: expected {expected}, found {found}"
+
+
+def _lines(text: str, names: Mapping[str, str]) -> list[str]:
+    """Return lines to compare: without digests, whose files are compared by themselves, and what names run and root."""
+    for value in sorted((value for value in names if len(value) > 1), key=len, reverse=True):
+        text = text.replace(value, names[value])
+    return _DIGEST.sub("{sha256}", text).splitlines()
+
+
+def _quoted(line: str | None) -> str:
+    return "nothing" if line is None else f"`{visible(line)[:_MAX_SHOWN]}`"
+
+
+def _put(ask: Ask, changes: Sequence[Change]) -> None:
+    """Put the files that changed: a build role's under the leases of its run."""
+    with ExitStack() as stack:
+        files: ScopedFiles | None = None
+        for change in changes:
+            _check(ask, change)
+            if is_report(change.path) or ask.step != "build" or not ask.agent:
+                if change.data is None:
+                    delete_confined(ask.root, change.path)
+                else:
+                    write_confined(ask.root, change.path, change.data)
+            else:
+                files = files or stack.enter_context(files_of(ask, ask.in_scope))
+                path, data = change.path, change.data
+                put = files.delete(path) if data is None else files.write_bytes(path, data)
+                for row in put["errors"]:
+                    raise RunnerError(f"{row['place']}: {row['code']} {row['message']}", row["fix"])
+            if change.data is not None:
+                _set_mode(f"{ask.root}/{change.path}", is_executable=change.value.startswith("100755"))
+
+
+def _check(ask: Ask, change: Change) -> None:
+    """Refuse a file that the recording does not hold, and one that this ask may not change."""
+    path = visible(change.path)
+    if change.left_out:
+        message = f"{_who(ask)} changed {path}, which the recording does not hold: {change.left_out}"
+        raise RunnerError(message, "Take that file out of the task's scope and record the run again.")
+    if not change.path.startswith(f"{ask.reports_dir}/") and not ask.in_scope(change.path):
+        message = f"the recording changes {path}, which is neither in scope nor in the reports folder"
+        raise RunnerError(message, "Play only recordings that `interlock run --record` wrote.")
+
+
+def _set_mode(path: str, *, is_executable: bool) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode & 0o777
+        os.fchmod(descriptor, mode | 0o111 if is_executable else mode & ~0o111)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,206 @@
+"""One turn of a model in LangChain's agent loop: counted, bounded, told of, and called again after a fault.
+
+Imported with the first model: it needs LangChain.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import ModelRequest, ModelResponse
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+from interlock.agents.ask import Ask, RunnerError
+from interlock.agents.prices import Price
+from interlock.agents.runners.model_errors import CutError, Fault, fault_of, is_cut
+from interlock.agents.usage import Limits, Usage
+
+FIRST_WAIT_SECONDS: Final = 1.0
+MAX_WAIT_SECONDS: Final = 60.0
+"""How long one wait may be; a provider that asks for more is not asked again."""
+
+_JITTER: Final = 0.25
+_NOTICE_SECONDS: Final = 1.0
+_CHARS_A_TOKEN: Final = 4
+_SHOWN: Final = ("path", "name", "folder")
+_SHOWN_CHARS: Final = 120
+
+
+class SpentError(BaseException):
+    """A limit ended the turn. No `Exception`: LangChain would log one that a callback raises as a fault of ours."""
+
+
+class Turn(AgentMiddleware[Any, None, Any]):
+    """Stands around every call of the model in one turn.
+
+    Args:
+        ask: What is asked.
+        name: What the model is called in messages.
+        limits: What may be spent.
+        price: What its tokens cost; None when that is not known.
+        retries: How often one call is made again.
+        sleep: Waits so many seconds.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        *,
+        name: str,
+        limits: Limits,
+        price: Price | None,
+        retries: int,
+        sleep: Callable[[float], None],
+        clock: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self.tools = []
+        self._ask = ask
+        self._name = name
+        self._limits = limits
+        self._price = price
+        self._retries = retries
+        self._sleep = sleep
+        self._clock = clock
+        self._began = clock()
+        self._options: Mapping[str, Any] = {}
+        self._used = Usage()
+        self.model = ""
+        self.tool_calls = 0
+
+    @property
+    def used(self) -> Usage:
+        """What the turn has cost so far."""
+        return replace(self._used, seconds=self._clock() - self._began)
+
+    def check(self) -> None:
+        """End the turn when a limit is reached.
+
+        Raises:
+            SpentError: One is, with its figures.
+        """
+        if found := self._limits.spent(self.used):
+            raise SpentError(found)
+
+    def tell(self, tool: str, more_tokens: int = 0) -> None:
+        """Tell what is being done; an empty tool: the model thinks."""
+        row = {"kind": "working", "role": self._ask.role, "tool": tool, "calls": self._used.calls}
+        self._ask.notice({**row, "tokens": self._used.tokens + more_tokens})
+
+    def close(self, options: Mapping[str, Any]) -> None:
+        """Let the calls that follow be for the answer alone: with these arguments, and what they call is no work."""
+        self._options = options
+
+    def wrap_model_call(
+        self, request: ModelRequest[None], handler: Callable[[ModelRequest[None]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Make one call of the model, again after a fault of the transport.
+
+        Raises:
+            SpentError: A limit is reached.
+            RunnerError: There is no answer to be had.
+        """
+        tries = 0
+        request = request.override(model_settings={**request.model_settings, **self._options})
+        while True:
+            self.check()
+            self.tell("")
+            try:
+                response = handler(request)
+                message = _whole(response)
+            except Exception as error:
+                fault = fault_of(error)
+                if fault.text is not None:
+                    message = AIMessage(content=fault.text)
+                    self._count(message, request.messages)
+                    return ModelResponse(result=[message])
+                if not fault.again or tries >= self._retries or (fault.wait_seconds or 0) > MAX_WAIT_SECONDS:
+                    raise self._refusal(fault, tries) from error
+                self._sleep(self._pause(tries, fault))
+                tries += 1
+            else:
+                self._count(message, request.messages)
+                # Messages of one id replace each other, and some servers give all of theirs the same.
+                message.id = f"call-{self._used.calls}"
+                return response
+
+    def _refusal(self, fault: Fault, tries: int) -> RunnerError:
+        after = f" (asked {tries + 1} times)" if tries else ""
+        asks = f" It asks to wait {fault.wait_seconds:g} s." if (fault.wait_seconds or 0) > MAX_WAIT_SECONDS else ""
+        return RunnerError(f"{self._name} {fault.what}{after}", fault.fix + asks)
+
+    def _pause(self, tries: int, fault: Fault) -> float:
+        """Return how long to wait: what the provider asks, else twice as long each time; never beyond the limit."""
+        seconds = min(FIRST_WAIT_SECONDS * 2**tries, MAX_WAIT_SECONDS)
+        if fault.wait_seconds is not None:
+            seconds = fault.wait_seconds
+        spread = seconds * (1 + random.uniform(0, _JITTER))  # noqa: S311 - spreads callers, hides nothing
+        left = self._limits.seconds
+        return spread if left is None else min(spread, max(0.0, left - self.used.seconds))
+
+    def _count(self, message: AIMessage, sent: list[AnyMessage]) -> None:
+        """Add what a call cost. A provider that does not say is counted by length, and its money is not known."""
+        if (told := message.usage_metadata) is not None:
+            read, written = told["input_tokens"], told["output_tokens"]
+        else:
+            read, written = count_tokens_approximately(sent), count_tokens_approximately([message])
+        price = self._price if told is not None or self._is_free else None
+        usd = None if price is None else price.usd(read, written)
+        self._used += Usage(calls=1, input_tokens=read, output_tokens=written, usd=usd)
+        if not self._options:
+            self.tool_calls += len(message.tool_calls) + len(message.invalid_tool_calls)
+        self.model = str(cast("Mapping[str, Any]", message.response_metadata).get("model_name") or self.model)
+
+    @property
+    def _is_free(self) -> bool:
+        return self._price is not None and self._price.usd(1, 1) == 0
+
+
+class Watch(BaseCallbackHandler):
+    """Tells of a turn as it goes on, and ends it in the middle of an answer when its time is up.
+
+    Args:
+        turn: The turn.
+        clock: Seconds that only grow.
+    """
+
+    run_inline = True
+
+    def __init__(self, turn: Turn, clock: Callable[[], float]) -> None:
+        self._turn = turn
+        self._clock = clock
+        self._told = clock()
+        self._chars = 0
+
+    def on_chat_model_start(self, *_given: Any, **_more: Any) -> None:
+        """Begin to count what comes."""
+        self._chars = 0
+        self._told = self._clock()
+
+    def on_llm_new_token(self, token: object, **more: Any) -> None:
+        """Count a piece of an answer, and tell of it each second."""
+        self._turn.check()
+        self._chars += len(token if isinstance(token, str) else getattr(more.get("chunk"), "text", ""))
+        if (now := self._clock()) - self._told >= _NOTICE_SECONDS:
+            self._told = now
+            self._turn.tell("", self._chars // _CHARS_A_TOKEN)
+
+    def on_tool_start(self, serialized: Mapping[str, Any] | None, input_str: str, **more: Any) -> None:
+        """Tell which tool is called, and on what."""
+        del input_str
+        name = str((serialized or {}).get("name") or "a tool")
+        given = cast("Mapping[str, Any]", more.get("inputs") or {})
+        shown = next((str(given[key]) for key in _SHOWN if given.get(key)), "")
+        self._turn.tell(f"{name} {' '.join(shown.split())[:_SHOWN_CHARS]}".strip())
+
+
+def _whole(response: ModelResponse[Any]) -> AIMessage:
+    (message,) = (each for each in response.result if isinstance(each, AIMessage))
+    if is_cut(message):
+        raise CutError("the answer ended in its middle")
+    return message

@@ -1,0 +1,200 @@
+"""The lines of a recording: asks with their answers and the files that changed, read and written as JSON."""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Self, cast
+
+from interlock.agents.answer import Answer
+from interlock.agents.ask import AgentConfigError, Ask
+from interlock.agents.usage import Usage
+
+SCHEMA: Final = "interlock.recording/1"
+
+
+def name_of(role: str, attempt: int, turn: int, reask: int) -> str:
+    """Return the name of an ask within its run, the same in every run of the task."""
+    return f"{role}/{attempt}.{turn}/{reask}"
+
+
+def name_of_ask(ask: Ask) -> str:
+    """Return the name of an ask within its run."""
+    return name_of(ask.role, ask.attempt, ask.turn, ask.reask)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file that changed.
+
+    Args:
+        path: Relative to the root.
+        value: `<mode> <sha256>` as it was found; empty when it was deleted.
+        data: Its bytes, without keys; None when it was deleted or left out.
+        left_out: Why it cannot be put back; empty when it can.
+    """
+
+    path: str
+    value: str
+    data: bytes | None = None
+    left_out: str = ""
+
+    @property
+    def is_redacted(self) -> bool:
+        """Whether a key was taken out of it, so that it is not the file that it was."""
+        return self.data is not None and sha256(self.data).hexdigest() != self.value.rpartition(" ")[2]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values: `text`, or `base64` for what is no UTF-8."""
+        row: dict[str, Any] = {"path": self.path, "value": self.value}
+        if self.left_out:
+            return row | {"left_out": self.left_out}
+        if self.data is None:
+            return row
+        try:
+            return row | {"text": self.data.decode("utf-8")}
+        except UnicodeDecodeError:
+            return row | {"base64": b64encode(self.data).decode("ascii")}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """Read back what `to_json` wrote."""
+        data = b64decode(row["base64"]) if "base64" in row else None
+        data = str(row["text"]).encode("utf-8") if "text" in row else data
+        return cls(str(row["path"]), str(row["value"]), data, str(row.get("left_out", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One ask, its answer, and what changed.
+
+    Args:
+        name: The ask; see `name_of`.
+        step: What the run was doing.
+        tree: Digest of the files in scope at the ask.
+        touched: Files in scope had changed since the line before, without any agent that this recording knows of.
+        system: The prompt of the role.
+        prompt: The assignment.
+        answer: What came back.
+        changes: The files that changed since the line before.
+    """
+
+    name: str
+    step: str
+    tree: str
+    touched: bool
+    system: str
+    prompt: str
+    answer: Answer
+    changes: tuple[Change, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values, with digests of the texts."""
+        return {
+            "ask": self.name,
+            "step": self.step,
+            "tree": self.tree,
+            "touched": self.touched,
+            "system_sha256": digest(self.system),
+            "prompt_sha256": digest(self.prompt),
+            "system": self.system,
+            "prompt": self.prompt,
+            "answer": asdict(self.answer) | {"usage": self.answer.usage.to_json()},
+            "files": [change.to_json() for change in self.changes],
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """Read back what `to_json` wrote."""
+        answer = Answer(**row["answer"])
+        answer = replace(answer, usage=Usage.from_json(row["answer"]["usage"]))
+        changes = tuple(Change.from_json(item) for item in row["files"])
+        return cls(
+            name=str(row["ask"]),
+            step=str(row["step"]),
+            tree=str(row["tree"]),
+            touched=bool(row["touched"]),
+            system=str(row["system"]),
+            prompt=str(row["prompt"]),
+            answer=answer,
+            changes=changes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recording as it was read.
+
+    Args:
+        run_id: The run that was recorded.
+        root: Where it worked.
+        task_id: Its task.
+        files: The files in scope when the recording began.
+        rows: Its asks, in the order in which they were answered.
+        size_bytes: How much of the file is whole lines; a last line that a killed process left is not read.
+    """
+
+    run_id: str
+    root: str
+    task_id: str
+    files: Mapping[str, str]
+    rows: tuple[Row, ...]
+    size_bytes: int
+
+
+def read_recording(path: Path) -> Recorded:
+    """Read a recording.
+
+    Raises:
+        AgentConfigError: It cannot be read, or is none.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _bad(path, 0, f"the recording cannot be read: {error.strerror}") from error
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = whole.split(b"\n")[:-1]
+    number = 1
+    try:
+        head = cast("dict[str, Any]", json.loads(lines[0] if lines else b""))
+        if head["schema"] != SCHEMA:
+            raise _bad(path, number, f"its schema is not `{SCHEMA}`")
+        rows: list[Row] = []
+        for number, line in enumerate(lines[1:], 2):  # noqa: B007 - named in the error
+            rows.append(Row.from_json(json.loads(line)))
+        return Recorded(
+            run_id=str(head["run_id"]),
+            root=str(head["root"]),
+            task_id=str(head["task_id"]),
+            files=dict(head["files"]),
+            rows=tuple(rows),
+            size_bytes=len(whole),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _bad(path, number, "it is no line of a recording") from error
+
+
+def _bad(path: Path, line: int, message: str) -> AgentConfigError:
+    fix = "Name a file that `interlock run TASK --record FILE` wrote."
+    return AgentConfigError(str(path), f"line {line}" if line else "", message, fix)
+
+
+def apply(files: dict[str, str], changes: tuple[Change, ...]) -> None:
+    """Make a listing what it is after some changes."""
+    for change in changes:
+        if change.value:
+            files[change.path] = change.value
+        else:
+            files.pop(change.path, None)
+
+
+def is_report(path: str) -> bool:
+    """Say whether a path is one of a report: nothing below `artifacts` is in any scope."""
+    return path.startswith("artifacts/")
+
+
+def digest(text: str) -> str:
+    """Return the digest of a text."""
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"

@@ -1,0 +1,66 @@
+"""The tool that writes a report: evidence that an agent makes itself, in its own folder and nowhere else."""
+
+from threading import Lock
+from typing import Final
+
+from langchain_core.tools import BaseTool
+from pydantic import Field
+
+from interlock.agents.ask import Ask, RunnerError
+from interlock.agents.confined import write_confined
+from interlock.agents.file_refusals import Answer, answering, encoded, refusal, text_of, unusable
+from interlock.agents.readable import plain_segments
+from interlock.agents.tools.making import Arguments, make_tool
+from interlock.reservations.rules import shown
+
+OURS: Final = (".manifest.json", ".log")
+"""How the files end that Interlock itself puts into the folder of reports: what was collected, and logs of gates."""
+
+
+class _Report(Arguments):
+    name: str = Field(description="Name of the file in your reports folder.", examples=["self-check.md"])
+    text: str = Field(description="The whole text.", examples=["# Self-check\n\n- The page loads.\n"])
+
+
+def report_tool(ask: Ask) -> BaseTool:
+    """Return `write_report`, which writes below `ask.reports_dir`; it answers `{path, bytes, errors}`."""
+    writing = Lock()
+
+    def write(name: str, text: str) -> Answer:
+        with writing:
+            return _write(ask, name, text)
+
+    return make_tool(
+        "write_report",
+        "Write a report of yours, such as the result of a check. Answers {path, bytes, errors}; `path` is what "
+        "EVIDENCE cites. A report that you wrote before is replaced.",
+        _Report,
+        write,
+    )
+
+
+def _write(ask: Ask, name: str, text: str) -> Answer:
+    with answering({"path": shown(name)}) as answer:
+        path = f"{ask.reports_dir}/{_own(ask, name)}"
+        data = encoded(text_of("text", text), name)
+        try:
+            write_confined(ask.root, path, data)
+        except RunnerError as error:
+            raise unusable(path, error) from error
+        answer |= {"path": path, "bytes": len(data)}
+    return answer
+
+
+def _own(ask: Ask, name: str) -> str:
+    """Return the name of a report below the folder; it may have been given with the folder before it."""
+    below = name.removeprefix(f"{ask.reports_dir}/")
+    plain_segments("name", below)
+    taken = {path.casefold() for paths in ask.evidence.values() for path in paths}
+    ours = below.casefold().endswith(OURS) or f"{ask.reports_dir}/{below}".casefold() in taken
+    if ours or not all(" " < char <= "~" for char in below) or below.startswith("artifacts/"):
+        raise refusal(
+            "AGT918", "The name is none that a report of yours can have.", place="name", found=name,
+            expected=f"printable ASCII without blanks, below {ask.reports_dir}, not ending in {' or '.join(OURS)}",
+            fix="Give the report a name of its own, such as `self-check.md`.",
+        )  # fmt: skip
+    return below

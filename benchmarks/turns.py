@@ -1,0 +1,370 @@
+"""Measures the turns of model agents side by side with LangChain's own agent: differences count, seconds do not.
+
+    python -m benchmarks.turns            # a table
+    python -m benchmarks.turns --json     # the same as JSON
+    python -m benchmarks.turns --quick    # fewer rounds and turns
+
+The model is a fake that answers at once, the same for everyone. It never fails by the clock.
+"""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
+
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from interlock.agents import Ask
+from interlock.agents.answer import Answer
+from interlock.agents.runners.chat import ChatRunner
+from interlock.agents.runners.model_settings import ModelSettings
+from interlock.agents.tools import toolbox
+from interlock.envelope import Envelope, render
+from interlock.graph.runs import drive, start_run
+from interlock.graph.task import task_from_mapping
+
+GOAL_MS: Final = 25
+GOAL_PARALLEL_SECONDS: Final = 1.4
+FILES: Final = 20
+WAIT_SECONDS: Final = 1.0
+
+CONFIG: Final = """
+roster = "replace"
+[run]
+max_progress = 100
+[roles.orchestrator]
+kind = "orchestrator"
+[roles.builder]
+kind = "build"
+hands_over = true
+[roles.first]
+kind = "qa"
+certifies = "GATE-FIRST"
+[roles.second]
+kind = "qa"
+certifies = "GATE-SECOND"
+[roles.reviewer]
+kind = "review"
+certifies = "GATE-REVIEW"
+[gates.GATE-FIRST]
+title = "the first reader has no objection"
+certifier = "first"
+evidence = ["reports"]
+check = "report"
+[gates.GATE-SECOND]
+title = "the second reader has no objection"
+certifier = "second"
+evidence = ["reports"]
+check = "report"
+[gates.GATE-REVIEW]
+title = "the reviewer has no objection"
+certifier = "reviewer"
+evidence = ["reports"]
+check = "report"
+"""
+GATES: Final = ("GATE-MSG-STRICT", "GATE-FIRST", "GATE-SECOND", "GATE-REVIEW")
+
+
+
+class Model(BaseChatModel):
+    """Calls one tool if it is to, and then gives its answer; it waits before each call when it is told to."""
+
+    answer: str = ""
+    call: Mapping[str, Any] | None = None
+    wait_seconds: float = 0.0
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake"
+
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "Model":  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the model itself: it knows its tool."""
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002 - the signature is LangChain's
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **_: Any,
+    ) -> ChatResult:
+        usage = {"input_tokens": 2000, "output_tokens": 200, "total_tokens": 2200}
+        if self.call is not None and not isinstance(messages[-1], ToolMessage):
+            message = AIMessage(content="", tool_calls=[dict(self.call, id="1")], usage_metadata=usage)  # type: ignore[arg-type]
+        else:
+            time.sleep(self.wait_seconds)
+            message = AIMessage(content=self.answer, usage_metadata=usage)  # type: ignore[arg-type]
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+READ: Final = {"name": "read_file", "args": {"path": "src/file_1.txt"}}
+
+
+def envelope(ask: Ask, status: str, **fields: object) -> str:
+    """Return an answer of the asked role."""
+    values: dict[str, object] = {
+        "status": status, "task_id": ask.task_id, "task": ask.task, "assigned_agent": ask.role,
+        "reports_to": "orchestrator", "inputs_used": (), "gates_required": GATES,
+        "gates_passed": ("GATE-MSG-STRICT",),
+        "evidence": {"screenshots": (), "a11y": (), "console": (), "reports": ()},
+        "fail_reasons": (), "output": "as asked\n" * 20, "next_actions": ("go on",), **fields,
+    }  # fmt: skip
+    return render(Envelope(**values))  # type: ignore[arg-type]
+
+
+def project(folder: Path) -> Path:
+    """Make a small project."""
+    (folder / "src").mkdir(parents=True)
+    for number in range(FILES):
+        (folder / f"src/file_{number}.txt").write_text(f"line of {number}\n" * 50)
+    (folder / "interlock.toml").write_text(CONFIG)
+    return folder
+
+
+def started(root: Path) -> str:
+    """Start a run in a project."""
+    task = {"task_id": "TURN-001", "task": "Count the turns", "gates_required": list(GATES), "scope": ["src/**"]}
+    return start_run(root, task_from_mapping(task, base=str(root)), roles=("builder", "first", "second", "reviewer"))
+
+
+class Chat:
+    """A chat runner around a fake model whose answer is made for each ask."""
+
+    def __init__(self, say: Callable[[Ask], str], *, call: Mapping[str, Any] | None, wait_seconds: float = 0.0) -> None:
+        self.say = say
+        self.model = Model(call=call, wait_seconds=wait_seconds)
+        with patch("interlock.agents.runners.chat.chat_model", return_value=self.model):
+            self.runner = ChatRunner(ModelSettings("fake:model", constrain="off", tools=call is not None))
+
+    def __call__(self, ask: Ask, /) -> Answer:
+        """Answer by the model."""
+        self.model.answer = self.say(ask)
+        return self.runner(ask)
+
+
+class Bare:
+    """LangChain's agent with the same model and the same tools, made once."""
+
+    def __init__(self, say: Callable[[Ask], str], *, call: Mapping[str, Any] | None) -> None:
+        self.say = say
+        self.call = call
+        self.agent: Any = None
+        self.model = Model(call=call)
+
+    def __call__(self, ask: Ask, /) -> str:
+        """Answer by the agent."""
+        self.model.answer = self.say(ask)
+        if self.call is None:
+            self.agent = self.agent or create_agent(self.model, [], system_prompt=ask.system)
+            return self.asked(ask)
+        with toolbox(ask) as tools:
+            agent = self.agent
+            self.agent = create_agent(self.model, tools, system_prompt=ask.system)
+            text = self.asked(ask)
+            self.agent = agent
+            return text
+
+    def asked(self, ask: Ask) -> str:
+        """Ask the agent that was made."""
+        ended = self.agent.invoke({"messages": [{"role": "user", "content": ask.prompt}]})
+        return str(ended["messages"][-1].text)
+
+
+# -- what a turn costs -----------------------------------------------------------------------------------------------
+
+
+class Turns:
+    """A builder that reports progress for so many turns and then gives up; it notes when each turn began and ended."""
+
+    def __init__(self, runner: Callable[[Ask], Answer | str], turns: int, noted: Callable[[], None]) -> None:
+        self.runner, self.turns, self.noted = runner, turns, noted
+        self.began: list[float] = []
+        self.ended: list[float] = []
+        self.asks: list[Ask] = []
+
+    def __call__(self, ask: Ask, /) -> Answer | str:
+        """Answer one ask."""
+        self.noted()
+        self.asks = [ask]
+        self.began.append(time.perf_counter())
+        answer = self.runner(ask)
+        self.ended.append(time.perf_counter())
+        return answer
+
+
+def progress(turns: int) -> Callable[[Ask], str]:
+    """Return what says the text of a builder that goes on for so many turns."""
+
+    def say(ask: Ask) -> str:
+        if ask.turn < turns:
+            return envelope(ask, "IN_PROGRESS")
+        return envelope(ask, "BLOCKED", fail_reasons=("GATE-FIRST: enough",))
+
+    return say
+
+
+def turns_of(
+    folder: Path, turns: int, *, call: Mapping[str, Any] | None, noted: Callable[[], None] = lambda: None
+) -> Turns:
+    """Drive one run of so many turns of a chat runner."""
+    root = project(folder)
+    builder = Turns(Chat(progress(turns), call=call), turns, noted)
+    nobody = {name: (lambda _: "") for name in ("first", "second", "reviewer")}
+    view = drive(started(root), root=root, runners={"builder": builder, **nobody})
+    assert len(builder.began) == turns, view
+    return builder
+
+
+def overhead(folder: Path, rounds: int, turns: int) -> dict[str, Any]:
+    """Compare turns of a run with turns of the bare agent, with one tool call and with none."""
+    found: dict[str, Any] = {}
+    for name, call in (("one tool call", READ), ("text alone", None)):
+        whole: list[float] = []
+        inside: list[float] = []
+        bare: list[float] = []
+        for number in range(rounds):
+            made = turns_of(folder / f"{name}-{number}", turns, call=call)
+            whole += [later - began for began, later in zip(made.began[1:-1], made.began[2:], strict=True)]
+            inside += [ended - began for began, ended in zip(made.began[1:-1], made.ended[1:-1], strict=True)]
+            alone = Bare(lambda ask: envelope(ask, "IN_PROGRESS"), call=call)
+            for _ in range(turns):
+                start = time.perf_counter()
+                alone(made.asks[0])
+                bare.append(time.perf_counter() - start)
+        turn, runner, agent = (statistics.median(times) * 1000 for times in (whole, inside, bare))
+        found[name] = {
+            "turn_ms": round(turn, 1),
+            "of_which_runner_ms": round(runner, 1),
+            "of_which_graph_ms": round(turn - runner, 1),
+            "bare_agent_ms": round(agent, 1),
+            "overhead_ms": round(turn - agent, 1),
+            "goal_ms": GOAL_MS,
+        }
+    return found
+
+
+# -- two at a time ---------------------------------------------------------------------------------------------------
+
+
+def passing(ask: Ask) -> str:
+    """Write the report of a judge and pass its gate."""
+    path = f"{ask.reports_dir}/{ask.role}.md"
+    target = Path(ask.root, path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(f"Read tree {ask.tree}. No objection.\n")
+    status = "READY_FOR_REVIEW" if ask.role == "reviewer" else "QA_IN_PROGRESS"
+    gate = f"GATE-{'REVIEW' if ask.role == 'reviewer' else ask.role.upper()}"
+    files = {"screenshots": (), "a11y": (), "console": (), "reports": (path,)}
+    return envelope(ask, status, gates_passed=("GATE-MSG-STRICT", gate), evidence=files)
+
+
+def handing_over(ask: Ask) -> str:
+    """Change a file and hand over."""
+    Path(ask.root, "src/file_0.txt").write_text("changed\n")
+    return envelope(ask, "READY_FOR_QA")
+
+
+def parallel(folder: Path, rounds: int) -> dict[str, Any]:
+    """Time two QA agents whose model takes a second each, from the hand-over to the status after them."""
+    taken: list[float] = []
+    for number in range(rounds):
+        root = project(folder / str(number))
+        times: dict[str, float] = {}
+
+        def note(step: Mapping[str, Any], times: dict[str, float] = times) -> None:
+            if step["kind"] == "status":
+                times[step["to"]] = time.perf_counter()
+
+        runners = {
+            "builder": handing_over,
+            "first": Chat(passing, call=None, wait_seconds=WAIT_SECONDS),
+            "second": Chat(passing, call=None, wait_seconds=WAIT_SECONDS),
+            "reviewer": passing,
+        }
+        assert drive(started(root), root=root, runners=runners, notice=note).status == "APPROVED"
+        taken.append(times["READY_FOR_REVIEW"] - times["QA_IN_PROGRESS"])
+    seconds = statistics.median(taken)
+    return {"agents": 2, "each_seconds": WAIT_SECONDS, "seconds": round(seconds, 2), "goal": GOAL_PARALLEL_SECONDS}
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+def _rss_kib() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def memory(folder: Path, turns: int) -> dict[str, Any]:
+    """Follow the memory of this process over some runs of turns; what the first run needs for good is left out."""
+    traced: list[float] = []
+    resident: list[float] = []
+    length = 50
+
+    def note() -> None:
+        gc.collect()
+        traced.append(tracemalloc.get_traced_memory()[0] / 1024)
+        resident.append(_rss_kib())
+
+    turns_of(folder / "warm", length, call=READ)
+    tracemalloc.start()
+    for number in range(turns // length):
+        turns_of(folder / str(number), length, call=READ, noted=note)
+    tracemalloc.stop()
+    numbers = range(len(traced))
+    return {
+        "turns": len(traced),
+        "traced_kib_a_turn": round(statistics.linear_regression(numbers, traced).slope, 2),
+        "rss_kib_a_turn": round(statistics.linear_regression(numbers, resident).slope, 2),
+        "traced_kib": [round(statistics.mean(traced[at : at + length])) for at in range(0, len(traced), length)],
+    }
+
+
+def table(results: Mapping[str, Any]) -> str:
+    """Return the results as lines for a terminal."""
+    lines = ["One turn: assignment, model, judgement, journal (medians, ms)"]
+    for name, row in results["overhead"].items():
+        lines.append(
+            f"  {name:16}{row['turn_ms']:7.1f}  = runner {row['of_which_runner_ms']:.1f} + graph "
+            f"{row['of_which_graph_ms']:.1f}; bare agent {row['bare_agent_ms']:.1f}; more by "
+            f"{row['overhead_ms']:.1f} (at most {row['goal_ms']})"
+        )
+    row = results["parallel"]
+    lines += ["", "Two QA agents of one second each, side by side"]
+    lines += [f"  {row['seconds']:.2f} s (under {row['goal']})"]
+    row = results["memory"]
+    lines += ["", f"Memory over {row['turns']} turns"]
+    lines += [f"  {row['traced_kib_a_turn']:+.2f} KiB traced and {row['rss_kib_a_turn']:+.2f} KiB resident a turn"]
+    lines += [f"  traced in each run, mean: {', '.join(f'{value} KiB' for value in row['traced_kib'])}"]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run every measurement and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and turns")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        results = {
+            "overhead": overhead(folder / "overhead", 2 if args.quick else 6, 15),
+            "parallel": parallel(folder / "parallel", 1 if args.quick else 3),
+            "memory": memory(folder / "memory", 100 if args.quick else 200),
+        }
+    print(json.dumps(results, indent=2) if args.json else table(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The events of a run as lines of JSON on stdout, one for each step as it happens."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+
+import click
+
+SCHEMA: Final = "interlock.events/1"
+
+EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "run": ("schema", "task_id"),
+    "status": ("from", "to", "by", "attempt", "reasons"),
+    "asking": ("role", "attempt", "reask"),
+    "working": ("role", "tool", "calls", "tokens"),
+    "answered": ("role", "outcome", "codes", "first", "seconds", "usage", "model"),
+    "collecting": ("role", "gate"),
+    "collected": ("gate", "ok", "files", "findings"),
+    "queued": ("blockers", "waited_seconds"),
+    "unqueued": ("waited_seconds",),
+    "scope_lost": ("blockers",),
+    "leases_trouble": ("code", "message"),
+    "summary": (),
+}
+"""What each kind of event holds beside `kind`, `at` and `run_id`; a summary holds what `interlock status` prints."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+events_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print each step on stdout as a line of JSON; the last one is the summary."
+)
+
+
+class EventStream:
+    """Writes the steps of one run, each as one line, flushed; also from several threads at once.
+
+    Args:
+        run_id: The run.
+        out: Where the lines go.
+        now: The clock.
+    """
+
+    def __init__(self, run_id: str, out: TextIO, *, now: Callable[[], datetime] = _now) -> None:
+        self.on_terminal = out.isatty()
+        self._run_id = run_id
+        self._out = out
+        self._now = now
+        self._lock = threading.Lock()
+
+    @classmethod
+    @contextmanager
+    def on_stdout(cls, run_id: str, task_id: str) -> Generator["EventStream"]:
+        """Write to stdout, the run first; what anybody else in this process prints there goes to stderr meanwhile."""
+        events = cls(run_id, sys.stdout)
+        events.notice({"kind": "run", "schema": SCHEMA, "task_id": task_id})
+        with redirect_stdout(sys.stderr):
+            yield events
+
+    def notice(self, step: Mapping[str, Any]) -> None:
+        """Write one step; `kind` says which of `EVENTS` it is."""
+        with self._lock:
+            at = self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            line = {"kind": step["kind"], "at": at, "run_id": self._run_id, **step}
+            click.echo(json.dumps(line, ensure_ascii=False), file=self._out)

@@ -1,0 +1,154 @@
+"""`--record` and `--replay`: the recording that a run is written to, or played from."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from shlex import quote
+from typing import Any, Final
+
+import click
+
+from interlock.agents import AgentConfigError, Runner, RunnerError
+from interlock.agents.recording import Listing, Recording, Tape, exists
+from interlock.agents.runners.recorded import RecordedRunner
+from interlock.agents.secrets import Redactor
+from interlock.agents.taped import read_recording
+from interlock.gates.errors import TreeError
+from interlock.gates.manifest import SUFFIX
+from interlock.gates.tree import every_file, in_scope, tree_files
+from interlock.graph.policy import Policy, key_variables
+from interlock.graph.runs import RunPhase, agent_roles
+from interlock.graph.store import RunStore
+from interlock.graph.task import Task
+
+
+def taping_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options `--record` and `--replay`; it is called with them as one `taping`."""
+
+    @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                  help="Write every ask, its answer and the files that changed into FILE.")  # fmt: skip
+    @click.option("--replay", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+                  help="Take every answer from FILE, which --record wrote; no agent is asked.")  # fmt: skip
+    @wraps(command)
+    def taped(*args: Any, record: Path | None, replay: Path | None, **options: Any) -> None:
+        if record is not None and replay is not None:
+            raise click.UsageError("--record and --replay exclude each other")
+        command(*args, taping=Taping(record, replay), **options)
+
+    return taped
+
+
+@dataclass(frozen=True, slots=True)
+class Taping:
+    """What becomes of a run's asks and answers besides.
+
+    Args:
+        record: The file that they are written to.
+        replay: The file that the answers come from.
+    """
+
+    record: Path | None = None
+    replay: Path | None = None
+
+    @property
+    def words(self) -> str:
+        """Return the options as they are typed, to go on in the same way."""
+        pairs = (("--record", self.record), ("--replay", self.replay))
+        return "".join(f" {name} {quote(str(path))}" for name, path in pairs if path is not None)
+
+    def check(self, folder: Path, task: Task) -> None:
+        """Look before a run begins whether the file can serve it.
+
+        Raises:
+            AgentConfigError: It exists, lies among the files of the task, or is the recording of another task.
+        """
+        if self.record is not None:
+            _check_place(self.record, folder, task)
+            if self.record.exists():
+                raise exists(self.record)
+            if not self.record.parent.is_dir():
+                fix = f"Make the folder {self.record.parent}, or name a file in another."
+                raise AgentConfigError(str(self.record), "", "its folder does not exist", fix)
+        if self.replay is not None and (found := read_recording(self.replay).task_id) != task.task_id:
+            message = f"it is the recording of task {found}, not of {task.task_id}"
+            raise AgentConfigError(str(self.replay), "line 1", message, "Name a recording of this task.")
+
+    def open(self, run_id: str, folder: Path, *, begins: bool) -> tuple[Tape | None, Mapping[str, Runner] | None]:
+        """Return the tape of a run that is driven now, and the runners that stand for its agents.
+
+        Args:
+            run_id: The run.
+            folder: The project's root.
+            begins: The run was made by this command: a recording is begun. Else the one that it has goes on.
+
+        Raises:
+            AgentConfigError: The file cannot serve.
+        """
+        if self.record is None and self.replay is None:
+            return None, None
+        task, policy, _ = RunStore(folder, run_id).load()
+        listing = listing_of(folder, task, policy)
+        if self.replay is not None:
+            player = RecordedRunner.load(self.replay, listing)
+            return player, dict.fromkeys(agent_roles(policy), player)
+        assert self.record is not None
+        redactor = Redactor(key_variables(policy))
+        if begins:
+            root, task_id = str(folder), task.task_id
+            tape = Recording.begin(
+                self.record, run_id=run_id, root=root, task_id=task_id, listing=listing, redactor=redactor
+            )
+        else:
+            tape = Recording.go_on(self.record, run_id=run_id, listing=listing, redactor=redactor)
+        return tape, None
+
+
+UNTAPED: Final = Taping()
+"""Neither recorded nor played."""
+
+
+def end_note(tape: Tape | None, taping: Taping, phase: RunPhase, *, begins: bool) -> str:
+    """Return what a person has to know of a tape where a run ended or waits; empty when that is nothing.
+
+    What an earlier command played of a recording is not known here: only a run that this one began is told of.
+    """
+    if phase == "waiting" and taping.record is not None:
+        return f"the answer is recorded when it is handed in with{taping.words}"
+    if begins and phase == "done" and isinstance(tape, RecordedRunner) and tape.unused:
+        return f"the recording holds answers that this run did not ask for: {', '.join(tape.unused)}"
+    return ""
+
+
+def listing_of(root: Path, task: Task, policy: Policy) -> Listing:
+    """Return what lists the files in scope and those below a reports folder, but for what Interlock puts there itself.
+
+    Args:
+        root: The project's root.
+        task: The task.
+        policy: The policy of the run.
+    """
+    gates = (policy.protocol.gate(gate_id) for gate_id in task.gates_required)
+    made = {f"{gate.id}{end}" for gate in gates if gate.command or gate.grade == "runner" for end in (".log", SUFFIX)}
+
+    def listing(reports_dir: str) -> Mapping[str, str]:
+        try:
+            files = tree_files(root, task.scope)
+            reports = every_file(root, reports_dir) if reports_dir and (root / reports_dir).is_dir() else {}
+        except TreeError as error:
+            raise RunnerError(f"the files cannot be listed for the recording: {error.message}", error.fix) from error
+        return files | {path: value for path, value in reports.items() if path.rpartition("/")[2] not in made}
+
+    return listing
+
+
+def _check_place(path: Path, folder: Path, task: Task) -> None:
+    """Refuse a recording that would change what it records."""
+    try:
+        inside = path.resolve().relative_to(folder).as_posix()
+        if not inside.startswith("artifacts/") and not in_scope(inside, task.scope):
+            return
+    except (ValueError, TreeError):
+        return  # outside, or a scope that is refused when the task is checked
+    message = "the file lies among those of the task, and the recording would change what it records"
+    raise AgentConfigError(str(path), "", message, "Name a file outside of the scope and of `artifacts`.")

@@ -1,0 +1,92 @@
+"""Chat runners against loopback providers, for the tests of this room."""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool
+
+from interlock.agents import Ask
+from interlock.agents.prices import Price
+from interlock.agents.runners.chat import ChatRunner
+from interlock.agents.runners.models import read_model
+from interlock.agents.tables import Table
+from tests.agents.providers.anthropic import Anthropic
+from tests.agents.providers.base import Provider
+from tests.agents.providers.google import Google
+from tests.agents.providers.ollama import Ollama
+from tests.agents.providers.openai import OpenAI
+
+WIRES: Mapping[str, tuple[type[Provider], Mapping[str, Any]]] = {
+    "chat completions": (OpenAI, {"model": "openai:m"}),
+    "responses": (OpenAI, {"model": "openai:m", "options": {"use_responses_api": True}}),
+    "anthropic": (Anthropic, {"model": "anthropic:m"}),
+    "google": (Google, {"model": "google_genai:m"}),
+    "ollama": (Ollama, {"model": "ollama:m"}),
+}
+
+
+class Clock:
+    """A clock that only waiting moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.waits: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+class Box:
+    """A toolbox with one tool, which keeps what it was asked and gives what it is told to."""
+
+    def __init__(self, result: Any = "it says: hello") -> None:
+        self.result = result
+        self.asked: list[str] = []
+        self.open = 0
+
+    @contextmanager
+    def __call__(self, _ask: Ask) -> Generator[list[BaseTool]]:
+        self.open += 1
+        try:
+            yield [StructuredTool.from_function(self.read_file)]
+        finally:
+            self.open -= 1
+
+    def read_file(self, path: str) -> Any:
+        """Read a file."""
+        self.asked.append(path)
+        return self.result
+
+
+def chat(
+    url: str,
+    settings: Mapping[str, Any],
+    *,
+    box: Box | None = None,
+    price: Price | None = None,
+    clock: Clock | None = None,
+    **more: Any,
+) -> ChatRunner:
+    """Make a runner that asks a loopback provider, and waits for nothing."""
+    address = {"base_url": url} if url else {}
+    table = Table({"runner": "chat", **address, **settings, **more}, "interlock.toml", "agents.visual-qa")
+    given = clock or Clock()
+    return ChatRunner(
+        read_model(table), price, where="agents.visual-qa", toolbox=box or Box(), sleep=given.sleep, clock=given
+    )
+
+
+def notices() -> tuple[list[Mapping[str, Any]], Any]:
+    """Return a list and a function that fills it."""
+    rows: list[Mapping[str, Any]] = []
+    return rows, rows.append
+
+
+def tools_told(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return which tools were told of, in their order."""
+    return [row["tool"] for row in rows if row["tool"]]

@@ -1,0 +1,209 @@
+"""Promises of the chat runner: whole turns over the wire of every provider, counted, bounded and told of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from interlock.agents import Answer
+from interlock.agents.prices import Price
+from interlock.agents.runners import chat as chat_runner
+from interlock.agents.runners.pictures import arranged
+from interlock.agents.usage import Limits
+from tests.agents.chats import WIRES, Box, Clock, chat, notices, tools_told
+from tests.agents.providers.anthropic import Anthropic
+from tests.agents.providers.base import Provider, Reply, Request
+from tests.agents.providers.ollama import Ollama
+from tests.agents.providers.openai import OpenAI
+
+each_wire = pytest.mark.parametrize("wire", WIRES)
+READ = ("read_file", {"path": "src/x.css"})
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SEEN = PNG[:48]  # Google writes the rest in another alphabet
+PICTURE: list[Any] = [
+    {"type": "text", "text": '{"path": "a.png", "errors": []}'},
+    {"type": "image", "base64": PNG, "mime_type": "image/png"},
+]
+
+
+@each_wire
+def test_a_turn_works_with_its_tools_and_says_its_answer(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    box, (rows, notice) = Box(), notices()
+    script = [
+        Reply("I look.", [READ, ("read_file", {"path": "src/y.css"})], usage=(100, 20)),
+        Reply(tool_calls=[READ], usage=(200, 10)),
+        Reply("STATUS: BLOCKED\nßü", usage=(300, 40)),
+    ]
+    with server(script) as provider:
+        runner = chat(provider.url, settings, box=box, price=Price(3.0, 15.0))
+        answer = runner(make_ask(notice=notice))
+    assert answer.text == "STATUS: BLOCKED\nßü"
+    assert box.asked == ["src/x.css", "src/y.css", "src/x.css"]
+    assert (answer.usage.calls, answer.usage.input_tokens, answer.usage.output_tokens) == (3, 600, 70)
+    assert answer.usage.usd == pytest.approx((600 * 3 + 70 * 15) / 1e6)
+    assert (answer.model, answer.tool_calls, answer.stopped) == ("m", 3, "")
+    assert box.open == 0
+    first, *_, last = provider.requests
+    assert "You build." in first.words
+    assert "Do it." in first.words
+    assert first.tools == ("read_file",)
+    assert "it says: hello" in last.words
+    assert tools_told(rows) == ["read_file src/x.css", "read_file src/y.css", "read_file src/x.css"]
+    assert [row["tokens"] for row in rows if not row["tool"]] == [0, 120, 330]
+    assert {row["role"] for row in rows} == {"frontend-implementer"}
+
+
+@each_wire
+def test_a_long_answer_arrives_whole(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    text = "zeile äöü\n" * 20_000
+    with server([Reply(text)]) as provider:
+        assert chat(provider.url, settings)(make_ask()).text == text
+
+
+@each_wire
+def test_an_empty_answer_is_an_answer(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    with server([Reply("")]) as provider:
+        answer = chat(provider.url, settings)(make_ask())
+    assert (answer.text, answer.tool_calls, answer.stopped) == ("", 0, "")
+
+
+def test_reasoning_is_no_part_of_the_answer(make_ask: Any, monkeypatch: Any) -> None:
+    blocks: list[Any] = [{"type": "reasoning", "reasoning": "hmm"}, *({"type": "text", "text": "one "},) * 2]
+    message = AIMessage(blocks)
+    answer = scripted(monkeypatch, [message], make_ask())
+    assert answer.text == "one one "
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, messages: list[AIMessage], ask: Any, **changes: Any) -> Answer:
+    """Let a fake model of LangChain say these messages."""
+    model = GenericFakeChatModel(messages=iter(messages))
+
+    def made(*_given: Any, **_more: Any) -> BaseChatModel:
+        return model
+
+    monkeypatch.setattr(chat_runner, "chat_model", made)
+    return chat("http://127.0.0.1:9", {"model": "openai:m"}, tools=False, constrain="off", **changes)(ask)
+
+
+def test_a_provider_that_does_not_say_what_it_used_is_counted_by_length_and_has_no_price(
+    make_ask: Any, monkeypatch: Any
+) -> None:
+    answer = scripted(monkeypatch, [AIMessage("word " * 100)], make_ask(), price=Price(1.0, 1.0))
+    assert answer.usage.output_tokens > 100
+    assert answer.usage.input_tokens > 0
+    assert answer.usage.usd is None
+
+
+LIMITS: Mapping[str, tuple[Limits, str, int]] = {
+    "calls": (Limits(calls=2), "2 of 2 calls are spent", 2),
+    "tokens": (Limits(tokens=150), "240 of 150 tokens are spent", 2),
+    "usd": (Limits(usd=0.0015), "0.0018 of 0.0015 usd are spent", 3),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("wire", ["anthropic", "chat completions"])
+def test_a_limit_ends_the_turn_with_its_figures(wire: str, name: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    limits, words, calls = LIMITS[name]
+    with server(lambda _request: Reply(tool_calls=[READ], usage=(100, 20))) as provider:
+        answer = chat(provider.url, settings, price=Price(3.0, 15.0))(make_ask(limits=limits))
+    assert (answer.text, answer.stopped) == ("", words)
+    assert answer.usage.calls == len(provider.requests) == calls
+    assert answer.tool_calls == calls
+
+
+def test_a_turn_has_a_bound_of_its_own(make_ask: Any) -> None:
+    with Anthropic(lambda _request: Reply(tool_calls=[READ])) as provider:
+        answer = chat(provider.url, {"model": "anthropic:m"}, max_calls=3)(make_ask())
+    assert answer.stopped == "3 of 3 calls are spent"
+
+
+@each_wire
+def test_time_that_is_up_ends_an_answer_in_its_middle(wire: str, make_ask: Any, caplog: Any) -> None:
+    server, settings = WIRES[wire]
+    clock = Clock()
+
+    def notice(_row: Mapping[str, Any]) -> None:
+        clock.now += 10
+
+    with server([Reply("a long answer " * 50)]) as provider:
+        answer = chat(provider.url, settings, clock=clock)(make_ask(notice=notice, limits=Limits(seconds=5)))
+    assert (answer.text, answer.stopped) == ("", "10 of 5 seconds are spent")
+    assert not caplog.records
+
+
+def test_what_comes_is_told_of_each_second(make_ask: Any) -> None:
+    clock, (rows, notice) = Clock(), notices()
+
+    class Slow(Clock):
+        def __call__(self) -> float:
+            self.now += 0.5
+            return self.now
+
+    clock = Slow()
+    with Anthropic([Reply("word " * 400)]) as provider:
+        chat(provider.url, {"model": "anthropic:m"}, clock=clock)(make_ask(notice=notice))
+    tokens = [row["tokens"] for row in rows]
+    assert tokens == sorted(tokens)
+    assert len(tokens) > 2
+    assert tokens[-1] > 300
+
+
+def shown_to(server: type[Provider], settings: Mapping[str, Any], make_ask: Any, **more: Any) -> Request:
+    with server([Reply(tool_calls=[READ]), Reply("seen")]) as provider:
+        answer = chat(provider.url, settings, box=Box(PICTURE), **more)(make_ask())
+    assert answer.text == "seen"
+    return provider.requests[-1]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_picture_of_a_tool_reaches_a_model_that_takes_pictures(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    assert SEEN in shown_to(server, settings, make_ask, images=True).words
+    request = shown_to(server, settings, make_ask, images=False)
+    assert SEEN not in request.words
+    assert "takes none" in request.words
+
+
+def test_a_model_that_is_not_known_to_take_pictures_is_shown_none(make_ask: Any) -> None:
+    assert SEEN not in shown_to(Ollama, {"model": "ollama:m"}, make_ask).words
+    assert SEEN not in shown_to(OpenAI, {"model": "openai:m"}, make_ask).words
+    assert SEEN in shown_to(OpenAI, {"model": "openai:gpt-5"}, make_ask).words
+
+
+def test_pictures_follow_all_the_results_that_were_asked_for_together() -> None:
+    calls: list[Any] = [{"name": "see", "args": {}, "id": name} for name in "ab"]
+    messages: list[Any] = [
+        HumanMessage("look"),
+        AIMessage("", tool_calls=calls),
+        ToolMessage(PICTURE, tool_call_id="a", name="see"),
+        ToolMessage(PICTURE, tool_call_id="b", name="see"),
+        AIMessage("I see"),
+    ]
+    kinds = [message.type for message in arranged(messages, taken=True)]
+    assert kinds == ["human", "ai", "tool", "tool", "human", "ai"]
+    assert [message.type for message in arranged(messages, taken=False)] == [message.type for message in messages]
+    assert messages[2].content == PICTURE
+
+
+def test_a_tool_that_does_not_exist_is_an_error_that_the_model_is_told(make_ask: Any) -> None:
+    box = Box()
+    with Anthropic([Reply(tool_calls=[("rm_rf", {})]), Reply("sorry")]) as provider:
+        answer = chat(provider.url, {"model": "anthropic:m"}, box=box)(make_ask())
+    assert answer.text == "sorry"
+    assert box.asked == []
+    assert "rm_rf" in provider.requests[-1].words
+
+
+def test_without_tools_none_are_offered(make_ask: Any) -> None:
+    box = Box()
+    with Anthropic([Reply("plain")]) as provider:
+        answer = chat(provider.url, {"model": "anthropic:m"}, box=box, tools=False)(make_ask())
+    assert answer.text == "plain"
+    assert provider.requests[0].tools == ()

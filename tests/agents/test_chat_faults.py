@@ -1,0 +1,225 @@
+"""Promises of the chat runner where the wire fails: what passes is asked again, what does not is told with a fix."""
+
+import json
+import socket
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from json import JSONDecodeError
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from interlock.agents import RunnerError
+from interlock.agents.runners.model_errors import CutError, fault_of, is_cut
+from interlock.agents.runners.turn import MAX_WAIT_SECONDS
+from interlock.agents.usage import Limits
+from tests.agents.chats import WIRES, Box, Clock, chat
+from tests.agents.providers.anthropic import Anthropic
+from tests.agents.providers.base import Fault, Provider, Reply
+
+each_wire = pytest.mark.parametrize("wire", WIRES)
+READ = ("read_file", {"path": "src/x.css"})
+PASSING: tuple[Fault, ...] = ("429", "500", "529", "cut")
+
+
+@pytest.mark.parametrize("fault", PASSING)
+@each_wire
+def test_a_fault_that_passes_is_no_answer_and_the_call_is_made_again(wire: str, fault: Fault, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    clock, box = Clock(), Box()
+    script = [
+        Reply(tool_calls=[READ], usage=(100, 20)),
+        Reply("half of an answer " * 20, fault=fault),
+        Reply("half of an answer " * 20, fault=fault),
+        Reply("whole", usage=(200, 30)),
+    ]
+    with server(script) as provider:
+        answer = chat(provider.url, settings, clock=clock, box=box)(make_ask())
+    assert answer.text == "whole"
+    assert (answer.usage.calls, answer.usage.tokens) == (2, 350)
+    assert len(provider.requests) == 4
+    assert box.asked == ["src/x.css"]
+    first, second = clock.waits
+    assert 1 <= first <= 1.25
+    assert second <= 1.25 if fault == "429" else 2 <= second <= 2.5
+    assert answer.usage.seconds == pytest.approx(first + second)
+
+
+@pytest.mark.parametrize("wire", ["chat completions", "anthropic", "google", "ollama"])
+def test_a_provider_that_asks_to_wait_is_waited_for_up_to_a_bound(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    clock = Clock()
+    busy = Reply(fault="429", retry_after="17")
+    with server([busy, Reply("late")]) as provider:
+        assert chat(provider.url, settings, clock=clock)(make_ask()).text == "late"
+    assert 17 <= clock.waits[0] <= 17 * 1.25
+    clock = Clock()
+    with server([Reply(fault="429", retry_after="3600")]) as provider, pytest.raises(RunnerError) as caught:
+        chat(provider.url, settings, clock=clock)(make_ask())
+    assert clock.waits == []
+    assert "3600 s" in caught.value.fix
+
+
+@each_wire
+def test_a_fault_that_stays_stops_the_run(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    clock, box = Clock(), Box()
+    with server([Reply(fault="500")] * 3) as provider, pytest.raises(RunnerError) as caught:
+        chat(provider.url, settings, clock=clock, box=box, retries=2)(make_ask())
+    assert len(provider.requests) == 3
+    assert len(clock.waits) == 2
+    assert settings["model"] in caught.value.message
+    assert "500" in caught.value.message
+    assert box.open == 0
+
+
+def test_without_retries_there_are_none(make_ask: Any) -> None:
+    with Anthropic([Reply(fault="429")]) as provider, pytest.raises(RunnerError):
+        chat(provider.url, {"model": "anthropic:m"}, retries=0)(make_ask())
+    assert len(provider.requests) == 1
+
+
+@each_wire
+def test_what_came_whole_but_is_no_message_is_the_answer(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    clock = Clock()
+    with server([Reply("STATUS: nothing of worth", fault="malformed")]) as provider:
+        answer = chat(provider.url, settings, clock=clock)(make_ask())
+    assert (answer.usage.calls, answer.stopped, clock.waits) == (1, "", [])
+    with pytest.raises(JSONDecodeError):
+        json.loads(answer.text)
+    for fault in ("empty", "blank"):
+        with server([Reply(fault=fault)]) as provider:
+            answer = chat(provider.url, settings, clock=clock)(make_ask())
+        assert (answer.text, answer.stopped, clock.waits) == ("", "", [])
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "google"])
+def test_a_provider_that_is_silent_is_given_up(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    with server([Reply(fault="hang")]) as provider, pytest.raises(RunnerError) as caught:
+        chat(provider.url, settings, timeout_seconds=1, retries=0)(make_ask())
+    assert "cannot be reached" in caught.value.message
+
+
+@each_wire
+def test_an_address_where_nobody_listens_is_asked_again_and_told(wire: str, make_ask: Any) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        clock = Clock()
+        with pytest.raises(RunnerError) as caught:
+            chat(url, WIRES[wire][1], clock=clock, retries=1)(make_ask())
+    assert len(clock.waits) == 1
+    assert "address" in caught.value.fix
+
+
+class RefusedError(Exception):
+    """An error as the providers' libraries raise them."""
+
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.status_code = status
+        self.response = type("Response", (), {"headers": dict(headers or {})})()
+
+
+FIXES = {401: "key", 403: "key", 404: "`model`", 402: "account", 413: "longer context", 400: "settings"}
+
+
+@pytest.mark.parametrize("status", FIXES)
+def test_what_will_not_pass_is_refused_at_once_with_its_fix(status: int) -> None:
+    fault = fault_of(RefusedError(status, "as the provider says it"))
+    assert not fault.again
+    assert fault.text is None
+    assert FIXES[status] in fault.fix
+    assert "as the provider says it" in fault.what
+
+
+@pytest.mark.parametrize("wire", ["chat completions", "anthropic", "google", "ollama"])
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_is_known_over_the_wire(wire: str, status: int, make_ask: Any, monkeypatch: Any) -> None:
+    server, settings = WIRES[wire]
+
+    def refuse(self: Provider, _method: str, handler: Any) -> None:
+        handler.body()
+        handler.send(status, self.error(status, "no"))
+
+    monkeypatch.setattr(server, "handle", refuse)
+    clock = Clock()
+    with server([]) as provider, pytest.raises(RunnerError) as caught:
+        chat(provider.url, settings, clock=clock)(make_ask())
+    assert clock.waits == []
+    assert f"({status})" in caught.value.message
+    assert FIXES[status] in caught.value.fix
+
+
+def test_an_assignment_that_is_too_long_is_refused_as_that() -> None:
+    from langchain_core.exceptions import ContextOverflowError
+
+    for error in (
+        ContextOverflowError("prompt is too long: 300000 tokens"),
+        RefusedError(400, "the request exceeds the available context size (4096 tokens)"),
+    ):
+        fault = fault_of(error)
+        assert not fault.again
+        assert "longer context" in fault.fix
+
+
+DATE = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
+ASKED = {"7": 7.0, "0.5": 0.5, "-3": 0.0, "soon": None, DATE: 40.0}
+
+
+@pytest.mark.parametrize("value", ASKED)
+def test_both_forms_of_retry_after_are_read(value: str) -> None:
+    wait = fault_of(RefusedError(429, "busy", {"retry-after": value})).wait_seconds
+    assert wait is None if ASKED[value] is None else wait == pytest.approx(ASKED[value], abs=30)
+
+
+def test_googles_word_for_a_wait_is_read() -> None:
+    error = RefusedError(429, "{'details': [{'@type': 'RetryInfo', 'retryDelay': '34s'}]}")
+    assert fault_of(error).wait_seconds == 34
+
+
+def test_an_error_in_the_middle_of_a_stream_passes() -> None:
+    class APIError(Exception):
+        status_code = 200
+
+    assert fault_of(APIError("overloaded")).again
+    assert fault_of(CutError("cut")).again
+
+
+def test_what_nobody_knows_is_refused_and_named() -> None:
+    fault = fault_of(KeyError("choices"))
+    assert (fault.again, fault.text) == (False, None)
+    assert "KeyError" in fault.what
+
+
+ENDS: Mapping[str, tuple[AIMessage, bool]] = {
+    "stopped": (AIMessage("x", response_metadata={"model_provider": "openai", "finish_reason": "stop"}), False),
+    "at its length": (AIMessage("x", response_metadata={"model_provider": "openai", "finish_reason": "length"}), False),
+    "without an end": (AIMessage("x", response_metadata={"model_provider": "openai"}), True),
+    "a call without an end": (
+        AIMessage("", tool_calls=[{"name": "a", "args": {}, "id": "1"}], response_metadata={"model_provider": "x"}),
+        True,
+    ),
+    "nothing": (AIMessage("", response_metadata={"model_provider": "openai"}), False),
+    "a model that says nothing of itself": (AIMessage("x"), False),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_answer_without_an_end_is_half(name: str) -> None:
+    message, cut = ENDS[name]
+    assert is_cut(message) is cut
+
+
+def test_no_wait_goes_beyond_the_time_that_is_left(make_ask: Any) -> None:
+    clock = Clock()
+    with Anthropic([Reply(fault="429", retry_after="30")]) as provider:
+        runner = chat(provider.url, {"model": "anthropic:m"}, clock=clock)
+        answer = runner(make_ask(limits=Limits(seconds=5)))
+    assert clock.waits == [5.0]
+    assert answer.stopped == "5 of 5 seconds are spent"
+    assert MAX_WAIT_SECONDS >= 30

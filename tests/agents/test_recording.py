@@ -1,0 +1,398 @@
+"""A recording holds what was asked, what was answered and what changed; a player gives it back or says what differs."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.agents import AgentConfigError, Ask, RunnerError
+from interlock.agents.answer import Answer
+from interlock.agents.recording import Recording
+from interlock.agents.runners import recorded
+from interlock.agents.runners.recorded import RecordedRunner
+from interlock.agents.secrets import Redactor
+from interlock.agents.taped import name_of, read_recording
+from interlock.agents.usage import Usage
+
+TREE = "sha256:" + "1" * 64
+REPORTS = "artifacts/reports/T-1/1"
+
+
+def files_below(root: Path, reports_dir: str) -> Iterator[tuple[str, str]]:
+    """Yield what a listing holds: everything below `src` and the reports folder."""
+    for folder in ("src", *([reports_dir] if reports_dir else [])):
+        for path in sorted((root / folder).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if path.is_symlink():
+                yield name, f"120000 {sha256(os.fsencode(path.readlink())).hexdigest()}"
+            elif path.is_file():
+                mode = "100755" if path.stat().st_mode & 0o100 else "100644"
+                yield name, f"{mode} {sha256(path.read_bytes()).hexdigest()}"
+
+
+class Work:
+    """A folder with a scope, and asks about it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "src").mkdir(parents=True)
+        (root / "src/old.txt").write_text("old\n", encoding="utf-8")
+
+    def listing(self, reports_dir: str) -> Mapping[str, str]:
+        return dict(files_below(self.root, reports_dir))
+
+    def ask(self, role: str = "builder", **changes: Any) -> Ask:
+        ask = Ask(
+            run_id="T-1.1", task_id="T-1", role=role, attempt=1, reask=0, step="build", prompt="Do it.\nNow.",
+            tree=TREE, root=str(self.root), evidence={}, reports_dir=REPORTS, system="You build.",
+            in_scope=lambda path: path.startswith("src/"),
+        )  # fmt: skip
+        return replace(ask, **changes)
+
+    def begin(self, path: Path) -> Recording:
+        return Recording.begin(
+            path, run_id="T-1.1", root=str(self.root), task_id="T-1", listing=self.listing, redactor=Redactor()
+        )
+
+    def play(self, path: Path) -> RecordedRunner:
+        return RecordedRunner.load(path, self.listing)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    return Work(tmp_path / "a")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Work:
+    return Work(tmp_path / "b")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "rec.jsonl"
+
+
+def one_turn(work: Work, file: Path, answer: Answer | None = None, ask: Ask | None = None) -> Answer:
+    """Record a turn in which an agent makes, changes and deletes nothing."""
+    tape, ask, answer = work.begin(file), ask or work.ask(), answer or Answer("done")
+    tape.asked(ask)
+    tape.answered(ask, answer)
+    return answer
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+def test_files_that_an_agent_makes_changes_and_deletes_are_put_again(work: Work, other: Work, file: Path) -> None:
+    tape, ask = work.begin(file), work.ask()
+    tape.asked(ask)
+    (work.root / "src/old.txt").unlink()
+    (work.root / "src/deep").mkdir()
+    (work.root / "src/deep/new.bin").write_bytes(b"\xff\x00\r\n")
+    (work.root / "src/run.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+    (work.root / "src/run.sh").chmod(0o755)
+    (work.root / "src/empty").touch()
+    (work.root / REPORTS).mkdir(parents=True)
+    (work.root / REPORTS / "note.md").write_text("é\n", encoding="utf-8")
+    told = Answer("done \udc80", Usage(2, 30, 4, 1.5, 0.25), "m-1", 7, "")
+    tape.answered(ask, told)
+    assert other.play(file)(other.ask(run_id="T-1.7")) == told
+    assert other.listing(REPORTS) == work.listing(REPORTS)
+
+
+def test_an_answer_comes_back_with_everything_that_was_known_of_it(work: Work, file: Path) -> None:
+    for number, answer in enumerate(
+        (Answer(""), Answer("x", Usage(usd=None), told=False), Answer("", stopped="calls"))
+    ):
+        path = file.with_name(f"{number}.jsonl")
+        one_turn(work, path, answer)
+        assert work.play(path)(work.ask()) == answer
+
+
+def test_the_file_is_for_its_user_alone_and_is_whole_after_each_answer(work: Work, file: Path) -> None:
+    tape = work.begin(file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    for reask in range(3):
+        tape.asked(work.ask(reask=reask))
+        tape.answered(work.ask(reask=reask), Answer(str(reask)))
+        assert [row.answer.text for row in read_recording(file).rows] == [str(n) for n in range(reask + 1)]
+
+
+def test_a_file_that_exists_is_never_written_over(work: Work, file: Path) -> None:
+    file.write_text("mine", encoding="utf-8")
+    with pytest.raises(AgentConfigError) as caught:
+        work.begin(file)
+    assert str(file) in str(caught.value)
+    assert file.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_link_in_place_of_the_file_is_not_followed(work: Work, file: Path, tmp_path: Path) -> None:
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(AgentConfigError):
+        work.begin(file)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_change_is_credited_once_to_the_turn_in_which_it_happened(work: Work, file: Path) -> None:
+    tape = work.begin(file)
+    first, second = work.ask("qa-a", step="qa"), work.ask("qa-b", step="qa")
+    (work.root / REPORTS).mkdir(parents=True)
+    for ask, name in ((first, "a.md"), (second, "b.md")):
+        with tape.alone(name_of(ask.role, 1, 1, 0)):
+            tape.asked(ask)
+            (work.root / REPORTS / name).write_text(name, encoding="utf-8")
+            tape.answered(ask, Answer(name))
+    assert [[item.path for item in row.changes] for row in read_recording(file).rows] == [
+        [f"{REPORTS}/a.md"],
+        [f"{REPORTS}/b.md"],
+    ]
+
+
+def test_agents_of_a_recorded_run_work_one_after_another(work: Work, file: Path) -> None:
+    tape, inside, most = work.begin(file), 0, 0
+    meet = threading.Barrier(4)
+
+    def agent(number: int) -> None:
+        nonlocal inside, most
+        meet.wait()
+        with tape.alone(str(number)):
+            inside += 1
+            most = max(most, inside)
+            tape.asked(work.ask(str(number)))
+            tape.answered(work.ask(str(number)), Answer(""))
+            inside -= 1
+
+    threads = [threading.Thread(target=agent, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+    assert len(read_recording(file).rows) == 4
+
+
+def test_a_resumed_recording_drops_half_a_line_and_knows_what_changed_meanwhile(work: Work, file: Path) -> None:
+    one_turn(work, file)
+    with file.open("ab") as torn:
+        torn.write(b'{"ask": "builder/1.1/1", "st')
+    (work.root / "src/by-a-killed-agent.txt").write_text("half", encoding="utf-8")
+    tape = Recording.go_on(file, run_id="T-1.1", listing=work.listing, redactor=Redactor())
+    again = work.ask(reask=1)
+    tape.asked(again)
+    tape.answered(again, Answer("second"))
+    first, second = read_recording(file).rows
+    assert (first.touched, second.touched) == (False, True)
+    assert [item.path for item in second.changes] == ["src/by-a-killed-agent.txt"]
+
+
+def test_a_recording_of_another_run_is_not_gone_on_with(work: Work, file: Path) -> None:
+    one_turn(work, file)
+    before = file.read_bytes()
+    with pytest.raises(AgentConfigError):
+        Recording.go_on(file, run_id="T-1.2", listing=work.listing, redactor=Redactor())
+    assert file.read_bytes() == before
+
+
+def test_keys_are_in_no_text_and_no_file_of_a_recording(
+    work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
+    tape = work.begin(file)
+    ask = work.ask(prompt="use tok-0123456789", system="tok-0123456789")
+    tape.asked(ask)
+    (work.root / "src/tok-0123456789.txt").write_text("named", encoding="utf-8")
+    (work.root / "src/key.bin").write_bytes(b"\xfftok-0123456789")
+    tape.answered(ask, Answer("said"))
+    assert b"tok-0123456789" not in file.read_bytes()
+    assert read_recording(file).rows[0].prompt == "use [MY_SERVICE_TOKEN]"
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b'{"schema": "interlock.recording/2"}\n',
+        b'{"schema": "interlock.recording/1", "run_id": "a", "root": "/a", "task_id": "T", "files": 3}\n',
+        b'{"schema": "interlock.recording/1", "run_id": "a", "root": "/a", "task_id": "T", "files": {}}\n{}\n',
+        b'{"schema": "interlock.recording/1", "run_id": "a", "root": "/a", "task_id": "T", "files": {}}\n[1]\n',
+        b"\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+    ],
+)
+def test_what_is_no_recording_is_refused_with_its_line(data: bytes, file: Path) -> None:
+    file.write_bytes(data)
+    with pytest.raises(AgentConfigError) as caught:
+        read_recording(file)
+    assert caught.value.path == str(file)
+    assert caught.value.key.startswith("line ")
+
+
+def test_a_recording_that_is_not_there_is_refused(file: Path) -> None:
+    with pytest.raises(AgentConfigError):
+        read_recording(file)
+
+
+# -- playing ---------------------------------------------------------------------------------------------------------
+
+
+def test_run_id_root_and_digests_of_evidence_may_differ(work: Work, other: Work, file: Path) -> None:
+    prompt = "run {run}, in {root}/src, evidence sha256:{digest}"
+    one_turn(work, file, ask=work.ask(prompt=prompt.format(run="T-1.1", root=work.root, digest="a" * 64)))
+    ask = other.ask(run_id="T-1.2", prompt=prompt.format(run="T-1.2", root=other.root, digest="b" * 64))
+    assert other.play(file)(ask).text == "done"
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ({"prompt": "Do it.\nLater."}, ("line 2 of the assignment", "`Now.`", "`Later.`")),
+        ({"prompt": "Do it.\nNow.\nMore."}, ("line 3 of the assignment", "expected nothing", "`More.`")),
+        ({"prompt": "Do it."}, ("line 2 of the assignment", "`Now.`", "found nothing")),
+        ({"system": "You judge."}, ("line 1 of the role prompt", "`You build.`", "`You judge.`")),
+        ({"tree": "sha256:" + "2" * 64}, ("1" * 64, "2" * 64)),
+    ],
+)
+def test_a_difference_names_the_assignment_and_shows_both_sides(
+    change: dict[str, str], shown: tuple[str, ...], work: Work, file: Path
+) -> None:
+    one_turn(work, file)
+    with pytest.raises(RunnerError) as caught:
+        work.play(file)(work.ask(**change))
+    for part in ("builder, attempt 1, turn 1, re-ask 0", *shown):
+        assert part in caught.value.message
+
+
+def test_an_ask_that_was_not_recorded_is_an_error_that_names_it(work: Work, file: Path) -> None:
+    one_turn(work, file)
+    with pytest.raises(RunnerError, match="builder, attempt 2, turn 1, re-ask 0"):
+        work.play(file)(work.ask(attempt=2))
+
+
+def test_other_files_are_named_when_the_tree_differs(work: Work, other: Work, file: Path) -> None:
+    one_turn(work, file)
+    (other.root / "src/extra.txt").write_text("not there before", encoding="utf-8")
+    with pytest.raises(RunnerError, match=r"src/extra\.txt"):
+        other.play(file)(other.ask(tree="sha256:" + "2" * 64))
+
+
+def test_a_file_that_lost_a_key_is_named_where_it_makes_the_difference(
+    work: Work, other: Work, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
+    tape = work.begin(file)
+    tape.asked(work.ask())
+    (work.root / "src/config.js").write_text("key = 'tok-0123456789'", encoding="utf-8")
+    tape.answered(work.ask(), Answer("first"))
+    tape.asked(work.ask(reask=1))
+    tape.answered(work.ask(reask=1), Answer("second"))
+    player = other.play(file)
+    player(other.ask())
+    with pytest.raises(RunnerError) as caught:
+        player(other.ask(reask=1, tree="sha256:" + "2" * 64))
+    assert "key was taken out of the recorded src/config.js" in caught.value.message
+
+
+def test_the_tree_may_differ_where_it_had_changed_without_an_agent(work: Work, other: Work, file: Path) -> None:
+    tape = work.begin(file)
+    (work.root / "src/by-hand.txt").write_text("a person was here", encoding="utf-8")
+    tape.asked(work.ask())
+    tape.answered(work.ask(), Answer("done"))
+    assert other.play(file)(other.ask(tree="sha256:" + "2" * 64)).text == "done"
+    assert (other.root / "src/by-hand.txt").exists()
+
+
+def test_an_answer_that_was_lost_and_asked_for_again_counts_with_all_files(work: Work, other: Work, file: Path) -> None:
+    tape = work.begin(file)
+    for number in range(2):
+        tape.asked(work.ask())
+        (work.root / f"src/{number}.txt").write_text(str(number), encoding="utf-8")
+        tape.answered(work.ask(), Answer(str(number)))
+    assert other.play(file)(other.ask()).text == "1"
+    assert other.listing("") == work.listing("")
+
+
+def test_a_link_is_told_and_not_put(work: Work, other: Work, file: Path) -> None:
+    tape = work.begin(file)
+    tape.asked(work.ask())
+    (work.root / "src/link").symlink_to("/etc/passwd")
+    tape.answered(work.ask(), Answer("done"))
+    with pytest.raises(RunnerError, match="src/link"):
+        other.play(file)(other.ask())
+    assert not (other.root / "src/link").is_symlink()
+
+
+def test_a_file_that_is_too_large_is_told_and_not_kept(
+    work: Work, other: Work, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlock.agents.recording.MAX_FILE_BYTES", 10)
+    tape = work.begin(file)
+    tape.asked(work.ask())
+    (work.root / "src/large").write_text("0123456789A", encoding="utf-8")
+    tape.answered(work.ask(), Answer("done"))
+    assert "0123456789A" not in file.read_text(encoding="ascii")
+    with pytest.raises(RunnerError, match="src/large"):
+        other.play(file)(other.ask())
+
+
+@pytest.mark.parametrize("path", ["../out.txt", "/tmp/out.txt", "lib/out.txt", "artifacts/interlock/events.jsonl",
+                                  ".git/hooks/x", f"{REPORTS}/../../../../x", "src/../../x"])  # fmt: skip
+def test_a_recording_that_was_written_by_hand_reaches_nothing_outside(path: str, work: Work, file: Path) -> None:
+    one_turn(work, file)
+    rows = rows_of(file)
+    rows[1]["files"] = [{"path": path, "value": "100644 " + "0" * 64, "text": "mine"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+    before = sorted(work.root.parent.rglob("*"))
+    with pytest.raises(RunnerError):
+        work.play(file)(work.ask())
+    assert sorted(work.root.parent.rglob("*")) == before
+
+
+def test_what_was_asked_side_by_side_is_answered_in_the_recorded_order(work: Work, file: Path) -> None:
+    tape = work.begin(file)
+    for role in ("b", "a", "c"):
+        tape.asked(work.ask(role, step="qa"))
+        tape.answered(work.ask(role, step="qa"), Answer(role))
+    player, order = work.play(file), list[str]()
+
+    def agent(role: str) -> None:
+        with player.alone(name_of(role, 1, 1, 0)):
+            order.append(player(work.ask(role, step="qa")).text)
+
+    threads = [threading.Thread(target=agent, args=(role,)) for role in "cab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert order == ["b", "a", "c"]
+    assert player.unused == ()
+
+
+def test_an_ask_does_not_wait_for_ever_for_one_that_never_comes(
+    work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "ORDER_SECONDS", 0.01)
+    tape = work.begin(file)
+    for role in ("a", "b"):
+        tape.asked(work.ask(role, step="qa"))
+        tape.answered(work.ask(role, step="qa"), Answer(role))
+    player = work.play(file)
+    with player.alone(name_of("b", 1, 1, 0)):
+        assert player(work.ask("b", step="qa")).text == "b"
+    assert player.unused == (name_of("a", 1, 1, 0),)

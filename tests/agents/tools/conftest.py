@@ -1,0 +1,91 @@
+"""A checkout with a task in it, and tools that are called as a model calls them."""
+
+import json
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.tools import BaseTool
+
+from interlock.agents import Ask
+from interlock.agents.fitting import MAX_ANSWER_BYTES
+from interlock.agents.tools import toolbox
+
+ROW = {"code", "message", "place", "found", "expected", "fix"}
+REPORTS = "artifacts/reports/T-1/2"
+
+
+def in_src(path: str) -> bool:
+    return path.startswith("src/")
+
+
+class Tools:
+    """The tools of an ask by name.
+
+    Args:
+        tools: The tools.
+    """
+
+    def __init__(self, tools: Sequence[BaseTool]) -> None:
+        self.by_name = {tool.name: tool for tool in tools}
+
+    def message(self, name: str, /, arguments: dict[str, Any]) -> Any:
+        """Call a tool as a model does and return its message."""
+        call = {"type": "tool_call", "id": "1", "name": name, "args": arguments}
+        return self.by_name[name].invoke(call)  # pyright: ignore[reportArgumentType] - the shape of a ToolCall
+
+    def __call__(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """Call a tool and return its answer, which is JSON within its bound and has well-formed refusals."""
+        content = self.message(name, arguments).content
+        text = content if isinstance(content, str) else content[0]["text"]
+        assert len(text.encode()) <= MAX_ANSWER_BYTES
+        answer = json.loads(text)
+        for row in answer["errors"]:
+            assert set(row) >= ROW
+            assert all(row[key] for key in ROW - {"found"})
+        return answer
+
+    def codes(self, name: str, /, **arguments: Any) -> list[str]:
+        """Return the codes of the refusals that a call gets."""
+        return [row["code"] for row in self(name, **arguments)["errors"]]
+
+
+Opened = Callable[..., Tools]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    for name in (".interlock", "src/app", f"{REPORTS}", "docs", ".git"):
+        (folder / name).mkdir(parents=True)
+    (folder / "src/a.py").write_text("one\ntwo\nthree\n")
+    (folder / "src/app/b.py").write_text("two of them: two\n")
+    (folder / "docs/brief.md").write_text("Make it two.\n")
+    (folder / "README.md").write_text("two\n")
+    (folder / "interlock.toml").write_text("")
+    (folder / ".git/config").write_text("[core]\n")
+    return folder
+
+
+@pytest.fixture
+def ask(root: Path, make_ask: Any) -> Callable[..., Ask]:
+    """Make asks of the task of this checkout."""
+
+    def make(**changes: Any) -> Ask:
+        values: dict[str, Any] = {"task_id": "T-1", "reports_dir": REPORTS, "in_scope": in_src, "evidence": {}}
+        return make_ask(root, **{**values, **changes})
+
+    return make
+
+
+@pytest.fixture
+def opened(ask: Callable[..., Ask]) -> Generator[Opened]:
+    """Open the tools of an ask; keyword arguments replace its fields."""
+    with ExitStack() as stack:
+
+        def make(**changes: Any) -> Tools:
+            return Tools(stack.enter_context(toolbox(ask(**changes))))
+
+        yield make

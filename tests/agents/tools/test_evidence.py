@@ -1,0 +1,203 @@
+"""Evidence is looked at as what it is, with its digest and size, and nothing else is."""
+
+import base64
+import hashlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.agents.fitting import cost, cut, ends, taken
+from interlock.agents.tools import evidence as evidence_module
+from interlock.agents.tools import pictures
+from interlock.agents.tools.pictures import MAX_SIDE_PX
+from tests.agents.tools.conftest import REPORTS, Opened, Tools
+
+SHOTS = "artifacts/screenshots/T-1/2"
+
+
+def image(width: int, height: int, form: str = "PNG") -> bytes:
+    """Return a noisy picture."""
+    from PIL import Image
+
+    data = io.BytesIO()
+    Image.effect_noise((width, height), 40).convert("RGB").save(data, form)
+    return data.getvalue()
+
+
+def put(root: Path, path: str, data: bytes) -> str:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(data)
+    return path
+
+
+def shown(tools: Tools, path: str, part: int = 1) -> tuple[dict[str, Any], bytes, str]:
+    """Return the answer for a picture, the bytes that are shown, and their type."""
+    text, block = tools.message("view_evidence", {"path": path, "part": part}).content
+    assert (text["type"], block["type"]) == ("text", "image")
+    return json.loads(text["text"]), base64.b64decode(block["base64"]), block["mime_type"]
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["build", "qa", "review"])
+def test_a_text_is_shown_with_its_digest_and_size(opened: Opened, root: Path, step: str) -> None:
+    data = b'{"schema": "interlock.console/1"}\nodd \xff\n'
+    path = put(root, "artifacts/console/T-1/2/page.jsonl", data)
+    assert opened(step=step)("view_evidence", path=path) == {
+        "path": path, "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data), "kind": "text",
+        "part": 1, "parts": 1, "text": data.decode("utf-8", "replace"), "errors": [],
+    }  # fmt: skip
+
+
+def test_a_long_text_is_shown_in_parts_that_make_up_the_whole(opened: Opened, root: Path) -> None:
+    text = "".join(f"{number}: \u20ac\x01\n" for number in range(12_000))
+    path = put(root, f"{REPORTS}/long.md", text.encode())
+    tools = opened()
+    parts = tools("view_evidence", path=path)["parts"]
+    assert parts > 1
+    assert "".join(tools("view_evidence", path=path, part=number + 1)["text"] for number in range(parts)) == text
+    assert tools.codes("view_evidence", path=path, part=parts + 1) == ["AGT917"]
+
+
+def test_an_empty_file_is_an_empty_text(opened: Opened, root: Path) -> None:
+    assert opened()("view_evidence", path=put(root, f"{REPORTS}/empty.md", b""))["text"] == ""
+
+
+def test_without_a_path_the_evidence_of_the_task_is_listed(opened: Opened, root: Path) -> None:
+    for path in (
+        f"{SHOTS}/b.png",
+        "artifacts/screenshots/T-1/1/old.png",
+        f"{REPORTS}/x.md",
+        "artifacts/reports/T-2/1/y",
+    ):
+        put(root, path, b"x")
+    (root / SHOTS / "odd\udcff.png").write_bytes(b"x")
+    answer = opened(evidence={"screenshots": (f"{SHOTS}/b.png",)})("view_evidence")
+    assert answer["files"] == [f"{SHOTS}/b.png", "artifacts/screenshots/T-1/1/old.png", f"{REPORTS}/x.md"]
+    assert (answer["more"], answer["errors"]) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("../outside.png", "AGT911"),
+        ("/etc/passwd", "AGT911"),
+        (f"{SHOTS}/../../../../README.md", "AGT911"),
+        ("artifacts/reports/T-1/\0", "AGT911"),
+        ("README.md", "AGT919"),
+        ("src/a.py", "AGT919"),
+        (".git/config", "AGT919"),
+        ("artifacts/reports/T-2/1/y.md", "AGT919"),
+        ("artifacts/reports/T-10/y.md", "AGT919"),
+        ("Artifacts/reports/T-1/2/x.md", "AGT919"),
+        (f"{SHOTS}/none.png", "AGT914"),
+        (f"{SHOTS}/link.png", "AGT914"),
+        (f"{SHOTS}", "AGT914"),
+        (f"{SHOTS}/binary.bin", "AGT915"),
+        (f"{SHOTS}/large.bin", "AGT915"),
+    ],
+)
+def test_what_is_no_evidence_of_the_task_is_not_shown(
+    opened: Opened, root: Path, path: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence_module, "MAX_EVIDENCE_BYTES", 1000)
+    put(root, f"{SHOTS}/binary.bin", b"a\0b")
+    put(root, f"{SHOTS}/large.bin", b"a" * 1001)
+    put(root, "artifacts/reports/T-2/1/y.md", b"other")
+    (root / SHOTS / "link.png").symlink_to(root / "README.md")
+    assert opened().codes("view_evidence", path=path) == [code]
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("form", "mime"), [("PNG", "image/png"), ("JPEG", "image/jpeg")])
+def test_a_picture_is_shown_as_it_is_beside_its_digest(opened: Opened, root: Path, form: str, mime: str) -> None:
+    data = image(40, 30, form)
+    path = put(root, f"{SHOTS}/a.png", data)
+    answer, sent, kind = shown(opened(step="qa"), path)
+    assert answer == {
+        "path": path, "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data), "kind": "picture",
+        "part": 1, "parts": 1, "width_px": 40, "height_px": 30, "errors": [],
+    }  # fmt: skip
+    assert (sent, kind) == (data, mime)
+
+
+def test_a_long_picture_is_shown_in_parts_from_the_top(opened: Opened, root: Path) -> None:
+    from PIL import Image
+
+    path = put(root, f"{SHOTS}/long.png", image(64, 2 * MAX_SIDE_PX + 100))
+    tools = opened()
+    sizes: list[tuple[int, int]] = []
+    for number in (1, 2, 3):
+        answer, sent, _ = shown(tools, path, number)
+        assert answer["parts"] == 3
+        sizes.append(Image.open(io.BytesIO(sent)).size)
+    assert sizes == [(64, MAX_SIDE_PX), (64, MAX_SIDE_PX), (64, 100)]
+    message = tools.message("view_evidence", {"path": path, "part": 4})
+    assert [row["code"] for row in json.loads(message.content)["errors"]] == ["AGT917"]
+
+
+def test_a_wide_picture_is_scaled_down(opened: Opened, root: Path) -> None:
+    from PIL import Image
+
+    answer, sent, _ = shown(opened(), put(root, f"{SHOTS}/wide.png", image(2 * MAX_SIDE_PX, 400)))
+    assert Image.open(io.BytesIO(sent)).size == (MAX_SIDE_PX, 200)
+    assert (answer["width_px"], answer["parts"]) == (2 * MAX_SIDE_PX, 1)
+
+
+def test_a_picture_of_many_bytes_is_sent_as_jpeg(opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "MAX_SENT_BYTES", 100)
+    _, sent, kind = shown(opened(), put(root, f"{SHOTS}/a.png", image(300, 300)))
+    assert (sent[:3], kind) == (b"\xff\xd8\xff", "image/jpeg")
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0junk", None])
+def test_a_picture_that_cannot_be_shown_is_refused(
+    opened: Opened, root: Path, data: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "MAX_PIXELS", 1000)
+    path = put(root, f"{SHOTS}/a.png", image(40, 30) if data is None else data)
+    assert opened().codes("view_evidence", path=path) == ["AGT921"]
+
+
+def test_without_pillow_a_small_picture_is_shown_and_a_large_one_says_what_to_install(
+    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = image(40, 30)
+    path = put(root, f"{SHOTS}/a.png", data)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    answer, sent, kind = shown(opened(), path)
+    assert (sent, kind, answer["parts"]) == (data, "image/png", 1)
+    assert "width_px" not in answer
+    monkeypatch.setattr(pictures, "MAX_SENT_BYTES", len(data) - 1)
+    (row,) = opened()("view_evidence", path=path)["errors"]
+    assert row["code"] == "AGT921"
+    assert "[browser]" in row["fix"]
+
+
+# -- fitting -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "a" * 500, "\u20ac" * 500, "\x01" * 500, 'a"\\\n' * 200, "\U0001f600x" * 200])
+@pytest.mark.parametrize("room", [66, 100, 333])
+def test_what_is_cut_fits_and_one_character_more_would_not(text: str, room: int) -> None:
+    part = cut(text, room)
+    assert text.startswith(part)
+    assert cost(part) <= room
+    assert part == text or cost(text[: len(part) + 1]) > room
+    both = ends(text, max(room, 120))
+    assert cost(both) <= max(room, 120)
+    assert both[:1] == text[:1]
+    assert both[-1:] == text[-1:]
+
+
+def test_items_are_taken_while_they_fit() -> None:
+    assert taken(["a", "b"], 2, 100) == (["a", "b"], False)
+    assert taken(["a", "b"], 1, 100) == (["a"], True)
+    assert taken(["a", "b" * 100], 2, 100) == (["a"], True)

@@ -1,0 +1,115 @@
+"""Presets and hooks inside the real Claude Code, Codex and Gemini CLI, whose model is played on loopback."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from interlock.agents import RunnerError
+from tests.agents.providers.base import Reply
+from tests.clients import scripted
+from tests.clients.programs import AFTER, BEFORE, KEY, PROGRAMS, REPORTS, Program, Stage, calling
+
+ENVELOPE = "STATUS: BLOCKED\nnot a whole one, which is for the validator to say\n"
+FINDING = re.compile(r"\bENV\d{3}\b")
+HOLDER = re.compile(r"RSV201: ann .* holds `src/held\.py`")
+LOCKS = Path(__file__).with_name("npm")
+
+each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+
+
+@pytest.fixture
+def stage(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(program, tmp_path, monkeypatch)
+
+
+@each_program
+def test_a_preset_hands_role_and_assignment_on_and_brings_back_answer_and_cost(stage: Stage) -> None:
+    answer, requests = stage.turn([Reply(ENVELOPE, usage=(120, 34))])
+    assert answer.text.strip() == ENVELOPE.strip()
+    assert (answer.usage.calls, answer.usage.input_tokens, answer.usage.output_tokens) == (1, 120, 34)
+    assert answer.usage.seconds > 0
+    (request,) = requests
+    assert "You are the builder of the tests." in request.words
+    assert "Count to two." in request.words
+
+
+@each_program
+def test_a_key_that_is_refused_is_no_answer_but_an_error(stage: Stage) -> None:
+    with pytest.raises(RunnerError) as caught:
+        stage.turn(lambda _request: Reply(fault="401"))
+    assert caught.value.fix
+    assert KEY not in caught.value.message
+
+
+@pytest.mark.parametrize("program", PROGRAMS[:1], ids=["claude"])
+def test_a_judge_in_claude_code_writes_reports_and_nothing_else(stage: Stage) -> None:
+    report = f"{REPORTS}/review.md"
+    paths = (report, "artifacts/reports/HELLO-1/other.md", "src/new.py")
+    writes = [("Write", {"file_path": str(stage.root / path), "content": "seen\n"}) for path in paths]
+    script = calling(*writes, ("Bash", {"command": "touch src/shell.py"}), at_last=ENVELOPE)
+    stage.turn(script, "review")
+    assert [path for path in (*paths, "src/shell.py") if (stage.root / path).exists()] == [report]
+
+
+OTHERS = """
+from pathlib import Path
+import scripted
+def answer(ask):
+    names = ("ask_id", "role", "evidence", "reports_dir", "tree")
+    return scripted.answer(Path(ask.root), {name: getattr(ask, name) for name in names})
+"""
+
+
+def make_task(stage: Stage) -> None:
+    """Make a task whose builder is the program: `src/free.py` is to say x = 2."""
+    config = [scripted.CONFIG, "[agents.builder]", 'runner = "command"', f'preset = "{stage.program.name}"']
+    config += [f"{key} = {json.dumps(value)}" for key, value in stage.program.settings.items()]
+    for role in ("tester", "reviewer"):
+        config += [f"[agents.{role}]", 'runner = "python:others:answer"']
+    task = {**scripted.TASK, "scope": ["src/free.py"]}
+    files = {
+        "interlock.toml": "\n".join(config),
+        "others.py": OTHERS,
+        "scripted.py": Path(scripted.__file__).read_text(encoding="utf-8"),
+        "check.sh": f"grep -qx '{AFTER.strip()}' src/free.py\n",
+        "task.toml": "\n".join(f"{key} = {json.dumps(value)}" for key, value in task.items()),
+    }
+    for name, text in files.items():
+        (stage.root / name).write_text(text, encoding="utf-8")
+
+
+@each_program
+def test_a_task_is_built_inside_the_program_and_the_hook_keeps_it_from_what_another_holds(stage: Stage) -> None:
+    """The first answer is refused, the first edit too; the second ones pass, and the task ends APPROVED."""
+    make_task(stage)
+    stage.interlock("init", "--client", stage.program.name)
+    stage.interlock("reserve", "src/held.py", agent="ann")
+    done = scripted.envelope({"ask_id": "HELLO-001.1/HELLO-001/builder", "role": "builder"}, "READY_FOR_QA")
+    calls = [stage.program.edit(stage.held), stage.program.edit(stage.free)]
+    if stage.program.name == "claude":
+        # It edits no file that it has not read.
+        calls = [*(("Read", {"file_path": str(file)}) for file in (stage.held, stage.free)), *calls]
+    with stage.model([Reply("Done!"), *calling(*calls, at_last=done)]) as provider:
+        stage.interlock("run", "task.toml")
+    first, reasked, *_, told, _ = [request.words for request in provider.requests]
+    assert (FINDING.search(first), HOLDER.search(first)) == (None, None)
+    assert FINDING.search(reasked)
+    assert HOLDER.search(told)
+    assert (stage.held.read_text(), stage.free.read_text()) == (BEFORE, AFTER)
+    (run,) = json.loads(stage.interlock("status", "--json"))["runs"]
+    assert run["status"] == "APPROVED"
+    kept = b"".join(file.read_bytes() for file in stage.root.rglob("*") if file.is_file())
+    assert KEY.encode() not in kept
+
+
+@pytest.mark.parametrize("name", [program.name for program in PROGRAMS])
+def test_the_lock_of_a_program_pins_every_package_exactly_and_names_no_address(name: str) -> None:
+    wanted = json.loads((LOCKS / name / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    assert all(re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version) for version in wanted.values())
+    text = (LOCKS / name / "package-lock.json").read_text(encoding="utf-8")
+    packages = {path: row for path, row in json.loads(text)["packages"].items() if path}
+    assert all(row["version"] and row["integrity"].startswith("sha512-") for row in packages.values())
+    assert {f"node_modules/{package}" for package in wanted} <= set(packages)
+    assert "://" not in text

@@ -1,0 +1,100 @@
+"""Bounds of the exported grammars: every answer has an end, and none that fits is lost."""
+
+import json
+from dataclasses import replace
+from math import inf
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator
+
+from interlock.envelope.export import export
+from interlock.envelope.export.language import Bounds, Known, envelope_language
+from interlock.envelope.export.notation import Chars, Literal, Ref, Repeat, Rules, longest_bytes, seq
+from interlock.envelope.model import Envelope
+from interlock.envelope.parser import read_envelope
+from interlock.envelope.render import render
+from interlock.envelope.renderers.json import envelope_object
+from interlock.envelope.template import example
+from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of
+from tests.envelope.texts import APPROVAL, BUILD, QA
+
+WIDE = Bounds(chars=160, lines=12, items=6)
+TIGHT = Bounds(chars=9, lines=3, items=2, parts=2, part_chars=4)
+SUITE = [*EXAMPLES.values(), *(cast("Envelope", read_envelope(text)) for text in (BUILD, QA, APPROVAL))]
+
+
+def schema_accepts(envelope: Envelope, bounds: Bounds) -> bool:
+    schema: Any = Draft202012Validator(json.loads(export("json-schema", bounds=bounds)))
+    return schema.is_valid(json.loads(json.dumps(envelope_object(envelope))))
+
+
+@pytest.mark.parametrize("form", GRAMMARS)
+def test_every_valid_envelope_of_the_suite_that_fits_is_accepted(form: str):
+    assert [row for row in SUITE if not accepts(form, bounds=WIDE)(render(row))] == []
+
+
+def test_the_schema_accepts_every_valid_envelope_of_the_suite_that_fits():
+    assert [row for row in SUITE if not schema_accepts(row, WIDE)] == []
+
+
+FULL = replace(
+    example("visual-qa", outcome="fail"),
+    task="t" * 160,
+    inputs_used=tuple(f"docs/{number}.md (section {number})" for number in range(6)),
+    fail_reasons=tuple(f"GATE-VISUAL-QA: {number}" + "r" * 140 for number in range(6)),
+    output="\n".join(["line " + "o" * 155] * 12),
+    next_actions=("a" * 160,) * 6,
+)
+BEYOND: dict[str, dict[str, Any]] = {
+    "a longer task": {"task": "t" * 161},
+    "one more input": {"inputs_used": (*FULL.inputs_used, "more.md")},
+    "one more reason": {"fail_reasons": (*FULL.fail_reasons, "GATE-X: more")},
+    "a longer line of output": {"output": "o" * 161 + "\n" * 11 + "o" * 1800},
+    "one more line of output": {"output": f"{FULL.output}\nmore"},
+    "a longer action": {"next_actions": ("a" * 161,)},
+    "one more action": {"next_actions": (*FULL.next_actions, "more")},
+    "a longer gate": {"gates_passed": ("GATE" + "-ABC" * 120,)},
+}
+
+
+@pytest.mark.parametrize("form", [*GRAMMARS, "json-schema"])
+@pytest.mark.parametrize("change", BEYOND)
+def test_what_just_fits_is_accepted_and_what_goes_beyond_is_not(change: str, form: str):
+    beyond = replace(FULL, **BEYOND[change])
+    assert read_envelope(render(FULL)) == FULL
+    said = [
+        schema_accepts(row, WIDE) if form == "json-schema" else accepts(form, bounds=WIDE)(render(row))
+        for row in (FULL, beyond)
+    ]
+    assert said == [True, False]
+
+
+RULES = envelope_language(bounds=TIGHT)
+SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
+
+
+@given(text=texts_of(RULES["envelope"], RULES))
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+def test_every_word_within_bounds_is_an_envelope_no_longer_than_the_longest(text: str):
+    assert read_envelope(text) is not None
+    assert len(text.encode()) <= longest_bytes(RULES)
+    assert [form for form in GRAMMARS if not accepts(form, bounds=TIGHT)(text)] == []
+
+
+def test_only_bounds_give_the_language_a_longest_word():
+    known = Known("visual-qa", "HOME-UI-001", "Build it", ("GATE-MSG-STRICT",))
+    assert longest_bytes(envelope_language(known=known)) == inf
+    assert longest_bytes(envelope_language(known=known, bounds=TIGHT)) < longest_bytes(RULES) < inf
+
+
+def test_the_longest_word_is_counted_in_bytes():
+    letters = Chars(((0x61, 0x7A), (0x20AC, 0x20AC)))
+    rules: Rules = {
+        "whole": seq(Literal("é:"), Repeat(Ref("letter"), (1, 4)), Repeat(Ref("letter"), "?")),
+        "letter": letters,
+    }
+    assert longest_bytes(rules) == 3 + 5 * 3
+    rules["whole"] = Repeat(Ref("letter"), "+")
+    assert longest_bytes(rules) == inf

@@ -1,0 +1,111 @@
+"""Who is needed and run by nobody, and the models that a person gives them for one run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.agents import AgentConfigError
+from interlock.gates.config import Config, load_config
+from interlock.graph.policy import make_policy
+from interlock.graph.staffing import staffed, vacant_roles
+from interlock.graph.task import Task, task_from_mapping
+
+ALL = ["GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW"]
+X = {"runner": "chat", "model": "anthropic:x"}
+REMOTE = {"runner": "remote"}
+
+
+def a_task(root: Path, gates: list[str] = ALL, **agents: dict[str, Any]) -> Task:
+    named = {name.replace("_", "-"): table for name, table in agents.items()}
+    data = {"task_id": "A-1", "task": "x", "gates_required": gates, "scope": ["s"], "agents": named}
+    return task_from_mapping(data, base=str(root / "tasks"))
+
+
+def a_config(root: Path, text: str = "") -> Config:
+    (root / "interlock.toml").write_text(text)
+    return load_config(root)
+
+
+def test_a_task_without_agents_needs_who_hands_over_and_who_certifies_its_gates(tmp_path: Path) -> None:
+    config = a_config(tmp_path)
+    assert vacant_roles(a_task(tmp_path), config) == (
+        "frontend-implementer", "visual-qa", "a11y-auditor", "code-reviewer",
+    )  # fmt: skip
+    assert vacant_roles(a_task(tmp_path, ["GATE-MSG-STRICT", "GATE-CODE-REVIEW"]), config) == (
+        "frontend-implementer",
+        "code-reviewer",
+    )
+
+
+def test_the_roster_of_the_project_counts_and_so_do_tables_without_a_runner(tmp_path: Path) -> None:
+    config = a_config(
+        tmp_path, '[roles.ui]\nreplaces = "frontend-implementer"\n[agents.web-design-lead.budget]\ncalls = 2'
+    )
+    assert vacant_roles(a_task(tmp_path, visual_qa=REMOTE), config) == (
+        "web-design-lead", "ui", "a11y-auditor", "code-reviewer",
+    )  # fmt: skip
+
+
+def test_a_plain_model_goes_to_whoever_has_no_runner_and_to_nobody_else(tmp_path: Path) -> None:
+    config = a_config(tmp_path, '[agents.visual-qa]\nrunner = "remote"\n[agents.a11y-auditor.budget]\ncalls = 2')
+    agents = staffed(a_task(tmp_path, code_reviewer=REMOTE), config, tmp_path, ["anthropic:x"]).agents
+    assert agents == {
+        "code-reviewer": REMOTE,
+        "frontend-implementer": X,
+        "a11y-auditor": {"budget": {"calls": 2}, **X},
+    }
+
+
+def test_a_task_that_was_given_models_has_a_policy_whose_roster_is_whole(tmp_path: Path) -> None:
+    config = a_config(tmp_path)
+    task = staffed(a_task(tmp_path), config, tmp_path, ["command:claude", "visual-qa=command:codex"])
+    policy = make_policy(task, config, tmp_path)
+    presets = {name: row.settings["preset"] for name, row in policy.agents.items()}
+    assert presets == {
+        "frontend-implementer": "claude", "visual-qa": "codex", "a11y-auditor": "claude", "code-reviewer": "claude",
+    }  # fmt: skip
+    assert set(presets) < set(policy.protocol.roles)
+
+
+def test_a_role_that_is_named_keeps_prompt_and_budget_and_loses_the_rest_of_its_runner(tmp_path: Path) -> None:
+    config = a_config(
+        tmp_path,
+        '[agents.visual-qa]\nrunner = "command"\npreset = "claude"\nprompt = "p/v.md"\nbudget = { calls = 2 }\n',
+    )
+    own = {"runner": "replay", "script": "x.toml", "prompt": "c.md"}
+    task = a_task(tmp_path, code_reviewer=own)
+    agents = staffed(task, config, tmp_path, ["visual-qa=anthropic:x", "code-reviewer=anthropic:x"]).agents
+    assert agents["visual-qa"] == {"prompt": str(tmp_path / "p/v.md"), "budget": {"calls": 2}, **X}
+    assert agents["code-reviewer"] == {"prompt": "c.md", **X}, "a path of the task file is found from the task file"
+
+
+def test_without_a_model_the_task_is_the_one_that_was_written(tmp_path: Path) -> None:
+    task = a_task(tmp_path)
+    assert staffed(task, a_config(tmp_path), tmp_path, []) is task
+
+
+@pytest.mark.parametrize(
+    ("models", "key", "fix"),
+    [
+        (["visual-q=local"], "visual-q=local", "`visual-qa`"),
+        (["orchestrator=local"], "orchestrator=local", "code-reviewer"),
+        (["=local"], "=local", "ROLE=SPEC"),
+        (["visual-qa="], "(empty)", "PROVIDER:MODEL"),
+        (["visual-qa=local", "visual-qa=local"], "visual-qa=local", "ROLE=SPEC"),
+        (["local", "anthropic:x"], "anthropic:x", "ROLE=SPEC"),
+        (["local", "claude"], "claude", "`command:claude`"),
+    ],
+)
+def test_a_model_that_nobody_can_be_given_is_refused(tmp_path: Path, models: list[str], key: str, fix: str) -> None:
+    with pytest.raises(AgentConfigError) as caught:
+        staffed(a_task(tmp_path), a_config(tmp_path), tmp_path, models)
+    assert (caught.value.path, caught.value.key) == ("--model", key)
+    assert fix in caught.value.fix
+
+
+def test_a_plain_model_that_finds_no_role_to_take_is_refused_and_not_ignored(tmp_path: Path) -> None:
+    roles = dict.fromkeys(("frontend_implementer", "visual_qa", "a11y_auditor", "code_reviewer"), REMOTE)
+    with pytest.raises(AgentConfigError) as caught:
+        staffed(a_task(tmp_path, **roles), a_config(tmp_path), tmp_path, ["local"])
+    assert "=local" in caught.value.fix

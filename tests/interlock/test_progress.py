@@ -1,0 +1,217 @@
+"""What a person sees of a run while it works, on a terminal and without one, and what a program reads of it."""
+
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from interlock.cli.amounts import answer_text, clock_text, money_text, short_number, usage_lines
+from interlock.cli.events import EVENTS, EventStream
+from interlock.cli.progress import AtWork, progress_lines
+from interlock.cli.screen import Screen
+
+DOCS = Path(__file__).parents[2] / "docs"
+QA = AtWork("visual-qa", 0.0, "read_file src/styles/main.css", 5120)
+A11Y = AtWork("a11y-auditor", 12.0, "thinking", 999)
+
+
+class Clock:
+    """A clock that stands still until it is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def screen(width: int = 100, *, terminal: bool = True, live: bool = True) -> tuple[Screen, Console, io.StringIO, Clock]:
+    out, clock = io.StringIO(), Clock()
+    console = Console(file=out, force_terminal=terminal, width=width, color_system=None, highlight=False)
+    return Screen(console, live=live, clock=clock), console, out, clock
+
+
+def asking(role: str) -> dict[str, Any]:
+    return {"kind": "asking", "role": role, "attempt": 1, "reask": 0}
+
+
+def working(role: str, tool: str = "", tokens: int = 0) -> dict[str, Any]:
+    return {"kind": "working", "role": role, "tool": tool, "calls": 1, "tokens": tokens}
+
+
+def answered(role: str, **more: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "kind": "answered",
+        "role": role,
+        "outcome": "pass",
+        "codes": [],
+        "first": "",
+        "seconds": None,
+    }
+    return {**row, "usage": None, "model": "", **more}
+
+
+def test_a_row_says_who_works_for_how_long_on_what_and_at_what_cost() -> None:
+    assert progress_lines([QA], 42.9, 80) == ["visual-qa 0:42 · read_file src/styles/main.css · 5.1k tokens"]
+
+
+def test_roles_stand_side_by_side_where_there_is_room_and_below_each_other_where_not() -> None:
+    (line,) = progress_lines([QA, A11Y], 42.0, 130)
+    assert line.index("a11y-auditor 0:30 · thinking · 999 tokens") == 62 + len("  |  ")
+    assert progress_lines([QA, A11Y], 42.0, 60) == [
+        "visual-qa 0:42 · read_file src/styles/main.css · 5.1k tokens",
+        "a11y-auditor 0:30 · thinking · 999 tokens",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (50, "visual-qa 0:42 · read_file src/styl… · 5.1k tokens"),
+        (39, "visual-qa 0:42 · read_fi… · 5.1k tokens"),
+        (36, "visual-qa 0:42 · 5.1k tokens"),
+        (20, "visual-qa 0:42"),
+        (9, "visual-q…"),
+    ],
+)
+def test_a_narrow_terminal_loses_first_what_is_done_then_the_tokens(width: int, line: str) -> None:
+    assert [text[: len(line)] for text in progress_lines([QA], 42.0, width)] == [line]
+
+
+def test_no_line_is_wider_than_the_terminal_and_none_holds_control_characters() -> None:
+    rows = [AtWork("visual-qa", 0.0, "読む " * 40 + "\x1b[2J\nx", 12), QA, A11Y]
+    for width in range(1, 200):
+        for line in progress_lines(rows, 60.0, width):
+            assert cell_len(line) <= width
+            assert line.isprintable()
+
+
+def test_a_terminal_is_redrawn_with_the_present_second_until_the_role_has_answered() -> None:
+    shown, console, out, clock = screen()
+    with shown:
+        shown.notice(asking("visual-qa"))
+        shown.notice(asking("a11y-auditor"))
+        clock.now = 5.0
+        shown.notice(working("visual-qa", "read_file a.css", 2_345))
+        assert (
+            shown.picture().plain
+            == f"{'visual-qa 0:05 · read_file a.css · 2.3k tokens':<47}  |  a11y-auditor 0:05 · at work"
+        )
+        shown.notice(answered("visual-qa"))
+        shown.notice(working("visual-qa", "too late", 1))
+        shown.notice(working("a11y-auditor"))
+        assert shown.picture().plain == "a11y-auditor 0:05 · thinking"
+        assert console.is_terminal
+    assert "a11y-auditor 0:05" in out.getvalue()
+    assert "visual-qa: PASS" in out.getvalue()
+
+
+def test_without_a_terminal_there_are_lines_alone_and_each_answer_says_what_it_took() -> None:
+    shown, _, out, _ = screen(terminal=False)
+    usage = {"calls": 3, "input_tokens": 4000, "output_tokens": 211, "seconds": 12.3, "usd": 0.02}
+    with shown:
+        shown.notice(asking("visual-qa"))
+        shown.notice(working("visual-qa", "read_file", 100))
+        shown.notice(answered("visual-qa", seconds=12.345, usage=usage))
+        shown.notice(answered("code-reviewer", outcome="invalid", codes=["ENV201"], first="no", seconds=3.0))
+        shown.notice(answered("builder", outcome="handover"))
+    lines = [line[10:] for line in out.getvalue().splitlines()]
+    assert lines == [
+        "asking visual-qa",
+        "  visual-qa: PASS  12.3 s, 4,211 tokens, $0.02",
+        "  code-reviewer: refused (ENV201)  3.0 s",
+        "  no",
+        "  builder: hands over",
+    ]
+
+
+def test_on_a_terminal_that_a_program_reads_from_nothing_is_redrawn() -> None:
+    shown, _, out, _ = screen(live=False)
+    with shown:
+        shown.notice(asking("visual-qa"))
+    assert out.getvalue().count("\n") == 1
+    assert "\x1b" not in out.getvalue()
+
+
+def test_amounts_are_short_and_say_nothing_that_is_not_known() -> None:
+    assert [clock_text(each) for each in (0, 59.9, 725, 3723)] == ["0:00", "0:59", "12:05", "1:02:03"]
+    numbers = [short_number(each) for each in (912, 999, 1000, 5120, 99_949, 99_950, 240_000, 999_600, 1_340_000)]
+    assert numbers == ["912", "999", "1.0k", "5.1k", "99.9k", "100k", "240k", "1.0M", "1.3M"]
+    assert [money_text(each) for each in (0.0, 0.000312, 0.02, 1234.5)] == ["$0.00", "$0.00031", "$0.02", "$1,234.50"]
+    assert answer_text(None, None) == answer_text(0.04, {"usd": 0.0}) == ""
+
+
+def test_usage_names_roles_that_cost_something_or_have_a_budget_and_the_sum() -> None:
+    nothing: dict[str, Any] = {
+        "calls": 1,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "seconds": 0.0,
+        "usd": 0.0,
+        "left": {},
+    }
+    spent: dict[str, Any] = {
+        "calls": 2,
+        "input_tokens": 1200,
+        "output_tokens": 30,
+        "seconds": 2.5,
+        "usd": None,
+        "left": {},
+    }
+    row = "visual-qa: 2 calls, 1,200 tokens in, 30 out, 2.5 s, price not known"
+    assert usage_lines({"roles": {"a": nothing}, "all": nothing}) == []
+    assert usage_lines({"roles": {"a": nothing, "visual-qa": spent}, "all": spent}) == [row]
+    left = {"calls": 8, "tokens": 8770, "seconds": 57.5, "usd": 0.5}
+    assert usage_lines({"roles": {"visual-qa": spent, "b": {**nothing, "left": left}}, "all": spent}) == [
+        row,
+        "b: 1 call, 0.0 s, $0.00; left: 8 calls, 8,770 tokens, 57.5 s, $0.50",
+        "in all: 2 calls, 1,200 tokens in, 30 out, 2.5 s, price not known",
+    ]
+
+
+class Flushing(io.StringIO):
+    """Remembers what had been written at each flush."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed: list[str] = []
+
+    def flush(self) -> None:
+        self.flushed.append(self.getvalue())
+
+
+def test_every_event_is_one_whole_flushed_line_whichever_thread_tells_it() -> None:
+    out = Flushing()
+    events = EventStream("A-1.1", out, now=lambda: datetime(2026, 1, 2, 3, 4, 5, 6789, UTC))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(events.notice, [working("visual-qa", "x\ny", number) for number in range(100)]))
+    rows = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert sorted(row["tokens"] for row in rows) == list(range(100))
+    assert {(row["at"], row["run_id"]) for row in rows} == {("2026-01-02T03:04:05.006Z", "A-1.1")}
+    assert len([text for text in out.flushed if text.endswith("}\n")]) == 100
+
+
+def test_what_others_print_meanwhile_does_not_get_between_the_events(capsys: pytest.CaptureFixture[str]) -> None:
+    with EventStream.on_stdout("A-1.1", "A-1") as events:
+        print("a stray word")
+        with redirect_stdout(io.StringIO()):
+            events.notice(asking("visual-qa"))
+    print("after")
+    streams = capsys.readouterr()
+    assert streams.err == "a stray word\n"
+    assert [line if line == "after" else json.loads(line)["kind"] for line in streams.out.splitlines()] == [
+        "run", "asking", "after",
+    ]  # fmt: skip
+
+
+def test_each_kind_of_event_is_written_down_with_its_keys() -> None:
+    rows = [line for line in (DOCS / "running.md").read_text().splitlines() if line.startswith("| `")]
+    told = {cells[1].strip(" `"): cells[2] for cells in (row.split("|") for row in rows)}
+    for kind, keys in EVENTS.items():
+        assert [key for key in keys if f"`{key}`" not in told[kind]] == []
