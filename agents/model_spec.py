@@ -4,15 +4,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from interlock.agents.ask import AgentConfigError
+from interlock.agents.runners.model_settings import LOCAL, PROVIDERS
 from interlock.agents.runners.presets import PRESETS
 from interlock.envelope.labels import closest
 
 OPTION: Final = "--model"
 COMMAND: Final = "command"
-LOCAL: Final = "local"
-PROVIDERS: Final = ("anthropic", "openai", "google_genai", "ollama")
-"""The providers that are offered to a shell; any other of LangChain's is taken too."""
-
 FORMS: Final = f"`PROVIDER:MODEL`, `{LOCAL}`, `{LOCAL}:FILE.gguf` or `{COMMAND}:{'|'.join(PRESETS)}`"
 
 SPECS: Final = (*(f"{name}:" for name in PROVIDERS), LOCAL, f"{LOCAL}:", *(f"{COMMAND}:{name}" for name in PRESETS))

@@ -15,9 +15,10 @@ import statistics
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from unittest.mock import patch
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
@@ -77,7 +78,6 @@ check = "report"
 GATES: Final = ("GATE-MSG-STRICT", "GATE-FIRST", "GATE-SECOND", "GATE-REVIEW")
 
 
-
 class Model(BaseChatModel):
     """Calls one tool if it is to, and then gives its answer; it waits before each call when it is told to."""
 
@@ -89,7 +89,7 @@ class Model(BaseChatModel):
     def _llm_type(self) -> str:
         return "fake"
 
-    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "Model":  # pyright: ignore[reportIncompatibleMethodOverride]
+    def bind_tools(self, *_: Any, **__: Any) -> "Model":
         """Return the model itself: it knows its tool."""
         return self
 
@@ -154,32 +154,13 @@ class Chat:
         return self.runner(ask)
 
 
-class Bare:
-    """LangChain's agent with the same model and the same tools, made once."""
-
-    def __init__(self, say: Callable[[Ask], str], *, call: Mapping[str, Any] | None) -> None:
-        self.say = say
-        self.call = call
-        self.agent: Any = None
-        self.model = Model(call=call)
-
-    def __call__(self, ask: Ask, /) -> str:
-        """Answer by the agent."""
-        self.model.answer = self.say(ask)
-        if self.call is None:
-            self.agent = self.agent or create_agent(self.model, [], system_prompt=ask.system)
-            return self.asked(ask)
-        with toolbox(ask) as tools:
-            agent = self.agent
-            self.agent = create_agent(self.model, tools, system_prompt=ask.system)
-            text = self.asked(ask)
-            self.agent = agent
-            return text
-
-    def asked(self, ask: Ask) -> str:
-        """Ask the agent that was made."""
-        ended = self.agent.invoke({"messages": [{"role": "user", "content": ask.prompt}]})
-        return str(ended["messages"][-1].text)
+@contextmanager
+def bare_agent(ask: Ask, *, call: Mapping[str, Any] | None) -> Generator[Callable[[], object]]:
+    """Make LangChain's agent once, with the same model, tools, prompts and answer, and give what asks it."""
+    model = Model(call=call, answer=envelope(ask, "IN_PROGRESS"))
+    with nullcontext([]) if call is None else toolbox(ask) as tools:
+        agent = cast("Any", create_agent(model, tools, system_prompt=ask.system))
+        yield lambda: agent.invoke({"messages": [{"role": "user", "content": ask.prompt}]})
 
 
 # -- what a turn costs -----------------------------------------------------------------------------------------------
@@ -221,8 +202,8 @@ def turns_of(
     """Drive one run of so many turns of a chat runner."""
     root = project(folder)
     builder = Turns(Chat(progress(turns), call=call), turns, noted)
-    nobody = {name: (lambda _: "") for name in ("first", "second", "reviewer")}
-    view = drive(started(root), root=root, runners={"builder": builder, **nobody})
+    runners = {"builder": builder, "first": passing, "second": passing, "reviewer": passing}
+    view = drive(started(root), root=root, runners=runners)
     assert len(builder.began) == turns, view
     return builder
 
@@ -238,11 +219,11 @@ def overhead(folder: Path, rounds: int, turns: int) -> dict[str, Any]:
             made = turns_of(folder / f"{name}-{number}", turns, call=call)
             whole += [later - began for began, later in zip(made.began[1:-1], made.began[2:], strict=True)]
             inside += [ended - began for began, ended in zip(made.began[1:-1], made.ended[1:-1], strict=True)]
-            alone = Bare(lambda ask: envelope(ask, "IN_PROGRESS"), call=call)
-            for _ in range(turns):
-                start = time.perf_counter()
-                alone(made.asks[0])
-                bare.append(time.perf_counter() - start)
+            with bare_agent(made.asks[0], call=call) as asked:
+                for _ in range(turns):
+                    start = time.perf_counter()
+                    asked()
+                    bare.append(time.perf_counter() - start)
         turn, runner, agent = (statistics.median(times) * 1000 for times in (whole, inside, bare))
         found[name] = {
             "turn_ms": round(turn, 1),

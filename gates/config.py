@@ -26,14 +26,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
 from interlock.gates.errors import ConfigError, ConfigProblem, TreeError
 from interlock.gates.patterns import compile_scope
 from interlock.reservations.settings import faults
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 FILE: Final = "interlock.toml"
 PYPROJECT: Final = "pyproject.toml"
@@ -347,7 +351,7 @@ def _shared_table(base: Path) -> Plain | None:
 
 def _checked(table: Plain, path: str) -> Config:
     """Check a table's keys and types and make the configuration of it."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - 0.13 s that projects without a file do not pay
+    from pydantic import ValidationError  # noqa: PLC0415 - 0.13 s that projects without a file do not pay
 
     try:
         text = json.dumps(table, allow_nan=False)
@@ -355,7 +359,7 @@ def _checked(table: Plain, path: str) -> Config:
         message = "a value is a date, a time or no finite number."
         raise _error("CFG104", path, "", message, "Write it as text or as a finite number.") from error
     try:
-        config = TypeAdapter(Config).validate_json(text)
+        config = _adapter().validate_json(text)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
         raise ConfigError(
@@ -365,6 +369,14 @@ def _checked(table: Plain, path: str) -> Config:
         raise ConfigError(problems)
     object.__setattr__(config, "path", path)
     return config
+
+
+@cache
+def _adapter() -> "TypeAdapter[Config]":
+    """Return what checks the types. Making it takes longer than all else, and a run looks at the file each turn."""
+    from pydantic import TypeAdapter  # noqa: PLC0415
+
+    return TypeAdapter(Config)
 
 
 def _value(config: Config, key: str) -> Any:

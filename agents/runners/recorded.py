@@ -20,7 +20,7 @@ from interlock.agents.taped import Change, Recorded, Row, apply, is_report, name
 ORDER_SECONDS: Final = 5.0
 """How long an ask waits for those that were answered before it; where the run goes another way, they may never come."""
 
-_DIGEST: Final = re.compile(r"\b[0-9a-f]{64}\b", re.ASCII)
+_DIGEST: Final = re.compile(r"\b[0-9a-f]{64}\b|(?<=\(sha256 )[0-9a-f]{16}(?=…\))", re.ASCII)
 _MAX_SHOWN: Final = 200
 _MAX_NAMED: Final = 5
 _FIX: Final = (

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Notice, Runner, RunnerError, agent_of_run
 from interlock.agents.files import run_caller
-from interlock.agents.secrets import redact
+from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits, Usage
 from interlock.graph.errors import RunBusyError
 from interlock.graph.pipeline.contract import IssueRecord, TicketResponse
@@ -31,7 +31,6 @@ MAX_UNJUDGED: Final = 3
 
 _UNFINISHED: Final = "TKT142"
 _WAIT_SECONDS: Final = 40.0
-_ACTING: Final = next(stage.name for stage in TICKET.stages if stage.acts)
 
 EndKind: TypeAlias = Literal["over", "waiting", "spent", "stopped"]
 """The pipeline ended; tasks wait for a person; the budget is used up; nothing can go on before something is mended."""
@@ -67,7 +66,7 @@ def find_or_begin(tickets: Tickets, ticket: TicketFile, *, new: bool = False) ->
         new: Begin one even where there is a run.
 
     Raises:
-        TicketFileError: A run that is not over was begun with another text, or none can begin.
+        TicketFileError: The run was begun with another title or text, or none can begin.
     """
     run_id = None if new else _newest(tickets.root, ticket.ticket_id)
     answer = tickets.begin(ticket.ticket_id, run_id)
@@ -77,10 +76,10 @@ def find_or_begin(tickets: Tickets, ticket: TicketFile, *, new: bool = False) ->
     state = tickets.state(issued["run_id"])
     fetched = earlier(state)
     same = all(fetched.get(name, ticket.payload[name]) == ticket.payload[name] for name in ("title", "description"))
-    if not same and not terminal(state):
+    if not same:
         raise TicketFileError(
             f"run {state['run_id']} of ticket {ticket.ticket_id} was begun with another title or text",
-            "Restore the ticket's file to go on with it, or begin another run with --new.",
+            "Restore the ticket's file to come back to it, or begin another run with --new.",
         )
     return state["run_id"]
 
@@ -110,6 +109,7 @@ class ByModel:
         commands: argv by name, for the stage that acts.
         reserve: Whether files are written under leases.
         notice: Told `asking`, `working` and `answered`, as in a task run, with the stage as the role.
+        redactor: Takes keys out of what is kept and told.
     """
 
     def __init__(
@@ -123,6 +123,7 @@ class ByModel:
         commands: Mapping[str, tuple[str, ...]],
         reserve: bool,
         notice: Notice,
+        redactor: Redactor,
     ) -> None:
         self.tickets = tickets
         self.store = TicketStore(tickets.root, run_id)
@@ -132,8 +133,9 @@ class ByModel:
         self.commands = commands
         self.reserve = reserve
         self.notice = notice
-        self.answers = StageAnswers(tickets.journal, self.store)
+        self.redactor = redactor
         self._first = True
+        self._writes = False
         self._unjudged: list[Sequence[IssueRecord]] = []
 
     def drive(self) -> End:
@@ -145,6 +147,7 @@ class ByModel:
             GraphError, GateError, JournalError, OSError: See `Tickets`.
         """
         with self._alone():
+            self.answers = StageAnswers(self.tickets.journal, self.store)
             # Beginning a run that exists finishes what a killed call left half done.
             self.tickets.begin(self.ticket.ticket_id, self.store.run_id)
             try:
@@ -232,18 +235,26 @@ class ByModel:
         self.notice({"kind": "asking", "role": state["state"], "attempt": 1, "reask": number})
         ask = stage_ask(
             TICKET, state, self.store, number=number, findings=findings, limits=self.limits.after(self.answers.spent),
-            commands=self.commands, reserve=self.reserve, notice=self.notice,
+            commands=self.commands, reserve=self.reserve, notice=lambda step: self.notice(self.redactor.value(step)),
         )  # fmt: skip
+        self._writes = self._writes or bool(ask.agent)
         started = time.monotonic()
-        said = self.runner(ask)
+        try:
+            said = self.runner(ask)
+        except RunnerError as error:
+            raise RunnerError(self.redactor.text(error.message), self.redactor.text(error.fix)) from error
         seconds = time.monotonic() - started
         answer = said if isinstance(said, Answer) else Answer(said, Usage(calls=1, seconds=seconds, usd=None))
-        return self.answers.keep(state, replace(answer, text=redact(answer.text), stopped=redact(answer.stopped)))
+        return self.answers.keep(state, replace(answer, text=self.redactor.text(answer.text)))
 
     # -- the pipeline ------------------------------------------------------------------------------------------------
 
     def _submit(self, state: RunState, payload: object) -> TicketResponse:
-        return self.tickets.submit_payload(self.store.run_id, state["revision"], payload)
+        response = self.tickets.submit_payload(self.store.run_id, state["revision"], payload)
+        if response["updated_ticket"] is None:
+            first = response["gate_result"]["issues"][0]
+            raise RunBusyError(first["message"].rstrip("."), "Run it again once the other call has its answer.")
+        return response
 
     def _tell(self, state: RunState, response: TicketResponse, answer: Answer | None = None) -> None:
         """Tell what the gate made of a submission."""
@@ -265,7 +276,7 @@ class ByModel:
         return End("stopped", self.store.run_id, reason, fix)
 
     def _used_up(self, reason: str) -> End:
-        fix = "Raise the budget in `[tickets.agent.budget]`, and run it again; what is done stays done."
+        fix = "Raise the limit in `[tickets.agent.budget]` or `max_calls`, and run it again; what is done stays done."
         return End("spent", self.store.run_id, reason, fix)
 
     # -- what the drive holds ----------------------------------------------------------------------------------------
@@ -293,7 +304,7 @@ class ByModel:
 
     def _release(self) -> None:
         """Give up the files that were written; the leases of a drive that was killed can be taken over."""
-        if not self.reserve or self.answers.count(_ACTING) == 0:
+        if not self._writes:
             return
         try:
             found, caller, _ = run_caller(str(self.store.root), agent_of_run(journal_run(self.store.run_id)))
@@ -309,7 +320,8 @@ class ByModel:
 def _moved(response: TicketResponse, state: RunState) -> bool:
     """Say whether a gate judged a submission; what was refused before any gate leaves the revision as it was."""
     issued = response["updated_ticket"]
-    return issued is None or issued["revision"] != state["revision"]
+    assert issued is not None, "a submission that finds no run is an error"
+    return issued["revision"] != state["revision"]
 
 
 def _refusal(answer: TicketResponse) -> TicketFileError:

@@ -46,15 +46,16 @@ class RecordingRunner:
         path: The recording.
         root: The project's root.
         goes_on: Whether the run was driven before, so that the recording may be there and grows.
+        redactor: Takes the keys out.
 
     Raises:
         AgentConfigError: The file is there, or cannot be written.
     """
 
-    def __init__(self, runner: Runner, path: Path, root: Path, *, goes_on: bool) -> None:
+    def __init__(self, runner: Runner, path: Path, root: Path, *, goes_on: bool, redactor: Redactor) -> None:
         self._runner = runner
         self._path = path
-        self._redactor = Redactor()
+        self._redactor = redactor
         inside = os.path.relpath(path.resolve(), root.resolve())
         if not inside.startswith("..") and not left_out(inside):
             message = "it lies among the files of the project, where it would count as a change"

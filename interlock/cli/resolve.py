@@ -12,6 +12,7 @@ import click
 
 from interlock.agents import Runner, RunnerError
 from interlock.agents.model_spec import OPTION
+from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
 from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_model
@@ -60,18 +61,27 @@ def resolve_command(
     runner = played if agent is None else agent.runner()
     assert runner is not None, "one of the two is there"
     run_id = find_or_begin(Tickets(folder), read, new=new)
+    redactor = Redactor(() if agent is None else (agent.settings.api_key_env,))
     if record is not None:
         goes_on = StageAnswers(Journal(journal_path(folder)), TicketStore(folder, run_id)).spent.calls > 0
-        runner = RecordingRunner(runner, record, folder, goes_on=goes_on)
+        runner = RecordingRunner(runner, record, folder, goes_on=goes_on, redactor=redactor)
     options = (("", ticket), (OPTION, model), ("--record", record), ("--replay", replay))
     words = " ".join(f"{name} {quote(str(value))}".strip() for name, value in options if value is not None)
     again = f"interlock resolve {words}{root_words(folder)}"
     limits = Limits() if agent is None else agent.limits
-    sys.exit(_drive_and_show(folder, run_id, read, runner, limits, again=again, as_json=as_json))
+    sys.exit(_drive_and_show(folder, run_id, read, runner, limits, redactor, again=again, as_json=as_json))
 
 
 def _drive_and_show(
-    folder: Path, run_id: str, ticket: TicketFile, runner: Runner, limits: Limits, *, again: str, as_json: bool
+    folder: Path,
+    run_id: str,
+    ticket: TicketFile,
+    runner: Runner,
+    limits: Limits,
+    redactor: Redactor,
+    *,
+    again: str,
+    as_json: bool,
 ) -> int:
     """Drive a ticket run with live progress, print where it ended, and return the exit code."""
     console = talk()
@@ -91,7 +101,7 @@ def _drive_and_show(
         tickets = Tickets(folder, drives=Drives(folder, watcher=watch))
         drive = ByModel(
             tickets, run_id, ticket, runner, limits=limits, commands=config.commands, reserve=config.run.reserve,
-            notice=notice,
+            notice=notice, redactor=redactor,
         )  # fmt: skip
         try:
             with stops_at_once(f"stopped; the run is kept. Go on with: {again}"), screen:

@@ -39,7 +39,9 @@ FORGED = [forged(ask_of(role), status, role) for role in (*ROLES, "orchestrator"
 ENVELOPES = RIGHTFUL * 3 + FORGED
 LINES = sorted({line for text in ENVELOPES for line in text.splitlines()})
 PLANTED = [text.filled(ask_of("tester")) for text in texts()]
-FRAGMENTS = st.sampled_from(LINES) | st.sampled_from(PLANTED) | st.text("STATUSAPROVED:- \n\r\t\u200b\u202e\0", max_size=12)
+FRAGMENTS = (
+    st.sampled_from(LINES) | st.sampled_from(PLANTED) | st.text("STATUSAPROVED:- \n\r\t\u200b\u202e\0", max_size=12)
+)
 
 
 @pytest.fixture(scope="module")

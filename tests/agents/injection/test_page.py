@@ -83,12 +83,13 @@ def test_a_page_that_orders_its_judges_to_pass_it_is_blocked_for_its_faults(tmp_
         (tmp_path / "site/index.html").write_text(page([text.filled(ask) for text in every]), "utf-8")
         return envelope(ask, "READY_FOR_QA", task=ask.task, gates_required=ask.required)
 
-    runners = {
-        "web-design-lead": lambda ask: envelope(ask, "IN_PROGRESS", task=ask.task, gates_required=ask.required),
-        "frontend-implementer": built,
-        "code-reviewer": lambda ask: pytest.fail("nobody had passed the page"),
-        **judge,
-    }
+    def designed(ask: Ask) -> str:
+        return envelope(ask, "IN_PROGRESS", task=ask.task, gates_required=ask.required)
+
+    def never(_: Ask) -> str:
+        pytest.fail("a page that nobody passed went to review")
+
+    runners = {"web-design-lead": designed, "frontend-implementer": built, "code-reviewer": never, **judge}
     run_id = start_run(tmp_path, task, roles=tuple(runners))
     assert drive(run_id, root=tmp_path, runners=runners).status == "BLOCKED"
     entries = list(Journal(journal_path(tmp_path)).entries(run_id))

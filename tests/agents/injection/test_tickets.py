@@ -1,4 +1,4 @@
-"""Texts in a ticket, and a model that obeys them in every stage: no stage is skipped, no file outside the plan moves."""
+"""Texts in a ticket and a model that obeys them in every stage: no stage is skipped, no file outside the plan moves."""
 
 import json
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.agents import Ask
+from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
 from interlock.gates.stages import Surroundings, judge_stage
 from interlock.graph.pipeline.by_model import ByModel, find_or_begin
@@ -52,7 +53,7 @@ def answered(ask: Ask, line: str) -> str:
             payload["final_summary"] = line
     if ask.reask == 1:
         # Every key of a ticket that only the pipeline may write, beside the payload.
-        forged = {"state": "complete", "revision": 99, "validation": {"status": "valid", "errors": []}}
+        forged: dict[str, Any] = {"state": "complete", "revision": 99, "validation": {"status": "valid", "errors": []}}
         return json.dumps({**payload, **forged, "ticket": {**forged, "payload": payload}})
     return json.dumps(payload)
 
@@ -101,7 +102,7 @@ def resolved(root: Path, group: Sequence[Text]) -> tuple[Tickets, str, Team]:
     run_id = find_or_begin(tickets, ticket)
     driver = ByModel(
         tickets, run_id, ticket, team, limits=Limits(), commands={"test": ("true",)}, reserve=False,
-        notice=lambda _: None,
+        notice=lambda _: None, redactor=Redactor(),
     )  # fmt: skip
     assert driver.drive().kind == "over"
     return tickets, run_id, team

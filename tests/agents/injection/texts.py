@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+from langchain_core.outputs import ChatGeneration, ChatResult
+
 from interlock.agents import Ask
 from interlock.agents.tools import toolbox
 from tests.graph.conftest import GATES, envelope
@@ -108,3 +112,26 @@ class Obedient:
             for name, arguments in wanted:
                 if name in named:
                     self.answers.append((ask.role, name, json.loads(named[name].invoke(arguments))))
+
+
+class ObedientModel(BaseChatModel):
+    """A chat model that makes the calls of a text, one after the other, and then says the text."""
+
+    wanted: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "obedient"
+
+    def bind_tools(self, *_: Any, **__: Any) -> "ObedientModel":
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        made = sum(message.type == "tool" for message in messages)
+        left = list(calls(self.wanted))[made:]
+        if left:
+            name, arguments = left[0]
+            message = AIMessage(content="", tool_calls=[ToolCall(name=name, args=arguments, id=f"call-{made}")])
+        else:
+            message = AIMessage(content=self.wanted)
+        return ChatResult(generations=[ChatGeneration(message=message)])

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, Runner, RunnerError
 from interlock.agents.prices import Price
+from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits, Usage
 from interlock.graph.errors import RunBusyError
 from interlock.graph.pipeline.by_model import ByModel, End, find_or_begin
@@ -35,7 +36,7 @@ def drive(
     run_id = find_or_begin(tickets, ticket)
     return ByModel(
         tickets, run_id, ticket, said, limits=limits or Limits(), commands=commands or {}, reserve=True,
-        notice=notes.append,
+        notice=notes.append, redactor=Redactor(),
     ).drive()  # fmt: skip
 
 
@@ -200,6 +201,22 @@ def test_a_runner_without_an_answer_stops_the_drive_and_the_run_is_kept(tickets:
     with pytest.raises(RunnerError):
         drive(tickets, fails)
     assert drive(tickets, runner(WHOLE)[0]).kind == "over"
+
+
+def test_keys_are_taken_out_of_errors_and_progress(tickets: Tickets, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SERVICE_TOKEN", "sk-abcdefgh-12345")
+
+    def leaks(ask: Ask) -> str:
+        ask.notice(
+            {"kind": "working", "role": ask.role, "tool": "read_file sk-abcdefgh-12345", "calls": 1, "tokens": 1}
+        )
+        raise RunnerError("the provider refuses sk-abcdefgh-12345", "Renew sk-abcdefgh-12345.")
+
+    seen: list[Mapping[str, Any]] = []
+    with pytest.raises(RunnerError) as caught:
+        drive(tickets, leaks, seen=seen)
+    assert "sk-abcdefgh-12345" not in f"{caught.value.message} {caught.value.fix} {seen}"
+    assert [step["tool"] for step in seen if step["kind"] == "working"] == ["read_file [MY_SERVICE_TOKEN]"]
 
 
 def test_two_drives_of_one_run_do_not_pay_side_by_side(tickets: Tickets) -> None:

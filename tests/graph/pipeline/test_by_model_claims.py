@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
 from interlock.gates.stages import list_tree
 from interlock.graph.pipeline.by_model import ByModel, End, find_or_begin
@@ -34,7 +35,10 @@ def drive(tickets: Tickets, text: str, script: list[Any]) -> tuple[End | None, s
     ticket = TicketFile("SHOP-7", "Greet politely", text, "jira")
     run_id = find_or_begin(tickets, ticket)
     said, _ = runner(script)
-    work = ByModel(tickets, run_id, ticket, said, limits=Limits(), commands={}, reserve=True, notice=lambda _step: None)
+    work = ByModel(
+        tickets, run_id, ticket, said, limits=Limits(), commands={}, reserve=True, notice=lambda _step: None,
+        redactor=Redactor(),
+    )  # fmt: skip
     try:
         return work.drive(), run_id
     except KilledError:

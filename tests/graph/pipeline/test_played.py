@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.agents.ask import AgentConfigError, RunnerError
+from interlock.agents.secrets import Redactor
 from interlock.graph.pipeline.played import PlayedRunner, RecordingRunner
 from interlock.graph.pipeline.tickets import Tickets
 from tests.graph.pipeline.scripted import BEFORE, WHOLE, KilledError, runner, says
@@ -21,7 +22,7 @@ SCRIPT = [says("extract_requirements", {"constraints": []}), *WHOLE]
 @pytest.fixture
 def recording(tickets: Tickets, root: Path, tmp_path: Path) -> Path:
     path = tmp_path / "recorded.jsonl"
-    drive(tickets, RecordingRunner(runner(SCRIPT)[0], path, root, goes_on=False))
+    drive(tickets, RecordingRunner(runner(SCRIPT)[0], path, root, goes_on=False, redactor=Redactor()))
     return path
 
 
@@ -97,17 +98,17 @@ def test_a_recording_replaces_no_file_and_lies_outside_of_the_project(root: Path
     (tmp_path / "there.jsonl").write_text("mine\n")
     for path in (tmp_path / "there.jsonl", root / "recorded.jsonl", tmp_path / "no" / "folder.jsonl"):
         with pytest.raises(AgentConfigError):
-            RecordingRunner(said, path, root, goes_on=False)
+            RecordingRunner(said, path, root, goes_on=False, redactor=Redactor())
     assert (tmp_path / "there.jsonl").read_text() == "mine\n"
     (root / "artifacts").mkdir()
-    RecordingRunner(said, root / "artifacts" / "recorded.jsonl", root, goes_on=False)
+    RecordingRunner(said, root / "artifacts" / "recorded.jsonl", root, goes_on=False, redactor=Redactor())
 
 
 def test_a_recording_of_a_killed_drive_goes_on_in_the_same_file(tickets: Tickets, root: Path, tmp_path: Path) -> None:
     path = tmp_path / "recorded.jsonl"
     with pytest.raises(KilledError):
-        drive(tickets, RecordingRunner(runner(BEFORE[:2])[0], path, root, goes_on=False))
-    drive(tickets, RecordingRunner(runner(WHOLE[2:])[0], path, root, goes_on=True))
+        drive(tickets, RecordingRunner(runner(BEFORE[:2])[0], path, root, goes_on=False, redactor=Redactor()))
+    drive(tickets, RecordingRunner(runner(WHOLE[2:])[0], path, root, goes_on=True, redactor=Redactor()))
     shutil.rmtree(root)
     assert drive(Tickets(make_project(root)), PlayedRunner(path)).kind == "over"
 
@@ -119,7 +120,7 @@ def test_keys_of_the_environment_are_in_no_recording_and_in_no_journal(
     leaks = {**PAYLOADS["extract_requirements"], "constraints": ['it is sk-very"secret\\value-12345']}
     path = tmp_path / "recorded.jsonl"
     end = drive(tickets, RecordingRunner(runner([says("extract_requirements", leaks), *WHOLE[1:]])[0], path, root,
-                                         goes_on=False))  # fmt: skip
+                                         goes_on=False, redactor=Redactor()))  # fmt: skip
     assert tickets.state(end.run_id)["state"] == "complete"
     kept = [path, *(file for folder in (root / ".interlock", root / "artifacts") for file in folder.rglob("*"))]
     for file in kept:
