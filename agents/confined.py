@@ -54,7 +54,7 @@ def write_confined(root: str, path: str, data: bytes) -> None:
         temporary = f".interlock-{hashlib.sha256(name.encode()).hexdigest()[:16]}.part"
         _unlink(folder, temporary)
         try:
-            _write_new(folder, temporary, data, 0o644 if mode is None else stat.S_IMODE(mode))
+            _write_new(folder, temporary, data, 0o644 if mode is None else mode & 0o777)
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             _unlink(folder, temporary)

@@ -21,7 +21,7 @@ RULES: Final = {
     "AGT915": "A file is UTF-8 text of a bounded size.",
     "AGT916": "The text to replace stands in the file exactly once.",
     "AGT917": "An argument has its type and lies in its bounds.",
-    "AGT918": "A report lies in the reports folder of the ask, under a name that evidence can have.",
+    "AGT918": "A report lies in the reports folder of the ask, under a name of its own that evidence can have.",
     "AGT919": "What is looked at is evidence of the task.",
     "AGT920": "A command can be started, ends in its time, and prints no flood.",
     "AGT921": "A picture decodes, and is of a size that a model takes.",

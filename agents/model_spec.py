@@ -12,6 +12,9 @@ OPTION: Final = "--model"
 COMMAND: Final = "command"
 FORMS: Final = f"`PROVIDER:MODEL`, `{LOCAL}`, `{LOCAL}:FILE.gguf` or `{COMMAND}:{'|'.join(PRESETS)}`"
 
+_FAMILIES: Final = {"claude-": "anthropic", "gpt-": "openai", "gemini-": "google_genai"}
+"""How the names of models begin whose provider goes without saying."""
+
 SPECS: Final = (*(f"{name}:" for name in PROVIDERS), LOCAL, f"{LOCAL}:", *(f"{COMMAND}:{name}" for name in PRESETS))
 """What a shell completes; after the colon stands a name that only the user knows."""
 
@@ -53,7 +56,12 @@ def _message(kind: str, name: str) -> str:
 
 def _fix(kind: str, name: str) -> str:
     presets = {preset: f"{COMMAND}:{preset}" for preset in PRESETS}
-    if kind == COMMAND:
+    provider, slash, model = kind.partition("/")
+    if slash and provider in PROVIDERS:
+        near: str | None = f"{provider}:{model or 'MODEL'}"
+    elif family := next((name for start, name in _FAMILIES.items() if kind.startswith(start)), ""):
+        near = f"{family}:{kind}"
+    elif kind == COMMAND:
         near = presets.get(closest(name, presets))
     elif kind in PROVIDERS:
         return f"Name a model of {kind} after the colon: `{kind}:MODEL`."

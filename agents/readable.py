@@ -1,6 +1,7 @@
 """The files of a task for an agent that reads: listed, searched and read, and never what is Interlock's or git's."""
 
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -38,6 +39,8 @@ PASSED_BY: Final = frozenset(
 
 _NEVER: Final = frozenset({".interlock", "artifacts", "interlock.toml"})
 _GIT: Final = ".git"
+_SHORT: Final = re.compile(r"(?:git|interl|artifa)~\d", re.ASCII)
+"""How Windows' file systems call them too, also where they are mounted elsewhere."""
 
 
 class ReadableFiles:
@@ -131,17 +134,13 @@ class ReadableFiles:
             if left <= 0:
                 walk.cut_off = True
                 return
-            data = self._searched(path)
+            try:
+                data = read_confined(self._root, path, MAX_FILE_BYTES)
+            except RunnerError:
+                continue  # it went away meanwhile, or may not be read
             left -= len(data)
-            yield from _lines_with(path, data, text)
-
-    def _searched(self, path: str) -> bytes:
-        """Return what is searched of a file: nothing of one that is too large, no text, or not to be read."""
-        try:
-            data = read_confined(self._root, path, MAX_FILE_BYTES)
-        except RunnerError:
-            return b""
-        return data if len(data) <= MAX_FILE_BYTES and b"\0" not in data else b""
+            if len(data) <= MAX_FILE_BYTES and b"\0" not in data:
+                yield from _lines_with(path, data, text)
 
 
 def plain_segments(argument: str, path: str) -> tuple[str, ...]:
@@ -162,7 +161,7 @@ def plain_segments(argument: str, path: str) -> tuple[str, ...]:
 def is_never(segments: Sequence[str]) -> bool:
     """Say whether a path is Interlock's or git's, also in a spelling that some file system takes for theirs."""
     names = [_folded(segment) for segment in segments]
-    return names[0] in _NEVER or _GIT in names
+    return names[0] in _NEVER or any(name == _GIT or _SHORT.match(name) for name in names)
 
 
 def _folded(segment: str) -> str:

@@ -68,13 +68,17 @@ class Recording:
 
     Args:
         path: The file.
+        size_bytes: How much of it is whole lines; what stands after them is written over.
         known: The files as the last line left them.
         listing: Lists them.
         redactor: Takes keys out.
     """
 
-    def __init__(self, path: Path, known: Mapping[str, str], listing: Listing, redactor: Redactor) -> None:
+    def __init__(
+        self, path: Path, size_bytes: int, known: Mapping[str, str], listing: Listing, redactor: Redactor
+    ) -> None:
         self._path = path
+        self._size_bytes = size_bytes
         self._known = dict(known)
         self._listing = listing
         self._redactor = redactor
@@ -99,7 +103,7 @@ class Recording:
         except OSError as error:
             fix = "Name a file in a folder that you may write to."
             raise AgentConfigError(str(path), "", f"the recording cannot be made: {error.strerror}", fix) from error
-        made = cls(path, files, listing, redactor)
+        made = cls(path, 0, files, listing, redactor)
         made._write(head)
         return made
 
@@ -114,11 +118,10 @@ class Recording:
         if found.run_id != run_id:
             message = f"it is the recording of run {found.run_id}, not of {run_id}"
             raise AgentConfigError(str(path), "line 1", message, "Name the recording that this run began with.")
-        os.truncate(path, found.size_bytes)
         known = dict(found.files)
         for row in found.rows:
             apply(known, row.changes)
-        return cls(path, known, listing, redactor)
+        return cls(path, found.size_bytes, known, listing, redactor)
 
     @contextmanager
     def alone(self, name: str) -> Generator[None]:  # noqa: ARG002
@@ -168,15 +171,18 @@ class Recording:
         return Change(path, value, self._redactor.data(data))
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        line = json.dumps(self._redactor.value(row), ensure_ascii=True) + "\n"
+        line = (json.dumps(self._redactor.value(row), ensure_ascii=True) + "\n").encode("ascii")
         try:
-            with self._path.open("ab") as file:
-                file.write(line.encode("ascii"))
+            with self._path.open("r+b") as file:
+                file.truncate(self._size_bytes)  # a line that could not be written whole would spoil the next
+                file.seek(self._size_bytes)
+                file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             message = f"the recording {self._path} cannot be written: {error.strerror}"
             raise RunnerError(message, "Make room, or go on without `--record`.") from error
+        self._size_bytes += len(line)
 
 
 def exists(path: Path) -> AgentConfigError:

@@ -11,6 +11,8 @@ from urllib.parse import quote, quote_plus
 
 MIN_CHARS: Final = 8
 """A shorter value is no key; it would be found in texts by chance."""
+MIN_LINE_CHARS: Final = 16
+"""So long is a line of a key of several lines that is one by itself."""
 
 _KEYLIKE: Final = re.compile(
     r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?(?:[_\-.]|\d|$)", re.IGNORECASE | re.ASCII
@@ -26,44 +28,61 @@ def looks_like_key(name: str) -> bool:
 class Redactor:
     """Puts `[NAME]` in place of the value of each variable NAME that looks like a key, in any of its usual spellings.
 
-    The environment is read once, when this is made. Found are the value itself, URL-quoted, escaped as in JSON, and
-    as part of a base64 text.
+    Found are the value itself, URL-quoted, escaped as in JSON, as part of a base64 text, and each line of a key of
+    several lines. The environment is looked at each time, for a program may load its keys late; a key that was set
+    once stays known.
 
     Args:
         also: Names of variables that hold keys, whatever they are called.
     """
 
     def __init__(self, also: Iterable[str] = ()) -> None:
-        given = frozenset(also)
+        self._also = frozenset(also)
+        self._known: frozenset[tuple[str, str]] = frozenset()
         self._names: dict[str, str] = {}
-        for name, value in sorted(os.environ.items()):
-            if (name in given or looks_like_key(name)) and len(value.strip()) >= MIN_CHARS:
-                for spelling in _spellings(value.strip()):
-                    self._names.setdefault(spelling, name)
-        longest_first = sorted(self._names, key=len, reverse=True)
-        self._found = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._found: re.Pattern[str] | None = None
+        self._look()
+
+    def _look(self) -> bool:
+        """Learn the keys that are set now, and say whether any is known."""
+        names = [name for name in list(os.environ) if name in self._also or looks_like_key(name)]
+        now = {(name, value) for name in names if len(value := os.environ.get(name, "").strip()) >= MIN_CHARS}
+        if not now <= self._known:
+            known, found = self._known | now, dict[str, str]()
+            for name, value in sorted(known):
+                for spelling in _spellings(value):
+                    found.setdefault(spelling, name)
+            self._names = found
+            self._found = re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True))))
+            self._known = known  # last, for other threads that look meanwhile
+        return bool(self._known)
 
     def text(self, text: str) -> str:
         """Return a text without the keys."""
-        return text if self._found is None else self._found.sub(lambda match: f"[{self._names[match[0]]}]", text)
+        return self._clean(text) if self._look() else text
+
+    def _clean(self, text: str) -> str:
+        assert self._found is not None
+        return self._found.sub(lambda match: f"[{self._names[match[0]]}]", text)
 
     def data(self, data: bytes) -> bytes:
         """Return the bytes of a file without the keys."""
-        if self._found is None:
+        if not self._look():
             return data
         # Every byte comes back as it was; half a character cannot be part of a key.
-        return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return self._clean(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without the keys, in its texts and its names."""
-        if self._found is None:
-            return value
+        return self._cleaned(value) if self._look() else value
+
+    def _cleaned(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self.text(value)
+            return self._clean(value)
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in cast("list[Any]", value)]
+            return [self._cleaned(item) for item in cast("list[Any]", value)]
         if isinstance(value, Mapping):
-            return {self.text(key): self.value(item) for key, item in cast("Mapping[str, Any]", value).items()}
+            return {self._clean(key): self._cleaned(item) for key, item in cast("Mapping[str, Any]", value).items()}
         return value
 
 
@@ -74,6 +93,8 @@ def redact(text: str) -> str:
 
 def _spellings(value: str) -> Iterator[str]:
     yield value
+    # A key of several lines is quoted with other indents and line ends, and in part; what holds blanks is prose.
+    yield from (row for line in value.splitlines() if len(row := line.strip()) >= MIN_LINE_CHARS and " " not in row)
     yield quote(value, errors="surrogateescape")
     yield quote(value, safe="", errors="surrogateescape")
     yield quote_plus(value, errors="surrogateescape")

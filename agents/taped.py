@@ -5,7 +5,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from math import inf
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final, Self, cast
 
 from interlock.agents.answer import Answer
@@ -13,6 +15,17 @@ from interlock.agents.ask import AgentConfigError, Ask
 from interlock.agents.usage import Usage
 
 SCHEMA: Final = "interlock.recording/1"
+
+
+_NUMBER: Final = (int, float)
+_ANSWER: Final = {"text": str, "usage": dict, "model": str, "tool_calls": (int, NoneType), "stopped": str, "told": bool}
+_USAGE: Final = {
+    "calls": int,
+    "input_tokens": int,
+    "output_tokens": int,
+    "seconds": _NUMBER,
+    "usd": (*_NUMBER, NoneType),
+}
 
 
 def name_of(role: str, attempt: int, turn: int, reask: int) -> str:
@@ -108,8 +121,9 @@ class Row:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """Read back what `to_json` wrote."""
-        answer = Answer(**row["answer"])
-        answer = replace(answer, usage=Usage.from_json(row["answer"]["usage"]))
+        _check(row["answer"], _ANSWER)
+        _check(row["answer"]["usage"], _USAGE)
+        answer = replace(Answer(**row["answer"]), usage=Usage.from_json(row["answer"]["usage"]))
         changes = tuple(Change.from_json(item) for item in row["files"])
         return cls(
             name=str(row["ask"]),
@@ -174,6 +188,18 @@ def read_recording(path: Path) -> Recorded:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _bad(path, number, "it is no line of a recording") from error
+
+
+def _check(row: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> None:
+    """Refuse a value of another kind; what runs do with it would fail later, and far from the file.
+
+    Raises:
+        TypeError: There is one.
+    """
+    for name, kind in kinds.items():
+        value = row[name]
+        if not isinstance(value, kind) or (isinstance(value, _NUMBER) and not 0 <= value < inf):
+            raise TypeError(name)
 
 
 def _bad(path: Path, line: int, message: str) -> AgentConfigError:

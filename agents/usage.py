@@ -59,6 +59,12 @@ def total(parts: Iterable[Usage]) -> Usage:
     return sum(parts, Usage())
 
 
+def usage_row(used: Usage, limits: "Limits") -> dict[str, Any]:
+    """Return what was spent as JSON values, and below `left` what is left of each limit that is set."""
+    left = {name: amount for name, amount in asdict(limits.after(used)).items() if amount is not None}
+    return {**used.to_json(), "left": {name: round(amount, 6) for name, amount in left.items()}}
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much may be spent; None is without limit. The names are those of a `budget` table.

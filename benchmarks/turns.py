@@ -167,10 +167,10 @@ def bare_agent(ask: Ask, *, call: Mapping[str, Any] | None) -> Generator[Callabl
 
 
 class Turns:
-    """A builder that reports progress for so many turns and then gives up; it notes when each turn began and ended."""
+    """A runner around another that notes when each turn began and ended."""
 
-    def __init__(self, runner: Callable[[Ask], Answer | str], turns: int, noted: Callable[[], None]) -> None:
-        self.runner, self.turns, self.noted = runner, turns, noted
+    def __init__(self, runner: Callable[[Ask], Answer | str], noted: Callable[[], None]) -> None:
+        self.runner, self.noted = runner, noted
         self.began: list[float] = []
         self.ended: list[float] = []
         self.asks: list[Ask] = []
@@ -201,7 +201,7 @@ def turns_of(
 ) -> Turns:
     """Drive one run of so many turns of a chat runner."""
     root = project(folder)
-    builder = Turns(Chat(progress(turns), call=call), turns, noted)
+    builder = Turns(Chat(progress(turns), call=call), noted)
     runners = {"builder": builder, "first": passing, "second": passing, "reviewer": passing}
     view = drive(started(root), root=root, runners=runners)
     assert len(builder.began) == turns, view
@@ -288,28 +288,30 @@ def _rss_kib() -> float:
 
 
 def memory(folder: Path, turns: int) -> dict[str, Any]:
-    """Follow the memory of this process over some runs of turns; what the first run needs for good is left out."""
-    traced: list[float] = []
-    resident: list[float] = []
-    length = 50
+    """Follow the memory of this process over some runs of 50 turns, first as the system sees it, then as Python does.
 
-    def note() -> None:
-        gc.collect()
-        traced.append(tracemalloc.get_traced_memory()[0] / 1024)
-        resident.append(_rss_kib())
+    Tracing takes memory of its own, so the two are not looked at together; what the first runs need for good is left
+    out.
+    """
 
-    turns_of(folder / "warm", length, call=READ)
+    def slope(name: str, look: Callable[[], float]) -> float:
+        seen: list[float] = []
+
+        def note() -> None:
+            gc.collect()
+            seen.append(look())
+
+        for number in range(turns // 50):
+            turns_of(folder / f"{name}-{number}", 50, call=READ, noted=note)
+        return round(statistics.linear_regression(range(len(seen)), seen).slope, 2)
+
+    for number in range(2):
+        turns_of(folder / f"warm-{number}", 50, call=READ)
+    resident = slope("resident", _rss_kib)
     tracemalloc.start()
-    for number in range(turns // length):
-        turns_of(folder / str(number), length, call=READ, noted=note)
+    traced = slope("traced", lambda: tracemalloc.get_traced_memory()[0] / 1024)
     tracemalloc.stop()
-    numbers = range(len(traced))
-    return {
-        "turns": len(traced),
-        "traced_kib_a_turn": round(statistics.linear_regression(numbers, traced).slope, 2),
-        "rss_kib_a_turn": round(statistics.linear_regression(numbers, resident).slope, 2),
-        "traced_kib": [round(statistics.mean(traced[at : at + length])) for at in range(0, len(traced), length)],
-    }
+    return {"turns": turns, "rss_kib_a_turn": resident, "traced_kib_a_turn": traced}
 
 
 def table(results: Mapping[str, Any]) -> str:
@@ -327,7 +329,6 @@ def table(results: Mapping[str, Any]) -> str:
     row = results["memory"]
     lines += ["", f"Memory over {row['turns']} turns"]
     lines += [f"  {row['traced_kib_a_turn']:+.2f} KiB traced and {row['rss_kib_a_turn']:+.2f} KiB resident a turn"]
-    lines += [f"  traced in each run, mean: {', '.join(f'{value} KiB' for value in row['traced_kib'])}"]
     return "\n".join(lines)
 
 

@@ -2,11 +2,10 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-from interlock.agents.usage import Limits, Usage, total
+from interlock.agents.usage import Limits, Usage, total, usage_row
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Protocol
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
@@ -69,14 +68,9 @@ def usage_of(view: RunView) -> dict[str, Any]:
     limited = [role for role, limits in named.items() if limits != Limits()]
     roles = [role for role in view.policy.protocol.roles if role in spent or role in limited]
     return {
-        "roles": {role: _usage_row(spent.get(role, Usage()), named.get(role, Limits())) for role in roles},
-        "all": _usage_row(total(spent.values()), view.policy.limits),
+        "roles": {role: usage_row(spent.get(role, Usage()), named.get(role, Limits())) for role in roles},
+        "all": usage_row(total(spent.values()), view.policy.limits),
     }
-
-
-def _usage_row(used: Usage, limits: Limits) -> dict[str, Any]:
-    left = {name: amount for name, amount in asdict(limits.after(used)).items() if amount is not None}
-    return {**used.to_json(), "left": {name: round(amount, 6) for name, amount in left.items()}}
 
 
 def explain_run(view: RunView, root: Path) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class _Running:
     child: "subprocess.Popen[str]"
 
 
-_Key = tuple[Path | None, int, int | None]
+_Key = tuple[Path | None, int, int]
 _running: dict[_Key, _Running] = {}
 _lock = threading.Lock()
 
@@ -69,7 +69,8 @@ def server_for(path: Path | None = None, *, context: int | None = None, threads:
     Args:
         path: A GGUF file; None for the packaged model.
         context: Tokens of prompt and answer together; default `CONTEXT`.
-        threads: How many it computes with; None for what llama.cpp finds right.
+        threads: How many it computes with; default: one for every two processors. Each waits busily for the others,
+            so with one for every processor of a machine that also does something else, nothing moves.
 
     Raises:
         RunnerError: The extra or the file is missing, the file is no model, or the server does not start.
@@ -77,6 +78,7 @@ def server_for(path: Path | None = None, *, context: int | None = None, threads:
     if find_spec("xllamacpp") is None:
         raise RunnerError("the local model needs xllamacpp, which is not installed", INSTALL)
     with _lock:
+        threads = threads or max(1, (os.cpu_count() or 1) // 2)
         key = (path and path.absolute(), context or CONTEXT, threads)
         running = _running.get(key)
         if running is None or running.child.poll() is not None:
@@ -135,7 +137,7 @@ def _check(file: Path) -> None:
         raise RunnerError(f"{file} is no GGUF file", fix)
 
 
-def _start(file: Path, context: int, threads: int | None) -> _Running:
+def _start(file: Path, context: int, threads: int) -> _Running:
     settings = {
         "file": str(file),
         "model": file.stem,

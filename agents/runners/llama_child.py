@@ -22,8 +22,7 @@ def main() -> None:
         params.model_alias = {settings["model"]}
         params.n_ctx = settings["context"] * settings["parallel"]
         params.n_parallel = settings["parallel"]
-        if settings["threads"] is not None:
-            params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
         # Neither a page in a browser nor the prompts of others are for whoever finds the port.
         params.ui = params.endpoint_slots = False
         params.cache_ram_mib = settings["cache_mib"]

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from threading import Condition
@@ -15,6 +16,7 @@ from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.quoting import visible
 from interlock.agents.recording import Listing
+from interlock.agents.secrets import Redactor
 from interlock.agents.taped import Change, Recorded, Row, apply, is_report, name_of_ask, read_recording
 
 ORDER_SECONDS: Final = 5.0
@@ -35,11 +37,13 @@ class RecordedRunner:
     Args:
         recorded: The recording.
         listing: Lists the files, to name what differs.
+        redactor: Takes keys out of what is asked now, as they were taken out of what was recorded.
     """
 
-    def __init__(self, recorded: Recorded, listing: Listing) -> None:
+    def __init__(self, recorded: Recorded, listing: Listing, redactor: Redactor) -> None:
         self._recorded = recorded
         self._listing = listing
+        self._redactor = redactor
         self._rows: dict[str, list[int]] = {}
         for place, row in enumerate(recorded.rows):
             self._rows.setdefault(row.name, []).append(place)
@@ -49,13 +53,13 @@ class RecordedRunner:
         self._played: set[str] = set()
 
     @classmethod
-    def load(cls, path: Path, listing: Listing) -> "RecordedRunner":
+    def load(cls, path: Path, listing: Listing, redactor: Redactor) -> "RecordedRunner":
         """Return the player of a file.
 
         Raises:
             AgentConfigError: It is no recording.
         """
-        return cls(read_recording(path), listing)
+        return cls(read_recording(path), listing, redactor)
 
     @property
     def task_id(self) -> str:
@@ -112,20 +116,22 @@ class RecordedRunner:
         # An answer that was lost with its process was asked for again; what both turns changed is there.
         for row in rows:
             _put(ask, row.changes)
+        if rows[0].touched:
+            self._compare_files(ask, places[-1])
         self._played.add(name)
         return rows[-1].answer
 
     def _compare(self, ask: Ask, row: Row, place: int) -> None:
         if row.tree != ask.tree and not row.touched:
             expected, found = f"the tree {row.tree}", f"the tree {ask.tree}"
-            raise RunnerError(f"{_differs(ask, 'the scope', expected, found)}{self._named(place)}", _FIX)
+            raise RunnerError(_differs(ask, "the scope", expected, found) + _named(*self._other_files(place)), _FIX)
         names = {
             **dict.fromkeys((self._recorded.run_id, ask.run_id), "{run_id}"),
             **dict.fromkeys((self._recorded.root, ask.root), "{root}"),
         }
         for what, recorded, present in (
-            ("role prompt", row.system, ask.system),
-            ("assignment", row.prompt, ask.prompt),
+            ("role prompt", row.system, self._redactor.text(ask.system)),
+            ("assignment", row.prompt, self._redactor.text(ask.prompt)),
         ):
             pairs = zip_longest(_lines(recorded, names), _lines(present, names))
             for number, (expected, found) in enumerate(pairs, 1):
@@ -133,17 +139,22 @@ class RecordedRunner:
                     where = f"line {number} of the {what}"
                     raise RunnerError(_differs(ask, where, _quoted(expected), _quoted(found)), _FIX)
 
-    def _named(self, place: int) -> str:
-        """Name the files that differ, and those that the recording could not keep."""
+    def _compare_files(self, ask: Ask, place: int) -> None:
+        """Compare the files after a turn before which somebody had changed them: the tree before it tells nothing."""
+        paths, without_key = self._other_files(place + 1)
+        if len(paths) > len(without_key):
+            where = _differs(ask, "the scope after the answer", "the recorded files", "others")
+            raise RunnerError(where + _named(paths, without_key), _FIX)
+
+    def _other_files(self, place: int) -> tuple[list[str], list[str]]:
+        """Return the files that are not as some rows left them, and those of them that lost a key in the recording."""
         files = dict(self._recorded.files)
         before = [change for row in self._recorded.rows[:place] for change in row.changes]
         apply(files, tuple(before))
         now = self._listing("")
         paths = sorted(path for path in {*files, *now} if not is_report(path) and files.get(path) != now.get(path))
         lost = {change.path for change in before if change.is_redacted}
-        text = f". Other files: {', '.join(map(visible, paths[:_MAX_NAMED]))}" if paths else ""
-        keys = [path for path in paths if path in lost]
-        return f"{text}. A key was taken out of the recorded {', '.join(map(visible, keys))}" if keys else text
+        return paths, [path for path in paths if path in lost]
 
 
 def _phase(row: Row) -> str:
@@ -157,6 +168,11 @@ def _who(ask: Ask) -> str:
 
 def _differs(ask: Ask, where: str, expected: str, found: str) -> str:
     return f"{_who(ask)} is asked something else than in the recording: {where}: expected {expected}, found {found}"
+
+
+def _named(paths: Sequence[str], without_key: Sequence[str]) -> str:
+    parts = ((". Other files: ", paths), (". A key was taken out of the recorded ", without_key))
+    return "".join(words + ", ".join(map(visible, each[:_MAX_NAMED])) for words, each in parts if each)
 
 
 def _lines(text: str, names: Mapping[str, str]) -> list[str]:
@@ -176,13 +192,14 @@ def _put(ask: Ask, changes: Sequence[Change]) -> None:
         files: ScopedFiles | None = None
         for change in changes:
             _check(ask, change)
-            if is_report(change.path) or ask.step != "build" or not ask.agent:
+            if is_report(change.path):
                 if change.data is None:
                     delete_confined(ask.root, change.path)
                 else:
                     write_confined(ask.root, change.path, change.data)
             else:
-                files = files or stack.enter_context(files_of(ask, ask.in_scope))
+                writer = ask if ask.step == "build" else replace(ask, agent="")
+                files = files or stack.enter_context(files_of(writer, ask.in_scope))
                 path, data = change.path, change.data
                 put = files.delete(path) if data is None else files.write_bytes(path, data)
                 for row in put["errors"]:

@@ -2,6 +2,8 @@
 
 import base64
 import io
+import struct
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +21,8 @@ MAX_SENT_BYTES: Final = 2 * 1024 * 1024
 
 _TYPES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png", "PNG"), (b"\xff\xd8\xff", "image/jpeg", "JPEG"))
 _JPEG_QUALITY: Final = 85
+_BROKEN: Final = (OSError, ValueError, SyntaxError, LookupError, TypeError, EOFError, struct.error, zlib.error)
+"""What Pillow raises for bytes that are no picture after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ def show_picture(path: str, data: bytes, part: int) -> Shown:
                 image.load()
                 return Shown(_block(data, mime), 1, (width, height))
             return _band(image, part)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+    except (*_BROKEN, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise _bad(path, str(error) or type(error).__name__, "Leave it, and say that it cannot be seen.") from error
 
 

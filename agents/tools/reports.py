@@ -7,7 +7,7 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from interlock.agents.ask import Ask, RunnerError
-from interlock.agents.confined import write_confined
+from interlock.agents.confined import read_confined, write_confined
 from interlock.agents.file_refusals import Answer, answering, encoded, refusal, text_of, unusable
 from interlock.agents.readable import plain_segments
 from interlock.agents.tools.making import Arguments, make_tool
@@ -15,6 +15,9 @@ from interlock.reservations.rules import shown
 
 OURS: Final = (".manifest.json", ".log")
 """How the files end that Interlock itself puts into the folder of reports: what was collected, and logs of gates."""
+
+_WRITING: Final = Lock()
+"""Held by whoever looks whether a name is free and writes: roles that work side by side share the folder."""
 
 
 class _Report(Arguments):
@@ -24,31 +27,50 @@ class _Report(Arguments):
 
 def report_tool(ask: Ask) -> BaseTool:
     """Return `write_report`, which writes below `ask.reports_dir`; it answers `{path, bytes, errors}`."""
-    writing = Lock()
+    written: set[str] = set()
 
     def write(name: str, text: str) -> Answer:
-        with writing:
-            return _write(ask, name, text)
+        with _WRITING:
+            return _write(ask, name, text, written)
 
     return make_tool(
         "write_report",
         "Write a report of yours, such as the result of a check. Answers {path, bytes, errors}; `path` is what "
-        "EVIDENCE cites. A report that you wrote before is replaced.",
+        f"EVIDENCE cites. Under a name that begins with `{ask.role}.` it may be written again.",
         _Report,
         write,
     )
 
 
-def _write(ask: Ask, name: str, text: str) -> Answer:
+def _write(ask: Ask, name: str, text: str, written: set[str]) -> Answer:
     with answering({"path": shown(name)}) as answer:
         path = f"{ask.reports_dir}/{_own(ask, name)}"
+        _keep_others(ask, path, written)
         data = encoded(text_of("text", text), name)
         try:
             write_confined(ask.root, path, data)
         except RunnerError as error:
             raise unusable(path, error) from error
+        written.add(path)
         answer |= {"path": path, "bytes": len(data)}
     return answer
+
+
+def _keep_others(ask: Ask, path: str, written: set[str]) -> None:
+    """Refuse to replace what may be another role's: all of a round share the folder, and verdicts cite its files."""
+    folder, _, name = path.rpartition("/")
+    mine = f"{ask.role}."
+    if path in written or name.startswith(mine):
+        return
+    try:
+        read_confined(ask.root, path, 0)
+    except RunnerError:
+        return  # nothing is there that a write would replace
+    raise refusal(
+        "AGT918", "A report of that name was there before this turn, maybe another agent's.", place="name", found=name,
+        expected=f"a name that is free, or one that begins with `{mine}`",
+        fix=f"Call it `{mine}{name}`, and cite {folder}/{mine}{name}.",
+    )  # fmt: skip
 
 
 def _own(ask: Ask, name: str) -> str:

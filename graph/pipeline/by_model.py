@@ -1,9 +1,7 @@
 """A ticket driven by a model: each stage is asked for its payload, and the pipeline alone says what that is worth."""
 
-import fcntl
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -13,13 +11,13 @@ from interlock.agents.ask import Notice, Runner, RunnerError, agent_of_run
 from interlock.agents.files import run_caller
 from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits, Usage
-from interlock.graph.errors import RunBusyError
+from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline.contract import IssueRecord, TicketResponse
 from interlock.graph.pipeline.spec import TICKET
 from interlock.graph.pipeline.stage_answers import StageAnswers
 from interlock.graph.pipeline.stage_ask import stage_ask
 from interlock.graph.pipeline.state import RunState, delegated, earlier, terminal
-from interlock.graph.pipeline.store import TicketStore, journal_run, list_ticket_runs
+from interlock.graph.pipeline.store import TicketStore, beginning, journal_run, list_ticket_runs
 from interlock.graph.pipeline.ticket_file import TicketFile, TicketFileError
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.reservations import leases
@@ -68,8 +66,9 @@ def find_or_begin(tickets: Tickets, ticket: TicketFile, *, new: bool = False) ->
     Raises:
         TicketFileError: The run was begun with another title or text, or none can begin.
     """
-    run_id = None if new else _newest(tickets.root, ticket.ticket_id)
-    answer = tickets.begin(ticket.ticket_id, run_id)
+    with beginning(tickets.root):
+        run_id = None if new else newest_run(tickets.root, ticket.ticket_id)
+        answer = tickets.begin(ticket.ticket_id, run_id)
     issued = answer["updated_ticket"]
     if issued is None:
         raise _refusal(answer)
@@ -84,11 +83,21 @@ def find_or_begin(tickets: Tickets, ticket: TicketFile, *, new: bool = False) ->
     return state["run_id"]
 
 
-def _newest(root: Path, ticket_id: str) -> str | None:
-    """Return the newest run of a ticket that no agent of the network owns."""
+def newest_run(root: Path, ticket_id: str) -> str | None:
+    """Return the newest run of a ticket that no agent of the network owns.
+
+    Raises:
+        RunDamagedError: What may be a run of this ticket cannot be read back.
+    """
     own: list[TicketStore] = []
     for run_id in list_ticket_runs(root):
-        begun = (store := TicketStore(root, run_id)).load()
+        store = TicketStore(root, run_id)
+        try:
+            begun = store.load()
+        except RunDamagedError:
+            if run_id.startswith(f"{ticket_id}."):
+                raise
+            continue  # of another ticket
         if (begun.get("ticket_id"), begun.get("pipeline"), begun.get("owner")) == (ticket_id, TICKET.name, ""):
             own.append(store)
     return max(own, key=lambda store: (store.made_ns(), store.run_id)).run_id if own else None
@@ -146,7 +155,7 @@ class ByModel:
             RunnerError: There is no answer; the run can be driven again.
             GraphError, GateError, JournalError, OSError: See `Tickets`.
         """
-        with self._alone():
+        with self.store.driving():
             self.answers = StageAnswers(self.tickets.journal, self.store)
             # Beginning a run that exists finishes what a killed call left half done.
             self.tickets.begin(self.ticket.ticket_id, self.store.run_id)
@@ -280,27 +289,6 @@ class ByModel:
         return End("spent", self.store.run_id, reason, fix)
 
     # -- what the drive holds ----------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _alone(self) -> Generator[None]:
-        """Keep other drives of this run away, not the submissions of agents; a killed drive's lock is free at once.
-
-        Raises:
-            RunBusyError: There is one.
-        """
-        with (self.store.folder / "resolve.lock").open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise RunBusyError(
-                    f"ticket run {self.store.run_id} is being resolved by another process",
-                    "Wait until that one is done.",
-                ) from error
-            try:
-                yield
-            finally:
-                # Closing alone would leave the lock with a child that was forked meanwhile.
-                fcntl.flock(file, fcntl.LOCK_UN)
 
     def _release(self) -> None:
         """Give up the files that were written; the leases of a drive that was killed can be taken over."""

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from interlock.agents.usage import Limits
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.answers import NEXT_ENDS, SAME_ENDS
 from interlock.graph.pipeline.contract import FAIL_CLOSED, RunStatus
+from interlock.graph.pipeline.stage_answers import answer_lines, ticket_usage
 from interlock.graph.pipeline.store import TicketStore, copies_dir, journal_run, list_ticket_runs
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.store import journal_path
@@ -45,8 +47,13 @@ def ticket_summaries(root: Path) -> tuple[list[dict[str, Any]], list[tuple[str, 
     return rows, damaged
 
 
-def ticket_summary(tickets: Tickets, run_id: str) -> dict[str, Any]:
-    """Return where a ticket run stands and where its records are, as JSON values; nothing is changed.
+def ticket_summary(tickets: Tickets, run_id: str, limits: Limits | None = None) -> dict[str, Any]:
+    """Return where a ticket run stands, what its model cost and where its records are; nothing is changed.
+
+    Args:
+        tickets: The runs of a root.
+        run_id: The run.
+        limits: What the run may spend, where that is known.
 
     Raises:
         UnknownRunError: There is no such run.
@@ -61,12 +68,15 @@ def ticket_summary(tickets: Tickets, run_id: str) -> dict[str, Any]:
     if run is None:
         ticket_id = TicketStore(tickets.root, run_id).load().get("ticket_id")
         row = {"run_id": run_id, "ticket_id": ticket_id, "state": None, "revision": 0, "terminal": False}
-        return {"schema": "interlock.ticket-run/1", **row, "waits_for": ["the next call"], **places, "head": None}
+        rest = {"waits_for": ["the next call"], "driven": False, "usage": ticket_usage(())}
+        return {"schema": "interlock.ticket-run/1", **row, **rest, **places, "head": None}
     status = tickets.standing(run)
     return {
         "schema": "interlock.ticket-run/1",
         **status,
         "waits_for": _waits_for(status),
+        "driven": TicketStore(tickets.root, run_id).driven(),
+        "usage": ticket_usage(answer_lines(tickets.journal, run_id), limits),
         **places,
         "head": dict(run.state["head"]) if "head" in run.state else None,
     }
@@ -153,6 +163,11 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         ("revision", str(summary["revision"])),
         *(("waits for", item) for item in summary["waits_for"]),
         *(("reason", item) for item in summary.get("validation", {}).get("errors", ())),
+        *(
+            [("ended", report["reason_code"])]
+            if summary["terminal"] and (report := summary["invalidation_report"])
+            else []
+        ),
         *([("beware", ends)] if (ends := _threat(summary)) else []),
         ("journal", summary["journal"]),
         *([("copies", summary["copies"])] if summary["copies"] else []),

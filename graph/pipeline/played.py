@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,14 +16,17 @@ from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Usage
 from interlock.gates.stages import list_tree
 from interlock.gates.tree import left_out, tree_diff
+from interlock.graph.pipeline.store import TicketStore
 
 _FIX: Final = "Record it anew with `interlock resolve TICKET --record FILE`."
+_OTHER: Final = "Name another file, move that one away, or go on with the run that it is the recording of."
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One line of a recording: the answer of one try of one stage, and the files that it changed."""
+    """One line of a recording: the answer of one try of one stage of a run, and the files that acting changed."""
 
+    run_id: str
     stage: str
     number: int
     answer: Answer
@@ -31,28 +34,29 @@ class Turn:
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values; the payload is the object that the answer holds, or its text."""
-        row = {"stage": self.stage, "try": self.number, "payload": _object(self.answer.text)}
+        row: dict[str, Any] = {"run": self.run_id, "stage": self.stage, "try": self.number}
+        row |= {"payload": _object(self.answer.text)}
         row |= {"usage": self.answer.usage.to_json(), "model": self.answer.model}
         return row | ({"files": [file.to_json() for file in self.files]} if self.files else {})
 
 
 class RecordingRunner:
-    """Asks another runner, and writes each of its answers down: stage, try, payload, usage, and the files it changed.
+    """Asks another runner, and writes each of its answers down: stage, try, payload, usage, and the files that changed.
 
-    Keys are taken out of what is written.
+    Keys are taken out of what is written. A recording of the same run grows; half a line at its end is dropped.
 
     Args:
         runner: Who answers.
         path: The recording.
         root: The project's root.
-        goes_on: Whether the run was driven before, so that the recording may be there and grows.
+        run_id: The run that is gone on with; None where one is about to begin.
         redactor: Takes the keys out.
 
     Raises:
-        AgentConfigError: The file is there, or cannot be written.
+        AgentConfigError: The file is there and no recording of this run, or it cannot be written.
     """
 
-    def __init__(self, runner: Runner, path: Path, root: Path, *, goes_on: bool, redactor: Redactor) -> None:
+    def __init__(self, runner: Runner, path: Path, root: Path, *, run_id: str | None, redactor: Redactor) -> None:
         self._runner = runner
         self._path = path
         self._redactor = redactor
@@ -61,24 +65,48 @@ class RecordingRunner:
             message = "it lies among the files of the project, where it would count as a change"
             raise _bad(path, "file", message, "Write it outside of the project, or below artifacts/.")
         try:
-            path.touch(mode=0o600, exist_ok=goes_on)
-        except FileExistsError as error:
-            fix = "Name another file, or move that one away."
-            raise _bad(path, "file", "it is there already, and a recording replaces no file", fix) from error
+            path.touch(mode=0o600)
+            size_bytes = _own_bytes(path, run_id)
+            if size_bytes is None:
+                raise _bad(path, "file", "it is there already, and a recording replaces no file", _OTHER)
+            os.truncate(path, size_bytes)
         except OSError as error:
             raise _bad(path, "file", f"it cannot be written: {error.strerror}", "Name another file.") from error
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Return the answer of the runner, written down."""
-        before = list_tree(ask.root) if ask.step == "build" else None
         said = self._runner(ask)
         answer = said if isinstance(said, Answer) else Answer(said, Usage(calls=1, usd=None))
         if not answer.stopped:
-            files = () if before is None else tuple(_changes(ask, before))
-            row = self._redactor.value(Turn(ask.role, ask.reask + 1, answer, files).to_json())
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            files = tuple(self._changes(ask)) if ask.step == "build" else ()
+            row = self._redactor.value(Turn(ask.run_id, ask.role, ask.reask + 1, answer, files).to_json())
+            try:
+                with self._path.open("ab") as file:
+                    file.write(json.dumps(row).encode() + b"\n")
+            except OSError as error:
+                message = f"the recording {self._path} cannot be written: {error.strerror}"
+                raise RunnerError(message, "Make room, or go on without `--record`.") from error
         return answer
+
+    def _changes(self, ask: Ask) -> Iterator[Change]:
+        """Yield the files of the plan that are not as they were when the stage began, also before a kill."""
+        before, now = TicketStore(Path(ask.root), ask.run_id).tree(ask.tree), list_tree(ask.root)
+        diff = tree_diff(before, now)
+        for path in sorted((*diff.changed, *diff.added)):
+            if ask.in_scope(path):
+                yield self._change(ask.root, path, now[path])
+        yield from (Change(path, "") for path in sorted(diff.removed) if ask.in_scope(path))
+
+    def _change(self, root: str, path: str, value: str) -> Change:
+        if not value.startswith("100"):
+            return Change(path, value, left_out="it is a link or a special file")
+        try:
+            data = read_confined(root, path, MAX_FILE_BYTES)
+        except RunnerError as error:
+            return Change(path, value, left_out=error.message)
+        if len(data) > MAX_FILE_BYTES:
+            return Change(path, value, left_out=f"it is larger than {MAX_FILE_BYTES} bytes")
+        return Change(path, value, self._redactor.data(data))
 
 
 class PlayedRunner:
@@ -93,7 +121,11 @@ class PlayedRunner:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._turns = {(turn.stage, turn.number): turn for turn in _turns(path)}
+        try:
+            turns, _ = _read(path)
+        except OSError as error:
+            raise _bad(path, "file", f"it cannot be read: {error.strerror}", "Name a recording.") from error
+        self._turns = {(turn.stage, turn.number): turn for turn in turns}
 
     @property
     def unused(self) -> list[str]:
@@ -120,6 +152,9 @@ class PlayedRunner:
     def _put(self, ask: Ask, files: Sequence[Change]) -> None:
         with files_of(ask, ask.in_scope) as scoped:
             for file in files:
+                if file.left_out:
+                    message = f"{self._path} does not hold {file.path}: {file.left_out}"
+                    raise RunnerError(message, "Go on with a model.")
                 done = scoped.delete(file.path) if file.data is None else scoped.write_bytes(file.path, file.data)
                 if done["errors"]:
                     refused = done["errors"][0]
@@ -134,29 +169,30 @@ def _object(text: str) -> object:
         return text
 
 
-def _changes(ask: Ask, before: Mapping[str, str]) -> Iterator[Change]:
-    """Yield the files of the plan that are not as they were."""
-    now = list_tree(ask.root)
-    diff = tree_diff(before, now)
-    for path in sorted((*diff.changed, *diff.added)):
-        if ask.in_scope(path):
-            yield Change(path, now[path], read_confined(ask.root, path, MAX_FILE_BYTES))
-    yield from (Change(path, "") for path in sorted(diff.removed) if ask.in_scope(path))
-
-
-def _turns(path: Path) -> Iterator[Turn]:
+def _own_bytes(path: Path, run_id: str | None) -> int | None:
+    """Return the size of the whole lines of a file where it is empty or the recording of a run; else None."""
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise _bad(path, "file", f"it cannot be read: {error.strerror}", "Name a recording.") from error
-    for number, line in enumerate(data.splitlines(), 1):
+        turns, size_bytes = _read(path)
+    except AgentConfigError:
+        return None
+    own = bool(turns) or not path.stat().st_size
+    return size_bytes if own and all(turn.run_id == run_id for turn in turns) else None
+
+
+def _read(path: Path) -> tuple[list[Turn], int]:
+    """Return the turns of a recording, and the size of its whole lines in bytes."""
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    turns: list[Turn] = []
+    for number, line in enumerate(whole.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
-            yield _turn(json.loads(line))
+            turns.append(_turn(json.loads(line)))
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             message = "it is no turn with a stage, a try and a payload"
             raise _bad(path, f"line {number}", message, _FIX) from error
+    return turns, len(whole)
 
 
 def _bad(path: Path, key: str, message: str, fix: str) -> AgentConfigError:
@@ -173,4 +209,4 @@ def _turn(row: Any) -> Turn:
     files = tuple(Change.from_json(item) for item in row.get("files", ()))
     usage = Usage() + Usage.from_json(row.get("usage", {}))  # adding takes numbers alone
     answer = Answer(payload, usage, str(row.get("model", "")))
-    return Turn(str(row["stage"]), int(row["try"]), answer, files)
+    return Turn(str(row.get("run", "")), str(row["stage"]), int(row["try"]), answer, files)

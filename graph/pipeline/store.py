@@ -23,6 +23,7 @@ LOCK_SECONDS: Final = 10.0
 """How long a call waits for another one on the same run."""
 
 MAX_RUN_ID_CHARS: Final = 100
+_DRIVEN: Final = "resolve.lock"
 _RUN_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_RUN_ID_CHARS - 1}}}", re.ASCII)
 RUN_ID_FORM: Final = "letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit"
 
@@ -161,6 +162,39 @@ class TicketStore:
                 # Closing alone would leave the lock with a child that was forked meanwhile.
                 fcntl.flock(file, fcntl.LOCK_UN)
 
+    @contextmanager
+    def driving(self) -> Generator[None]:
+        """Keep other drives of this run by a model away, not the submissions of agents; a killed one's lock is free.
+
+        Raises:
+            RunBusyError: There is one.
+        """
+        with (self.folder / _DRIVEN).open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunBusyError(
+                    f"ticket run {self.run_id} is being resolved by another process",
+                    f"Wait until that one is done; `interlock status {self.run_id}` says where it stands.",
+                ) from error
+            try:
+                yield
+            finally:
+                # Closing alone would leave the lock with a child that was forked meanwhile.
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+    def driven(self) -> bool:
+        """Say whether a model works this run at this moment; a killed drive does not."""
+        try:
+            with (self.folder / _DRIVEN).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_UN)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
     def write_copy(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a passed payload or the last ticket as a file for people, and follow no link on the way.
 
@@ -198,6 +232,18 @@ def _write(root: Path, path: Path, text: str) -> None:
         with os.fdopen(opened, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(part, path.name, src_dir_fd=at, dst_dir_fd=at)
+
+
+@contextmanager
+def beginning(root: Path) -> Generator[None]:
+    """Let one process at a time look for a run and begin one. The root's folder is the lock, which leaves no file."""
+    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(at, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(at, fcntl.LOCK_UN)
+        os.close(at)
 
 
 def list_ticket_runs(root: Path) -> list[str]:

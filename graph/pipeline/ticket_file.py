@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -21,7 +21,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "description": ("description", "body"),
     "source": ("source", "external_source"),
 }
-"""What a ticket may hold, and the keys that it is read from, the first that is there."""
+"""What a ticket may hold, and the keys that it is read from, of each no more than one."""
 
 _FENCE: Final = "---"
 _LINE: Final = re.compile(r"(?P<key>[A-Za-z_]+)\s*:(?:\s+(?P<value>.*))?")
@@ -103,12 +103,13 @@ def read_ticket(path: Path) -> TicketFile:
 
 def _json(path: Path, text: str) -> dict[str, str]:
     try:
-        read: object = json.loads(text)
+        # Pairs: of two equal keys a dictionary would keep the last one alone.
+        read: object = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError) as error:
         raise _wrong(path, f"it is no JSON: {error}", "Correct it at the place named.") from error
-    if not isinstance(read, dict):
+    if not isinstance(read, tuple):
         raise _wrong(path, "it is no JSON object", 'Write `{"id": …, "title": …, "description": …}`.')
-    return _known(path, cast("dict[str, object]", read))
+    return _known(path, cast("tuple[tuple[str, object], ...]", read))
 
 
 def _markdown(path: Path, text: str) -> dict[str, str]:
@@ -122,40 +123,52 @@ def _markdown(path: Path, text: str) -> dict[str, str]:
             found.setdefault("id", heading["id"])
         lines = lines[1:]
     written = "\n".join(lines).strip()
+    if written and "description" in found:
+        raise _wrong(path, "it has both a `description` and a text", "Keep one of the two.")
     return {**found, "description": written} if written else found
 
 
-def _front_matter(path: Path, text: str) -> tuple[dict[str, object], str]:
+def _front_matter(path: Path, text: str) -> tuple[list[tuple[str, object]], str]:
     """Return the keys between the first two lines of `---`, and the rest."""
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
-        return {}, text
+        return [], text
     ends = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), None)
     if ends is None:
         raise _wrong(path, "its front matter has no end", "Close it with a line of `---`.")
-    head: dict[str, object] = {}
+    head: list[tuple[str, object]] = []
     for number, line in enumerate(lines[1:ends], 2):
         if not line.strip() or line.startswith("#"):
             continue
         read = _LINE.fullmatch(line.rstrip())
         if read is None:
             raise _wrong(path, f"line {number} is no `key: value` line", "Write `key: value` on one line.")
-        head[read["key"]] = (read["value"] or "").strip().strip("\"'")
+        head.append((read["key"], _unquoted((read["value"] or "").strip())))
     return head, "\n".join(lines[ends + 1 :])
 
 
-def _known(path: Path, given: Mapping[str, object]) -> dict[str, str]:
-    """Return the texts of a ticket by their names in `KEYS`; keys that mean nothing here are refused."""
+def _unquoted(value: str) -> str:
+    """Return a value without the quotation marks around it; those inside it stay."""
+    mark = value[:1]
+    whole = len(value) > 1 and mark in ("'", '"') and value.endswith(mark) and mark not in value[1:-1]
+    return value[1:-1] if whole else value
+
+
+def _known(path: Path, given: Iterable[tuple[str, object]]) -> dict[str, str]:
+    """Return the texts of a ticket by their names in `KEYS`; what means nothing here, or is said twice, is refused."""
     names = {key: name for name, keys in KEYS.items() for key in keys}
     found: dict[str, str] = {}
-    for key, value in given.items():
+    for key, value in given:
         if key not in names:
             known = ", ".join(keys[0] for keys in KEYS.values())
             raise _wrong(path, f"the key `{key[:60]}` is unknown", f"Remove it; the keys are {known}.")
         if not isinstance(value, str):
             raise _wrong(path, f"`{key}` is no text", f'Write `"{key}": "…"`.')
-        if value.strip():
-            found.setdefault(names[key], value.strip())
+        if not (text := value.replace("\r\n", "\n").strip()):
+            continue
+        if names[key] in found:
+            raise _wrong(path, f"`{key}` says its {names[key]} a second time", "Keep one of the two.")
+        found[names[key]] = text
     return found
 
 

@@ -10,6 +10,8 @@ from typing import Any, Final, TextIO
 
 import click
 
+from interlock.cli.stopping import stop_unread
+
 SCHEMA: Final = "interlock.events/1"
 
 EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -44,21 +46,30 @@ class EventStream:
     Args:
         run_id: The run.
         out: Where the lines go.
+        unread: What is said when nobody reads them any more, before the process ends.
         now: The clock.
     """
 
-    def __init__(self, run_id: str, out: TextIO, *, now: Callable[[], datetime] = _now) -> None:
+    def __init__(self, run_id: str, out: TextIO, *, unread: str, now: Callable[[], datetime] = _now) -> None:
         self.on_terminal = out.isatty()
         self._run_id = run_id
         self._out = out
+        self._unread = unread
         self._now = now
         self._lock = threading.Lock()
 
     @classmethod
     @contextmanager
-    def on_stdout(cls, run_id: str, task_id: str) -> Generator["EventStream"]:
-        """Write to stdout, the run first; what anybody else in this process prints there goes to stderr meanwhile."""
-        events = cls(run_id, sys.stdout)
+    def on_stdout(cls, run_id: str, task_id: str, *, again: str) -> Generator["EventStream"]:
+        """Write to stdout, the run first; what anybody else in this process prints there goes to stderr meanwhile.
+
+        Args:
+            run_id: The run.
+            task_id: Its task or ticket.
+            again: The command that goes on with it.
+        """
+        unread = f"stopped: nobody reads the events; the run is kept. Go on with: {again}"
+        events = cls(run_id, sys.stdout, unread=unread)
         events.notice({"kind": "run", "schema": SCHEMA, "task_id": task_id})
         with redirect_stdout(sys.stderr):
             yield events
@@ -68,4 +79,7 @@ class EventStream:
         with self._lock:
             at = self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
             line = {"kind": step["kind"], "at": at, "run_id": self._run_id, **step}
-            click.echo(json.dumps(line, ensure_ascii=False), file=self._out)
+            try:
+                click.echo(json.dumps(line, ensure_ascii=False), file=self._out)
+            except BrokenPipeError:
+                stop_unread(self._unread)

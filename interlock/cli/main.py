@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except Exception as error:  # noqa: BLE001 - the last door: what is not ours is shown and ends with 70
         code = _show(error, as_json="--json" in arguments) or _show_system(error, as_json="--json" in arguments)
         if code is None:
-            traceback.print_exc()
+            click.echo(_without_keys(traceback.format_exc()), err=True, nl=False)
             click.echo("This is a defect of Interlock; please report it with the lines above.", err=True)
             code = Exit.INTERNAL
     sys.exit(code if isinstance(code, int) else 0)
@@ -150,8 +150,8 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
         return None
     code = str(getattr(error, "code", type(error).__name__))
     place = [str(getattr(error, name, "") or "") for name in ("path", "key")]
-    message = ": ".join([*(part for part in place if part), message])
-    problems = [_problem_text(item) for item in getattr(error, "problems", ())]
+    message, fix = _without_keys(": ".join([*(part for part in place if part), message])), _without_keys(fix)
+    problems = [_without_keys(_problem_text(item)) for item in getattr(error, "problems", ())]
     kind = type(error).__name__
     if as_json:
         _print_error(kind, code, message, fix, problems)
@@ -165,6 +165,13 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
             "StoreBusy": Exit.SYSTEM, "StoreDamaged": Exit.SYSTEM, "StoreUnwritten": Exit.SYSTEM}.get(
         kind, Exit.USAGE
     )  # fmt: skip
+
+
+def _without_keys(text: str) -> str:
+    """Return a text of an error without the keys of the environment: it may quote a request, or what a program said."""
+    from interlock.agents.secrets import redact  # noqa: PLC0415
+
+    return redact(text)
 
 
 def _show_system(error: Exception, *, as_json: bool) -> int | None:

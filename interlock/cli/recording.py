@@ -88,12 +88,12 @@ class Taping:
         if self.record is None and self.replay is None:
             return None, None
         task, policy, _ = RunStore(folder, run_id).load()
-        listing = listing_of(folder, task, policy)
+        redactor = Redactor(key_variables(policy))
+        listing = listing_of(folder, task, policy, redactor)
         if self.replay is not None:
-            player = RecordedRunner.load(self.replay, listing)
+            player = RecordedRunner.load(self.replay, listing, redactor)
             return player, dict.fromkeys(agent_roles(policy), player)
         assert self.record is not None
-        redactor = Redactor(key_variables(policy))
         if begins:
             root, task_id = str(folder), task.task_id
             tape = Recording.begin(
@@ -120,13 +120,14 @@ def end_note(tape: Tape | None, taping: Taping, phase: RunPhase, *, begins: bool
     return ""
 
 
-def listing_of(root: Path, task: Task, policy: Policy) -> Listing:
+def listing_of(root: Path, task: Task, policy: Policy, redactor: Redactor) -> Listing:
     """Return what lists the files in scope and those below a reports folder, but for what Interlock puts there itself.
 
     Args:
         root: The project's root.
         task: The task.
         policy: The policy of the run.
+        redactor: Takes keys out of errors.
     """
     gates = (policy.protocol.gate(gate_id) for gate_id in task.gates_required)
     made = {f"{gate.id}{end}" for gate in gates if gate.command or gate.grade == "runner" for end in (".log", SUFFIX)}
@@ -136,7 +137,8 @@ def listing_of(root: Path, task: Task, policy: Policy) -> Listing:
             files = tree_files(root, task.scope)
             reports = every_file(root, reports_dir) if reports_dir and (root / reports_dir).is_dir() else {}
         except TreeError as error:
-            raise RunnerError(f"the files cannot be listed for the recording: {error.message}", error.fix) from error
+            message = redactor.text(f"the files cannot be listed for the recording: {error.message}")
+            raise RunnerError(message, redactor.text(error.fix)) from error
         return files | {path: value for path, value in reports.items() if path.rpartition("/")[2] not in made}
 
     return listing

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,26 +13,22 @@ from interlock.agents import Runner, RunnerError
 from interlock.agents.model_spec import OPTION
 from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
-from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_model
 from interlock.cli.context import Exit, resolve_root, root_option, root_words, talk
 from interlock.cli.events import EventStream, events_option
 from interlock.cli.screen import Screen
+from interlock.cli.show import show_ticket
 from interlock.cli.stopping import stops_at_once
 from interlock.gates.config import load_config
 from interlock.graph.background import Drives
-from interlock.graph.pipeline.by_model import ByModel, End, find_or_begin
-from interlock.graph.pipeline.explain import summary_text, ticket_summary
+from interlock.graph.pipeline.by_model import ByModel, End, find_or_begin, newest_run
+from interlock.graph.pipeline.explain import ticket_summary
 from interlock.graph.pipeline.played import PlayedRunner, RecordingRunner
 from interlock.graph.pipeline.spec import COMPLETE
-from interlock.graph.pipeline.stage_answers import StageAnswers
 from interlock.graph.pipeline.state import earlier
-from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.pipeline.ticket_agent import ticket_agent
 from interlock.graph.pipeline.ticket_file import TicketFile, read_ticket
 from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.store import journal_path
-from interlock.journal import Journal
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -60,11 +55,11 @@ def resolve_command(
     agent = ticket_agent(folder, model) if played is None else None
     runner = played if agent is None else agent.runner()
     assert runner is not None, "one of the two is there"
-    run_id = find_or_begin(Tickets(folder), read, new=new)
     redactor = Redactor(() if agent is None else (agent.settings.api_key_env,))
     if record is not None:
-        goes_on = StageAnswers(Journal(journal_path(folder)), TicketStore(folder, run_id)).spent.calls > 0
-        runner = RecordingRunner(runner, record, folder, goes_on=goes_on, redactor=redactor)
+        known = None if new else newest_run(folder, read.ticket_id)
+        runner = RecordingRunner(runner, record, folder, run_id=known, redactor=redactor)
+    run_id = find_or_begin(Tickets(folder), read, new=new)
     options = (("", ticket), (OPTION, model), ("--record", record), ("--replay", replay))
     words = " ".join(f"{name} {quote(str(value))}".strip() for name, value in options if value is not None)
     again = f"interlock resolve {words}{root_words(folder)}"
@@ -87,7 +82,7 @@ def _drive_and_show(
     console = talk()
     console.print(f"ticket run {run_id}", style="bold")
     config = load_config(folder)
-    with EventStream.on_stdout(run_id, ticket.ticket_id) if as_json else nullcontext() as events:
+    with EventStream.on_stdout(run_id, ticket.ticket_id, again=again) if as_json else nullcontext() as events:
         screen = Screen(console, live=events is None or not events.on_terminal)
 
         def notice(step: Mapping[str, Any]) -> None:
@@ -119,21 +114,19 @@ def _drive_and_show(
 def _summary(tickets: Tickets, end: End, limits: Limits) -> dict[str, Any]:
     """Return where a run stands and why its drive ended, as JSON values."""
     outcome = earlier(tickets.state(end.run_id)).get("outcome")
-    left = {name: amount for name, amount in asdict(limits.after(end.usage)).items() if amount is not None}
     return {
-        **ticket_summary(tickets, end.run_id),
+        **ticket_summary(tickets, end.run_id, limits),
         "ended": end.kind,
         "outcome": outcome,
         "reason": end.reason,
         "fix": end.fix,
         "waiting_tasks": [{"run_id": run_id, "role": role} for run_id, role in end.waiting],
-        "usage": {**end.usage.to_json(), "left": left},
     }
 
 
 def _print(summary: Mapping[str, Any], end: End, again: str, root: str) -> None:
     """Print a summary for a person."""
-    used = summary["usage"]
+    good = _exit_code(summary) == Exit.GOOD
     lines = [
         *([("outcome", summary["outcome"])] if summary["outcome"] else []),
         *([("stopped", end.reason)] if end.reason else []),
@@ -144,11 +137,9 @@ def _print(summary: Mapping[str, Any], end: End, again: str, root: str) -> None:
             ("answer", f"interlock resume {run_id} --answer {role}=FILE{root}"),
         )),
         *([("go on", again)] if end.kind != "over" else []),
-        *(("usage", line) for line in usage_lines({"roles": {"model": used}, "all": {**used, "left": {}}})),
+        *([("anew", f"{again} --new")] if end.kind == "over" and not good else []),
     ]  # fmt: skip
-    click.echo(summary_text(summary))
-    for name, text in lines:
-        click.echo(f"{name:<12}{text}")
+    show_ticket(summary, lines)
 
 
 def _exit_code(summary: Mapping[str, Any]) -> int:

@@ -173,7 +173,7 @@ def drive_and_show(
     stopped = f"stopped; the run is kept. Go on with: {resume}"
     tape, runners = taping.open(run_id, folder, begins=begins)
     task_id = RunStore(folder, run_id).load()[0].task_id
-    with EventStream.on_stdout(run_id, task_id) if as_json else nullcontext() as events:
+    with EventStream.on_stdout(run_id, task_id, again=resume) if as_json else nullcontext() as events:
         screen = Screen(console, live=events is None or not events.on_terminal)
 
         def notice(step: Mapping[str, Any]) -> None:

@@ -128,13 +128,14 @@ class Screen:
 
     def _answered(self, step: Mapping[str, Any]) -> Text:
         if step["outcome"] == "invalid":
-            codes = ", ".join(dict.fromkeys(step["codes"]))
-            text = Text(f"  {step['role']}: refused ({codes})", "yellow").append(_cost(step), "dim")
+            text = Text(f"  {step['role']}: refused ({_codes(step)})", "yellow").append(_cost(step), "dim")
             return text.append(f"\n{' ' * 12}{step['first']}", "dim")
         words = {"handover": "hands over", "pass": "PASS", "fail": "FAIL"}
         good = step["outcome"] in ("pass", "handover", "progress")
-        text = Text(f"  {step['role']}: {words.get(step['outcome'], step['outcome'])}", "green" if good else "red")
-        return text.append(_cost(step), "dim")
+        why = "" if good or not step["codes"] else f" ({_codes(step)})"
+        text = Text(f"  {step['role']}: {words.get(step['outcome'], step['outcome'])}{why}", "green" if good else "red")
+        text.append(_cost(step), "dim")
+        return text.append(f"\n{' ' * 12}{step['first']}", "dim") if why else text
 
     def _collected(self, step: Mapping[str, Any]) -> Text:
         count = len(step["files"])
@@ -166,6 +167,10 @@ class Screen:
     def _line(self, text: Text) -> None:
         seconds = self._clock() - self._started
         self._console.print(Text(f"{seconds:6.1f} s  ", "dim") + text)
+
+
+def _codes(step: Mapping[str, Any]) -> str:
+    return ", ".join(dict.fromkeys(step["codes"]))
 
 
 def _cost(step: Mapping[str, Any]) -> str:

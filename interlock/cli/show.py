@@ -1,11 +1,13 @@
 """Reading commands: where runs stand, why, what the machine looks like, and whether the journal is whole."""
 
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_run, complete_task_run
 from interlock.cli.context import Exit, count, finite, json_option, print_json, resolve_root, root_option
 
@@ -41,7 +43,7 @@ def status_command(
         )
     from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
     from interlock.graph.explain import run_summary  # noqa: PLC0415
-    from interlock.graph.pipeline.explain import summary_text, ticket_summary  # noqa: PLC0415
+    from interlock.graph.pipeline.explain import ticket_summary  # noqa: PLC0415
     from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
     from interlock.graph.runs import view_run  # noqa: PLC0415
 
@@ -52,7 +54,7 @@ def status_command(
         if as_json:
             print_json(ticket)
         else:
-            click.echo(summary_text(ticket))
+            show_ticket(ticket)
         return
     if run is not None:
         summary = run_summary(view_run(known_run(folder, run), root=folder), folder)
@@ -62,6 +64,15 @@ def status_command(
             show_summary(summary, folder)
         return
     _show_all(folder, since_minutes, as_json=as_json)
+
+
+def show_ticket(summary: Mapping[str, Any], lines: Iterable[tuple[str, str]] = ()) -> None:
+    """Print where a ticket run stands, further lines, and what its model cost, for a person."""
+    from interlock.graph.pipeline.explain import summary_text  # noqa: PLC0415
+
+    click.echo(summary_text(summary))
+    for name, text in (*lines, *(("usage", line) for line in usage_lines(summary["usage"]))):
+        click.echo(f"{name:<12}{text}")
 
 
 def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
@@ -164,6 +175,8 @@ def _list(
         note = f"waits for {'; '.join(row['waits_for'])}" if row["waits_for"] else "done"
         if report is not None:
             note = f"failed closed: {report['reason_code']}"
+        if row["driven"]:
+            note = "a model works it now"
         where = f"{row['state'] or '-':<21} revision {row['revision']}"
         click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {where}  {note}")
     for item in damaged:

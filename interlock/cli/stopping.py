@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR: Final = "\x1b[?25h\r\x1b[K"
@@ -30,11 +30,7 @@ def stops_at_once(message: str) -> Generator[None]:
     text = (_SHOW_CURSOR if sys.stderr.isatty() else "") + message + "\n"
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        # No lock, no buffer, no cleaning up: whoever holds them may be the thread that was interrupted.
-        with suppress(OSError):
-            os.write(2, text.encode())
-        _end_children()
-        os._exit(128 + number)
+        _end(text, 128 + number)
 
     before = {n: handler for n in SIGNALS if (handler := signal.getsignal(n)) not in (None, signal.SIG_IGN)}
     for number in before:
@@ -44,6 +40,23 @@ def stops_at_once(message: str) -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def stop_unread(message: str) -> NoReturn:
+    """End the process with 128 + SIGPIPE, as it ends whom nobody reads; what is on disk is what a kill leaves.
+
+    Args:
+        message: The line for stderr.
+    """
+    _end((_SHOW_CURSOR if sys.stderr.isatty() else "") + message + "\n", 128 + signal.SIGPIPE)
+
+
+def _end(text: str, code: int) -> NoReturn:
+    # No lock, no buffer, no cleaning up: whoever holds them may be the thread that was interrupted.
+    with suppress(OSError):
+        os.write(2, text.encode())
+    _end_children()
+    os._exit(code)
 
 
 def _end_children() -> None:

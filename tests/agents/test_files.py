@@ -118,6 +118,15 @@ def test_a_file_that_is_no_text_is_refused_and_not_searched(opened: Opened, root
     assert {row["path"] for row in files.search("two")["matches"]} == {"src/a.py", "src/app/b.py"}
 
 
+def test_a_search_reads_no_more_than_its_bound_of_files_that_it_cannot_search(
+    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        (root / "src" / f"{number}.bin").write_bytes(b"\0two" * 100)
+    monkeypatch.setattr(readable_module, "MAX_SEARCHED_BYTES", 1000)
+    assert opened().search("two") == {"matches": [], "more": True, "errors": []}
+
+
 def test_links_are_neither_followed_nor_listed(opened: Opened, root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -162,6 +171,8 @@ def test_links_are_neither_followed_nor_listed(opened: Opened, root: Path, tmp_p
         ("src/\u200c.git/config", "AGT912"),
         ("src/\uff0egit/config", "AGT912"),
         ("src/.git. /config", "AGT912"),
+        ("src/GIT~1/config", "AGT912"),
+        ("INTERL~1.TOM", "AGT912"),
         ("\uff41rtifacts/log.txt", "AGT912"),
         ("Interlock.TOML", "AGT912"),
         ("interlock.toml", "AGT912"),

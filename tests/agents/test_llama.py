@@ -79,10 +79,9 @@ def test_what_two_roles_write_at_the_same_time_parses(served: Served, make_ask: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [3, 4])
-@pytest.mark.parametrize("role", ["frontend-implementer", "web-design-lead", "code-reviewer"])
+@pytest.mark.parametrize(("role", "seed"), [("frontend-implementer", 3), ("code-reviewer", 5)])
 def test_whatever_the_model_writes_under_the_grammar_parses(role: str, seed: int, served: Served, make_ask: AskMaker):
-    answered(served, make_ask, role, seed, temperature=seed - 2.5)
+    answered(served, make_ask, role, seed, temperature=0.4 * (seed - 2))
 
 
 def test_a_server_is_started_once_and_says_what_it_is(served: Served):
@@ -110,8 +109,9 @@ def test_a_cache_folder_that_is_not_absolute_is_passed_over(monkeypatch: pytest.
 def test_a_cache_that_cannot_be_written_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     (tmp_path / "interlock").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(RunnerError, match="XDG_CACHE_HOME|cannot be put"):
+    with pytest.raises(RunnerError, match="cannot be put") as refused:
         packaged_model()
+    assert "XDG_CACHE_HOME" in refused.value.fix
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,17 @@ def test_a_file_that_is_no_model_is_refused(content: bytes | None, tmp_path: Pat
     file = tmp_path / "model.gguf"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(RunnerError, match="model.gguf") as refused:
+    with pytest.raises(RunnerError, match=r"model\.gguf") as refused:
         server_for(file)
     assert "model" in refused.value.fix
 
 
 @pytest.mark.parametrize("missing", ["xllamacpp", llama.PACKAGED])
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(missing: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(llama, "find_spec", lambda name: None if name == missing else object())
+    def find(name: str) -> object:
+        return None if name == missing else object()
+
+    monkeypatch.setattr(llama, "find_spec", find)
     with pytest.raises(RunnerError) as refused:
         server_for(context=1111)
     assert "interlock-orchestrator[local]" in refused.value.fix

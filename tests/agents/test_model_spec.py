@@ -45,6 +45,10 @@ def test_a_file_is_found_from_the_current_folder_and_below_the_home_of_the_user(
         ("anthropic:", "`anthropic:MODEL`"),
         ("local:", "`local`"),
         (":gpt", "PROVIDER:MODEL"),
+        ("claude-sonnet-4-5", "`anthropic:claude-sonnet-4-5`"),
+        ("gpt-4o", "`openai:gpt-4o`"),
+        ("openai/gpt-4o", "`openai:gpt-4o`"),
+        ("anthropic/", "`anthropic:MODEL`"),
         ("", "PROVIDER:MODEL"),
     ],
 )

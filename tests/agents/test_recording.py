@@ -1,5 +1,6 @@
 """A recording holds what was asked, what was answered and what changed; a player gives it back or says what differs."""
 
+import errno
 import json
 import os
 import threading
@@ -61,7 +62,7 @@ class Work:
         )
 
     def play(self, path: Path) -> RecordedRunner:
-        return RecordedRunner.load(path, self.listing)
+        return RecordedRunner.load(path, self.listing, Redactor())
 
 
 @pytest.fixture
@@ -196,6 +197,31 @@ def test_a_resumed_recording_drops_half_a_line_and_knows_what_changed_meanwhile(
     assert [item.path for item in second.changes] == ["src/by-a-killed-agent.txt"]
 
 
+def test_a_line_that_could_not_be_written_whole_does_not_spoil_the_next(
+    work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tape, real = work.begin(file), os.fsync
+
+    def full(descriptor: int) -> None:
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - 9)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunnerError):
+        tape.answered(work.ask("qa-a"), Answer("lost"))
+    monkeypatch.setattr(os, "fsync", real)
+    tape.answered(work.ask("qa-b"), Answer("kept"))
+    assert [row.answer.text for row in read_recording(file).rows] == ["kept"]
+
+
+def test_a_recording_that_went_away_is_not_begun_again_without_its_head(work: Work, file: Path) -> None:
+    tape = work.begin(file)
+    file.unlink()
+    with pytest.raises(RunnerError):
+        tape.answered(work.ask(), Answer("done"))
+    assert not file.exists()
+
+
 def test_a_recording_of_another_run_is_not_gone_on_with(work: Work, file: Path) -> None:
     one_turn(work, file)
     before = file.read_bytes()
@@ -216,6 +242,15 @@ def test_keys_are_in_no_text_and_no_file_of_a_recording(
     tape.answered(ask, Answer("said"))
     assert b"tok-0123456789" not in file.read_bytes()
     assert read_recording(file).rows[0].prompt == "use [MY_SERVICE_TOKEN]"
+
+
+def test_an_assignment_that_holds_a_key_is_the_same_when_it_is_played(
+    work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
+    ask = work.ask(prompt="use tok-0123456789", system="tok-0123456789")
+    one_turn(work, file, ask=ask)
+    assert work.play(file)(ask).text == "done"
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -242,6 +277,27 @@ def test_what_is_no_recording_is_refused_with_its_line(data: bytes, file: Path) 
         read_recording(file)
     assert caught.value.path == str(file)
     assert caught.value.key.startswith("line ")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": None}, {"text": 3}, {"stopped": []}, {"told": "yes"}, {"tool_calls": "5"}, {"tool_calls": -1},
+        {"usage": {"calls": 1}}, {"usage": {**Usage().to_json(), "calls": "1"}},
+        {"usage": {**Usage().to_json(), "seconds": float("nan")}}, {"usage": {**Usage().to_json(), "usd": -5.0}},
+        {"of_a_newer_version": 1},
+    ],
+)  # fmt: skip
+def test_an_answer_that_was_changed_by_hand_into_none_is_refused_before_the_run(
+    change: dict[str, Any], work: Work, file: Path
+) -> None:
+    one_turn(work, file)
+    rows = rows_of(file)
+    rows[1]["answer"] |= change
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+    with pytest.raises(AgentConfigError) as caught:
+        read_recording(file)
+    assert caught.value.key == "line 2"
 
 
 def test_a_recording_that_is_not_there_is_refused(file: Path) -> None:
@@ -318,6 +374,18 @@ def test_the_tree_may_differ_where_it_had_changed_without_an_agent(work: Work, o
     assert (other.root / "src/by-hand.txt").exists()
 
 
+def test_other_files_are_found_after_the_answer_where_the_tree_before_it_tells_nothing(
+    work: Work, other: Work, file: Path
+) -> None:
+    tape = work.begin(file)
+    (work.root / "src/by-hand.txt").write_text("a person was here", encoding="utf-8")
+    tape.asked(work.ask())
+    tape.answered(work.ask(), Answer("done"))
+    (other.root / "src/old.txt").write_text("never recorded", encoding="utf-8")
+    with pytest.raises(RunnerError, match=r"src/old\.txt"):
+        other.play(file)(other.ask(tree="sha256:" + "2" * 64))
+
+
 def test_an_answer_that_was_lost_and_asked_for_again_counts_with_all_files(work: Work, other: Work, file: Path) -> None:
     tape = work.begin(file)
     for number in range(2):
@@ -349,6 +417,20 @@ def test_a_file_that_is_too_large_is_told_and_not_kept(
     assert "0123456789A" not in file.read_text(encoding="ascii")
     with pytest.raises(RunnerError, match="src/large"):
         other.play(file)(other.ask())
+
+
+@pytest.mark.parametrize("step", ["build", "qa"])
+@pytest.mark.parametrize("path", ["interlock.toml", "Interlock.toml", ".interlock/runs/x", "src/.git/hooks/x"])
+def test_a_recording_that_was_written_by_hand_changes_nothing_of_interlock_or_git(
+    path: str, step: Any, work: Work, file: Path
+) -> None:
+    one_turn(work, file, ask=work.ask(step=step))
+    rows = rows_of(file)
+    rows[1]["files"] = [{"path": path, "value": "100644 " + "0" * 64, "text": "mine"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+    with pytest.raises(RunnerError, match="AGT912"):
+        work.play(file)(work.ask(step=step, in_scope=bool))
+    assert not (work.root / path).exists()
 
 
 @pytest.mark.parametrize("path", ["../out.txt", "/tmp/out.txt", "lib/out.txt", "artifacts/interlock/events.jsonl",

@@ -66,6 +66,21 @@ def test_a_key_that_holds_another_is_taken_out_whole(monkeypatch: pytest.MonkeyP
     assert redact("x abcdefgh-ijkl abcdefgh") == "x [B_TOKEN] [A_TOKEN]"
 
 
+def test_a_line_of_a_key_of_several_lines_is_found_with_any_indent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_PRIVATE_KEY", "-----BEGIN A KEY-----\nMIIEvQIBADANBgkqhkiG\nshort\n-----END A KEY-----\n")
+    assert redact("  MIIEvQIBADANBgkqhkiG\r\n  short") == "  [MY_PRIVATE_KEY]\r\n  short"
+
+
+def test_a_key_that_is_set_late_is_found_and_one_that_is_gone_stays_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    redactor = Redactor(("MY_LLM",))
+    monkeypatch.setenv("A_TOKEN", "abcdefgh")
+    monkeypatch.setenv("MY_LLM", "ijklmnop")
+    assert redactor.text("abcdefgh ijklmnop") == "[A_TOKEN] [MY_LLM]"
+    monkeypatch.delenv("A_TOKEN")
+    assert redactor.data(b"abcdefgh ijklmnop") == b"[A_TOKEN] [MY_LLM]"
+    assert redactor.value(["abcdefgh"]) == ["[A_TOKEN]"]
+
+
 def test_short_values_and_other_variables_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_TOKEN", "short12")
     monkeypatch.setenv("EDITOR_NAME", "a-long-enough-value")

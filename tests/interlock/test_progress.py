@@ -188,7 +188,7 @@ class Flushing(io.StringIO):
 
 def test_every_event_is_one_whole_flushed_line_whichever_thread_tells_it() -> None:
     out = Flushing()
-    events = EventStream("A-1.1", out, now=lambda: datetime(2026, 1, 2, 3, 4, 5, 6789, UTC))
+    events = EventStream("A-1.1", out, unread="", now=lambda: datetime(2026, 1, 2, 3, 4, 5, 6789, UTC))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(events.notice, [working("visual-qa", "x\ny", number) for number in range(100)]))
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -198,7 +198,7 @@ def test_every_event_is_one_whole_flushed_line_whichever_thread_tells_it() -> No
 
 
 def test_what_others_print_meanwhile_does_not_get_between_the_events(capsys: pytest.CaptureFixture[str]) -> None:
-    with EventStream.on_stdout("A-1.1", "A-1") as events:
+    with EventStream.on_stdout("A-1.1", "A-1", again="") as events:
         print("a stray word")
         with redirect_stdout(io.StringIO()):
             events.notice(asking("visual-qa"))

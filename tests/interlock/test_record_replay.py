@@ -162,22 +162,29 @@ def files_of(root: Path) -> Mapping[str, tuple[bytes, int]]:
     return {path.relative_to(root).as_posix(): (path.read_bytes(), path.stat().st_mode & 0o777) for path in paths}
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project whose run, with re-asks and a rework, was recorded beside it; nobody may change either."""
+    folder = tmp_path_factory.mktemp("recorded")
+    task = make_project(folder / "a")
+    assert call("run", task, "--root", folder / "a", "--record", folder / "rec.jsonl") == 0
+    return folder / "a"
+
+
 @pytest.fixture
-def recorded(tmp_path: Path) -> Path:
-    """Return the recording of a run with re-asks and a rework; its project is `a`."""
-    task = make_project(tmp_path / "a")
-    assert call("run", task, "--root", tmp_path / "a", "--record", tmp_path / "rec.jsonl") == 0
-    return tmp_path / "rec.jsonl"
+def recorded(original: Path) -> Path:
+    """Return the recording of that run."""
+    return original.parent / "rec.jsonl"
 
 
 def test_a_run_with_reasks_and_rework_is_played_again_to_the_same_journal_and_files(
-    recorded: Path, tmp_path: Path
+    recorded: Path, original: Path, tmp_path: Path
 ) -> None:
-    task = play_copy(tmp_path / "b", tmp_path / "a" / "task.toml")
+    task = play_copy(tmp_path / "b", original / "task.toml")
     assert call("run", task, "--root", tmp_path / "b", "--replay", recorded) == 0
-    rows = journal_of(tmp_path / "a")
+    rows = journal_of(original)
     assert journal_of(tmp_path / "b") == rows
-    assert files_of(tmp_path / "b") == files_of(tmp_path / "a")
+    assert files_of(tmp_path / "b") == files_of(original)
     assert [row["data"]["to"] for row in rows if row["type"] == "status"].count("BLOCKED") == 1
     assert {row["data"]["outcome"] for row in rows if row["type"] == "answer"} >= {
         "invalid",
@@ -187,11 +194,10 @@ def test_a_run_with_reasks_and_rework_is_played_again_to_the_same_journal_and_fi
     }
 
 
-def test_two_runs_differ_when_they_differ(recorded: Path, tmp_path: Path) -> None:
+def test_two_runs_differ_when_they_differ(original: Path, tmp_path: Path) -> None:
     task = make_project(tmp_path / "b", reviewer="second")
-    assert recorded.exists()
     call("run", task, "--root", tmp_path / "b")
-    assert journal_of(tmp_path / "b") != journal_of(tmp_path / "a")
+    assert journal_of(tmp_path / "b") != journal_of(original)
 
 
 def test_a_recording_is_for_its_user_alone_and_names_no_file_of_interlock(recorded: Path) -> None:
@@ -204,12 +210,12 @@ def test_a_recording_is_for_its_user_alone_and_names_no_file_of_interlock(record
     }  # fmt: skip
 
 
-def test_a_run_is_not_recorded_over_a_file_and_does_not_begin(recorded: Path, tmp_path: Path) -> None:
+def test_a_run_is_not_recorded_over_a_file_and_does_not_begin(recorded: Path, original: Path, tmp_path: Path) -> None:
     before = recorded.read_bytes()
-    task = tmp_path / "a" / "task.toml"
-    assert call("run", task, "--root", tmp_path / "a", "--record", recorded) == 2
+    task = original / "task.toml"
+    assert call("run", task, "--root", original, "--record", recorded) == 2
     assert recorded.read_bytes() == before
-    assert not (tmp_path / "a/.interlock/runs/HELLO-001.2").exists()
+    assert not (original / ".interlock/runs/HELLO-001.2").exists()
 
 
 @pytest.mark.parametrize("name", ["src/rec.jsonl", "artifacts/rec.jsonl", "nowhere/rec.jsonl"])
@@ -221,15 +227,15 @@ def test_a_recording_that_cannot_stand_where_it_is_named_stops_the_run_before_it
     assert not (tmp_path / "a/.interlock").exists()
 
 
-def test_recording_and_playing_at_once_is_refused(recorded: Path, tmp_path: Path) -> None:
-    task = tmp_path / "a" / "task.toml"
+def test_recording_and_playing_at_once_is_refused(recorded: Path, original: Path, tmp_path: Path) -> None:
+    task = original / "task.toml"
     assert call("run", task, "--record", tmp_path / "new", "--replay", recorded) == 2
 
 
 def test_other_files_stop_the_replay_at_the_first_assignment(
-    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recorded: Path, original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    task = play_copy(tmp_path / "b", tmp_path / "a" / "task.toml")
+    task = play_copy(tmp_path / "b", original / "task.toml")
     (tmp_path / "b/src/extra.txt").write_text("new", encoding="utf-8")
     assert call("run", task, "--root", tmp_path / "b", "--replay", recorded) == 2
     said = capsys.readouterr().err
@@ -239,24 +245,27 @@ def test_other_files_stop_the_replay_at_the_first_assignment(
     assert f"--replay {recorded}" in said
 
 
-def test_a_replay_that_stopped_goes_on_when_what_differed_is_mended(recorded: Path, tmp_path: Path) -> None:
-    task = play_copy(tmp_path / "b", tmp_path / "a" / "task.toml")
+def test_a_replay_that_stopped_goes_on_when_what_differed_is_mended(
+    recorded: Path, original: Path, tmp_path: Path
+) -> None:
+    task = play_copy(tmp_path / "b", original / "task.toml")
     (tmp_path / "b/src/extra.txt").write_text("new", encoding="utf-8")
     call("run", task, "--root", tmp_path / "b", "--replay", recorded)
     (tmp_path / "b/src/extra.txt").unlink()
     # The run saw the other tree when it dispatched, and journals that; from the ask on it is the same.
     assert call("resume", "HELLO-001", "--root", tmp_path / "b", "--replay", recorded) == 0
-    assert journal_of(tmp_path / "b")[2:] == journal_of(tmp_path / "a")[2:]
+    assert journal_of(tmp_path / "b")[2:] == journal_of(original)[2:]
 
 
 def test_answers_that_nobody_asked_for_are_told_at_the_end(
-    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recorded: Path, original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = recorded.read_text(encoding="ascii").splitlines()
     surplus = json.loads(lines[-1]) | {"ask": "reviewer/9.1/0"}
-    recorded.write_text("\n".join([*lines, json.dumps(surplus)]) + "\n", encoding="ascii")
-    task = play_copy(tmp_path / "b", tmp_path / "a" / "task.toml")
-    assert call("run", task, "--root", tmp_path / "b", "--replay", recorded) == 0
+    longer = tmp_path / "longer.jsonl"
+    longer.write_text("\n".join([*lines, json.dumps(surplus)]) + "\n", encoding="ascii")
+    task = play_copy(tmp_path / "b", original / "task.toml")
+    assert call("run", task, "--root", tmp_path / "b", "--replay", longer) == 0
     assert "reviewer/9.1/0" in capsys.readouterr().err
 
 
@@ -360,6 +369,50 @@ def test_a_file_that_is_named_like_a_key_is_reported_without_it(
     assert "src/[OPENAI_API_KEY]" in said.err
 
 
+def test_no_error_at_the_last_door_shows_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_keys(monkeypatch)
+    key = KEYS["OPENAI_API_KEY"]
+    task = make_project(tmp_path / "a")
+    module = next((tmp_path / "a").glob("agents_*.py"))
+    module.write_text(f"raise ValueError({key!r})", encoding="utf-8")
+    assert call("run", task, "--root", tmp_path / "a") == 2
+
+    def defect(_folder: Path) -> None:
+        raise ValueError("no such thing") from ConnectionError(f"Illegal header value b'Bearer {key}'")
+
+    monkeypatch.setattr("interlock.cli.run.load_config", defect)
+    assert call("run", task, "--root", tmp_path / "a") == 70
+    said = capsys.readouterr().err
+    assert said.count("[OPENAI_API_KEY]") == 2
+    assert key not in said
+
+
+LATE = """
+
+def late(ask):
+    os.environ["A_LATE_API_KEY"] = "late-0123456789"
+    if ask.reask == 0:
+        return os.environ["A_LATE_API_KEY"]
+    (Path(ask.root) / "src" / "key.txt").write_text(os.environ["A_LATE_API_KEY"])
+    return builder(ask)
+"""
+
+
+def test_a_key_that_an_agent_loads_while_the_run_goes_on_is_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_LATE_API_KEY", "")
+    task = make_project(tmp_path / "a", builder="late")
+    module = next((tmp_path / "a").glob("agents_*.py"))
+    module.write_text(module.read_text(encoding="utf-8") + LATE, encoding="utf-8")
+    assert call("run", task, "--root", tmp_path / "a", "--record", tmp_path / "rec.jsonl") == 0
+    written = {module, tmp_path / "a/src/key.txt"}
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and b"late-0123456789" in path.read_bytes()]
+    assert {path for path in kept if "__pycache__" not in path.parts} == written
+
+
 def test_a_variable_that_an_agent_names_for_its_key_is_one(tmp_path: Path) -> None:
     make_project(tmp_path / "a")
     policy = make_policy(load_task(tmp_path / "a/task.toml"), load_config(tmp_path / "a"), tmp_path / "a")
@@ -370,13 +423,13 @@ def test_a_variable_that_an_agent_names_for_its_key_is_one(tmp_path: Path) -> No
 
 @pytest.mark.browser
 @pytest.mark.timeout(180)
-def test_the_demo_is_played_again_to_the_same_journal(tmp_path: Path) -> None:
+def test_a_round_with_a_real_browser_is_played_again_to_the_same_journal(tmp_path: Path) -> None:
     for name in ("a", "b"):
         shutil.copytree(REPO / "examples" / "landing-page", tmp_path / name)
-        (tmp_path / name / "interlock.toml").touch()
+        (tmp_path / name / "interlock.toml").write_text("[run]\nmax_rework = 0\n", encoding="utf-8")
     file = tmp_path / "rec.jsonl"
-    assert call("run", tmp_path / "a/task.toml", "--root", tmp_path / "a", "--record", file) == 0
+    assert call("run", tmp_path / "a/task.toml", "--root", tmp_path / "a", "--record", file) == 1
     shutil.rmtree(tmp_path / "b/agents")
-    assert call("run", tmp_path / "b/task.toml", "--root", tmp_path / "b", "--replay", file) == 0
+    assert call("run", tmp_path / "b/task.toml", "--root", tmp_path / "b", "--replay", file) == 1
     run = "LANDING-UI-001.1"
     assert journal_of(tmp_path / "b", run) == journal_of(tmp_path / "a", run)

@@ -4,7 +4,10 @@ import base64
 import hashlib
 import io
 import json
+import struct
 import sys
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,6 @@ import pytest
 from interlock.agents.fitting import cost, cut, ends, taken
 from interlock.agents.tools import evidence as evidence_module
 from interlock.agents.tools import pictures
-from interlock.agents.tools.pictures import MAX_SIDE_PX
 from tests.agents.tools.conftest import REPORTS, Opened, Tools
 
 SHOTS = "artifacts/screenshots/T-1/2"
@@ -128,27 +130,31 @@ def test_a_picture_is_shown_as_it_is_beside_its_digest(opened: Opened, root: Pat
     assert (sent, kind) == (data, mime)
 
 
-def test_a_long_picture_is_shown_in_parts_from_the_top(opened: Opened, root: Path) -> None:
+def test_a_long_picture_is_shown_in_parts_from_the_top(
+    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from PIL import Image
 
-    path = put(root, f"{SHOTS}/long.png", image(64, 2 * MAX_SIDE_PX + 100))
+    monkeypatch.setattr(pictures, "MAX_SIDE_PX", 80)
+    path = put(root, f"{SHOTS}/long.png", image(64, 170))
     tools = opened()
     sizes: list[tuple[int, int]] = []
     for number in (1, 2, 3):
         answer, sent, _ = shown(tools, path, number)
         assert answer["parts"] == 3
         sizes.append(Image.open(io.BytesIO(sent)).size)
-    assert sizes == [(64, MAX_SIDE_PX), (64, MAX_SIDE_PX), (64, 100)]
+    assert sizes == [(64, 80), (64, 80), (64, 10)]
     message = tools.message("view_evidence", {"path": path, "part": 4})
     assert [row["code"] for row in json.loads(message.content)["errors"]] == ["AGT917"]
 
 
-def test_a_wide_picture_is_scaled_down(opened: Opened, root: Path) -> None:
+def test_a_wide_picture_is_scaled_down(opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from PIL import Image
 
-    answer, sent, _ = shown(opened(), put(root, f"{SHOTS}/wide.png", image(2 * MAX_SIDE_PX, 400)))
-    assert Image.open(io.BytesIO(sent)).size == (MAX_SIDE_PX, 200)
-    assert (answer["width_px"], answer["parts"]) == (2 * MAX_SIDE_PX, 1)
+    monkeypatch.setattr(pictures, "MAX_SIDE_PX", 80)
+    answer, sent, _ = shown(opened(), put(root, f"{SHOTS}/wide.png", image(160, 40)))
+    assert Image.open(io.BytesIO(sent)).size == (80, 20)
+    assert (answer["width_px"], answer["parts"]) == (160, 1)
 
 
 def test_a_picture_of_many_bytes_is_sent_as_jpeg(opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,12 +163,23 @@ def test_a_picture_of_many_bytes_is_sent_as_jpeg(opened: Opened, root: Path, mon
     assert (sent[:3], kind) == (b"\xff\xd8\xff", "image/jpeg")
 
 
-@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0junk", None])
+def with_a_late_chunk() -> bytes:
+    """Return a picture after whose pixels comes a colour profile that holds nothing."""
+    data, chunk = image(4, 4), b"iCCP"
+    end = data.rindex(b"IEND") - 4
+    return data[:end] + struct.pack(">I", 0) + chunk + struct.pack(">I", zlib.crc32(chunk)) + data[end:]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [lambda: b"\x89PNG\r\n\x1a\n", lambda: b"\xff\xd8\xff\xe0junk", with_a_late_chunk, lambda: image(40, 30)],
+    ids=["empty", "junk", "late", "large"],
+)
 def test_a_picture_that_cannot_be_shown_is_refused(
-    opened: Opened, root: Path, data: bytes | None, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, root: Path, made: Callable[[], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pictures, "MAX_PIXELS", 1000)
-    path = put(root, f"{SHOTS}/a.png", image(40, 30) if data is None else data)
+    path = put(root, f"{SHOTS}/a.png", made())
     assert opened().codes("view_evidence", path=path) == ["AGT921"]
 
 

@@ -220,6 +220,22 @@ def test_a_report_under_another_name_is_refused(
     assert seen(tmp_path) == before
 
 
+def test_a_report_that_was_there_before_the_turn_is_not_replaced_but_under_the_roles_own_name(
+    opened: Opened, root: Path
+) -> None:
+    first, second = opened(step="qa", role="qa-a"), opened(step="qa", role="qa")
+    assert first.codes("write_report", name="review.md", text="first") == []
+    assert first.codes("write_report", name="review.md", text="first again") == []
+    (row,) = second("write_report", name="review.md", text="second")["errors"]
+    assert (row["code"], row["place"]) == ("AGT918", "name")
+    assert f"{REPORTS}/qa.review.md" in row["fix"]
+    for turn in (second, opened(step="qa", role="qa")):
+        assert turn.codes("write_report", name="qa.review.md", text="second") == []
+    assert first.codes("write_report", name="qa-a.x.md", text="first") == []
+    assert second.codes("write_report", name="qa-a.x.md", text="second") == ["AGT918"]
+    assert (root / REPORTS / "review.md").read_text() == "first again"
+
+
 # -- nothing outside moves ---------------------------------------------------------------------------------------------
 
 
@@ -245,7 +261,7 @@ PATHS = st.builds(
 CHANGING = ("write_file", "edit_file", "delete_file", "write_report")
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(st.tuples(st.sampled_from(CHANGING), PATHS), min_size=1, max_size=4))
 def test_no_call_changes_anything_outside_scope_and_reports(ask: Any, root: Path, calls: list[tuple[str, str]]) -> None:
     outside = root.parent / "outside"
