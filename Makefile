@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ticket test check lint types contracts campaign bench snapshots format lock clean packages browser clients
+.PHONY: help demo demo-ticket demo-llm test check lint types contracts campaign bench snapshots format lock clean packages browser clients
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -17,6 +17,9 @@ demo: browser ## run the whole way of one task on a real page (DIR=…, EXAMPLE=
 
 demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent would (DIR=… for another folder)
 	@$(BIN)/python examples/ticket-run/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-ticket,$(DIR))
+
+demo-llm: browser ## let a model of this machine judge the landing page, with and without its faults (slow: up to 6 minutes)
+	@$(BIN)/python examples/llm-demo/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-llm,$(DIR))
 
 test: browser clients ## run the tests
 	@$(BIN)/pytest -q -n $(WORKERS)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from interlock.agents.secrets import Redactor
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.labels import closest
 from interlock.gates.by_hand import collect_by_hand
@@ -121,11 +122,13 @@ class TaskCalls:
             AnswerError: The run does not wait for this role, or asks something else by now; nothing was done.
             RunBusyError: The run was driven all the time; nothing was done.
         """
+        from interlock.graph.policy import key_variables  # noqa: PLC0415
         from interlock.graph.runs import view_run  # noqa: PLC0415
 
         _own_role(self.root, role, caller)
         view = view_run(run_id, root=self.root)
         _known_role(role, view, caller)
+        text = Redactor(key_variables(view.policy)).text(text)  # as it is kept, or it would not be known again
         before = self._repeated(view, role, text, ask_id)
         if before is None:
             asks = {} if ask_id is None else {role: ask_id}

@@ -155,6 +155,7 @@ def _next(summary: Mapping[str, Any]) -> list[str]:
 def summary_text(summary: Mapping[str, Any]) -> str:
     """Return a summary for a person."""
     head = summary["head"]
+    report = summary["invalidation_report"] if summary["terminal"] else None
     rows = [
         ("run", summary["run_id"]),
         ("ticket", summary["ticket_id"]),
@@ -163,11 +164,7 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         ("revision", str(summary["revision"])),
         *(("waits for", item) for item in summary["waits_for"]),
         *(("reason", item) for item in summary.get("validation", {}).get("errors", ())),
-        *(
-            [("ended", report["reason_code"])]
-            if summary["terminal"] and (report := summary["invalidation_report"])
-            else []
-        ),
+        *([("ended", report["reason_code"])] if report else []),
         *([("beware", ends)] if (ends := _threat(summary)) else []),
         ("journal", summary["journal"]),
         *([("copies", summary["copies"])] if summary["copies"] else []),

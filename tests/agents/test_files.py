@@ -353,6 +353,14 @@ def test_an_edit_keeps_what_was_written_just_before_it(
     assert (root / "src/a.py").read_text() == "zero\none\n2\n"
 
 
+def test_a_rewritten_file_keeps_its_permissions_but_not_the_right_to_run_as_its_owner(
+    opened: Opened, root: Path
+) -> None:
+    (root / "src/a.py").chmod(0o4755)
+    assert opened().write("src/a.py", "x")["errors"] == []
+    assert (root / "src/a.py").stat().st_mode & 0o7777 == 0o755
+
+
 def test_names_with_brackets_are_names(opened: Opened, root: Path) -> None:
     assert opened("first").write("src/[id]/page.tsx", "x")["errors"] == []
     assert opened("second").write("src/i/page.tsx", "y")["errors"] == []

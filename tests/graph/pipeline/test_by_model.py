@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ from interlock.agents.ask import Ask, Runner, RunnerError
 from interlock.agents.prices import Price
 from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits, Usage
-from interlock.graph.errors import RunBusyError
+from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline.by_model import ByModel, End, find_or_begin
+from interlock.graph.pipeline.explain import ticket_summary
 from interlock.graph.pipeline.spec import TICKET
+from interlock.graph.pipeline.stage_answers import StageAnswers
 from interlock.graph.pipeline.stage_ask import MAX_STAGE_BYTES, stage_prompt
+from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.pipeline.ticket_file import TicketFile, TicketFileError
 from interlock.graph.pipeline.tickets import Tickets
+from interlock.journal import Journal
 from interlock.reservations.opening import open_reservations
 from tests.graph.pipeline.scripted import ACTS, BEFORE, EDIT, WHOLE, KilledError, ScriptedModel, calls, runner, says
 from tests.graph.pipeline.walk import PAYLOADS, SOURCE, events, walk_to
@@ -175,6 +180,40 @@ def test_an_answer_that_was_kept_but_not_judged_is_not_asked_for_again(
     assert (end.kind, end.usage.calls) == ("over", 7)
 
 
+def test_an_answer_that_is_on_disk_and_not_in_the_journal_is_not_asked_for_again(
+    tickets: Tickets, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Journal.append
+
+    def dies(self: Journal, run: str, key: str, type: str, data: Mapping[str, Any]) -> Any:  # noqa: A002
+        if type == "answer":
+            raise KilledError
+        return append(self, run, key, type, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", dies)
+        with pytest.raises(KilledError):
+            drive(tickets, runner(BEFORE[:1])[0])
+    assert passed(tickets, find_or_begin(tickets, FILE)) == ["fetch_ticket"]
+    end = drive(Tickets(root), runner(WHOLE[1:])[0])
+    assert (end.kind, end.usage.calls) == ("over", 7)
+
+
+def test_a_kept_answer_that_was_changed_is_asked_for_again(tickets: Tickets, root: Path) -> None:
+    with pytest.raises(KilledError):
+        drive(tickets, runner(BEFORE[:1])[0])
+    store = TicketStore(root, find_or_begin(tickets, FILE))
+    state: Any = {"state": "scope_context", "revision": 3}
+    answers = StageAnswers(tickets.journal, store)
+    answers.keep(state, Answer("{}", Usage(calls=1)))
+    assert answers.kept(state) == Answer("{}", Usage(calls=1))
+    (kept,) = (store.folder / "answers").glob("3-1")
+    for text in ("no JSON", "[1]", "{}", kept.read_text().replace('"{}"', '"{ }"')):
+        kept.write_text(text)
+        assert answers.kept(state) is None
+        assert StageAnswers(tickets.journal, store).spent.calls == 2
+
+
 @pytest.mark.parametrize(("limits", "turns"), [(Limits(calls=2), 2), (Limits(tokens=300), 3), (Limits(usd=0.0005), 3)])
 def test_a_spent_budget_leaves_the_run_where_it_is_and_a_larger_one_goes_on(
     tickets: Tickets, limits: Limits, turns: int
@@ -236,6 +275,38 @@ def test_an_open_run_of_another_text_is_not_gone_on_with(tickets: Tickets) -> No
     with pytest.raises(TicketFileError):
         find_or_begin(tickets, other)
     assert find_or_begin(tickets, other, new=True) != first
+
+
+def test_two_that_begin_a_ticket_at_once_begin_one_run(root: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        begun = list(pool.map(lambda _: find_or_begin(Tickets(root), FILE), range(4)))
+    assert len(set(begun)) == 1
+
+
+def test_a_damaged_run_stands_in_the_way_of_its_own_ticket_alone(tickets: Tickets, root: Path) -> None:
+    for name in ("SHOP-70.1", "SHOP-7.1"):
+        store = TicketStore(root, name)
+        store.folder.mkdir(parents=True)
+        (store.folder / "run.json").write_text("no JSON")
+    with pytest.raises(RunDamagedError):
+        find_or_begin(tickets, FILE)
+    (root / ".interlock/tickets/SHOP-7.1/run.json").unlink()
+    assert find_or_begin(tickets, FILE)
+
+
+def test_the_summary_of_a_run_tells_its_cost_by_stage_and_whether_it_is_worked(tickets: Tickets) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def looks(ask: Ask) -> Answer:
+        seen.append(ticket_summary(tickets, ask.run_id))
+        return Answer("{}", Usage(calls=2, input_tokens=30, usd=0.5))
+
+    end = drive(tickets, looks)
+    told = ticket_summary(tickets, end.run_id, Limits(calls=9))
+    assert [(row["driven"], row["usage"]["all"]["calls"]) for row in seen] == [(True, 0), (True, 2), (True, 4)]
+    assert not told["driven"]
+    assert told["usage"]["roles"]["extract_requirements"]["input_tokens"] == 90
+    assert (told["usage"]["all"]["usd"], told["usage"]["all"]["left"]) == (1.5, {"calls": 3})
 
 
 def test_a_run_that_an_agent_of_the_network_owns_is_left_to_it(tickets: Tickets) -> None:

@@ -19,6 +19,7 @@ TICKET = TicketFile("SHOP-7", "Greet politely", "The greeting ends\n\n- with `!`
         ("any.md", "\ufeff# SHOP-7: Greet politely\r\n\r\nThe greeting ends\r\n\r\n- with `!`\r\n"),
         ("SHOP-7.md", "# Greet politely\nThe greeting ends\n\n- with `!`"),
         ("any.json", json.dumps({"id": "SHOP-7", "title": TICKET.title, "description": TICKET.description})),
+        ("SHOP-7.json", json.dumps({"title": TICKET.title, "body": TICKET.description.replace("\n", "\r\n")})),
         ("SHOP-7.json", json.dumps({"summary": TICKET.title, "body": TICKET.description})),
     ],
 )
@@ -32,6 +33,22 @@ def test_the_source_is_kept_and_a_title_alone_is_the_whole_text(tmp_path: Path) 
     path = tmp_path / "t.md"
     path.write_text("---\nsource: github\n---\n# SHOP-8: Say hello\n")
     assert read_ticket(path) == TicketFile("SHOP-8", "Say hello", "Say hello", "github")
+
+
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("'Say \"hello\"'", 'Say "hello"'),
+        ('"Say" and "do"', '"Say" and "do"'),
+        ("Call it 'x'", "Call it 'x'"),
+        ('"It\'s"', "It's"),
+        ('"', '"'),
+    ],
+)
+def test_the_quotation_marks_around_a_value_alone_are_taken_off(tmp_path: Path, written: str, title: str) -> None:
+    path = tmp_path / "t.md"
+    path.write_text(f"---\ntitle: {written}\n---\n")
+    assert read_ticket(path).title == title
 
 
 def test_a_later_heading_is_part_of_the_text(tmp_path: Path) -> None:
@@ -49,6 +66,12 @@ def test_a_later_heading_is_part_of_the_text(tmp_path: Path) -> None:
         ("t.md", "---\nstate: complete\n---\n# T", "state"),
         ("a b.md", "# T\ntext", "id"),
         ("t.md", "---\nid: ../../etc\n---\n# T", "id"),
+        ("t.md", "---\nid: A-1\nid: B-2\n---\n# T", "second"),
+        ("t.md", "---\nid: A-1\nkey: B-2\n---\n# T", "second"),
+        ("t.md", "---\ndescription: Say less.\n---\n# T\nSay more.", "both"),
+        ("t.json", '{"title": "T", "title": "U"}', "second"),
+        ("t.json", '{"title": {"a": "b"}}', "title"),
+        ("t.json", '[["title", "T"]]', "object"),
         ("t.json", "[]", "object"),
         ("t.json", "{", "JSON"),
         ("t.json", '{"title": 3}', "title"),
