@@ -167,14 +167,12 @@ def test_an_assignment_that_is_too_long_is_refused_as_that() -> None:
         assert "longer context" in fault.fix
 
 
-DATE = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
-ASKED = {"7": 7.0, "0.5": 0.5, "-3": 0.0, "soon": None, DATE: 40.0}
-
-
-@pytest.mark.parametrize("value", ASKED)
-def test_both_forms_of_retry_after_are_read(value: str) -> None:
+@pytest.mark.parametrize(("value", "seconds"), [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("", 40.0)])
+def test_both_forms_of_retry_after_are_read(value: str, seconds: float | None) -> None:
+    # The date is made here: workers must find tests of the same names, and some come late.
+    value = value or format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
     wait = fault_of(RefusedError(429, "busy", {"retry-after": value})).wait_seconds
-    assert wait is None if ASKED[value] is None else wait == pytest.approx(ASKED[value], abs=30)
+    assert wait is None if seconds is None else wait == pytest.approx(seconds, abs=5)
 
 
 def test_googles_word_for_a_wait_is_read() -> None:

@@ -1,0 +1,66 @@
+"""Runs `interlock resolve` with a model that is a function, killed with SIGKILL at the n-th point, or to its end.
+
+A point lies before and after each effect: a journal line, a file of the run, an answer, a recorded line, a file of the
+project, and each submission. The model writes a line into `paid` for each call; the points stand in `points`.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from interlock.agents import files
+from interlock.cli.main import main
+from interlock.graph.pipeline import played, stage_answers
+from interlock.graph.pipeline.stage_runner import StageRunner
+from interlock.graph.pipeline.ticket_agent import TicketAgent
+from interlock.graph.pipeline.tickets import Tickets
+from interlock.journal import Journal
+from interlock.reservations import leases
+from tests.campaign.victim import Points
+from tests.graph.pipeline.scripted import EDIT, SETTINGS, ScriptedModel, calls, says
+
+
+class PaidModel(ScriptedModel):
+    """Answers each stage with what passes it, and is paid for each call."""
+
+    paid: Path
+
+    def _generate(self, messages: list[BaseMessage], *_given: Any, **_more: Any) -> ChatResult:
+        stage = self.tools[-1][-1]
+        with self.paid.open("a") as file:
+            file.write(f"{stage}\n")
+        acts = stage == "act_via_tools" and not any(isinstance(message, ToolMessage) for message in messages)
+        return ChatResult(generations=[ChatGeneration(message=calls(EDIT) if acts else says(stage))])
+
+
+def resolve() -> None:
+    """Work the ticket, and count or die."""
+    folder, fatal = Path(sys.argv[1]), int(sys.argv[2])
+    points = Points(fatal)
+    for owner, name in (
+        (Journal, "append"),
+        (Journal, "extend"),
+        (stage_answers, "write_atomically"),
+        (StageRunner, "__call__"),
+        (played.RecordingRunner, "__call__"),
+        (Tickets, "submit_payload"),
+        (files, "write_confined"),
+        (leases, "release_all"),
+    ):
+        points.around(owner, name)
+    model = PaidModel(script=[], paid=folder / "paid")
+    # An edit that was made before a kill is not found to be made again.
+    TicketAgent.runner = lambda _agent: StageRunner(model, SETTINGS, None)  # pyright: ignore[reportAttributeAccessIssue]
+    words = ["resolve", "../SHOP-7.md", "--model", "test:scripted", "--root", str(folder / "shop")]
+    try:
+        main([*words, "--record", str(folder / "recorded.jsonl")])
+    finally:
+        (folder / "points").write_text(json.dumps(points.names))
+
+
+if __name__ == "__main__":
+    resolve()
