@@ -64,9 +64,11 @@ def form_for(provider: str, model: str, base_url: str = "", *, key: str = "") ->
 
 def _owner(base_url: str, key: str) -> str:
     """Return what a server calls itself in its list of models; empty when it does not say."""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    request = urllib.request.Request(f"{base_url.rstrip('/')}/models", headers=headers)  # noqa: S310 - the user's own
     try:
+        request = urllib.request.Request(f"{base_url.rstrip('/')}/models")  # noqa: S310 - the user's own
+        if key:
+            # Not sent on to where the server may redirect to.
+            request.add_unredirected_header("Authorization", f"Bearer {key}")
         with urllib.request.urlopen(request, timeout=_PROBE_SECONDS) as answer:  # noqa: S310
             rows = json.loads(answer.read(_PROBE_BYTES))["data"]
             return str(rows[0]["owned_by"])

@@ -10,16 +10,20 @@ class Price:
     """What one model costs, in US dollars per million tokens.
 
     Args:
-        input: For tokens that are sent; those that a provider keeps cached are counted as if they were not.
+        input: For tokens that are sent.
         output: For tokens that come back, hidden reasoning included.
+        cached_input: For those of the sent ones that the provider had kept; None: they cost what others do.
     """
 
     input: float
     output: float
+    cached_input: float | None = None
 
-    def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what so many tokens cost."""
-        return (input_tokens * self.input + output_tokens * self.output) / _MILLION
+    def usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """Return what so many tokens cost; the cached ones are among those that are sent."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        sent = (input_tokens - cached_tokens) * self.input + cached_tokens * cached
+        return (sent + output_tokens * self.output) / _MILLION
 
 
 FREE = Price(0.0, 0.0)

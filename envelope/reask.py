@@ -1,5 +1,6 @@
 """The re-ask: the one message that tells an agent how to mend a refused response in one turn."""
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ MAX_FINDINGS_BYTES: Final = 8000
 MAX_FINDINGS: Final = 40
 """The most findings that one re-ask lists."""
 _MAX_LINE: Final = 400
+_TICKS: Final = re.compile("`+")
 
 _SHAPES: Final = {
     "STATUS": " <status>",
@@ -92,4 +94,13 @@ def _entry(number: int, finding: "Finding") -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_LINE else text[: _MAX_LINE - 1] + "…"
+    """Return text without what is beyond a line's length; a code span that is cut is closed."""
+    if len(text) <= _MAX_LINE:
+        return text
+    kept = text[: _MAX_LINE - 1]
+    if text[_MAX_LINE - 1] == "`":
+        kept = kept.rstrip("`")  # a part of a run would be another mark
+    opened = ""
+    for run in _TICKS.findall(kept):
+        opened = run if not opened else "" if run == opened else opened
+    return f"{kept}…{opened}"

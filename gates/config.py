@@ -159,12 +159,14 @@ class PriceConfig:
     Args:
         input: For tokens that are sent.
         output: For tokens that come back.
+        cached_input: For those of the sent ones that the provider had kept; None: they cost what others do.
     """
 
     __pydantic_config__: ClassVar[Any] = _STRICT
 
     input: float
     output: float
+    cached_input: float | None = None
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         unchanged=run.unchanged,
         reserve=run.reserve,
         commands={**config.commands, **task.commands},
-        prices={name: Price(row.input, row.output) for name, row in config.prices.items()},
+        prices={name: Price(row.input, row.output, row.cached_input) for name, row in config.prices.items()},
         limits=read_limits(Table(_limits(config, task), "task file", "budget")),
         fingerprints={
             "config": config.fingerprint(),

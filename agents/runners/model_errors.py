@@ -12,15 +12,17 @@ from langchain_core.exceptions import ContextOverflowError, ModelError
 from langchain_core.messages import AIMessage
 
 _SHOWN_CHARS: Final = 400
+_PAGE_CHARS: Final = 60
 _RETRIED: Final = frozenset({408, 409, 425, 429})
 _OVERLOADED: Final = 500
 _REFUSED: Final = 400
 
+_ADDRESS: Final = "`base_url` (for OpenAI's protocol it usually ends in /v1), and start the run again."
 _FIXES: Final[Mapping[int, tuple[str, str]]] = {
     401: ("refuses the key", "Put a valid key into the variable that holds it, and resume the run."),
     402: ("asks for payment", "Settle the account with the provider, and resume the run."),
     403: ("does not let this key ask", "Use a key that may ask this model, and resume the run."),
-    404: ("does not know the model or the address", "Correct `model` or `base_url`, and start the run again."),
+    404: ("does not know the model or the address", f"Correct `model` or {_ADDRESS}"),
     413: ("refuses the size of the request", "Take a model with a longer context, or narrow the scope of the task."),
 }
 _TOO_LONG: Final = (
@@ -39,6 +41,16 @@ _IN_STREAM: Final = "APIError"
 _NOTHING_CAME: Final = ("No generations found in stream", "No data received from Ollama stream")
 _RETRY_DELAY: Final = re.compile(r"retryDelay\W{1,6}([0-9]{1,6}(?:\.[0-9]{1,9})?)s", re.ASCII)
 _ENDED: Final = ("finish_reason", "stop_reason", "done_reason", "status")
+
+_AT_LENGTH: Final = "was cut at the most that one call may write (`max_tokens`)"
+_FILTERED: Final = "was ended by the provider's filter"
+_ENDINGS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("length", "max_tokens", "incomplete"), _AT_LENGTH),
+    "model_context_window_exceeded": "was cut at the end of the model's context",
+    **dict.fromkeys(("content_filter", "refusal", "safety", "recitation", "blocklist"), _FILTERED),
+    **dict.fromkeys(("prohibited_content", "spii"), _FILTERED),
+}
+"""What providers say of an answer that is not whole, in small letters. Whatever else they say, it ended by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,12 @@ def fault_of(error: Exception) -> Fault:
             return Fault(f"answers {status}: {said}", fix, again=True, wait_seconds=_wait(chain))
         what, fix = _FIXES.get(status, _OTHER)
         return Fault(f"{what} ({status}): {said}", fix)
+    if any(type(each) is ValueError and str(each).startswith(_NOTHING_CAME) for each in chain):
+        return Fault("sends nothing that is an answer", f"Look at {_ADDRESS}", again=True)
     if (text := _odd(chain)) is not None:
+        if text.lstrip().startswith("<"):
+            page = text.strip()[:_PAGE_CHARS]
+            return Fault(f"answers with a page, not with a message: {page}", f"Correct {_ADDRESS}")
         return Fault("", "", text=text)
     if any(_is_transport(each) for each in chain):
         fix = "Look whether the address is right and can be reached, and resume the run."
@@ -92,6 +109,12 @@ def is_cut(message: AIMessage) -> bool:
     if "model_provider" not in facts or not (message.text or message.tool_calls):
         return False
     return not any(facts.get(name) for name in _ENDED)
+
+
+def ending(message: AIMessage) -> str:
+    """Say what ended a message before it was whole, to follow the name of the answer; empty when it ended by itself."""
+    facts: Mapping[str, Any] = message.response_metadata
+    return next((words for name in _ENDED if (words := _ENDINGS.get(str(facts.get(name)).lower()))), "")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -124,8 +147,6 @@ def _odd(chain: list[BaseException]) -> str | None:
     for error in chain:
         if isinstance(error, JSONDecodeError):
             return error.doc
-        if type(error) is ValueError and str(error).startswith(_NOTHING_CAME):
-            return ""
     return None
 
 

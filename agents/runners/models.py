@@ -1,9 +1,13 @@
 """From the settings of a model to a chat model of LangChain, which is imported when the first one is made."""
 
+import logging
 import os
+import warnings
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.runners.model_settings import (
@@ -21,6 +25,12 @@ from interlock.envelope.labels import closest
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+NO_KEY: Final = "none"
+"""Stands where a client insists on a key, and none is meant for the address."""
+
+_SILENT: Final = logging.NullHandler()
+_TALKERS: Final = ("langchain", "langchain_core", "httpx", "openai", "anthropic", "google_genai", "ollama")
 
 __all__ = ["CHAT_KEYS", "LOCAL_KEYS", "ModelSettings", "chat_model", "check_installed", "read_model"]
 
@@ -51,12 +61,14 @@ def chat_model(settings: ModelSettings, *, where: str) -> "BaseChatModel":
     }
     if settings.max_tokens is not None:
         arguments["num_predict" if settings.provider == "ollama" else "max_tokens"] = settings.max_tokens
-    if key := _key(settings, provider, where):
-        if settings.provider == "ollama":
-            headers = {"Authorization": f"Bearer {key}"}
-            arguments["client_kwargs"] = {**arguments.get("client_kwargs", {}), "headers": headers}
-        else:
-            arguments["api_key"] = key
+    key = _key(settings, provider, where)
+    if settings.provider == "ollama" and (key or settings.base_url):
+        # Its client fills in the key of ollama.com where no header stands.
+        more = arguments.get("client_kwargs", {})
+        bearer = f"Bearer {key or NO_KEY}"
+        arguments["client_kwargs"] = {**more, "headers": {"authorization": bearer, **more.get("headers", {})}}
+    elif key:
+        arguments["api_key"] = key
     return _made(settings, arguments, where)
 
 
@@ -102,7 +114,7 @@ def _key(settings: ModelSettings, provider: Provider, where: str) -> str:
     if settings.api_key_env:
         names = (settings.api_key_env,)
     elif settings.base_url:
-        return "none" if provider.keys else ""
+        return NO_KEY if provider.keys else ""
     else:
         names = provider.keys
     for name in names:
@@ -118,8 +130,13 @@ def _key(settings: ModelSettings, provider: Provider, where: str) -> str:
 def _made(settings: ModelSettings, arguments: dict[str, Any], where: str) -> "BaseChatModel":
     from langchain.chat_models import init_chat_model  # noqa: PLC0415 - two seconds that other runs do not pay
 
+    for name in (*_TALKERS, PROVIDERS.get(settings.provider, OTHER).package):
+        # What they warn of is kept for those who listen, and is not put between the lines of a run.
+        logging.getLogger(name).addHandler(_SILENT)
     try:
-        made = cast("Any", init_chat_model)(settings.name, model_provider=settings.provider, **arguments)
+        # Unknown options are warned of here, and refused below.
+        with warnings.catch_warnings(action="ignore") if settings.options else nullcontext():
+            made = cast("Any", init_chat_model)(settings.name, model_provider=settings.provider, **arguments)
     except ImportError as error:
         message = f"{settings.model} needs {error.name or 'a package'}, not installed here"
         raise AgentConfigError(settings.source, f"{where}.model", message, f"Install it: {error}") from error
@@ -127,13 +144,28 @@ def _made(settings: ModelSettings, arguments: dict[str, Any], where: str) -> "Ba
         if settings.provider not in PROVIDERS and "nsupported" in str(error):
             near = closest(settings.provider, PROVIDERS)
             known = ", ".join(f"`{each}`" for each in PROVIDERS)
-            fix = f'Write `model = "{near}:{settings.name}"`.' if near else f"Providers are {known}."
+            fix = f"Did you mean `{near}:{settings.name}`?" if near else f"Providers are {known}."
             message = f"there is no provider `{settings.provider}`"
             raise AgentConfigError(settings.source, f"{where}.model", message, fix) from error
         fix = "Correct the table; `options` holds arguments of LangChain's class."
         message = f"LangChain refuses the settings of {settings.model}: {_complaint(error)}"
         raise AgentConfigError(settings.source, where, message, fix) from error
+    _check_options(settings, made, where)
     return made
+
+
+def _check_options(settings: ModelSettings, made: "BaseChatModel", where: str) -> None:
+    """Refuse an option that the class does not know: some drop it without a word, others fail when they are called."""
+    fields: Mapping[str, Any] = type(made).model_fields
+    if type(made).model_config.get("extra") == "allow":
+        return
+    known = {*fields, *(each.alias for each in fields.values() if each.alias)}
+    for name in settings.options:
+        if name not in known:
+            near = closest(name, known)
+            fix = f"Write `{near}`." if near else "Remove it; what the API takes beside that stands in `model_kwargs`."
+            message = f"{type(made).__name__} has no argument `{name}`"
+            raise AgentConfigError(settings.source, f"{where}.options.{name}", message, fix)
 
 
 def _complaint(error: Exception) -> str:

@@ -5,18 +5,23 @@ Imported with the first model: it needs LangChain.
 
 import random
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+from contextvars import copy_context
 from dataclasses import replace
+from threading import Thread
 from typing import Any, Final, cast
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.prices import Price
 from interlock.agents.runners.model_errors import CutError, Fault, fault_of, is_cut
+from interlock.agents.runners.unmade import unmade
 from interlock.agents.usage import Limits, Usage
 
 FIRST_WAIT_SECONDS: Final = 1.0
@@ -43,6 +48,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         limits: What may be spent.
         price: What its tokens cost; None when that is not known.
         retries: How often one call is made again.
+        renewed: Gives the model for a call that is made again, where it may have moved; None: it stays.
         sleep: Waits so many seconds.
         clock: Seconds that only grow.
     """
@@ -55,6 +61,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         limits: Limits,
         price: Price | None,
         retries: int,
+        renewed: Callable[[], BaseChatModel] | None = None,
         sleep: Callable[[float], None],
         clock: Callable[[], float],
     ) -> None:
@@ -65,6 +72,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         self._limits = limits
         self._price = price
         self._retries = retries
+        self._renewed = renewed
         self._sleep = sleep
         self._clock = clock
         self._began = clock()
@@ -111,7 +119,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
             self.check()
             self.tell("")
             try:
-                response = handler(request)
+                response = self._in_time(handler, request)
                 message = _whole(response)
             except Exception as error:
                 fault = fault_of(error)
@@ -123,11 +131,41 @@ class Turn(AgentMiddleware[Any, None, Any]):
                     raise self._refusal(fault, tries) from error
                 self._sleep(self._pause(tries, fault))
                 tries += 1
+                if self._renewed is not None:
+                    request = request.override(model=self._renewed())
             else:
                 self._count(message, request.messages)
                 # Messages of one id replace each other, and some servers give all of theirs the same.
                 message.id = f"call-{self._used.calls}"
-                return response
+                if not request.tools or self._options:
+                    return response
+                told = unmade(message)
+                self.tool_calls += len(message.tool_calls) - len(told)
+                return replace(response, result=[*response.result, *told])
+
+    def _in_time(
+        self, handler: Callable[[ModelRequest[None]], ModelResponse[Any]], request: ModelRequest[None]
+    ) -> ModelResponse[Any]:
+        """Call the model, and leave the call to itself when the time is up: who is silent cannot be interrupted.
+
+        An answer that comes later is ended by its first piece, which finds the time spent.
+        """
+        limit = self._limits.seconds
+        if limit is None:
+            return handler(request)
+        brought: Future[ModelResponse[Any]] = Future()
+
+        def work() -> None:
+            try:
+                brought.set_result(handler(request))
+            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+                brought.set_exception(error)
+
+        Thread(target=copy_context().run, args=(work,), name=f"call of {self._ask.role}", daemon=True).start()
+        wait((brought,), max(0.0, limit - self.used.seconds))
+        if not brought.done():
+            raise SpentError(self._limits.spent(replace(self.used, seconds=max(limit, self.used.seconds))))
+        return brought.result()
 
     def _refusal(self, fault: Fault, tries: int) -> RunnerError:
         after = f" (asked {tries + 1} times)" if tries else ""
@@ -145,15 +183,15 @@ class Turn(AgentMiddleware[Any, None, Any]):
 
     def _count(self, message: AIMessage, sent: list[AnyMessage]) -> None:
         """Add what a call cost. A provider that does not say is counted by length, and its money is not known."""
+        cached = 0
         if (told := message.usage_metadata) is not None:
             read, written = told["input_tokens"], told["output_tokens"]
+            cached = min(read, told.get("input_token_details", {}).get("cache_read") or 0)
         else:
             read, written = count_tokens_approximately(sent), count_tokens_approximately([message])
         price = self._price if told is not None or self._is_free else None
-        usd = None if price is None else price.usd(read, written)
+        usd = None if price is None else price.usd(read, written, cached)
         self._used += Usage(calls=1, input_tokens=read, output_tokens=written, usd=usd)
-        if not self._options:
-            self.tool_calls += len(message.tool_calls) + len(message.invalid_tool_calls)
         self.model = str(cast("Mapping[str, Any]", message.response_metadata).get("model_name") or self.model)
 
     @property

@@ -157,6 +157,8 @@ class ByModel:
         """
         with self.store.driving():
             self.answers = StageAnswers(self.tickets.journal, self.store)
+            # A drive that was killed after it acted has released nothing.
+            self._writes = self.reserve and any(self.answers.count(stage.name) for stage in TICKET.stages if stage.acts)
             # Beginning a run that exists finishes what a killed call left half done.
             self.tickets.begin(self.ticket.ticket_id, self.store.run_id)
             try:

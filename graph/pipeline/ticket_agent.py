@@ -78,7 +78,7 @@ def ticket_agent(root: Path, spec: str | None = None) -> TicketAgent:
     limits = read_limits(table.table("budget"))
     settings = read_model(table, base=root)
     row = config.prices.get(settings.model)
-    price = FREE if kind == LOCAL else None if row is None else Price(row.input, row.output)
+    price = FREE if kind == LOCAL else None if row is None else Price(row.input, row.output, row.cached_input)
     if price is None and limits.usd is not None:
         fix = f'Write `[prices."{settings.model}"]` with `input = …` and `output = …`, USD per million tokens.'
         raise table.error("budget.usd", f"money is limited, and {settings.model} has no price", fix)

@@ -99,6 +99,16 @@ def test_a_provider_that_does_not_say_what_it_used_is_counted_by_length_and_has_
     assert answer.usage.usd is None
 
 
+@pytest.mark.parametrize(("cached_input", "usd"), [(None, 300), (0.5, 200)])
+def test_cached_tokens_have_a_price_of_their_own(
+    cached_input: float | None, usd: float, make_ask: Any, monkeypatch: Any
+) -> None:
+    told: Any = {"input_tokens": 200, "output_tokens": 100, "total_tokens": 300}
+    message = AIMessage("said", usage_metadata={**told, "input_token_details": {"cache_read": 200}})
+    answer = scripted(monkeypatch, [message], make_ask(), price=Price(1e6, 1e6, cached_input and cached_input * 1e6))
+    assert (answer.usage.input_tokens, answer.usage.usd) == (200, usd)
+
+
 LIMITS: Mapping[str, tuple[Limits, str, int]] = {
     "calls": (Limits(calls=2), "2 of 2 calls are spent", 2),
     "tokens": (Limits(tokens=150), "240 of 150 tokens are spent", 2),

@@ -17,7 +17,7 @@ from interlock.agents.runners.turn import MAX_WAIT_SECONDS
 from interlock.agents.usage import Limits
 from tests.agents.chats import WIRES, Box, Clock, chat
 from tests.agents.providers.anthropic import Anthropic
-from tests.agents.providers.base import Fault, Provider, Reply
+from tests.agents.providers.base import Body, Fault, Provider, Reply
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
 READ = ("read_file", {"path": "src/x.css"})
@@ -90,10 +90,42 @@ def test_what_came_whole_but_is_no_message_is_the_answer(wire: str, make_ask: An
     assert (answer.usage.calls, answer.stopped, clock.waits) == (1, "", [])
     with pytest.raises(JSONDecodeError):
         json.loads(answer.text)
-    for fault in ("empty", "blank"):
-        with server([Reply(fault=fault)]) as provider:
-            answer = chat(provider.url, settings, clock=clock)(make_ask())
-        assert (answer.text, answer.stopped, clock.waits) == ("", "", [])
+    with server([Reply(fault="empty")]) as provider:
+        answer = chat(provider.url, settings, clock=clock)(make_ask())
+    assert (answer.text, answer.stopped, clock.waits) == ("", "", [])
+
+
+@each_wire
+def test_where_nothing_comes_it_is_asked_again_and_the_address_is_named(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    clock = Clock()
+    with server([Reply(fault="blank"), Reply("there")]) as provider:
+        assert chat(provider.url, settings, clock=clock)(make_ask()).text == "there"
+    with server([Reply(fault="blank")] * 2) as provider, pytest.raises(RunnerError) as caught:
+        chat(provider.url, settings, clock=clock, retries=1)(make_ask())
+    assert "`base_url`" in caught.value.fix
+
+
+@each_wire
+def test_a_page_is_no_answer(wire: str, make_ask: Any, monkeypatch: Any) -> None:
+    server, settings = WIRES[wire]
+
+    def page(_self: Provider, _method: str, handler: Any) -> None:
+        handler.body()
+        handler.send_body(Body("text/html", (b"<!doctype html><title>Welcome</title>",), streamed=False), None)
+
+    monkeypatch.setattr(server, "handle", page)
+    with server([]) as provider, pytest.raises(RunnerError) as caught:
+        chat(provider.url, settings)(make_ask())
+    assert "/v1" in caught.value.fix
+
+
+@each_wire
+def test_an_answer_that_never_comes_is_left_when_the_time_is_up(wire: str, make_ask: Any) -> None:
+    server, settings = WIRES[wire]
+    with server([Reply(fault="hang")]) as provider:
+        answer = chat(provider.url, settings)(make_ask(limits=Limits(seconds=0.05)))
+    assert (answer.text, answer.stopped, answer.usage.calls) == ("", "0.05 of 0.05 seconds are spent", 0)
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "google"])

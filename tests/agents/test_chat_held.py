@@ -7,9 +7,11 @@ import pytest
 
 from interlock.agents import make_runner
 from interlock.agents.runners import llama
-from interlock.agents.runners.chat import CLOSING
+from interlock.agents.runners.chat import CLOSING, ChatRunner
+from interlock.agents.runners.models import read_model
+from interlock.agents.tables import Table
 from interlock.envelope import parse
-from tests.agents.chats import Box, chat
+from tests.agents.chats import Box, Clock, chat
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Reply, Request
 from tests.agents.providers.openai import OpenAI
@@ -119,6 +121,21 @@ def test_the_local_runner_asks_its_server_held_and_for_nothing(make_ask: Any, mo
     assert body["grammar"]
     assert body["max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"] > 1024
     assert provider.requests[0].tools == ()
+
+
+def test_a_local_server_that_ends_in_the_middle_of_a_turn_is_started_again(
+    make_ask: Any, monkeypatch: Any, tmp_path: Any
+) -> None:
+    first, second = Llama([Reply("half of it", fault="cut")]), Llama([Reply("whole")])
+    with first, second:
+        urls = iter([first.url, second.url])
+
+        def served(_path: Any, **_more: Any) -> llama.Served:
+            return llama.Served(next(urls), "tiny", 4096, 1)
+
+        monkeypatch.setattr(llama, "server_for", served)
+        settings = read_model(Table({"runner": "local"}, "interlock.toml", "agents.visual-qa"))
+        assert ChatRunner(settings, sleep=Clock().sleep)(make_ask(tmp_path)).text == "whole"
 
 
 def test_a_local_server_that_ended_is_started_again(make_ask: Any, monkeypatch: Any, tmp_path: Any) -> None:

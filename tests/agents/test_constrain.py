@@ -95,6 +95,30 @@ def test_a_server_of_ones_own_is_asked_who_it_is(models: Any, form: Form | None)
         assert form_for("openai", "gpt-5", server.url) == form
 
 
+class Elsewhere(Listing):
+    """A server that sends whoever asks for its models to another one."""
+
+    to = ""
+
+    def handle(self, method: str, handler: Any) -> None:
+        handler.body()
+        self.others.append(str(handler.headers["Authorization"]))
+        handler.send(302, {}, {"Location": f"{self.to}/models"})
+
+
+def test_a_key_is_not_sent_on_to_where_a_server_redirects():
+    with Listing([]) as other, Elsewhere([]) as server:
+        other.models = {"data": [{"id": "m", "owned_by": "vllm"}]}
+        server.to = other.url
+        heard: list[str] = []
+        handle = other.handle
+        other.handle = lambda method, handler: (heard.append(str(handler.headers)), handle(method, handler))[1]
+        assert form_for("openai", "m", server.url, key="k-123") == "guided"
+    assert server.others == ["Bearer k-123"]
+    assert len(heard) == 1
+    assert "k-123" not in heard[0]
+
+
 def test_a_server_that_cannot_be_asked_is_held_to_nothing():
     with Listing([]) as server:
         gone = server.url

@@ -29,9 +29,9 @@ def test_a_file_is_found_from_the_current_folder_and_below_the_home_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", "/srv/me")
     assert agent_table("local:a.gguf")["model_file"] == str(tmp_path / "a.gguf")
-    assert agent_table("local:~/a.gguf")["model_file"] == "/home/me/a.gguf"
+    assert agent_table("local:~/a.gguf")["model_file"] == "/srv/me/a.gguf"
 
 
 @pytest.mark.parametrize(

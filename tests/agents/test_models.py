@@ -55,6 +55,12 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
         "options.timeout",
         "timeout_",
     ),
+    "an option misspelt": ({"model": "ollama:x", "options": {"num_cxt": 3}}, "options.num_cxt", "`num_ctx`"),
+    "an option of nobody": (
+        {"model": "openai:x", "base_url": "http://a/v1", "options": {"qqqqqq": 3}},
+        "options.qqqqqq",
+        "Remove",
+    ),
     "a misspelt key": ({"model": "ollama:x", "temprature": 1}, "temprature", "`temperature`"),
     "a key of local": ({"model": "ollama:x", "threads": 1}, "threads", "Remove it"),
 }
@@ -165,7 +171,15 @@ def test_the_key_of_a_provider_is_not_sent_to_another_address(monkeypatch: Any) 
     assert model_of(**elsewhere).openai_api_key.get_secret_value() == "none"
     assert model_of(**elsewhere, api_key_env="MY_KEY").openai_api_key.get_secret_value() == "other-key"
     headers = model_of(model="ollama:m", api_key_env="MY_KEY").client_kwargs["headers"]
-    assert headers == {"Authorization": "Bearer other-key"}
+    assert headers == {"authorization": "Bearer other-key"}
+    monkeypatch.setenv("OLLAMA_API_KEY", SECRET)
+    assert SECRET not in str(client_headers(model_of(model="ollama:m", base_url="http://127.0.0.1:9")))
+    assert SECRET in str(client_headers(model_of(model="ollama:m")))
+
+
+def client_headers(model: Any) -> Any:
+    """Return what Ollama's client sends with each request."""
+    return model._client._client.headers  # noqa: SLF001 - nothing else shows it before it is sent
 
 
 def test_a_price_is_counted_by_the_million() -> None:

@@ -1,4 +1,6 @@
-"""Runs `interlock resolve` with a model that is a function, killed with SIGKILL at the n-th point, or to its end.
+"""Runs `interlock resolve` with a model that is a function, killed with SIGKILL at a point, or to its end.
+
+The point is named by its number, or by its name, which means the first one of that name.
 
 A point lies before and after each effect: a journal line, a file of the run, an answer, a recorded line, a file of the
 project, and each submission. The model writes a line into `paid` for each call; the points stand in `points`.
@@ -24,6 +26,19 @@ from tests.campaign.victim import Points
 from tests.graph.pipeline.scripted import EDIT, SETTINGS, ScriptedModel, calls, says
 
 
+class NamedPoints(Points):
+    """Dies at the first point of a name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(0)
+        self.name = name
+
+    def pass_by(self, name: str) -> None:
+        """Count one point."""
+        self.fatal = len(self.names) + 1 if name == self.name else 0
+        super().pass_by(name)
+
+
 class PaidModel(ScriptedModel):
     """Answers each stage with what passes it, and is paid for each call."""
 
@@ -39,8 +54,8 @@ class PaidModel(ScriptedModel):
 
 def resolve() -> None:
     """Work the ticket, and count or die."""
-    folder, fatal = Path(sys.argv[1]), int(sys.argv[2])
-    points = Points(fatal)
+    folder, fatal = Path(sys.argv[1]), sys.argv[2]
+    points = Points(int(fatal)) if fatal.isdigit() else NamedPoints(fatal)
     for owner, name in (
         (Journal, "append"),
         (Journal, "extend"),
@@ -53,9 +68,8 @@ def resolve() -> None:
     ):
         points.around(owner, name)
     model = PaidModel(script=[], paid=folder / "paid")
-    # An edit that was made before a kill is not found to be made again.
     TicketAgent.runner = lambda _agent: StageRunner(model, SETTINGS, None)  # pyright: ignore[reportAttributeAccessIssue]
-    words = ["resolve", "../SHOP-7.md", "--model", "test:scripted", "--root", str(folder / "shop")]
+    words = ["resolve", str(folder / "SHOP-7.md"), "--model", "test:scripted", "--root", str(folder / "shop")]
     try:
         main([*words, "--record", str(folder / "recorded.jsonl")])
     finally:

@@ -2,6 +2,10 @@
 
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
@@ -208,6 +212,20 @@ def test_what_others_print_meanwhile_does_not_get_between_the_events(capsys: pyt
     assert [line if line == "after" else json.loads(line)["kind"] for line in streams.out.splitlines()] == [
         "run", "asking", "after",
     ]  # fmt: skip
+
+
+def test_who_tells_events_that_nobody_reads_ends_and_says_how_to_go_on(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom interlock.cli.events import EventStream\n"
+        "EventStream('A-1.1', sys.stdout, unread='go on').notice({'kind': 'run'})\nprint('not reached')"
+    )
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, stdout=out, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"go on\n")
 
 
 def test_each_kind_of_event_is_written_down_with_its_keys() -> None:

@@ -100,3 +100,17 @@ def test_a_ticket_run_is_told_from_one_that_does_not_exist(tmp_path: Path, tool:
         fixes[name] = refused.value.fix
     assert "interlock explain ticket-run" in fixes["ticket-run"]
     assert "explain" not in fixes["none"]
+
+
+def test_an_answer_that_holds_a_key_is_kept_without_it_and_known_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
+    tools = calls(tmp_path)
+    run_id = tools.begin(TASK, None)["run_id"]
+    (ask,) = tools.next(run_id, None, 0)["asks"]
+    first, again = (tools.submit(run_id, ask["role"], "nonsense tok-0123456789", ask["ask_id"]) for _ in range(2))
+    assert (first["outcome"], first["repeated"], again["repeated"]) == ("invalid", False, True)
+    assert {**again, "repeated": False} == first
+    kept = [path for path in tools.root.rglob("*") if path.is_file() and b"tok-0123456789" in path.read_bytes()]
+    assert kept == []

@@ -167,20 +167,6 @@ async def test_a_repeated_answer_moves_nothing_and_tells_what_came_of_it(host: H
     assert (await host.ask())["reask"] == 1
 
 
-async def test_an_answer_that_holds_a_key_is_kept_without_it_and_known_again(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
-    first = await host.hand_in(ask, "nonsense tok-0123456789")
-    assert (first["repeated"], first["outcome"]) == (False, "invalid")
-    again = await host.hand_in(ask, "nonsense tok-0123456789")
-    assert {**again, "repeated": False} == first
-    kept = [path for path in host.root.rglob("*") if path.is_file() and b"tok-0123456789" in path.read_bytes()]
-    assert kept == []
-
-
 async def test_an_answer_can_be_repeated_long_after_the_run_went_on(host: Host) -> None:
     await host.call("task_begin", task=TASK)
     first = await host.ask()

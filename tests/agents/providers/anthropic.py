@@ -1,10 +1,20 @@
 """Anthropic on loopback: messages, whole and streamed."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.agents.providers.base import Body, Provider, Reply, Request, arguments, events, objects, pieces, whole
+from tests.agents.providers.base import (
+    Body,
+    Provider,
+    Reply,
+    Request,
+    arguments,
+    events,
+    objects,
+    pieces,
+    whole,
+    written,
+)
 
 _ERRORS = {
     400: "invalid_request_error",
@@ -40,12 +50,12 @@ class Anthropic(Provider):
             "role": "assistant",
             "model": request.json["model"],
             "content": blocks,
-            "stop_reason": "tool_use" if reply.tool_calls else "end_turn",
+            "stop_reason": "max_tokens" if reply.fault == "length" else "tool_use" if reply.tool_calls else "end_turn",
             "stop_sequence": None,
             "usage": {"input_tokens": reply.usage[0], "output_tokens": reply.usage[1]},
         }
         if request.json.get("stream"):
-            return events(list(_stream(message)), named=True)
+            return events(list(_stream(message, reply)), named=True)
         return whole(message)
 
     def _blocks(self, reply: Reply) -> list[dict[str, Any]]:
@@ -57,7 +67,7 @@ class Anthropic(Provider):
         return [*text, *calls]
 
 
-def _stream(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _stream(message: Mapping[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
     begun = {**message["usage"], "output_tokens": 1}
     yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None, "usage": begun}}
     for index, block in enumerate(message["content"]):
@@ -66,7 +76,7 @@ def _stream(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
         else:
             yield {"type": "content_block_start", "index": index, "content_block": {**block, "input": {}}}
-            given = pieces(json.dumps(block["input"]))
+            given = pieces(written(reply, block["input"]))
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in given]
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}

@@ -13,11 +13,12 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 from urllib.parse import urlsplit
 
-Fault: TypeAlias = Literal["401", "429", "500", "529", "cut", "malformed", "empty", "blank", "hang"]
+Fault: TypeAlias = Literal["401", "429", "500", "529", "cut", "malformed", "empty", "blank", "length", "hang"]
 """How an answer fails.
 
 Numbers are errors of that status in the provider's own words; `cut` ends the connection in the middle of the answer;
-`malformed` is a whole answer whose JSON is broken; `empty` holds no message, `blank` no byte; `hang` never answers.
+`malformed` is a whole answer whose JSON is broken; `empty` holds no message, `blank` no byte; `length` is one that ended
+at its limit of tokens, the arguments of its tool calls cut where they are a text; `hang` never answers.
 """
 
 _STATUSES = frozenset({"401", "429", "500", "529"})
@@ -334,6 +335,12 @@ def objects(value: object) -> list[dict[str, Any]]:
     """Return the objects of a JSON list; of anything else none."""
     rows = cast("list[object]", value) if isinstance(value, list) else []
     return [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
+
+
+def written(reply: Reply, given: Mapping[str, Any]) -> str:
+    """Return the arguments of a tool call as far as the model came."""
+    text = json.dumps(given)
+    return text[: len(text) * 2 // 3] if reply.fault == "length" else text
 
 
 def arguments(value: Mapping[str, Any] | str) -> Mapping[str, Any]:

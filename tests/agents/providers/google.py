@@ -39,7 +39,7 @@ def _row(model: str, reply: Reply, parts: list[dict[str, Any]], *, last: bool) -
     candidate = {
         "content": {"role": "model", "parts": parts},
         "index": 0,
-        **({"finishReason": "STOP"} if last else {}),
+        **({"finishReason": "MAX_TOKENS" if reply.fault == "length" else "STOP"} if last else {}),
     }
     row: dict[str, Any] = {"modelVersion": model, "responseId": "scripted"}
     if reply.fault != "empty":

@@ -4,7 +4,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tests.agents.providers.base import Body, Provider, Reply, Request, arguments, events, objects, pieces, whole
+from tests.agents.providers.base import (
+    Body,
+    Provider,
+    Reply,
+    Request,
+    arguments,
+    events,
+    objects,
+    pieces,
+    whole,
+    written,
+)
 
 Calls: TypeAlias = Sequence[tuple[str, str, Mapping[str, Any] | str]]
 """Tool calls: id, name, arguments."""
@@ -53,9 +64,9 @@ def _tool_name(tool: dict[str, Any]) -> str:
 
 
 def _chat(body: Mapping[str, Any], reply: Reply, called: Calls) -> dict[str, Any]:
-    calls = [_chat_call(*call) for call in called]
+    calls = [_chat_call(reply, *call) for call in called]
     message = {"role": "assistant", "content": reply.text or None, **({"tool_calls": calls} if calls else {})}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop", "logprobs": None}
+    choice = {"index": 0, "message": message, "finish_reason": _chat_end(reply), "logprobs": None}
     return {
         **_chat_head(body, "chat.completion"),
         "choices": [] if reply.fault == "empty" else [choice],
@@ -65,7 +76,7 @@ def _chat(body: Mapping[str, Any], reply: Reply, called: Calls) -> dict[str, Any
 
 def _chat_chunks(body: Mapping[str, Any], reply: Reply, called: Calls, wants_usage: bool) -> Iterator[dict[str, Any]]:
     head = _chat_head(body, "chat.completion.chunk")
-    calls = [{"index": number, **_chat_call(*call)} for number, call in enumerate(called)]
+    calls = [{"index": number, **_chat_call(reply, *call)} for number, call in enumerate(called)]
 
     def chunk(delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
@@ -76,7 +87,7 @@ def _chat_chunks(body: Mapping[str, Any], reply: Reply, called: Calls, wants_usa
             yield chunk({"content": piece})
         for call in calls:
             yield chunk({"tool_calls": [call]})
-        yield chunk({}, "tool_calls" if calls else "stop")
+        yield chunk({}, _chat_end(reply))
     if wants_usage or reply.fault == "empty":
         yield {**head, "choices": [], "usage": _chat_usage(reply)}
 
@@ -85,11 +96,15 @@ def _chat_head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{_ID}", "object": kind, "created": 1700000000, "model": body["model"]}
 
 
-def _chat_call(call_id: str, name: str, given: Mapping[str, Any] | str) -> dict[str, Any]:
+def _chat_end(reply: Reply) -> str:
+    return "length" if reply.fault == "length" else "tool_calls" if reply.tool_calls else "stop"
+
+
+def _chat_call(reply: Reply, call_id: str, name: str, given: Mapping[str, Any] | str) -> dict[str, Any]:
     call = {"id": call_id}
     if isinstance(given, str):
         return {**call, "type": "custom", "custom": {"name": name, "input": given}}
-    return {**call, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments(given))}}
+    return {**call, "type": "function", "function": {"name": name, "arguments": written(reply, arguments(given))}}
 
 
 def _chat_usage(reply: Reply) -> dict[str, int]:
@@ -114,8 +129,11 @@ def _response_events(body: Mapping[str, Any], reply: Reply, called: Calls) -> It
         "input_tokens": read, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + written,
     }  # fmt: skip
-    response = {**head, "status": "completed", "output": items, "usage": usage}
-    yield {"type": "response.completed", "sequence_number": number, "response": response}
+    state, details = "completed", None
+    if reply.fault == "length":
+        state, details = "incomplete", {"reason": "max_output_tokens"}
+    response = {**head, "status": state, "incomplete_details": details, "output": items, "usage": usage}
+    yield {"type": f"response.{state}", "sequence_number": number, "response": response}
 
 
 def _response_items(reply: Reply, called: Calls) -> Iterator[dict[str, Any]]:
@@ -127,7 +145,7 @@ def _response_items(reply: Reply, called: Calls) -> Iterator[dict[str, Any]]:
         if isinstance(given, str):
             yield {**row, "type": "custom_tool_call", "input": given}
         else:
-            yield {**row, "type": "function_call", "arguments": json.dumps(arguments(given))}
+            yield {**row, "type": "function_call", "arguments": written(reply, arguments(given))}
 
 
 def _response_steps(head: Mapping[str, Any], items: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:

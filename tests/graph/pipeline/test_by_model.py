@@ -279,8 +279,8 @@ def test_an_open_run_of_another_text_is_not_gone_on_with(tickets: Tickets) -> No
 
 def test_two_that_begin_a_ticket_at_once_begin_one_run(root: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        begun = list(pool.map(lambda _: find_or_begin(Tickets(root), FILE), range(4)))
-    assert len(set(begun)) == 1
+        begun = [pool.submit(find_or_begin, Tickets(root), FILE) for _ in range(4)]
+    assert len({each.result() for each in begun}) == 1
 
 
 def test_a_damaged_run_stands_in_the_way_of_its_own_ticket_alone(tickets: Tickets, root: Path) -> None:

@@ -144,6 +144,8 @@ def test_a_recording_replaces_no_file_and_lies_outside_of_the_project(root: Path
         with pytest.raises(AgentConfigError):
             RecordingRunner(said, path, root, run_id=None, redactor=Redactor())
     assert (tmp_path / "there.jsonl").read_text() == "mine\n"
+    (tmp_path / "begun.jsonl").touch()
+    RecordingRunner(said, tmp_path / "begun.jsonl", root, run_id="SHOP-7.1", redactor=Redactor())
     other = json.dumps({**TURN, "run": "SHOP-7.1"}) + "\n"
     (tmp_path / "other.jsonl").write_text(other)
     for run_id in ("SHOP-7.2", None):
