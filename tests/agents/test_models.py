@@ -179,7 +179,7 @@ def test_the_key_of_a_provider_is_not_sent_to_another_address(monkeypatch: Any) 
 
 def client_headers(model: Any) -> Any:
     """Return what Ollama's client sends with each request."""
-    return model._client._client.headers  # noqa: SLF001 - nothing else shows it before it is sent
+    return dict(model._client._client.headers)
 
 
 def test_a_price_is_counted_by_the_million() -> None:

@@ -1,6 +1,5 @@
 """OpenAI on loopback: chat completions and responses, whole and streamed."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
