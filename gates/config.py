@@ -397,7 +397,7 @@ def _out_of_bounds(config: Config, path: str) -> Iterator[ConfigProblem]:
             yield ConfigProblem("CFG104", path, key, f"{value} is out of bounds.", f"Write {least} to {most}.")
     for name, price in config.prices.items():
         for key, value in asdict(price).items():
-            if not 0 <= value <= _MAX_PRICE:
+            if value is not None and not 0 <= value <= _MAX_PRICE:
                 text = f"{value} is out of bounds."
                 yield ConfigProblem("CFG104", path, f"prices.{name}.{key}", text, f"Write 0 to {_MAX_PRICE}.")
     for name, argv in config.commands.items():

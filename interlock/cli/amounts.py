@@ -75,4 +75,6 @@ def _row_text(row: Mapping[str, Any]) -> str:
 def _left_text(name: str, amount: float) -> str:
     if name == "usd":
         return money_text(amount)
-    return f"{amount:.1f} s" if name == "seconds" else f"{amount:,} {name}"
+    if name == "seconds":
+        return f"{amount:.1f} s"
+    return f"{amount:,} {name.removesuffix('s') if amount == 1 else name}"

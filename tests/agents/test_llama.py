@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 import urllib.request
@@ -69,19 +70,16 @@ def answered(served: Served, make_ask: AskMaker, role: str, seed: int, temperatu
     assert envelope.gates_required == ask.required
 
 
-def test_what_two_roles_write_at_the_same_time_parses(served: Served, make_ask: AskMaker):
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        asks = [
-            pool.submit(answered, served, make_ask, *row) for row in (("visual-qa", 1, 1.0), ("a11y-auditor", 2, 1.5))
-        ]
-        for ask in asks:
-            ask.result()
+def test_what_the_model_writes_under_the_grammar_parses(served: Served, make_ask: AskMaker):
+    answered(served, make_ask, "visual-qa", 1, 1.0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("role", "seed"), [("frontend-implementer", 3), ("code-reviewer", 5)])
-def test_whatever_the_model_writes_under_the_grammar_parses(role: str, seed: int, served: Served, make_ask: AskMaker):
-    answered(served, make_ask, role, seed, temperature=0.4 * (seed - 2))
+def test_what_two_roles_write_at_the_same_time_parses_however_wild_it_is(served: Served, make_ask: AskMaker):
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        rows = (("frontend-implementer", 3, 0.4), ("code-reviewer", 5, 1.8))
+        for asked in [pool.submit(answered, served, make_ask, *row) for row in rows]:
+            asked.result()
 
 
 def test_a_server_is_started_once_and_says_what_it_is(served: Served):
@@ -147,24 +145,20 @@ if sys.argv[1] == "killed":
 """
 
 
-@pytest.mark.parametrize("end", ["ended", "killed"])
-def test_a_server_is_gone_with_the_process_that_started_it_and_writes_nothing_on_its_terminal(end: str, cache: Path):
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, end], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert owner.stdin is not None
-    assert owner.stdout is not None
-    assert owner.stderr is not None
-    pid = int(owner.stdout.readline())
-    server = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
-    owner.stdin.close()
-    # The error stream is at its end when neither the owner nor its server holds it.
-    assert owner.stderr.read() == b""
-    assert owner.wait(30) == (0 if end == "ended" else -9)
-    if server is not None:
-        import select
-
+def test_servers_are_gone_with_the_processes_that_started_them_and_write_nothing_on_their_terminals(cache: Path):
+    ends = {"ended": 0, "killed": -9}
+    owners = [
+        subprocess.Popen(
+            [sys.executable, "-c", OWNER, end], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for end in ends
+    ]
+    pids = [int(owner.stdout.readline()) for owner in owners if owner.stdout]
+    assert len(set(pids)) == len(ends)
+    servers = [os.pidfd_open(pid) for pid in pids] if hasattr(os, "pidfd_open") else []
+    # What is read of an error stream is whole when neither the owner nor its server holds it any more.
+    assert [owner.communicate(timeout=30) for owner in owners] == [(b"", b"")] * len(ends)
+    assert [owner.returncode for owner in owners] == [*ends.values()]
+    for server in servers:
         assert select.select([server], [], [], 30)[0]
         os.close(server)
-    for pipe in (owner.stdout, owner.stderr):
-        pipe.close()

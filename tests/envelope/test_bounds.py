@@ -76,7 +76,7 @@ SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too
 
 
 @given(text=texts_of(RULES["envelope"], RULES))
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
 def test_every_word_within_bounds_is_an_envelope_no_longer_than_the_longest(text: str):
     assert read_envelope(text) is not None
     assert len(text.encode()) <= longest_bytes(RULES)

@@ -161,6 +161,11 @@ WRONG = {
         "[tickets.delegate]\ngates = ['G']\nwait_seconds = 46\n",
         "tickets.delegate.wait_seconds",
     ),
+    "price below nothing": ('[prices."openai:m"]\ninput = 1.0\noutput = -1.0\n', "prices.openai:m.output"),
+    "cached price too high": (
+        '[prices."openai:m"]\ninput = 1.0\noutput = 1.0\ncached_input = 1e9\n',
+        "prices.openai:m.cached_input",
+    ),
     "date": ("[tickets]\nsince = 2026-01-01\n", ""),
     "infinity": ("[run]\nmax_rework = inf\n", ""),
 }
@@ -187,6 +192,11 @@ def test_a_bad_scope_pattern_is_refused_when_the_file_is_read(tmp_path: Path, te
     put(tmp_path, "interlock.toml", text)
     error = refused(tmp_path)
     assert (error.code, error.key) == ("CFG105", key)
+
+
+def test_a_price_needs_no_price_for_cached_tokens(tmp_path: Path) -> None:
+    put(tmp_path, "interlock.toml", '[prices."openai:m"]\ninput = 3.0\noutput = 15.0\n')
+    assert load_config(tmp_path).prices["openai:m"].cached_input is None
 
 
 def test_a_missing_key_is_named_in_the_fix(tmp_path: Path) -> None:

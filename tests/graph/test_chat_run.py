@@ -31,6 +31,7 @@ base_url = "{judge}"
 [prices."anthropic:opus"]
 input = 10.0
 output = 50.0
+cached_input = 1.0
 [budget]
 calls = 50
 """

@@ -171,10 +171,10 @@ def test_usage_names_roles_that_cost_something_or_have_a_budget_and_the_sum() ->
     row = "visual-qa: 2 calls, 1,200 tokens in, 30 out, 2.5 s, price not known"
     assert usage_lines({"roles": {"a": nothing}, "all": nothing}) == []
     assert usage_lines({"roles": {"a": nothing, "visual-qa": spent}, "all": spent}) == [row]
-    left = {"calls": 8, "tokens": 8770, "seconds": 57.5, "usd": 0.5}
+    left = {"calls": 1, "tokens": 8770, "seconds": 57.5, "usd": 0.5}
     assert usage_lines({"roles": {"visual-qa": spent, "b": {**nothing, "left": left}}, "all": spent}) == [
         row,
-        "b: 1 call, 0.0 s, $0.00; left: 8 calls, 8,770 tokens, 57.5 s, $0.50",
+        "b: 1 call, 0.0 s, $0.00; left: 1 call, 8,770 tokens, 57.5 s, $0.50",
         "in all: 2 calls, 1,200 tokens in, 30 out, 2.5 s, price not known",
     ]
 

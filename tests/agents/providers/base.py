@@ -18,7 +18,8 @@ Fault: TypeAlias = Literal["401", "429", "500", "529", "cut", "malformed", "empt
 
 Numbers are errors of that status in the provider's own words; `cut` ends the connection in the middle of the answer;
 `malformed` is a whole answer whose JSON is broken; `empty` holds no message, `blank` no byte;
-`length` ends at its limit of tokens, and the arguments of its tool calls are cut where they are a text; `hang` never answers.
+`length` ends at its limit of tokens, and the arguments of its tool calls are cut where they are a text;
+`hang` never answers.
 """
 
 _STATUSES = frozenset({"401", "429", "500", "529"})
