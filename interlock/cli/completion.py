@@ -3,15 +3,17 @@
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class, get_completion_class
 
 from interlock.cli.context import resolve_root
 
 if TYPE_CHECKING:
     from interlock.reservations.store import Transaction
+
+_BREAKS: Final = ":="
 
 
 @click.command("completion")
@@ -27,6 +29,36 @@ def completion_command(shell: Literal["bash", "zsh", "fish"]) -> None:
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
     click.echo(kind(interlock, {}, "interlock", "_INTERLOCK_COMPLETE").source())
+
+
+class _WholeWords(BashComplete):
+    """Bash splits words at `:` and `=`, which the names of models hold, and asks for the last part of one alone."""
+
+    _before = ""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before the cursor, and the one that is begun there, put together again."""
+        args, last = super().get_completion_args()
+        words: list[str] = []
+        for word in (*args, last):
+            if words and word and (words[-1][-1] in _BREAKS or not word.strip(_BREAKS)):
+                words[-1] += word
+            else:
+                words.append(word)
+        if words[-1].startswith("-") and "=" in words[-1]:
+            words[-1:] = words[-1].split("=", 1)
+        *given, begun = words
+        self._before = begun[: max(map(begun.rfind, _BREAKS)) + 1]
+        return given, begun
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        """Return the type of an item, and what stands for the part that bash asked for."""
+        return f"{item.type},{item.value.removeprefix(self._before)}"
+
+
+def teach_bash() -> None:
+    """Have the questions of bash answered for whole words; without it, click answers them for the parts."""
+    add_completion_class(_WholeWords, "bash")
 
 
 def complete_task_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001

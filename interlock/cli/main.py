@@ -1,6 +1,7 @@
 """The command group, its exit codes, and how every error is shown."""
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -116,6 +117,10 @@ def interlock() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if "_INTERLOCK_COMPLETE" in os.environ:
+        from interlock.cli.completion import teach_bash  # noqa: PLC0415 - only a completion needs it
+
+        teach_bash()
     try:
         code = interlock.main(arguments, prog_name="interlock", standalone_mode=False)
     except click.exceptions.Exit as error:

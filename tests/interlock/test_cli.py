@@ -217,6 +217,21 @@ def test_a_shell_completes_the_runs_and_tokens_of_the_project(approved: Path, tm
     assert completed(tmp_path, "token", "revoke", "vis") == []
 
 
+@pytest.mark.parametrize(
+    ("parts", "offered"),
+    [
+        (("command", ":", "cl"), ["claude"]),
+        (("command", ":"), ["claude", "codex", "gemini"]),
+        (("visual-qa", "=", "command", ":", "cl"), ["claude"]),
+        (("visual-q",), ["visual-qa="]),
+        (("visual-qa", "=", "loc"), ["local", "local:"]),
+        (("=", "command", ":", "co"), ["codex"]),
+    ],
+)
+def test_bash_completes_a_model_that_it_takes_apart(tmp_path: Path, parts: tuple[str, ...], offered: list[str]) -> None:
+    assert completed(tmp_path, "run", "task.toml", "--model", *parts) == offered
+
+
 def test_a_task_is_found_whose_runs_bear_other_names(approved: Path, tmp_path: Path) -> None:
     frozen = (approved / ".interlock/runs/HELLO-001.1/run.json").read_text()
     other = frozen.replace('"task_id": "HELLO-001"', '"task_id": "HELLO-002"')
