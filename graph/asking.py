@@ -93,7 +93,7 @@ def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int)
     text = _answer_text(desk, role, state, store, number, refusal)
     cost = store.cost(key)
     if cost.get("stopped"):
-        stopped = f"{role.name} had no answer when its budget was used up: {cost['stopped']}"
+        stopped = f"{role.name} had no answer when what was left of its budget was used up: {cost['stopped']}"
         reply = Reply("spent", None, stopped, (), (), desk.tree())
         notice(_answered(role, reply, cost))
         return _update(desk, role, state, reply, number, store)

@@ -27,6 +27,12 @@ _MEANING: Mapping[Cause, str] = {
     "budget": "a budget is used up",
 }
 
+_MEND: Mapping[Cause, str] = {
+    "protocol": "Mend the agent that the reasons name, or give it another model, or raise `max_reasks` in [run]",
+    "budget": "Raise the limit that the reasons name, or take it out",
+}
+"""What to do about a BLOCKED run whose reasons name nothing in the work."""
+
 
 def run_summary(view: RunView, root: Path) -> dict[str, Any]:
     """Return where a run stands and where its records are, as JSON values."""
@@ -107,7 +113,7 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
         "fail_reasons": list(values.get("fail_reasons", [])),
         "gates": gates,
         "last_refusal": None if refused is None else _refusal(refused),
-        "next": [*([stopped["fix"]] if stopped is not None else []), *_next_steps(view, gates, driven=driven)],
+        "next": [*([stopped["fix"]] if stopped is not None else []), *_next_steps(view, moves, gates, driven=driven)],
     }
 
 
@@ -174,7 +180,7 @@ def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _next_steps(view: RunView, gates: list[dict[str, Any]], *, driven: bool) -> list[str]:
+def _next_steps(view: RunView, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool) -> list[str]:
     if driven:
         return ["Wait: a process drives the run at this moment."]
     if view.phase == "waiting":
@@ -187,7 +193,8 @@ def _next_steps(view: RunView, gates: list[dict[str, Any]], *, driven: bool) -> 
     if view.status == "APPROVED":
         return ["Nothing: the task is approved."]
     steps = [f"{row['gate']}: {row['satisfiable'][4:]}" for row in gates if row["satisfiable"] != "yes"]
-    return [*steps, "Mend what the reasons name, then start a new run of the task with `interlock run`."]
+    mend = _MEND.get(moves[-1].data["cause"] if moves else "gate", "Mend what the reasons name")
+    return [*steps, f"{mend}, then start a new run of the task with `interlock run`."]
 
 
 def explanation_text(data: dict[str, Any]) -> str:
@@ -202,13 +209,14 @@ def explanation_text(data: dict[str, Any]) -> str:
         mark = "passed " if row["passed"] else "missing"
         needs = f", needs {' + '.join(row['evidence'])}" if row["evidence"] else ""
         line = f"  {mark}  {row['gate']}: certified by {row['certified_by']}{needs}"
-        lines.append(line if row["satisfiable"] == "yes" else f"{line}; can be met: {row['satisfiable']}")
+        lines.append(line if row["satisfiable"] == "yes" else f"{line}; cannot be met now: {row['satisfiable'][4:]}")
     refusal = data["last_refusal"]
     if refusal is not None:
         lines.append(
             f"last refused answer: {refusal['role']}, attempt {refusal['attempt']}, ask {refusal['reask'] + 1}"
         )
         for item in refusal["findings"]:
-            lines.append(f"  {item['code']} line {item['line']} {item['field']}: {item['message']}")
+            place = f" line {item['line']} {item['field']}" if item["line"] else ""
+            lines.append(f"  {item['code']}{place}: {item['message']}")
             lines += [f"    fix: {item['fix']}"] if item.get("fix") else []
     return "\n".join([*lines, "next:", *(f"  - {item}" for item in data["next"])])

@@ -227,7 +227,9 @@ class ByModel:
                 return self._used_up(f"the budget of the ticket is used up: {spent}")
             answer = self._ask(state)
         if answer.stopped:
-            return self._used_up(f"{state['state']} had no answer when its budget was used up: {answer.stopped}")
+            return self._used_up(
+                f"{state['state']} had no answer when what was left of its budget was used up: {answer.stopped}"
+            )
         response = self._submit(state, answer.text)
         self._tell(state, response, answer)
         self._unjudged = [] if _moved(response, state) else [*self._unjudged, response["gate_result"]["issues"]]

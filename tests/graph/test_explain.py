@@ -14,6 +14,17 @@ def test_a_gate_that_blocked_the_task_is_not_shown_as_passed(project: Project) -
     assert gates["GATE-MSG-STRICT"] is False
 
 
+def test_what_to_do_fits_what_blocked_the_task(project: Project) -> None:
+    project.runners["builder"] = Scripted(["no envelope"])
+    view = project.run()
+    assert "`max_reasks`" in explain_run(view, project.root)["next"][-1]
+    with (project.root / "interlock.toml").open("a", encoding="utf-8") as file:
+        file.write("[budget]\ncalls = 1\n")
+    view = project.run()
+    assert view.status == "BLOCKED"
+    assert "limit" in explain_run(view, project.root)["next"][-1]
+
+
 def test_no_gate_is_passed_before_an_envelope_came(project: Project) -> None:
     project.runners["builder"] = REMOTE
     view = project.run()

@@ -136,7 +136,7 @@ def test_a_turn_that_a_limit_ended_is_blocked_with_the_figure_and_paid(project: 
     view = project.run()
     assert (view.status, view.values["cause"]) == ("BLOCKED", "budget")
     assert view.values["fail_reasons"] == [
-        "GATE-MSG-STRICT: builder had no answer when its budget was used up: 15 of 12 tokens are spent"
+        "GATE-MSG-STRICT: builder had no answer when what was left of its budget was used up: 15 of 12 tokens are spent"
     ]
     assert view.values["spent"]["builder"] == FEE.to_json()
     (row,) = project.entries("answer")
