@@ -437,7 +437,10 @@ def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str
         return ConfigProblem("CFG104", path, key, f"the key `{location[-1]}` is missing.", f"Add `{location[-1]}`.")
     if kind not in {"unexpected_keyword_argument", "extra_forbidden"}:
         text = f"the value is refused: {message[:1].lower()}{message[1:]}."
-        return ConfigProblem("CFG104", path, key, text, f"Correct the value of `{key}`.")
+        fix = f"Correct the value of `{key}`."
+        if location[0] == "commands" and len(location) > 1:
+            fix = f'Write the program and its arguments as a list, such as {location[1]} = ["npm", "test"].'
+        return ConfigProblem("CFG104", path, key, text, fix)
     from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
 
     known = [entry.name for entry in fields(_model(location[:-1])) if entry.init]

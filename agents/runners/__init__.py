@@ -8,7 +8,7 @@ from interlock.agents.prices import FREE, Price
 from interlock.agents.role_file import load_role
 from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.command import KEYS as COMMAND_KEYS
-from interlock.agents.runners.command import CommandRunner, read_command
+from interlock.agents.runners.command import CommandRunner, check_program, read_command
 from interlock.agents.runners.model_settings import CHAT_KEYS, LOCAL, LOCAL_KEYS, read_model
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
 from interlock.agents.runners.remote import remote_request
@@ -69,7 +69,9 @@ def make_runner(
     if kind == "replay":
         return ReplayRunner.load(folder / table.text("script"))
     if kind == "command":
-        return CommandRunner(read_command(table))
+        command = read_command(table)
+        check_program(table, command, Path(root))
+        return CommandRunner(command)
     if kind in ("chat", LOCAL):
         model = read_model(table, base=folder)
         price = FREE if kind == LOCAL else (prices or {}).get(model.model)

@@ -86,6 +86,7 @@ class ChatRunner:
             limits=ask.limits.within(Limits(calls=self._settings.max_calls)),
             price=self._price,
             retries=self._settings.retries,
+            key=self._settings.key_place,
             renewed=None if self._model is not None else lambda: chat_model(self._settings, where=self._where),
             sleep=self._sleep,
             clock=self._clock,

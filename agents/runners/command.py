@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -216,6 +217,24 @@ def read_command(table: Table) -> Command:
         environment=(*COMMON_ENVIRONMENT, *given, *_names(table)),
         model=model,
     )
+
+
+def check_program(table: Table, command: Command, root: Path) -> None:
+    """Refuse a command whose program is not there, before anybody is asked.
+
+    Args:
+        table: The table that asks for it.
+        command: The command; a program that is named by a placeholder is known with the ask alone.
+        root: The folder that it runs in.
+
+    Raises:
+        AgentConfigError: No program of that name can be started.
+    """
+    program = command.build[0]
+    if _PLACEHOLDER.search(program) is None and shutil.which(root / program if "/" in program else program) is None:
+        key = "preset" if table.has("preset") else "argv"
+        fix = f"Install {program} so that it is on PATH, or name another program."
+        raise table.error(key, f"there is no program `{program}`", fix)
 
 
 def _strings(table: Table, key: str) -> tuple[str, ...]:

@@ -17,9 +17,12 @@ _RETRIED: Final = frozenset({408, 409, 425, 429})
 _OVERLOADED: Final = 500
 _REFUSED: Final = 400
 
+KEY: Final = "the variable that holds it"
+"""Stands in a fix for the variable of the key, whose name the turn knows."""
+
 _ADDRESS: Final = "`base_url` (for OpenAI's protocol it usually ends in /v1), and start the run again."
 _FIXES: Final[Mapping[int, tuple[str, str]]] = {
-    401: ("refuses the key", "Put a valid key into the variable that holds it, and resume the run."),
+    401: ("refuses the key", f"Put a valid key into {KEY}, and resume the run."),
     402: ("asks for payment", "Settle the account with the provider, and resume the run."),
     403: ("does not let this key ask", "Use a key that may ask this model, and resume the run."),
     404: ("does not know the model or the address", f"Correct `model` or {_ADDRESS}"),

@@ -92,6 +92,15 @@ class ModelSettings:
         """The part after it."""
         return self.model.partition(":")[2]
 
+    @property
+    def key_place(self) -> str:
+        """Where the key is that is sent, in words."""
+        if self.api_key_env:
+            return self.api_key_env
+        if self.base_url:
+            return "a variable, name that by `api_key_env` (the usual one is not sent to a `base_url`)"
+        return " or ".join(PROVIDERS.get(self.provider, OTHER).keys) or "the variable that holds it"
+
 
 @dataclass(frozen=True, slots=True)
 class Provider:

@@ -20,7 +20,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.prices import Price
-from interlock.agents.runners.model_errors import CutError, Fault, fault_of, is_cut
+from interlock.agents.runners.model_errors import KEY, CutError, Fault, fault_of, is_cut
 from interlock.agents.runners.unmade import unmade
 from interlock.agents.usage import Limits, Usage
 
@@ -48,6 +48,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         limits: What may be spent.
         price: What its tokens cost; None when that is not known.
         retries: How often one call is made again.
+        key: Where its key is, for messages.
         renewed: Gives the model for a call that is made again, where it may have moved; None: it stays.
         sleep: Waits so many seconds.
         clock: Seconds that only grow.
@@ -61,6 +62,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         limits: Limits,
         price: Price | None,
         retries: int,
+        key: str = KEY,
         renewed: Callable[[], BaseChatModel] | None = None,
         sleep: Callable[[float], None],
         clock: Callable[[], float],
@@ -72,6 +74,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         self._limits = limits
         self._price = price
         self._retries = retries
+        self._key = key
         self._renewed = renewed
         self._sleep = sleep
         self._clock = clock
@@ -129,7 +132,9 @@ class Turn(AgentMiddleware[Any, None, Any]):
                     return ModelResponse(result=[message])
                 if not fault.again or tries >= self._retries or (fault.wait_seconds or 0) > MAX_WAIT_SECONDS:
                     raise self._refusal(fault, tries) from error
-                self._sleep(self._pause(tries, fault))
+                seconds = self._pause(tries, fault)
+                self.tell(f"waits {seconds:.0f} s: it {fault.what}")
+                self._sleep(seconds)
                 tries += 1
                 if self._renewed is not None:
                     request = request.override(model=self._renewed())
@@ -170,7 +175,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
     def _refusal(self, fault: Fault, tries: int) -> RunnerError:
         after = f" (asked {tries + 1} times)" if tries else ""
         asks = f" It asks to wait {fault.wait_seconds:g} s." if (fault.wait_seconds or 0) > MAX_WAIT_SECONDS else ""
-        return RunnerError(f"{self._name} {fault.what}{after}", fault.fix + asks)
+        return RunnerError(f"{self._name} {fault.what}{after}", fault.fix.replace(KEY, self._key) + asks)
 
     def _pause(self, tries: int, fault: Fault) -> float:
         """Return how long to wait: what the provider asks, else twice as long each time; never beyond the limit."""

@@ -71,8 +71,8 @@ class StageRunner:
         settings = self._settings
         limits = ask.limits.within(Limits(calls=settings.max_calls))
         turn = Turn(
-            ask, name=settings.model, limits=limits, price=self._price, retries=settings.retries, sleep=self._sleep,
-            clock=self._clock,
+            ask, name=settings.model, key=settings.key_place, limits=limits, price=self._price,
+            retries=settings.retries, sleep=self._sleep, clock=self._clock,
         )  # fmt: skip
         schema = payload_schema(self._spec.stage(ask.role))
         strategy = cast("Callable[..., Any]", ToolStrategy if settings.tools else ProviderStrategy)

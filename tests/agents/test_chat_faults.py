@@ -185,6 +185,18 @@ def test_a_refusal_is_known_over_the_wire(wire: str, status: int, make_ask: Any,
     assert clock.waits == []
     assert f"({status})" in caught.value.message
     assert FIXES[status] in caught.value.fix
+    if status == 401:
+        assert "`api_key_env`" in caught.value.fix, "the usual key is not sent to an address of the user's own"
+
+
+def test_a_wait_is_told_with_its_reason(make_ask: Any) -> None:
+    told: list[dict[str, Any]] = []
+    server, settings = WIRES["anthropic"]
+    with server([Reply(fault="500"), Reply("late")]) as provider:
+        chat(provider.url, settings, clock=Clock())(make_ask(notice=told.append))
+    assert [row["tool"] for row in told if "500" in row["tool"]] == [
+        next(r["tool"] for r in told if "waits 1 s" in r["tool"])
+    ]
 
 
 def test_an_assignment_that_is_too_long_is_refused_as_that() -> None:

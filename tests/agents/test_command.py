@@ -114,9 +114,20 @@ def test_a_program_without_an_answer_stops_the_run_and_says_why(
     assert caught.value.fix
 
 
-def test_a_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunnerError, match="no-such-agent cannot be started: No such file"):
-        command(tmp_path, argv=["no-such-agent"])(ask(tmp_path))
+@pytest.mark.parametrize("name", ["no-such-agent", "./no-such-agent", "/no/such/agent"])
+def test_a_program_that_is_not_there_is_refused_before_anybody_is_asked(tmp_path: Path, name: str) -> None:
+    error = problem(tmp_path, argv=[name])
+    assert (error.key, name in error.message) == ("agents.builder.argv", True)
+
+
+def test_a_program_that_is_gone_when_it_is_asked_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "agent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    runner = command(tmp_path, argv=["./agent"])
+    program.unlink()
+    with pytest.raises(RunnerError, match="agent cannot be started: No such file"):
+        runner(ask(tmp_path))
 
 
 def test_a_prompt_that_is_too_long_for_a_command_line_is_said_with_the_way_round(tmp_path: Path) -> None:

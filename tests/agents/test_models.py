@@ -13,6 +13,7 @@ from interlock.agents import AgentConfigError, make_runner
 from interlock.agents.prices import Price
 from interlock.agents.runners import model_settings, models
 from interlock.agents.runners.chat import ChatRunner
+from interlock.agents.runners.model_settings import ModelSettings
 from interlock.agents.runners.models import chat_model, read_model
 from interlock.agents.tables import Table
 from interlock.agents.usage import Limits
@@ -211,3 +212,17 @@ def test_no_run_without_models_imports_langchain() -> None:
         [sys.executable, "-c", code], cwd=root, env={**os.environ, "PYTHONPATH": root}, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": "anthropic:x"}, "ANTHROPIC_API_KEY"),
+        ({"model": "google_genai:x"}, "GOOGLE_API_KEY or GEMINI_API_KEY"),
+        ({"model": "openai:x", "api_key_env": "MY_KEY", "base_url": "http://127.0.0.1/v1"}, "MY_KEY"),
+        ({"model": "openai:x", "base_url": "http://127.0.0.1/v1"}, "`api_key_env`"),
+        ({"model": "mistralai:x"}, "the variable"),
+    ],
+)
+def test_a_message_names_the_variable_of_the_key_that_was_sent(settings: dict[str, Any], words: str) -> None:
+    assert words in ModelSettings(**settings).key_place

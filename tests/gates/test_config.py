@@ -236,3 +236,12 @@ def test_defaults_and_evidence_are_judged_without_heavy_imports(tmp_path: Path) 
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_command_that_is_one_text_is_shown_as_a_list(tmp_path: Path) -> None:
+    (tmp_path / "interlock.toml").write_text('[commands]\ntest = "npm test"\n')
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.key) == ("CFG104", "commands.test")
+    assert 'test = ["npm", "test"]' in problem.fix
