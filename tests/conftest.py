@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,18 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:  # pyr
     for name in list(os.environ):
         if name.startswith(("INTERLOCK_", "INTERMUTE_")) and name not in {"INTERLOCK_BROWSER", "INTERLOCK_CORPUS"}:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_modules_of_other_tests(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Forget the modules that a test's project brought, and where they are looked for: others use the same names."""
+    before, path = set(sys.modules), list(sys.path)
+    yield
+    base = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(base):
+            del sys.modules[name]
+    sys.path[:] = path
 
 
 @pytest.fixture(scope="session", autouse=True)
