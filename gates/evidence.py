@@ -22,6 +22,8 @@ MAX_EVIDENCE_BYTES: Final = 64 * 1024 * 1024
 """No evidence file may be larger, unless the caller says so."""
 
 FOLDER: Final = "artifacts"
+PARTS: Final = "**/.*.part"
+"""Evidence that is being written: it may be gone with the next look."""
 
 _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

@@ -104,13 +104,18 @@ def left_out(path: str) -> bool:
     return names[0] in _AT_ROOT or not _ANYWHERE.isdisjoint(names)
 
 
-def every_file(root: str | Path, folder: str = "") -> dict[str, str]:
+def every_file(root: str | Path, folder: str = "", *, but: Iterable[str] = ()) -> dict[str, str]:
     """List every file below a folder of the root, with the values of `tree_files`.
+
+    Args:
+        root: The folder that paths are relative to.
+        folder: Where to look.
+        but: Patterns of files that are passed by, unread.
 
     Raises:
         TreeError: As `tree_files`.
     """
-    return dict(_walk(os.fspath(root), compile_scope(["**"]), folder))
+    return dict(_walk(os.fspath(root), compile_scope(["**", *(f"!{pattern}" for pattern in but)]), folder))
 
 
 def file_value(root: str | Path, path: str) -> str:

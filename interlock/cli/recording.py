@@ -15,6 +15,7 @@ from interlock.agents.runners.recorded import RecordedRunner
 from interlock.agents.secrets import Redactor
 from interlock.agents.taped import read_recording
 from interlock.gates.errors import TreeError
+from interlock.gates.evidence import PARTS
 from interlock.gates.manifest import SUFFIX
 from interlock.gates.tree import every_file, in_scope, tree_files
 from interlock.graph.policy import Policy, key_variables
@@ -135,7 +136,8 @@ def listing_of(root: Path, task: Task, policy: Policy, redactor: Redactor) -> Li
     def listing(reports_dir: str) -> Mapping[str, str]:
         try:
             files = tree_files(root, task.scope)
-            reports = every_file(root, reports_dir) if reports_dir and (root / reports_dir).is_dir() else {}
+            there = reports_dir and (root / reports_dir).is_dir()
+            reports = every_file(root, reports_dir, but=(PARTS,)) if there else {}
         except TreeError as error:
             message = redactor.text(f"the files cannot be listed for the recording: {error.message}")
             raise RunnerError(message, redactor.text(error.fix)) from error

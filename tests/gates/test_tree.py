@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.gates.errors import TreeError
+from interlock.gates.evidence import PARTS
 from interlock.gates.patterns import compile_scope, expand
-from interlock.gates.tree import digest_of, in_scope, tree_diff, tree_digest, tree_files
+from interlock.gates.tree import digest_of, every_file, in_scope, tree_diff, tree_digest, tree_files
 from tests.gates.support import put
 
 MATCHES = {
@@ -266,3 +267,18 @@ def test_the_caches_of_a_gates_command_void_nothing(tmp_path: Path) -> None:
         (tmp_path / "src" / cache).mkdir()
         (tmp_path / "src" / cache / "x").write_text("y")
     assert tree_digest(tmp_path, ["src/**"]) == before
+
+
+def test_what_is_passed_by_is_not_even_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "reports/review.md", "read")
+    put(tmp_path, "reports/.0123456789abcdef.24589.part", "half of a log")
+    opened: list[str] = []
+    real = os.open
+
+    def noted(path: str, *given: int) -> int:
+        opened.append(path)
+        return real(path, *given)
+
+    monkeypatch.setattr(os, "open", noted)
+    assert list(every_file(tmp_path, "reports", but=(PARTS,))) == ["reports/review.md"]
+    assert [path for path in opened if path.endswith(".part")] == []
