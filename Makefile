@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ticket demo-llm test check lint types contracts campaign bench snapshots format lock clean packages browser clients
+.PHONY: help demo demo-ticket demo-llm test test-slow check lint types contracts campaign bench snapshots format lock clean packages browser clients
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -23,6 +23,9 @@ demo-llm: browser ## let a model of this machine judge the landing page, with an
 
 test: browser clients ## run the tests
 	@$(BIN)/pytest -q -n $(WORKERS)
+
+test-slow: packages ## run the tests with the local model at length and inside the command-line agents that are installed
+	@$(BIN)/pytest -q -n 2 -m slow
 
 check: lint types contracts test ## run lint, types, import contracts and tests
 

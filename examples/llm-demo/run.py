@@ -44,7 +44,9 @@ def main() -> int:
         root = folder / name
         shutil.copytree(PAGE, root)
         shutil.copyfile(HERE / task, root / task)
-        done = subprocess.run([sys.executable, "-m", "interlock", "run", task], cwd=root, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "interlock", "run", task, "--root", str(root)], cwd=root, check=False
+        )
         entries = [(entry.type, entry.data) for entry in Journal(root / "artifacts/interlock/events.jsonl").entries()]
         _show([data for kind, data in entries if kind == "answer" and data["role"] in JUDGES])
         wrong += [f"{name}: {text}" for text in _wrong(name, done.returncode, entries)]
@@ -68,8 +70,10 @@ def _show(answers: Sequence[Mapping[str, Any]]) -> None:
 
 def _wrong(name: str, code: int, entries: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Return what should not have happened."""
-    end = [data for kind, data in entries if kind == "status"][-1]
-    found: list[str] = []
+    statuses = [data for kind, data in entries if kind == "status"]
+    if not statuses:
+        return [f"it did not begin, exit code {code}"]
+    end, found = statuses[-1], list[str]()
     if (end["to"], code) not in {("APPROVED", 0), ("BLOCKED", 1)}:
         found.append(f"it ended as {end['to']} with exit code {code}")
     if end["to"] == "BLOCKED" and not end["envelope"]["fail_reasons"]:

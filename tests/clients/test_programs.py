@@ -16,6 +16,7 @@ FINDING = re.compile(r"\bENV\d{3}\b")
 HOLDER = re.compile(r"RSV201: ann .* holds `src/held\.py`")
 LOCKS = Path(__file__).with_name("npm")
 
+pytestmark = pytest.mark.slow
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 
 
