@@ -2,6 +2,7 @@
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import REMOTE, AgentConfigError, Ask, Remote, Runner, RunnerError
+from interlock.agents.reply import reply
 from interlock.agents.runners import make_runner, remote_request
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "RunnerError",
     "make_runner",
     "remote_request",
+    "reply",
 ]

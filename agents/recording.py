@@ -5,8 +5,8 @@ its answer, and the files in scope and in the reports folder that changed since 
 whoever changed them, for an agent that was killed in the middle leaves changes too. Agents of a recorded run therefore
 work one after another, and what changed while one has the ask is that one's.
 
-A file that cannot be put back (a link, a pipe, one above `MAX_FILE_BYTES`) is named with the reason in `left_out`. The
-values of variables that look like keys are taken out of everything.
+A file that cannot be put back (a link, a pipe, one above `taped.MAX_FILE_BYTES`) is named with the reason in
+`left_out`. The values of variables that look like keys are taken out of everything.
 """
 
 import json
@@ -15,16 +15,12 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentConfigError, Ask, RunnerError
-from interlock.agents.confined import read_confined
 from interlock.agents.secrets import Redactor
-from interlock.agents.taped import SCHEMA, Change, Row, apply, is_report, name_of_ask, read_recording
-
-MAX_FILE_BYTES: Final = 16 * 1024 * 1024
-"""A larger file is named in a recording and not kept."""
+from interlock.agents.taped import SCHEMA, Row, apply, change_at, is_report, name_of_ask, read_recording
 
 Listing: TypeAlias = Callable[[str], Mapping[str, str]]
 """Lists the files in scope and those below a reports folder: path to `<mode> <sha256>`, as the tree of a task has it.
@@ -143,7 +139,7 @@ class Recording:
         """
         now = self._listing(ask.reports_dir)
         paths = _changed(self._known, now, ask.reports_dir)
-        changes = tuple(self._change(ask.root, path, now.get(path, "")) for path in paths)
+        changes = tuple(change_at(ask.root, path, now.get(path, ""), self._redactor) for path in paths)
         row = Row(
             name_of_ask(ask),
             ask.step,
@@ -156,19 +152,6 @@ class Recording:
         )
         self._write(row.to_json())
         apply(self._known, changes)
-
-    def _change(self, root: str, path: str, value: str) -> Change:
-        if not value:
-            return Change(path, "")
-        if not value.startswith("100"):
-            return Change(path, value, left_out="it is a link or a special file")
-        try:
-            data = read_confined(root, path, MAX_FILE_BYTES)
-        except RunnerError as error:
-            return Change(path, value, left_out=error.message)
-        if len(data) > MAX_FILE_BYTES:
-            return Change(path, value, left_out=f"it is larger than {MAX_FILE_BYTES} bytes")
-        return Change(path, value, self._redactor.data(data))
 
     def _write(self, row: Mapping[str, Any]) -> None:
         line = (json.dumps(self._redactor.value(row), ensure_ascii=True) + "\n").encode("ascii")

@@ -11,10 +11,14 @@ from types import NoneType
 from typing import Any, Final, Self, cast
 
 from interlock.agents.answer import Answer
-from interlock.agents.ask import AgentConfigError, Ask
+from interlock.agents.ask import AgentConfigError, Ask, RunnerError
+from interlock.agents.confined import read_confined
+from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Usage
 
 SCHEMA: Final = "interlock.recording/1"
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+"""A larger file is named in a recording and not kept."""
 
 
 _NUMBER: Final = (int, float)
@@ -205,6 +209,28 @@ def _check(row: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]])
 def _bad(path: Path, line: int, message: str) -> AgentConfigError:
     fix = "Name a file that `interlock run TASK --record FILE` wrote."
     return AgentConfigError(str(path), f"line {line}" if line else "", message, fix)
+
+
+def change_at(root: str, path: str, value: str, redactor: Redactor) -> Change:
+    """Return a change as it is recorded: with the bytes that stand there now, without keys.
+
+    Args:
+        root: The folder that the path is relative to.
+        path: The file.
+        value: `<mode> <sha256>` as it was listed; empty when it was deleted.
+        redactor: Takes keys out.
+    """
+    if not value:
+        return Change(path, "")
+    if not value.startswith("100"):
+        return Change(path, value, left_out="it is a link or a special file")
+    try:
+        data = read_confined(root, path, MAX_FILE_BYTES)
+    except RunnerError as error:
+        return Change(path, value, left_out=error.message)
+    if len(data) > MAX_FILE_BYTES:
+        return Change(path, value, left_out=f"it is larger than {MAX_FILE_BYTES} bytes")
+    return Change(path, value, redactor.data(data))
 
 
 def apply(files: dict[str, str], changes: tuple[Change, ...]) -> None:

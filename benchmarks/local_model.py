@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.agents import Answer, Ask
+from interlock.agents import Answer, Ask, reply
 from interlock.agents.runners import make_runner
-from interlock.envelope import Envelope, render
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS
+from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.graph.runs import drive, start_run
 from interlock.graph.task import task_from_mapping
 from interlock.journal import Journal
@@ -77,38 +76,24 @@ class Asked:
         return any(row["outcome"] != "invalid" for row in self.answers)
 
 
-def envelope(ask: Ask, status: str, **fields: Any) -> str:
-    """Return a valid answer to an ask."""
-    values: dict[str, Any] = {
-        "status": status, "task_id": ask.task_id, "task": ask.task,
-        "assigned_agent": ask.role, "reports_to": "orchestrator",
-        "inputs_used": (), "gates_required": ask.required, "gates_passed": ("GATE-MSG-STRICT",),
-        "evidence": dict.fromkeys(EVIDENCE_KEYS, ()), "fail_reasons": (), "output": "As the evidence shows.",
-        "next_actions": ("orchestrator to go on",), **fields,
-    }  # fmt: skip
-    return render(Envelope(**values))
-
-
 def builder(page: Path) -> Any:
     """Return a builder that puts a page into place and hands it over."""
 
     def build(ask: Ask) -> Answer:
         shutil.copytree(page, Path(ask.root) / "site", dirs_exist_ok=True)
-        return Answer(envelope(ask, "READY_FOR_QA"))
+        return Answer(reply(ask, "READY_FOR_QA"))
 
     return build
 
 
 def honest(ask: Ask) -> Answer:
     """Pass a gate on what was collected for it."""
-    gate = DEFAULT_PROTOCOL.roles[ask.role].certifies or ""
-    evidence = {key: ask.evidence.get(key, ()) for key in EVIDENCE_KEYS}
-    return Answer(envelope(ask, ask.status, gates_passed=("GATE-MSG-STRICT", gate), evidence=evidence))
+    return Answer(reply(ask, ask.status, DEFAULT_PROTOCOL.roles[ask.role].certifies or "", evidence=ask.evidence))
 
 
 def blocked(ask: Ask) -> Answer:
     """End the run where the model is not asked."""
-    return Answer(envelope(ask, "BLOCKED", fail_reasons=("GATE-MSG-STRICT: not asked here",)))
+    return Answer(reply(ask, "BLOCKED", fail_reasons=("GATE-MSG-STRICT: not asked here",)))
 
 
 def page_with(faults: Sequence[str], folder: Path) -> Path:

@@ -25,14 +25,15 @@ from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariab
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.tool import tool_call
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from interlock.agents import Ask
+from interlock.agents import Ask, reply
 from interlock.agents.answer import Answer
 from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.model_settings import ModelSettings
 from interlock.agents.tools import toolbox
-from interlock.envelope import Envelope, render
 from interlock.graph.runs import drive, start_run
 from interlock.graph.task import task_from_mapping
 
@@ -100,28 +101,17 @@ class Model(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **_: Any,
     ) -> ChatResult:
-        usage = {"input_tokens": 2000, "output_tokens": 200, "total_tokens": 2200}
+        usage = UsageMetadata(input_tokens=2000, output_tokens=200, total_tokens=2200)
         if self.call is not None and not isinstance(messages[-1], ToolMessage):
-            message = AIMessage(content="", tool_calls=[dict(self.call, id="1")], usage_metadata=usage)  # type: ignore[arg-type]
+            message = AIMessage(content="", tool_calls=[tool_call(**self.call, id="1")], usage_metadata=usage)
         else:
             time.sleep(self.wait_seconds)
-            message = AIMessage(content=self.answer, usage_metadata=usage)  # type: ignore[arg-type]
+            message = AIMessage(content=self.answer, usage_metadata=usage)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
+OUTPUT: Final = "as asked\n" * 20
 READ: Final = {"name": "read_file", "args": {"path": "src/file_1.txt"}}
-
-
-def envelope(ask: Ask, status: str, **fields: object) -> str:
-    """Return an answer of the asked role."""
-    values: dict[str, object] = {
-        "status": status, "task_id": ask.task_id, "task": ask.task, "assigned_agent": ask.role,
-        "reports_to": "orchestrator", "inputs_used": (), "gates_required": GATES,
-        "gates_passed": ("GATE-MSG-STRICT",),
-        "evidence": {"screenshots": (), "a11y": (), "console": (), "reports": ()},
-        "fail_reasons": (), "output": "as asked\n" * 20, "next_actions": ("go on",), **fields,
-    }  # fmt: skip
-    return render(Envelope(**values))  # type: ignore[arg-type]
 
 
 def project(folder: Path) -> Path:
@@ -157,7 +147,7 @@ class Chat:
 @contextmanager
 def bare_agent(ask: Ask, *, call: Mapping[str, Any] | None) -> Generator[Callable[[], object]]:
     """Make LangChain's agent once, with the same model, tools, prompts and answer, and give what asks it."""
-    model = Model(call=call, answer=envelope(ask, "IN_PROGRESS"))
+    model = Model(call=call, answer=reply(ask, "IN_PROGRESS", output=OUTPUT))
     with nullcontext([]) if call is None else toolbox(ask) as tools:
         agent = cast("Any", create_agent(model, tools, system_prompt=ask.system))
         yield lambda: agent.invoke({"messages": [{"role": "user", "content": ask.prompt}]})
@@ -190,8 +180,8 @@ def progress(turns: int) -> Callable[[Ask], str]:
 
     def say(ask: Ask) -> str:
         if ask.turn < turns:
-            return envelope(ask, "IN_PROGRESS")
-        return envelope(ask, "BLOCKED", fail_reasons=("GATE-FIRST: enough",))
+            return reply(ask, "IN_PROGRESS", output=OUTPUT)
+        return reply(ask, "BLOCKED", fail_reasons=("GATE-FIRST: enough",))
 
     return say
 
@@ -247,14 +237,13 @@ def passing(ask: Ask) -> str:
     target.write_text(f"Read tree {ask.tree}. No objection.\n")
     status = "READY_FOR_REVIEW" if ask.role == "reviewer" else "QA_IN_PROGRESS"
     gate = f"GATE-{'REVIEW' if ask.role == 'reviewer' else ask.role.upper()}"
-    files = {"screenshots": (), "a11y": (), "console": (), "reports": (path,)}
-    return envelope(ask, status, gates_passed=("GATE-MSG-STRICT", gate), evidence=files)
+    return reply(ask, status, gate, evidence={"reports": (path,)})
 
 
 def handing_over(ask: Ask) -> str:
     """Change a file and hand over."""
     Path(ask.root, "src/file_0.txt").write_text("changed\n")
-    return envelope(ask, "READY_FOR_QA")
+    return reply(ask, "READY_FOR_QA")
 
 
 def parallel(folder: Path, rounds: int) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from typing import TypedDict
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from interlock.agents import Ask
-from interlock.envelope import Envelope, render
+from interlock.agents import Ask, reply
 from interlock.graph import task_from_mapping, task_graph
 
 GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW")
@@ -45,35 +44,15 @@ check = "report"
 """
 
 
-def answer(ask: Ask, status: str, gate: str = "", reports: tuple[str, ...] = ()) -> str:
-    """Return an envelope; a model would write this text itself."""
-    return render(
-        Envelope(
-            status=status,
-            task_id=ask.task_id,
-            task="Write a greeting",
-            assigned_agent=ask.role,
-            reports_to="orchestrator",
-            inputs_used=(),
-            gates_required=GATES,
-            gates_passed=("GATE-MSG-STRICT", gate) if gate else ("GATE-MSG-STRICT",),
-            evidence={"screenshots": (), "a11y": (), "console": (), "reports": reports},
-            fail_reasons=(),
-            output="done",
-            next_actions=("orchestrator to go on",),
-        )
-    )
-
-
 def builder(ask: Ask) -> str:
     """Do the work, then hand over."""
     Path(ask.root, "src/greeting.txt").write_text("hello\n", encoding="utf-8")
-    return answer(ask, "READY_FOR_QA")
+    return reply(ask, "READY_FOR_QA")
 
 
 def tester(ask: Ask) -> str:
     """Cite the log that Interlock made by running the command."""
-    return answer(ask, "QA_IN_PROGRESS", "GATE-TESTS", ask.evidence["reports"])
+    return reply(ask, "QA_IN_PROGRESS", "GATE-TESTS", evidence=ask.evidence)
 
 
 def reviewer(ask: Ask) -> str:
@@ -81,7 +60,7 @@ def reviewer(ask: Ask) -> str:
     report = Path(ask.root, ask.reports_dir, "review.md")
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(f"Read tree {ask.tree}: no objection.\n", encoding="utf-8")
-    return answer(ask, "READY_FOR_REVIEW", "GATE-REVIEW", (f"{ask.reports_dir}/review.md",))
+    return reply(ask, "READY_FOR_REVIEW", "GATE-REVIEW", evidence={"reports": (f"{ask.reports_dir}/review.md",)})
 
 
 class Release(TypedDict):

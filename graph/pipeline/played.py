@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentConfigError, Ask, Runner, RunnerError
-from interlock.agents.confined import read_confined
 from interlock.agents.files import files_of
-from interlock.agents.recording import MAX_FILE_BYTES, Change
 from interlock.agents.secrets import Redactor
+from interlock.agents.taped import Change, change_at
 from interlock.agents.usage import Usage
 from interlock.gates.stages import list_tree
 from interlock.gates.tree import left_out, tree_diff
@@ -94,19 +93,8 @@ class RecordingRunner:
         diff = tree_diff(before, now)
         for path in sorted((*diff.changed, *diff.added)):
             if ask.in_scope(path):
-                yield self._change(ask.root, path, now[path])
+                yield change_at(ask.root, path, now[path], self._redactor)
         yield from (Change(path, "") for path in sorted(diff.removed) if ask.in_scope(path))
-
-    def _change(self, root: str, path: str, value: str) -> Change:
-        if not value.startswith("100"):
-            return Change(path, value, left_out="it is a link or a special file")
-        try:
-            data = read_confined(root, path, MAX_FILE_BYTES)
-        except RunnerError as error:
-            return Change(path, value, left_out=error.message)
-        if len(data) > MAX_FILE_BYTES:
-            return Change(path, value, left_out=f"it is larger than {MAX_FILE_BYTES} bytes")
-        return Change(path, value, self._redactor.data(data))
 
 
 class PlayedRunner:

@@ -409,7 +409,7 @@ def test_a_link_is_told_and_not_put(work: Work, other: Work, file: Path) -> None
 def test_a_file_that_is_too_large_is_told_and_not_kept(
     work: Work, other: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.agents.recording.MAX_FILE_BYTES", 10)
+    monkeypatch.setattr("interlock.agents.taped.MAX_FILE_BYTES", 10)
     tape = work.begin(file)
     tape.asked(work.ask())
     (work.root / "src/large").write_text("0123456789A", encoding="utf-8")

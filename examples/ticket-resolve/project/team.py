@@ -3,11 +3,10 @@
 import json
 from pathlib import Path
 
-from interlock.agents import Ask
-from interlock.envelope import Envelope, render
+from interlock.agents import Ask, reply
 
-GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW")
 CODE = Path("shop/prices.py")
+INPUTS = (str(CODE),)
 
 
 def builder(ask: Ask) -> str:
@@ -16,7 +15,7 @@ def builder(ask: Ask) -> str:
     digits = 2 if ask.attempt > 1 else 1
     old = "round(sum(prices), 1)" if ask.attempt > 1 else "sum(prices)"
     path.write_text(path.read_text(encoding="utf-8").replace(old, f"round(sum(prices), {digits})"), encoding="utf-8")
-    return answer(ask, "READY_FOR_QA", output=f"The sum is rounded to {digits} digits.")
+    return reply(ask, "READY_FOR_QA", inputs_used=INPUTS, output=f"The sum is rounded to {digits} digits.")
 
 
 def tester(ask: Ask) -> str:
@@ -24,9 +23,18 @@ def tester(ask: Ask) -> str:
     logs = ask.evidence["reports"]
     heads = [json.loads(Path(ask.root, log).read_text(encoding="utf-8").splitlines()[0]) for log in logs]
     if all(head["exit_status"] == 0 for head in heads):
-        return answer(ask, "QA_IN_PROGRESS", "GATE-TESTS", logs, output="The tests pass.")
+        return reply(
+            ask,
+            "QA_IN_PROGRESS",
+            "GATE-TESTS",
+            evidence={"reports": logs},
+            inputs_used=INPUTS,
+            output="The tests pass.",
+        )
     reason = "GATE-TESTS: a total is not a number of whole cents"
-    return answer(ask, "BLOCKED", reports=logs, reason=reason, output="The tests fail.")
+    return reply(
+        ask, "BLOCKED", evidence={"reports": logs}, fail_reasons=(reason,), inputs_used=INPUTS, output="The tests fail."
+    )
 
 
 def reviewer(ask: Ask) -> str:
@@ -35,26 +43,6 @@ def reviewer(ask: Ask) -> str:
     path = Path(ask.root, report)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"# {ask.task_id}\n\nTree: {ask.tree}\n\nOne line changed; the tests cover it.\n", encoding="utf-8")
-    return answer(ask, "READY_FOR_REVIEW", "GATE-REVIEW", (report,), output="Keep it.")
-
-
-def answer(
-    ask: Ask, status: str, gate: str = "", reports: tuple[str, ...] = (), reason: str = "", output: str = ""
-) -> str:
-    """Return an envelope; a model would write this text itself."""
-    return render(
-        Envelope(
-            status=status,
-            task_id=ask.task_id,
-            task=ask.task,
-            assigned_agent=ask.role,
-            reports_to="orchestrator",
-            inputs_used=(str(CODE),),
-            gates_required=GATES,
-            gates_passed=("GATE-MSG-STRICT", gate) if gate else ("GATE-MSG-STRICT",),
-            evidence={"screenshots": (), "a11y": (), "console": (), "reports": reports},
-            fail_reasons=(reason,) if reason else (),
-            output=output,
-            next_actions=("orchestrator to go on",),
-        )
+    return reply(
+        ask, "READY_FOR_REVIEW", "GATE-REVIEW", evidence={"reports": (report,)}, inputs_used=INPUTS, output="Keep it."
     )

@@ -5,13 +5,12 @@ import json
 import re
 from pathlib import Path
 
-from interlock.agents import Ask
-from interlock.envelope import Envelope, render
+from interlock.agents import Ask, reply
 
-GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW")
 CODE = Path("interlock/cli/context.py")
 HELP = Path("interlock/cli/main.py")
 PAGE = Path("docs/exit-codes.md")
+INPUTS = (str(CODE), str(HELP))
 
 
 def builder(ask: Ask) -> str:
@@ -24,11 +23,11 @@ def builder(ask: Ask) -> str:
         (root / PAGE).write_text(
             f"# Exit codes\n\n| code | name | meaning |\n|---|---|---|\n{text}\n", encoding="utf-8"
         )
-        return answer(ask, "READY_FOR_QA", output=f"{PAGE} has {len(text.splitlines())} rows.")
+        return reply(ask, "READY_FOR_QA", inputs_used=INPUTS, output=f"{PAGE} has {len(text.splitlines())} rows.")
     old = (root / CODE).read_text(encoding="utf-8")
     new = old.replace('"""Exit codes of every command."""', f'"""Exit codes of every command; see {PAGE}."""')
     (root / CODE).write_text(new, encoding="utf-8")
-    return answer(ask, "READY_FOR_QA", output=f"The docstring of Exit names {PAGE}.")
+    return reply(ask, "READY_FOR_QA", inputs_used=INPUTS, output=f"The docstring of Exit names {PAGE}.")
 
 
 def tester(ask: Ask) -> str:
@@ -36,9 +35,18 @@ def tester(ask: Ask) -> str:
     logs = ask.evidence["reports"]
     heads = [json.loads(Path(ask.root, log).read_text(encoding="utf-8").splitlines()[0]) for log in logs]
     if all(head["exit_status"] == 0 for head in heads):
-        return answer(ask, "QA_IN_PROGRESS", "GATE-TESTS", logs, output="The tests pass.")
+        return reply(
+            ask,
+            "QA_IN_PROGRESS",
+            "GATE-TESTS",
+            evidence={"reports": logs},
+            inputs_used=INPUTS,
+            output="The tests pass.",
+        )
     reason = f"GATE-TESTS: {PAGE} does not have a row for every code"
-    return answer(ask, "BLOCKED", reports=logs, reason=reason, output="The tests fail.")
+    return reply(
+        ask, "BLOCKED", evidence={"reports": logs}, fail_reasons=(reason,), inputs_used=INPUTS, output="The tests fail."
+    )
 
 
 def reviewer(ask: Ask) -> str:
@@ -47,7 +55,9 @@ def reviewer(ask: Ask) -> str:
     path = Path(ask.root, report)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"# {ask.task_id}\n\nTree: {ask.tree}\n\nThe rows agree with the help text.\n", encoding="utf-8")
-    return answer(ask, "READY_FOR_REVIEW", "GATE-REVIEW", (report,), output="Keep it.")
+    return reply(
+        ask, "READY_FOR_REVIEW", "GATE-REVIEW", evidence={"reports": (report,)}, inputs_used=INPUTS, output="Keep it."
+    )
 
 
 def table(root: Path) -> list[str]:
@@ -61,25 +71,3 @@ def table(root: Path) -> list[str]:
         for row in names.body
         if isinstance(row, ast.Assign) and isinstance(row.targets[0], ast.Name) and isinstance(row.value, ast.Constant)
     ]
-
-
-def answer(
-    ask: Ask, status: str, gate: str = "", reports: tuple[str, ...] = (), reason: str = "", output: str = ""
-) -> str:
-    """Return an envelope; a model would write this text itself."""
-    return render(
-        Envelope(
-            status=status,
-            task_id=ask.task_id,
-            task="Document the exit codes",
-            assigned_agent=ask.role,
-            reports_to="orchestrator",
-            inputs_used=(str(CODE), str(HELP)),
-            gates_required=GATES,
-            gates_passed=("GATE-MSG-STRICT", gate) if gate else ("GATE-MSG-STRICT",),
-            evidence={"screenshots": (), "a11y": (), "console": (), "reports": reports},
-            fail_reasons=(reason,) if reason else (),
-            output=output,
-            next_actions=("orchestrator to go on",),
-        )
-    )
