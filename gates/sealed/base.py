@@ -1,0 +1,203 @@
+"""The base of a run: the tree as it was when the run began, as raw bytes in a store outside the checkout.
+
+No filter of git is applied, so that line endings, pointers of large files and the contents of submodules stay as they
+are on disk. The manifest names every file with its mode and SHA-256; the run keeps the digest of the manifest.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.listing import Listing, Stamp, list_tree, top_of
+from interlock.gates.sealed.store import Store, damaged, write
+
+SCHEMA: Final = "interlock.base/1"
+FILE, PROGRAM, LINK = "100644", "100755", "120000"
+_ATTEMPTS: Final = 3
+
+
+class Entry(NamedTuple):
+    """One file of a tree: git's mode, and the SHA-256 of its content, or of its target's text for a link."""
+
+    mode: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A frozen tree.
+
+    Args:
+        top: The checkout, absolute.
+        root: The project's root, relative to it; empty when it is the same.
+        files: Path relative to the top to its entry, sorted.
+        digest: `sha256:…` of the manifest.
+    """
+
+    top: Path
+    root: str
+    files: Mapping[str, Entry]
+    digest: str
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the contents."""
+        return Store(self.top)
+
+    def inside(self, path: str) -> str:
+        """Return a path of the top for one that is relative to the project's root."""
+        return f"{self.root}/{path}" if self.root else path
+
+    def outside(self, path: str) -> str | None:
+        """Return a path relative to the project's root for one of the top, or None when it lies beside the root."""
+        if not self.root:
+            return path
+        return path[len(self.root) + 1 :] if path.startswith(f"{self.root}/") else None
+
+    def content(self, path: str) -> bytes | None:
+        """Return the content of a file, by its path relative to the top; None when the base has no such file.
+
+        Raises:
+            SealError: `SEAL110` the store was changed.
+        """
+        entry = self.files.get(path)
+        return None if entry is None or entry.mode == LINK else self.store.object(entry.sha256)
+
+
+def freeze(root: Path, *, listing: Listing | None = None, progress: Callable[[int, int], None] | None = None) -> Base:
+    """Store the tree around a project's root as it is now.
+
+    Args:
+        root: The project's root, without symbolic links.
+        listing: The files, where they are known already.
+        progress: Called with the files done and the files in all.
+
+    Raises:
+        SealError: `SEAL101` the tree cannot be listed, `SEAL102` a file cannot be read or changes meanwhile, `SEAL112`
+            the store cannot be written.
+    """
+    top, relative = place_of(root)
+    store, files = Store(top), dict[str, Entry]()
+    listed = (listing or list_tree(top, relative)).files
+    for number, path in enumerate(sorted(listed), 1):
+        if (entry := _stored(store, top, path)) is not None:
+            files[path] = entry
+        if progress is not None and number % 500 == 0:
+            progress(number, len(listed))
+    return _kept(top, relative, files)
+
+
+def keep_base(root: Path, contents: Mapping[str, tuple[str, bytes]]) -> Base:
+    """Store a tree whose contents are given: path relative to the top, to mode and bytes; none for an empty tree."""
+    top, relative = place_of(root)
+    store = Store(top)
+    return _kept(top, relative, {path: Entry(mode, store.keep_object(data)) for path, (mode, data) in contents.items()})
+
+
+def load(root: Path, digest: str) -> Base:
+    """Read a base back by the digest that the run kept.
+
+    Raises:
+        SealError: `SEAL110` it is not in the store, or is not what was stored.
+    """
+    top, _ = place_of(root)
+    return _loaded(top, digest, os.fspath(Store(top).folder))
+
+
+@lru_cache(maxsize=4)
+def _loaded(top: Path, digest: str, folder: str) -> Base:
+    path = Path(folder) / "bases" / digest.removeprefix("sha256:")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise damaged(path, error.strerror or "unknown") from error
+    if f"sha256:{sha256(data).hexdigest()}" != digest:
+        raise damaged(path, "its content is not the one that was stored")
+    read: dict[str, Any] = json.loads(data)
+    return Base(top, read["root"], {name: Entry(*row) for name, row in read["files"].items()}, digest)
+
+
+def place_of(root: Path) -> tuple[Path, str]:
+    """Return the checkout around a root, and the root relative to it."""
+    real = Path(os.path.realpath(root))
+    top = top_of(real) or real
+    relative = real.relative_to(top).as_posix()
+    return top, "" if relative == "." else relative
+
+
+def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
+    """Read one file or link of a tree once, without following a link.
+
+    Raises:
+        SealError: `SEAL102` it cannot be read, or changes while it is read.
+    """
+    name = f"{top}/{path}"
+    for _ in range(_ATTEMPTS):
+        try:
+            before = os.lstat(name)
+            if stat.S_ISLNK(before.st_mode):
+                data = os.fsencode(os.readlink(name))
+                return Entry(LINK, sha256(data).hexdigest()), data
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
+                    break
+                data = file.read()
+                if _same(status, os.fstat(descriptor)) and len(data) == status.st_size:
+                    mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
+                    return Entry(mode, sha256(data).hexdigest()), data
+        except OSError as error:
+            raise _unreadable(path, error.strerror or "unknown") from error
+    raise _unreadable(path, "it changes while it is read, or is no file")
+
+
+def entry_of(top: Path, path: str, stamp: Stamp, known: Mapping[str, tuple[Stamp, Entry]]) -> Entry:
+    """Return the entry of a file, read again unless its stamp is the known one."""
+    before = known.get(path)
+    return before[1] if before is not None and before[0] == stamp else read_entry(top, path)[0]
+
+
+def _stored(store: Store, top: Path, path: str) -> Entry | None:
+    """Store one file of the tree; one that was removed since it was listed is none."""
+    if not os.path.lexists(f"{top}/{path}"):
+        return None
+    entry, data = read_entry(top, path)
+    store.keep_object(data, entry.sha256)
+    return entry
+
+
+def _same(before: os.stat_result, after: os.stat_result) -> bool:
+    return (before.st_mtime_ns, before.st_ctime_ns, before.st_size) == (
+        after.st_mtime_ns,
+        after.st_ctime_ns,
+        after.st_size,
+    )
+
+
+def _kept(top: Path, root: str, files: dict[str, Entry]) -> Base:
+    """Write the manifest of a tree and return its base."""
+    data = _manifest(root, files)
+    digest = sha256(data).hexdigest()
+    write(Store(top).folder / "bases" / digest, data)
+    return Base(top, root, dict(sorted(files.items())), f"sha256:{digest}")
+
+
+def _manifest(root: str, files: Mapping[str, Entry]) -> bytes:
+    value = {"schema": SCHEMA, "root": root, "files": files}
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, sort_keys=True).encode("ascii")
+
+
+def _unreadable(path: str, why: str) -> SealError:
+    return SealError(
+        "SEAL102",
+        f"{path!r} cannot be frozen: {why}.",
+        "Make it readable, let nothing change it meanwhile, or list it in a .gitignore.",
+    )

@@ -1,0 +1,235 @@
+"""The export: a folder that holds exactly the base with the files in scope laid over it.
+
+A plan says what the folder has to hold; `bring` makes it so. Every file is hashed when it is written, and files that are
+there already are read and hashed again, unless this process wrote them and their stamps are the same as then: what the
+tested code leaves behind in an export never reaches the next gate.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed.base import LINK, PROGRAM, Base, Entry, read_entry
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.listing import Stamp, stamp_of
+from interlock.gates.sealed.protect import Protection
+from interlock.gates.sealed.store import Store
+from interlock.gates.tree import left_out
+
+BASE_TIME_NS: Final = 1_600_000_000 * 10**9
+"""The time of change of every base file: no bytecode or build product can pass for that of a file laid over it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an export holds.
+
+    Args:
+        base: The base.
+        files: Path relative to the top to its entry.
+        laid_over: Paths whose content comes from the checkout.
+        removed: Base files in scope that the work removed.
+        held_back: Files in scope, relative to the root, that the work changed, added or removed, and that keep their
+            base content all the same.
+        added: Files in scope that the base lacks, relative to the root.
+    """
+
+    base: Base
+    files: Mapping[str, Entry]
+    laid_over: frozenset[str]
+    removed: tuple[str, ...]
+    held_back: tuple[str, ...]
+    added: tuple[str, ...]
+
+    @property
+    def scope_digest(self) -> str:
+        """`sha256:…` over what was laid over the base: paths, modes and contents."""
+        digest = sha256(b"interlock.scope/1\0")
+        for path in sorted(self.laid_over | set(self.removed)):
+            entry = self.files.get(path, Entry("", ""))
+            digest.update(f"{path}\0{entry.mode} {entry.sha256}\0".encode())
+        return f"sha256:{digest.hexdigest()}"
+
+
+def plan_of(base: Base, present: Mapping[str, str], scope: Iterable[str], protection: Protection) -> Plan:
+    """Return what the export of the present work holds.
+
+    Args:
+        base: The base.
+        present: The files in scope as they are now, as `gates.tree.tree_files` lists them.
+        scope: The patterns of the scope.
+        protection: What keeps its base content.
+
+    Raises:
+        SealError: `SEAL120` a file in scope lies where the base has a protected folder, or the other way round.
+    """
+    files, patterns = dict(base.files), compile_scope(scope)
+    laid_over, removed, held_back, added = set[str](), list[str](), list[str](), list[str]()
+    for path, value in present.items():
+        mode, _, digest = value.partition(" ")
+        inside = base.inside(path)
+        before, now = base.files.get(inside), Entry(mode, digest)
+        if not digest or before == now:
+            continue
+        if protection.holds(path, in_base=before is not None):
+            held_back.append(path)
+            continue
+        files[inside] = now
+        laid_over.add(inside)
+        if before is None:
+            added.append(path)
+    for inside in base.files:
+        path = base.outside(inside)
+        if path is None or path in present or left_out(path) or not patterns.matches(path):
+            continue
+        if protection.holds(path, in_base=True):
+            held_back.append(path)
+        else:
+            del files[inside]
+            removed.append(inside)
+    _no_shadow(files)
+    return Plan(base, files, frozenset(laid_over), tuple(removed), tuple(sorted(held_back)), tuple(added))
+
+
+def bring(plan: Plan, folder: Path) -> None:
+    """Make a folder hold exactly what a plan says.
+
+    Args:
+        plan: What it has to hold.
+        folder: The folder; it is made if need be, and what else it holds is removed.
+
+    Raises:
+        SealError: `SEAL110` the store was changed, `SEAL121` a file in scope changed meanwhile, `SEAL122` the folder
+            cannot be written.
+    """
+    try:
+        _bring(plan, os.fspath(folder))
+    except OSError as error:
+        message = f"The export {folder} cannot be written: {error.strerror}."
+        raise SealError("SEAL122", message, "Make room on the disk, and let nothing else write there.") from error
+
+
+_written: dict[str, dict[str, tuple[Stamp, Entry]]] = {}
+"""By folder, what this process wrote or verified there: path to stamp and entry."""
+
+
+def _bring(plan: Plan, folder: str) -> None:
+    known, store = _written.setdefault(folder, {}), plan.base.store
+    if os.path.islink(folder):
+        os.unlink(folder)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    os.chmod(folder, 0o700)
+    folders = {parent for path in plan.files for parent in _parents(path)}
+    there = _clear(plan, folder, folders, known)
+    for path in sorted(folders - there.keys(), key=len):
+        os.mkdir(f"{folder}/{path}", 0o755)
+    for path, entry in plan.files.items():
+        if path not in there:
+            known[path] = (_write(plan, store, folder, path, entry), entry)
+
+
+def _clear(plan: Plan, folder: str, folders: set[str], known: dict[str, tuple[Stamp, Entry]]) -> dict[str, bool]:
+    """Remove what the plan does not name or what differs from it; return the paths that may stay."""
+    there: dict[str, bool] = {}
+    pending = [""]
+    while pending:
+        at = pending.pop()
+        with os.scandir(f"{folder}/{at}") as entries:
+            listed = list(entries)
+        for item in listed:
+            path = f"{at}{item.name}"
+            if item.is_dir(follow_symlinks=False):
+                if path in folders:
+                    os.chmod(item.path, 0o755)
+                    there[path] = True
+                    pending.append(f"{path}/")
+                else:
+                    _remove_tree(item.path)
+                continue
+            entry = plan.files.get(path)
+            if entry is not None and _holds(item, path, entry, known, base=path not in plan.laid_over):
+                there[path] = True
+            else:
+                os.unlink(item.path)
+                known.pop(path, None)
+    return there
+
+
+def _holds(
+    item: os.DirEntry[str], path: str, entry: Entry, known: dict[str, tuple[Stamp, Entry]], *, base: bool
+) -> bool:
+    """Return whether a file of the export is what it has to be."""
+    status = item.stat(follow_symlinks=False)
+    stamp = stamp_of(status)
+    if (status.st_mtime_ns == BASE_TIME_NS) != base and entry.mode != LINK:
+        return False
+    if known.get(path) == (stamp, entry):
+        return True
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        return False
+    found, _ = read_entry(Path(item.path).parent, item.name)
+    if found == entry:
+        known[path] = (stamp, entry)
+    return found == entry
+
+
+def _write(plan: Plan, store: Store, folder: str, path: str, entry: Entry) -> Stamp:
+    """Write one file and return its stamp."""
+    base = path not in plan.laid_over
+    data = store.object(entry.sha256) if base else _present(plan, path, entry)
+    target = f"{folder}/{path}"
+    if entry.mode == LINK:
+        os.symlink(os.fsdecode(data), target)
+    else:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(target, flags, 0o755 if entry.mode == PROGRAM else 0o644)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        if base:
+            os.utime(target, ns=(BASE_TIME_NS, BASE_TIME_NS))
+    return stamp_of(os.lstat(target))
+
+
+def _present(plan: Plan, path: str, entry: Entry) -> bytes:
+    """Return the content of a file in scope, which must still be the one that was listed."""
+    with suppress(SealError):
+        found, data = read_entry(plan.base.top, path)
+        if found == entry:
+            return data
+    raise SealError(
+        "SEAL121",
+        f"{path!r} changed while the gate ran.",
+        "Let nothing change the files in scope until the gate has ended, and hand over again.",
+    )
+
+
+def _no_shadow(files: Mapping[str, Entry]) -> None:
+    """Refuse a tree in which one path is both a file and a folder."""
+    for path in files:
+        for parent in _parents(path):
+            if parent in files:
+                raise SealError(
+                    "SEAL120",
+                    f"{parent!r} is a file now, and the gate needs the folder of {path!r}.",
+                    f"Restore the folder {parent!r}, or list {path!r} in `may_change` of the task.",
+                )
+
+
+def _parents(path: str) -> Iterable[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _remove_tree(path: str) -> None:
+    """Remove a folder that tested code made, whatever modes it gave it."""
+    for folder, _, _ in os.walk(path):
+        with suppress(OSError):
+            os.chmod(folder, 0o700)
+    shutil.rmtree(path)

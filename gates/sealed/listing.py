@@ -1,0 +1,187 @@
+"""Which files a tree has: those that git tracks, and those that it does not ignore. Git itself is never asked.
+
+The agent that works in a checkout controls `.git`: its configuration, attributes, excludes and index. So the tree is
+walked here, and only the `.gitignore` files of the tree say what is ignored. `.git/index` is read for one thing: a file
+that is tracked and ignored belongs to the tree. A forged index can add files that exist, and hide none.
+
+Submodules and repositories inside the tree are walked with rules of their own, as git does. Left out always: `.git`,
+`__pycache__`, and Interlock's own state at the project's root.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pathspec import GitIgnoreSpec
+
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.git_index import tracked_names
+
+NEVER: Final = frozenset({".git", "__pycache__"})
+"""Names that no listing has, at any depth: git's own state, and bytecode."""
+
+OWN: Final = (".interlock", "artifacts")
+"""Interlock's own folders at the project's root."""
+
+
+class Stamp(NamedTuple):
+    """What tells that a file was not touched: a write changes `ctime_ns`, which no program can set back."""
+
+    mode: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a tree.
+
+    Args:
+        files: Path relative to the top, `/`-separated, to the stamp of that file or symbolic link.
+        ignored: Folders that are ignored and hold no tracked file, relative to the top.
+    """
+
+    files: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
+    ignored: list[str] = field(default_factory=list[str])
+
+
+def top_of(root: Path) -> Path | None:
+    """Return the git checkout around a project's root, or None outside of one."""
+    return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
+
+
+def list_tree(top: Path, root: str = "") -> Listing:
+    """List the files of a tree.
+
+    Args:
+        top: The checkout, or the project's root where there is no git.
+        root: The project's root, relative to it.
+
+    Raises:
+        SealError: `SEAL101` a folder or an ignore file cannot be read, a name is not UTF-8, or an index is damaged.
+    """
+    own = frozenset(f"{root}/{name}" if root else name for name in OWN)
+    found = Listing()
+    _Walk(os.fspath(top), own, found).repository("", ())
+    return found
+
+
+_Rules = tuple[tuple[int, GitIgnoreSpec], ...]
+"""The `.gitignore` files that apply, outermost first, each with the length of the prefix that its paths leave out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One walk over a tree."""
+
+    top: str
+    own: frozenset[str]
+    found: Listing
+
+    def repository(self, prefix: str, rules: _Rules) -> None:
+        """List one repository and those inside it; `prefix` is its folder with a final `/`, or empty."""
+        ignored: list[str] = []
+        pending: list[tuple[str, _Rules]] = [(prefix, rules)]
+        while pending:
+            folder, above = pending.pop()
+            entries = self._entries(folder)
+            here = above
+            if any(entry.name == ".gitignore" for entry in entries):
+                here = (*above, (len(folder), _spec(f"{self.top}/{folder}.gitignore")))
+            for entry in entries:
+                path = folder + entry.name
+                if entry.name in NEVER or path in self.own:
+                    continue
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder and os.path.lexists(f"{self.top}/{path}/.git"):
+                    self.repository(f"{path}/", ())
+                elif _is_ignored(f"{path}/" if is_folder else path, here):
+                    ignored.append(path)
+                elif is_folder:
+                    pending.append((f"{path}/", here))
+                else:
+                    self._add(path, entry.stat(follow_symlinks=False))
+        self._tracked(prefix, ignored)
+
+    def _tracked(self, prefix: str, ignored: list[str]) -> None:
+        """Add what is tracked although it is ignored; the other ignored folders are only named."""
+        names = tracked_names(Path(self.top, prefix)) if ignored else frozenset[str]()
+        holding: set[str] = set()
+        gone = set(ignored)
+        for name in names:
+            path = prefix + name
+            above = next((folder for folder in _upwards(path) if folder in gone), None)
+            if above is None or path in self.found.files or not NEVER.isdisjoint(path.split("/")):
+                continue
+            try:
+                status = os.stat(f"{self.top}/{path}", follow_symlinks=False)
+            except OSError:
+                continue
+            if not stat.S_ISDIR(status.st_mode):
+                self._add(path, status)
+                holding.add(above)
+        self.found.ignored.extend(
+            path for path in ignored if path not in holding and os.path.isdir(f"{self.top}/{path}")
+        )
+
+    def _add(self, path: str, status: os.stat_result) -> None:
+        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+            self.found.files[path] = stamp_of(status)
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(f"{self.top}/{folder}") as entries:
+                listed = list(entries)
+        except OSError as error:
+            raise _unreadable(folder or ".", error.strerror or "unknown") from error
+        for entry in listed:
+            try:
+                entry.name.encode("utf-8")
+            except UnicodeEncodeError as error:
+                shown = (folder + entry.name).encode("utf-8", "backslashreplace").decode()
+                raise _unreadable(shown, "its name is not UTF-8") from error
+        return listed
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """Return the stamp of a file."""
+    return Stamp(status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """Yield a path and the folders around it, innermost first."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _spec(path: str) -> GitIgnoreSpec:
+    try:
+        if os.path.islink(path):
+            return GitIgnoreSpec.from_lines([])  # git does not follow it either
+        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+        return GitIgnoreSpec.from_lines(text.split("\n"))
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def _is_ignored(path: str, rules: _Rules) -> bool:
+    """Return whether a path is ignored: the innermost file with a pattern that matches decides."""
+    for length, spec in reversed(rules):
+        verdict = spec.check_file(path[length:]).include
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def _unreadable(path: str, why: str) -> SealError:
+    return SealError(
+        "SEAL101",
+        f"{path!r} cannot be listed: {why}.",
+        "Make it readable, rename it, or list it in a .gitignore if it is no part of the project.",
+    )

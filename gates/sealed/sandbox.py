@@ -1,0 +1,314 @@
+"""One command in an enclosure: an export at the checkout's own path, a network of its own, nothing left running.
+
+Where `bwrap` works it makes the namespaces, else `probes/enclose.py` does with the system calls themselves, else there
+are none: the command then runs in the export's folder, and its level says so. Inside, the whole machine can be read
+except what is hidden, and only the export and a private `/tmp` can be written.
+"""
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.settings import Network
+
+Level: TypeAlias = Literal["namespaces", "none"]
+Maker: TypeAlias = Literal["bwrap", "unshare", "none"]
+
+PROBES: Final = Path(__file__).resolve().parent / "probes"
+"""The programs that run inside."""
+
+_PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
+_POLL_SECONDS: Final = 0.05
+_DRAIN_SECONDS: Final = 1.0
+_READ_BYTES: Final = 64 * 1024
+_TRIAL_SECONDS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """One place of the machine that is seen inside, at a path of its own."""
+
+    source: str
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """What a command sees.
+
+    Args:
+        binds: Places, in the order in which they are mounted.
+        hidden: Files and folders that are empty inside.
+        network: `none`, `loopback`, or `host`.
+    """
+
+    binds: tuple[Bind, ...] = ()
+    hidden: tuple[str, ...] = ()
+    network: Network = "loopback"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: its exit status (negative for a signal; None when it was stopped), and after how long."""
+
+    exit_status: int | None
+    timed_out: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """What flows to and from a command.
+
+    `{spec}` and `{stream}` in its words become the numbers of two descriptors: `spec` is read from the first, and what
+    it writes to the second goes to `stream` at once.
+
+    Args:
+        output: Takes its standard output and error.
+        spec: What the first descriptor holds; None: there are no such descriptors.
+        stream: Takes what it writes to the second.
+        stdin: Its standard input.
+    """
+
+    output: Callable[[bytes], None]
+    spec: bytes | None = None
+    stream: Callable[[bytes], None] | None = None
+    stdin: bytes = b""
+
+
+@cache
+def maker() -> Maker:
+    """Return what makes namespaces here, by trying it once in this process."""
+    for name in ("bwrap", "unshare"):
+        words = _enclosed(("true",), Enclosure(), "/", name) if name == "unshare" or shutil.which("bwrap") else None
+        if words is None:
+            continue
+        with suppress(OSError, subprocess.TimeoutExpired):
+            tried = subprocess.run(words, capture_output=True, timeout=_TRIAL_SECONDS, check=False, env=_SMALL)
+            if tried.returncode == 0:
+                return name
+    return "none"
+
+
+def level() -> Level:
+    """Return the level of isolation that is to be had on this machine."""
+    return "none" if maker() == "none" else "namespaces"
+
+
+_SMALL: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+
+def run(
+    argv: Sequence[str],
+    enclosure: Enclosure | None,
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    timeout_seconds: float,
+    pipes: Pipes,
+    clock: Callable[[], float] = time.monotonic,
+) -> Ended:
+    """Run a command to its end or its time limit, and end everything that it started.
+
+    Args:
+        argv: The command; its program is an absolute path, or is looked up on PATH of `env`.
+        enclosure: What it sees; None, or no namespaces here: the machine as it is.
+        cwd: Where it runs, as seen inside.
+        env: Its whole environment.
+        timeout_seconds: How long it may take.
+        pipes: Its input and output.
+        clock: Seconds from some start.
+
+    Raises:
+        OSError: The program cannot be started.
+    """
+    with _descriptors(pipes) as (inherited, mine, numbers):
+        words = [word.format_map(numbers) if word in ("{spec}", "{stream}") else word for word in argv]
+        made = maker() if enclosure is not None else "none"
+        if made != "none" and enclosure is not None:
+            words, where = _enclosed(words, enclosure, cwd, made), "/"
+        else:
+            where = cwd
+        started = clock()
+        process = subprocess.Popen(
+            words,
+            cwd=where,
+            env=dict(env),
+            stdin=subprocess.PIPE if pipes.stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=inherited,
+        )
+        for descriptor in inherited:
+            os.close(descriptor)
+        inherited.clear()
+        with process:
+            try:
+                timed_out = _Exchange(process, pipes, mine, clock).until(started + timeout_seconds)
+            finally:
+                _end(process)
+    return Ended(None if timed_out else process.returncode, timed_out, clock() - started)
+
+
+@contextmanager
+def _descriptors(pipes: Pipes) -> Iterator[tuple[list[int], dict[str, int], dict[str, str]]]:
+    """Open the pipes of the probe: what the child inherits, our ends, and the numbers that it is given."""
+    if pipes.spec is None:
+        yield [], {}, {}
+        return
+    spec_read, spec_write = os.pipe()
+    stream_read, stream_write = os.pipe()
+    inherited, mine = [spec_read, stream_write], {"spec": spec_write, "stream": stream_read}
+    try:
+        yield inherited, mine, {"spec": str(spec_read), "stream": str(stream_write)}
+    finally:
+        for descriptor in (*inherited, *mine.values()):
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """Feeds and drains the pipes of one command until it ends."""
+
+    process: "subprocess.Popen[bytes]"
+    pipes: Pipes
+    mine: dict[str, int]
+    clock: Callable[[], float]
+    pending: dict[int, memoryview] = field(default_factory=dict[int, memoryview])
+
+    def until(self, deadline: float) -> bool:
+        """Exchange until the command ends; return whether it had to be stopped.
+
+        Something that it started may hold a pipe open after it: it is given a moment, then ended with the group.
+        """
+        with selectors.DefaultSelector() as selector:
+            self._register(selector)
+            while self.process.poll() is None:
+                if self.clock() >= deadline:
+                    return True
+                self._step(selector)
+            last = min(deadline, self.clock() + _DRAIN_SECONDS)
+            while any(key.events & selectors.EVENT_READ for key in selector.get_map().values()) and self.clock() < last:
+                self._step(selector)
+        return False
+
+    def _register(self, selector: selectors.BaseSelector) -> None:
+        assert self.process.stdout is not None
+        sources: list[tuple[int, Callable[[bytes], None]]] = [(self.process.stdout.fileno(), self.pipes.output)]
+        if self.pipes.stream is not None and "stream" in self.mine:
+            sources.append((self.mine["stream"], self.pipes.stream))
+        for descriptor, sink in sources:
+            os.set_blocking(descriptor, False)
+            selector.register(descriptor, selectors.EVENT_READ, sink)
+        feeds: list[tuple[int, bytes]] = []
+        if self.process.stdin is not None:
+            feeds.append((self.process.stdin.fileno(), self.pipes.stdin))
+        if "spec" in self.mine:
+            feeds.append((self.mine["spec"], self.pipes.spec or b""))
+        for descriptor, data in feeds:
+            os.set_blocking(descriptor, False)
+            self.pending[descriptor] = memoryview(data)
+            selector.register(descriptor, selectors.EVENT_WRITE)
+
+    def _step(self, selector: selectors.BaseSelector) -> None:
+        if not selector.get_map():
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_POLL_SECONDS)
+            return
+        for key, _ in selector.select(_POLL_SECONDS):
+            if key.data is None:
+                self._feed(selector, key.fd)
+            elif data := os.read(key.fd, _READ_BYTES):
+                key.data(data)
+            else:
+                selector.unregister(key.fd)
+
+    def _feed(self, selector: selectors.BaseSelector, descriptor: int) -> None:
+        rest = self.pending[descriptor]
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            rest = rest[:0]
+        self.pending[descriptor] = rest
+        if not rest:
+            selector.unregister(descriptor)
+            if self.process.stdin is not None and descriptor == self.process.stdin.fileno():
+                self.process.stdin.close()
+            else:
+                os.close(self.mine.pop("spec"))
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the command and its group. The leader is not reaped before, so that its number is not another's by now."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _enclosed(argv: Sequence[str], enclosure: Enclosure, cwd: str, name: Maker) -> list[str]:
+    """Return the words that run a command in its enclosure."""
+    if name == "bwrap":
+        return [shutil.which("bwrap") or "bwrap", *_bwrap_options(enclosure, cwd), "--", *argv]
+    return [sys.executable, "-I", "-S", str(PROBES / "enclose.py"), *_enclose_words(enclosure, cwd), "--", *argv]
+
+
+def _bwrap_options(enclosure: Enclosure, cwd: str) -> Iterator[str]:
+    yield from ("--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc")
+    yield from ("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
+    if enclosure.network != "host":
+        yield "--unshare-net"
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    for folder in _PRIVATE:
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            yield from ("--tmpfs", folder)
+    for path in enclosure.hidden:
+        if os.path.isdir(path):
+            yield from ("--tmpfs", path)
+        elif os.path.lexists(path):
+            yield from ("--ro-bind", os.devnull, path)
+    for bind in enclosure.binds:
+        yield from ("--bind" if bind.writable else "--ro-bind", bind.source, bind.target)
+    yield from ("--chdir", cwd)
+
+
+def _enclose_words(enclosure: Enclosure, cwd: str) -> Iterator[str]:
+    yield from ("--network", enclosure.network, "--chdir", cwd)
+    for folder in _PRIVATE:
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            yield from ("--tmpfs", folder)
+    for path in enclosure.hidden:
+        if os.path.isdir(path):
+            yield from ("--tmpfs", path)
+        elif os.path.lexists(path):
+            yield from ("--ro-bind", os.devnull, path)
+    for bind in enclosure.binds:
+        yield from ("--bind" if bind.writable else "--ro-bind", bind.source, bind.target)
+
+
+@contextmanager
+def private_folder() -> Iterator[str]:
+    """Make a folder for one run of a gate, and remove it with whatever is in it."""
+    try:
+        folder = tempfile.mkdtemp(prefix="interlock-")
+    except OSError as error:
+        raise SealError("SEAL122", f"No temporary folder can be made: {error.strerror}.", "Make room.") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

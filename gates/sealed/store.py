@@ -1,0 +1,128 @@
+"""The store outside of every checkout: contents of bases, exports, and what is known of base tests.
+
+    <state>/interlock/<project>/objects/ab/cdef…   contents, named by their SHA-256
+    <state>/interlock/<project>/bases/<digest>     manifests
+    <state>/interlock/<project>/exports/<n>        folders in which gates run, one for each that runs at a time
+    <state>/interlock/<project>/results/<key>      what the tests of a base came to
+    <state>/interlock/<project>/bytecode/<key>     compiled code of dependencies
+
+`<state>` is `INTERLOCK_STATE`, else `XDG_STATE_HOME`, else `~/.local/state`. A program of the same user can write here,
+so nothing that is read back is believed: contents are hashed against the manifest, whose digest the run keeps.
+"""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from interlock.gates.sealed.errors import SealError
+
+STATE: Final = "INTERLOCK_STATE"
+_MAX_EXPORTS: Final = 16
+
+
+class Store:
+    """The part of the store that belongs to one checkout.
+
+    Args:
+        top: The checkout, or the project's root where there is no git.
+    """
+
+    def __init__(self, top: Path) -> None:
+        key = sha256(os.fsencode(os.path.realpath(top))).hexdigest()[:16]
+        self.folder = state_folder() / f"{key}-{top.name or 'root'}"
+
+    def object_path(self, digest: str) -> str:
+        """Return where the content with a SHA-256 lies."""
+        return f"{self.folder}/objects/{digest[:2]}/{digest[2:]}"
+
+    def keep_object(self, data: bytes, digest: str = "") -> str:
+        """Store a content and return its SHA-256 in hex; it can be given where it is known."""
+        digest = digest or sha256(data).hexdigest()
+        path = self.object_path(digest)
+        if not os.path.exists(path):
+            write(path, data)
+        return digest
+
+    def object(self, digest: str) -> bytes:
+        """Return the content with a SHA-256.
+
+        Raises:
+            SealError: `SEAL110` it is not there, or is not that content any more.
+        """
+        try:
+            with open(self.object_path(digest), "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise damaged(self.object_path(digest), error.strerror or "unknown") from error
+        if sha256(data).hexdigest() != digest:
+            raise damaged(self.object_path(digest), "its content is not the one that was stored")
+        return data
+
+    def result_path(self, key: str) -> Path:
+        """Return where the result of a base is kept."""
+        return self.folder / "results" / f"{key}.json"
+
+    @contextmanager
+    def export(self) -> Generator[Path]:
+        """Hold a folder for one export alone; the next one in the same process finds most files in place.
+
+        Raises:
+            SealError: `SEAL111` too many gates of this checkout run at a time.
+        """
+        for number in range(_MAX_EXPORTS):
+            folder = self.folder / "exports" / str(number)
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / "lock").open("ab") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                try:
+                    yield folder / "tree"
+                finally:
+                    fcntl.flock(lock, fcntl.LOCK_UN)
+                return
+        message = f"{_MAX_EXPORTS} gates of this checkout run already."
+        raise SealError("SEAL111", message, "Wait until one of them has ended.")
+
+
+def state_folder() -> Path:
+    """Return the folder of every store."""
+    named = os.environ.get(STATE) or os.environ.get("XDG_STATE_HOME")
+    base = Path(named) if named else Path.home() / ".local" / "state"
+    return base / "interlock"
+
+
+def write(path: str | Path, data: bytes) -> None:
+    """Write a whole file of the store or nothing; one that a crash of the machine cut is found by its digest.
+
+    Raises:
+        SealError: `SEAL112` the store cannot be written.
+    """
+    try:
+        folder = os.path.dirname(path)
+        os.makedirs(folder, exist_ok=True)
+        descriptor, part = tempfile.mkstemp(dir=folder, prefix=".part-")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(part, path)
+    except OSError as error:
+        raise SealError(
+            "SEAL112",
+            f"{path} cannot be written: {error.strerror}.",
+            f"Make room, or name a folder that can be written with the variable {STATE}.",
+        ) from error
+
+
+def damaged(path: str | Path, why: str) -> SealError:
+    """Return the error for a file of the store that is not what was stored."""
+    return SealError(
+        "SEAL110",
+        f"{path} cannot be used: {why}.",
+        "Something other than Interlock changed the store. Remove this file and start a new run.",
+    )
