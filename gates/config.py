@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
 from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
 from interlock.gates.errors import ConfigError, ConfigProblem, TreeError
 from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed.settings import Network, Tests
 from interlock.reservations.settings import faults
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ class GateConfig:
         command: argv of a command gate; no shell.
         grade: The weakest grade that a run accepts.
         timeout_seconds: How long the command may run.
+        sealed: Whether the command judges an export instead of the tree that the agent edits; default: in a git project.
+        protect, keep, prepare, network, env, tests, junit, allow_failing, retries, heldout: How it is sealed; see
+            `gates.sealed.settings.Seal`.
     """
 
     __pydantic_config__: ClassVar[Any] = _STRICT
@@ -97,6 +101,17 @@ class GateConfig:
     command: tuple[str, ...] | None = None
     grade: Grade | None = None
     timeout_seconds: float | None = None
+    sealed: bool | None = None
+    protect: tuple[str, ...] | None = None
+    keep: tuple[str, ...] | None = None
+    prepare: tuple[tuple[str, ...], ...] | None = None
+    network: Network | None = None
+    env: Mapping[str, str] | None = None
+    tests: Tests | None = None
+    junit: str | None = None
+    allow_failing: tuple[str, ...] | None = None
+    retries: int | None = None
+    heldout: str | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from interlock.gates import rules
 from interlock.gates.coherence import GATE_ID, MAX_NAME_CHARS, NEEDED_KEYS, gate_problems, near, role_problems
 from interlock.gates.config import FILE, Config, GateConfig, RoleConfig
 from interlock.gates.errors import ConfigError, ConfigProblem
+from interlock.gates.sealed.settings import seal_problems
 
 _BROWSER_CHECKS: Final = frozenset({"visual", "a11y"})
 
@@ -40,7 +41,11 @@ def build_protocol(config: Config) -> Protocol:
         gates = _gates(config, roles, renamed)
     except _ProblemError as error:
         raise ConfigError((error.problem,)) from error
-    problems = (*role_problems(path, roles, gates), *gate_problems(path, roles, gates, config))
+    problems = (
+        *role_problems(path, roles, gates),
+        *gate_problems(path, roles, gates, config),
+        *seal_problems(path, gates, config),
+    )
     if problems:
         raise ConfigError(problems)
     return Protocol(roles, gates)

@@ -40,6 +40,8 @@ _WANTED: Final[Mapping[str, tuple[str, str]]] = {
     "inputs.*": (_LINE, "Write each input as its path relative to the root, or take it out."),
     "scope": ("a list of at least one pattern", 'List the files that the work may touch, such as ["src/**"].'),
     "scope.*": (_LINE, 'Write each pattern as a text, such as "src/**", or take it out.'),
+    "may_change": ("a list of patterns", 'List the tests and settings that the work may change, such as ["tests/test_cart.py"].'),
+    "may_change.*": (_LINE, 'Write each pattern as a text, such as "tests/**", or take it out.'),
     "page": (_LINE, "Write a path relative to the root or an http(s) URL, or leave `page` out."),
     "run": ("a table", "Write the budgets below `[run]`, or leave it out."),
     **{
@@ -98,6 +100,7 @@ class _TaskFile(BaseModel):
     gates_required: list[str]
     inputs: list[_Line] = []
     scope: list[_Line] = Field(min_length=1)
+    may_change: list[_Line] = []
     page: _Line | None = None
     run: _RunSection = _RunSection()
     budget: _BudgetSection = _BudgetSection()
@@ -118,6 +121,8 @@ class Task:
         gates_required: Gate ids, in the order of the task file.
         inputs: Paths that the agents work from, relative to the root.
         scope: Patterns of the files that the work may touch; their digest binds every verdict.
+        may_change: Patterns of files in scope that sealed gates take from the work although they hold tests or decide a
+            gate; all others of that kind keep the content that they had when the run began.
         page: The page to check: a path below the root or an http(s) URL, or None.
         agents: Settings by role name; they replace those of `interlock.toml`.
         run: Budgets by name; they replace those of `interlock.toml`.
@@ -131,6 +136,7 @@ class Task:
     gates_required: tuple[str, ...]
     scope: tuple[str, ...]
     inputs: tuple[str, ...] = ()
+    may_change: tuple[str, ...] = ()
     page: str | None = None
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     run: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -225,6 +231,7 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
         gates_required=tuple(read.gates_required),
         scope=tuple(read.scope),
         inputs=tuple(read.inputs),
+        may_change=tuple(read.may_change),
         page=read.page,
         agents=read.agents,
         run=read.run.model_dump(exclude_none=True),

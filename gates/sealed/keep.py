@@ -8,36 +8,27 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from interlock.gates.sealed.base import LINK, Entry, entry_of, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, Stamp, stamp_of
-from interlock.gates.sealed.store import Store, damaged, write
+from interlock.gates.sealed.store import damaged, state_folder, write
 
 SCRATCH: Final = frozenset({".cache", ".vite", ".vite-temp", ".vitest"})
 """Folders directly below `node_modules` that tools write in; empty for a sealed gate, and its own."""
 
 _PASSED_OVER: Final = frozenset({"__pycache__"})
+_NONE: Final = (None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What the kept folders held when the run began.
+Records: TypeAlias = Mapping[str, str]
+"""Each kept folder, absolute, to the digest of the record of what it held when the run began."""
 
-    Args:
-        folders: The folders, absolute.
-        files: Absolute path to stamp and entry.
-        digest: `sha256:…` of this record; empty where nothing is kept.
-    """
-
-    folders: tuple[str, ...] = ()
-    files: Mapping[str, tuple[Stamp, Entry]] | None = None
-    digest: str = ""
+_Files: TypeAlias = dict[str, tuple[Stamp, Entry]]
 
 
 def kept_folders(top: Path, listing: Listing, names: Iterable[str]) -> tuple[str, ...]:
@@ -50,74 +41,73 @@ def kept_folders(top: Path, listing: Listing, names: Iterable[str]) -> tuple[str
     )
 
 
-def record(store: Store, folders: Iterable[str]) -> Kept:
-    """Record what folders hold now.
+def record(folder: str) -> str:
+    """Record what a folder holds now and return the digest of the record.
 
     Raises:
         SealError: `SEAL102` a file cannot be read, `SEAL112` the store cannot be written.
     """
-    given = tuple(dict.fromkeys(folders))
-    if not given:
-        return Kept()
-    before = _last(store)
-    files = {
-        path: (stamp, entry_of(Path("/"), path[1:], stamp, {path[1:]: before[path]} if path in before else {}))
-        for folder in given
-        for path, stamp in _walk(folder)
-    }
-    data = json.dumps({"folders": given, "files": files}, separators=(",", ":"), sort_keys=True).encode("ascii")
+    last = _place() / "last" / sha256(os.fsencode(folder)).hexdigest()
+    digest, before = "", _Files()
+    with suppress(OSError, SealError, ValueError):
+        digest = last.read_text("ascii")
+        before = _load(digest)
+    present = dict(_walk(folder))
+    if digest and len(before) == len(present) and all(row == before.get(name, _NONE)[0] for name, row in present.items()):
+        return digest
+    files = {name: (stamp, entry_of(Path(folder), name, stamp, before)) for name, stamp in present.items()}
+    data = json.dumps(files, separators=(",", ":")).encode("ascii")
     digest = sha256(data).hexdigest()
-    write(store.folder / "kept" / digest, data)
-    write(store.folder / "kept" / "last", digest.encode("ascii"))
-    return Kept(given, files, f"sha256:{digest}")
+    write(_place() / digest, data)
+    write(last, digest.encode("ascii"))
+    return digest
 
 
-def load(store: Store, digest: str) -> Kept:
-    """Read back what was recorded.
+def changed(records: Records) -> Iterator[str]:
+    """Yield the files of kept folders that are not what they were, each with what became of it.
 
     Raises:
-        SealError: `SEAL110` it is not in the store, or is not what was recorded.
+        SealError: `SEAL102` a folder cannot be listed, `SEAL110` the record was changed.
     """
-    return _loaded(os.fspath(store.folder), digest) if digest else Kept()
+    for folder, digest in records.items():
+        files, present = _load(digest), dict(_walk(folder))
+        differing = [name for name, stamp in present.items() if stamp != files.get(name, _NONE)[0]]
+        for name in sorted({*differing, *(files.keys() - present.keys())}):
+            if name not in present:
+                yield f"{folder}/{name} was removed"
+            elif name not in files:
+                yield f"{folder}/{name} was added"
+            elif not _is(folder, name, files[name][1]):
+                yield f"{folder}/{name} was changed"
 
 
-def changed(kept: Kept) -> Iterator[str]:
-    """Yield the files of kept folders that are not what they were, each with what became of it."""
-    files = kept.files or {}
-    present = dict(item for folder in kept.folders for item in _walk(folder))
-    for path in sorted(files.keys() | present.keys()):
-        if path not in present:
-            yield f"{path} was removed"
-        elif path not in files:
-            yield f"{path} was added"
-        elif present[path] != files[path][0]:
-            with suppress(SealError):
-                if read_entry(Path("/"), path[1:])[0] == files[path][1]:
-                    continue
-            yield f"{path} was changed"
+def _is(folder: str, name: str, entry: Entry) -> bool:
+    with suppress(SealError):
+        return read_entry(Path(folder), name)[0] == entry
+    return False
 
 
-def leads_back(kept: Kept, top: Path) -> Iterator[str]:
+def leads_back(records: Records, top: Path) -> Iterator[str]:
     """Yield the links and path files of kept folders that lead back into the checkout.
 
     Where the export cannot be mounted at the checkout's own path, code is found through them that is not the export's.
     """
     inside = f"{top}/"
-    for path, (_, entry) in (kept.files or {}).items():
-        target = ""
-        if entry.mode == LINK:
-            target = os.path.realpath(path)
-        elif path.endswith((".pth", ".egg-link")) or "__editable__" in path:
-            with suppress(OSError):
-                text = Path(path).read_bytes().decode("utf-8", "replace")
-                target = inside if os.fspath(top) in text else ""
-        if f"{target}/".startswith(inside) and not any(f"{target}/".startswith(f"{row}/") for row in kept.folders):
-            yield path
+    for folder, digest in records.items():
+        for name, (_, entry) in _load(digest).items():
+            path, target = f"{folder}/{name}", ""
+            if entry.mode == LINK:
+                target = os.path.realpath(path)
+            elif name.endswith((".pth", ".egg-link")) or "__editable__" in name:
+                with suppress(OSError):
+                    target = inside if os.fsencode(top) in Path(path).read_bytes() else ""
+            if f"{target}/".startswith(inside) and not any(f"{target}/".startswith(f"{row}/") for row in records):
+                yield path
 
 
 def _walk(folder: str) -> Iterator[tuple[str, Stamp]]:
-    """Yield every file and link of a kept folder with its stamp."""
-    pending = [folder]
+    """Yield every file and link of a kept folder, relative to it, with its stamp."""
+    pending, cut = [folder], len(folder) + 1
     while pending:
         at = pending.pop()
         try:
@@ -127,30 +117,26 @@ def _walk(folder: str) -> Iterator[tuple[str, Stamp]]:
                         scratch = item.name in SCRATCH and at.endswith("/node_modules")
                         if item.name not in _PASSED_OVER and not scratch:
                             pending.append(item.path)
-                    elif item.is_file(follow_symlinks=False) or item.is_symlink():
-                        yield item.path, stamp_of(item.stat(follow_symlinks=False))
+                    else:
+                        yield item.path[cut:], stamp_of(item.stat(follow_symlinks=False))
         except OSError as error:
             message = f"The kept folder {at} cannot be listed: {error.strerror}."
             raise SealError("SEAL102", message, "Make it readable, or take it out of `keep`.") from error
 
 
-def _last(store: Store) -> Mapping[str, tuple[Stamp, Entry]]:
-    """Return the last record of this checkout, so that unchanged files are not read again."""
-    with suppress(OSError, SealError, ValueError):
-        digest = (store.folder / "kept" / "last").read_text("ascii")
-        return load(store, f"sha256:{digest}").files or {}
-    return {}
+def _place() -> Path:
+    """Return where records are kept: several checkouts share the packages of one Python."""
+    return state_folder() / "kept"
 
 
-@lru_cache(maxsize=2)
-def _loaded(folder: str, digest: str) -> Kept:
-    path = Path(folder) / "kept" / digest.removeprefix("sha256:")
+@lru_cache(maxsize=8)
+def _load(digest: str) -> _Files:
+    path = _place() / digest
     try:
         data = path.read_bytes()
     except OSError as error:
         raise damaged(path, error.strerror or "unknown") from error
-    if f"sha256:{sha256(data).hexdigest()}" != digest:
+    if sha256(data).hexdigest() != digest:
         raise damaged(path, "its content is not the one that was stored")
     read: dict[str, Any] = json.loads(data)
-    files = {name: (Stamp(*stamp), Entry(*entry)) for name, (stamp, entry) in read["files"].items()}
-    return Kept(tuple(read["folders"]), files, digest)
+    return {name: (Stamp(*stamp), Entry(*entry)) for name, (stamp, entry) in read.items()}

@@ -1,14 +1,31 @@
 """`Seal`: what `[gates.X]` says about how a command gate is sealed; frozen in the policy of a run."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from interlock.envelope.protocol import GateSpec, Protocol
+from interlock.gates.errors import ConfigProblem, TreeError
+from interlock.gates.patterns import compile_scope
+
+if TYPE_CHECKING:
+    from interlock.gates.config import Config, GateConfig
 
 Network: TypeAlias = Literal["none", "loopback", "host"]
 Tests: TypeAlias = Literal["auto", "junit", "exit"]
 
 DEFAULT_KEEP: Final = (".venv", "venv", "node_modules")
 """Ignored folders that hold dependencies in most projects; those that exist are kept."""
+
+KEYS: Final = (
+    "protect", "keep", "prepare", "network", "env", "tests", "junit", "allow_failing", "retries", "heldout",
+)  # fmt: skip
+"""The keys of `[gates.X]` that say how it is sealed."""
+
+MAX_RETRIES: Final = 5
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_OURS: Final = frozenset({"HOME", "TMPDIR", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +44,6 @@ class Seal:
         allow_failing: Ids of tests that may fail, because they fail on the base for a known reason.
         retries: How often failed tests may run again before they count as failed.
         heldout: A folder of tests or a table of cases outside the checkout; relative to the root, or absolute.
-        timeout_seconds: How long the command may run.
     """
 
     protect: tuple[str, ...] = ()
@@ -40,4 +56,57 @@ class Seal:
     allow_failing: tuple[str, ...] = ()
     retries: int = 0
     heldout: str = ""
-    timeout_seconds: float = 300.0
+
+
+def seals(config: "Config", protocol: Protocol, *, in_git: bool) -> dict[str, Seal]:
+    """Return how each command gate of a project is sealed, by gate id; a gate that is not sealed has none.
+
+    Args:
+        config: The project's configuration.
+        protocol: Its gates.
+        in_git: Whether the project is a git checkout: then a gate is sealed unless its table says otherwise.
+    """
+    found: dict[str, Seal] = {}
+    for gate in protocol.gates.values():
+        row = config.gates.get(gate.id)
+        asked = None if row is None else row.sealed
+        if gate.command and (in_git if asked is None else asked):
+            given = {name: value for name in KEYS if (value := getattr(row, name, None)) is not None}
+            found[gate.id] = Seal(**given)
+    return found
+
+
+def seal_problems(path: str, gates: Mapping[str, GateSpec], config: "Config") -> Iterator[ConfigProblem]:
+    """Yield what is wrong with how gates are sealed: `CFG218` to `CFG219`."""
+    for gate_id, row in config.gates.items():
+        key = f"gates.{gate_id}"
+        given = [name for name in (*KEYS, "sealed") if getattr(row, name) is not None]
+        if given and not gates[gate_id].command:
+            message = f"{gate_id} has no command, so there is nothing to seal."
+            yield ConfigProblem("CFG218", path, f"{key}.{given[0]}", message, f"Add `command`, or remove `{given[0]}`.")
+        elif row.sealed is False and len(given) > 1:
+            message = f"{gate_id} is not sealed."
+            yield ConfigProblem("CFG218", path, f"{key}.{given[0]}", message, f"Remove `{given[0]}`, or `sealed = false`.")
+        yield from _value_problems(path, key, row)
+
+
+def _value_problems(path: str, key: str, row: "GateConfig") -> Iterator[ConfigProblem]:
+    for at, pattern in enumerate(row.protect or ()):
+        try:
+            compile_scope([pattern])
+        except TreeError as error:
+            yield ConfigProblem("CFG105", path, f"{key}.protect.{at}", error.message, error.fix)
+    for at, argv in enumerate(row.prepare or ()):
+        if not argv or not all(argv):
+            fix = 'Write each command as a list of its words, such as prepare = [["npm", "run", "build"]].'
+            yield ConfigProblem("CFG219", path, f"{key}.prepare.{at}", "a word is empty, or there is none.", fix)
+    if (row.tests == "junit") != bool(row.junit):
+        fix = 'Give both: `tests = "junit"` and `junit = "build/report.xml"`, the path that the command writes.'
+        yield ConfigProblem("CFG219", path, f"{key}.junit", "`tests` and `junit` belong together.", fix)
+    if row.retries is not None and not 0 <= row.retries <= MAX_RETRIES:
+        fix = f"Write 0 to {MAX_RETRIES}."
+        yield ConfigProblem("CFG219", path, f"{key}.retries", f"{row.retries} is out of bounds.", fix)
+    for name in row.env or {}:
+        if _VARIABLE.fullmatch(name) is None or name in _OURS:
+            fix = f"Write letters, digits and `_`; {', '.join(sorted(_OURS))} are Interlock's own."
+            yield ConfigProblem("CFG219", path, f"{key}.env.{name}", "this variable cannot be set.", fix)

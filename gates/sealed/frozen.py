@@ -1,0 +1,154 @@
+"""What a run freezes for its sealed gates when it starts: the base, the kept folders, the programs of the commands."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from interlock.envelope.protocol import GateSpec
+from interlock.gates.sealed import base as bases
+from interlock.gates.sealed import keep
+from interlock.gates.sealed.base import Base
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.listing import list_tree
+from interlock.gates.sealed.settings import Seal
+
+_ASK_PYTHON: Final = (
+    "import json,sysconfig;p=sysconfig.get_paths();"
+    "print(json.dumps([p[n] for n in ('stdlib','platstdlib','purelib','platlib')]))"
+)
+_ASK_SECONDS: Final = 20
+_SHEBANG_BYTES: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """What the sealed gates of a run go by; JSON values only.
+
+    Args:
+        base: Digest of the base.
+        kept: Each kept folder, absolute, to the digest of its record.
+        path: PATH, as it was when the run started.
+        words: Absolute path of each file outside the base that a command names, its program included, to its SHA-256.
+    """
+
+    base: str
+    kept: Mapping[str, str] = field(default_factory=dict[str, str])
+    path: str = ""
+    words: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def freeze(
+    root: Path,
+    gates: Sequence[tuple[GateSpec, Seal]],
+    *,
+    base: Base | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Frozen:
+    """Freeze what sealed gates need.
+
+    Args:
+        root: The project's root.
+        gates: The gates with how they are sealed.
+        base: The base to use; None: the tree as it is now.
+        progress: Called with the files done and the files in all.
+
+    Raises:
+        SealError: The tree cannot be frozen.
+    """
+    real = Path(os.path.realpath(root))
+    top, relative = bases.place_of(real)
+    listing = list_tree(top, relative)
+    found = base or bases.freeze(real, listing=listing, progress=progress)
+    path = os.pathsep.join(part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(part))
+    words: dict[str, str] = {}
+    folders: list[str] = []
+    for gate, seal in gates:
+        folders += keep.kept_folders(top, listing, seal.keep)
+        for argv in (gate.command, *seal.prepare):
+            for name in named_files(argv, real, seal.env.get("PATH", path)):
+                if found.files.get(os.path.relpath(name, top)) is None:
+                    words[name] = _digest(name)
+            program = program_of(argv, real, seal.env.get("PATH", path))
+            folders += [row for row in python_folders(program) if not row.startswith(f"{top}/")] if program else []
+    return Frozen(found.digest, {folder: keep.record(folder) for folder in folders}, path, words)
+
+
+def changed_words(frozen: Frozen, files: Sequence[str]) -> Iterator[str]:
+    """Yield what of a command's own files is not what it was when the run started."""
+    for name in files:
+        before = frozen.words.get(name)
+        if before is not None:
+            with suppress(OSError):
+                if _digest(name) == before:
+                    continue
+            yield f"{name} was changed"
+
+
+def program_of(argv: Sequence[str], root: Path, path: str) -> str:
+    """Return the absolute path of a command's program; empty when it is not found. Links are not followed."""
+    if not argv:
+        return ""
+    if "/" in argv[0]:
+        name = os.path.normpath(root / argv[0])
+        return name if os.access(name, os.X_OK) and os.path.isfile(name) else ""
+    found = shutil.which(argv[0], path=path)
+    return os.path.abspath(found) if found else ""
+
+
+def named_files(argv: Sequence[str], root: Path, path: str) -> list[str]:
+    """Return the absolute paths of the files that a command names, its program first."""
+    names = [program_of(argv, root, path)]
+    for word in argv[1:]:
+        with suppress(OSError, ValueError):
+            name = os.path.normpath(root / word)
+            if word and stat.S_ISREG(os.stat(name).st_mode):
+                names.append(name)
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def interpreter_of(program: str) -> str:
+    """Return the Python that a program is or names in its first line; empty when it is none."""
+    if os.path.basename(program).startswith(("python", "pypy")):
+        return program
+    try:
+        with open(program, "rb") as file:
+            line = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    except OSError:
+        return ""
+    if not line.startswith(b"#!"):
+        return ""
+    words = os.fsdecode(line[2:]).split()
+    found = next((word for word in words if os.path.basename(word).startswith(("python", "pypy"))), "")
+    return found if os.path.isabs(found) else ""
+
+
+@cache
+def python_folders(program: str) -> tuple[str, ...]:
+    """Return the folders that the Python of a program loads its library and packages from, where this user can write."""
+    python = interpreter_of(program)
+    if not python:
+        return ()
+    try:
+        done = subprocess.run(
+            [python, "-I", "-c", _ASK_PYTHON], capture_output=True, timeout=_ASK_SECONDS, check=True, cwd="/"
+        )
+        names = sorted({os.path.normpath(name) for name in json.loads(done.stdout)})
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        message = f"The Python {python} of a gate's command does not say where its packages are: {error}."
+        raise SealError("SEAL103", message, "Repair it, or name another program in `command`.") from error
+    outer = [name for name in names if not any(name.startswith(f"{other}/") for other in names)]
+    return tuple(name for name in outer if os.path.isdir(name) and os.access(name, os.W_OK))
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as file:
+        return sha256(file.read()).hexdigest()
