@@ -22,8 +22,8 @@ from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.settings import Seal
 
 _ASK_PYTHON: Final = (
-    "import json,sysconfig;p=sysconfig.get_paths();"
-    "print(json.dumps([p[n] for n in ('stdlib','platstdlib','purelib','platlib')]))"
+    "import json,sys,sysconfig;p=sysconfig.get_paths();"
+    "print(json.dumps([[p[n] for n in ('stdlib','platstdlib','purelib','platlib')],[sys.prefix,sys.base_prefix]]))"
 )
 _ASK_SECONDS: Final = 20
 _SHEBANG_BYTES: Final = 512
@@ -131,22 +131,35 @@ def interpreter_of(program: str) -> str:
     return found if os.path.isabs(found) else ""
 
 
-@cache
 def python_folders(program: str) -> tuple[str, ...]:
-    """Return the folders that the Python of a program loads its library and packages from, where this user can write."""
-    python = interpreter_of(program)
+    """Return the folders that the Python of a program loads its library and packages from, where this user can write.
+
+    Raises:
+        SealError: `SEAL103` it does not say.
+    """
+    names = sorted({os.path.normpath(name) for name in _asked(interpreter_of(program))[0]})
+    outer = [name for name in names if not any(name.startswith(f"{other}/") for other in names)]
+    return tuple(name for name in outer if os.path.isdir(name) and os.access(name, os.W_OK))
+
+
+def prefixes(program: str) -> tuple[str, ...]:
+    """Return the folders that the Python of a program is installed in; none for another program."""
+    return tuple(dict.fromkeys(_asked(interpreter_of(program))[1]))
+
+
+@cache
+def _asked(python: str) -> tuple[list[str], list[str]]:
     if not python:
-        return ()
+        return [], []
     try:
         done = subprocess.run(
             [python, "-I", "-c", _ASK_PYTHON], capture_output=True, timeout=_ASK_SECONDS, check=True, cwd="/"
         )
-        names = sorted({os.path.normpath(name) for name in json.loads(done.stdout)})
+        folders, installed = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         message = f"The Python {python} of a gate's command does not say where its packages are: {error}."
         raise SealError("SEAL103", message, "Repair it, or name another program in `command`.") from error
-    outer = [name for name in names if not any(name.startswith(f"{other}/") for other in names)]
-    return tuple(name for name in outer if os.path.isdir(name) and os.access(name, os.W_OK))
+    return folders, installed
 
 
 def _digest(path: str) -> str:

@@ -29,7 +29,7 @@ Maker: TypeAlias = Literal["bwrap", "unshare", "none"]
 PROBES: Final = Path(__file__).resolve().parent / "probes"
 """The programs that run inside."""
 
-_PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
+PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
 _POLL_SECONDS: Final = 0.05
 _DRAIN_SECONDS: Final = 1.0
 _READ_BYTES: Final = 64 * 1024
@@ -73,34 +73,59 @@ class Ended:
 class Pipes:
     """What flows to and from a command.
 
-    `{spec}` and `{stream}` in its words become the numbers of two descriptors: `spec` is read from the first, and what
-    it writes to the second goes to `stream` at once.
-
     Args:
         output: Takes its standard output and error.
-        spec: What the first descriptor holds; None: there are no such descriptors.
-        stream: Takes what it writes to the second.
+        channel: The two descriptors that a probe gets, or None.
         stdin: Its standard input.
     """
 
     output: Callable[[bytes], None]
-    spec: bytes | None = None
-    stream: Callable[[bytes], None] | None = None
+    channel: "Channel | None" = None
     stdin: bytes = b""
+
+
+class Channel:
+    """Two pipes between a probe and Interlock, open before the command is put together that names their numbers.
+
+    Args:
+        stream: Takes what the probe writes, while it runs.
+    """
+
+    def __init__(self, stream: Callable[[bytes], None]) -> None:
+        self.stream = stream
+        self.spec = b""
+        self.spec_fd, self.feed_fd = os.pipe()
+        self.drain_fd, self.stream_fd = os.pipe()
+
+    def close_inherited(self) -> None:
+        """Close the ends that the command has now."""
+        for name in ("spec_fd", "stream_fd"):
+            self._close(name)
+
+    def close(self) -> None:
+        """Close whatever is open."""
+        for name in ("spec_fd", "feed_fd", "drain_fd", "stream_fd"):
+            self._close(name)
+
+    def _close(self, name: str) -> None:
+        if getattr(self, name) >= 0:
+            os.close(getattr(self, name))
+            setattr(self, name, -1)
 
 
 @cache
 def maker() -> Maker:
-    """Return what makes namespaces here, by trying it once in this process."""
-    for name in ("bwrap", "unshare"):
-        words = _enclosed(("true",), Enclosure(), "/", name) if name == "unshare" or shutil.which("bwrap") else None
-        if words is None:
-            continue
-        with suppress(OSError, subprocess.TimeoutExpired):
-            tried = subprocess.run(words, capture_output=True, timeout=_TRIAL_SECONDS, check=False, env=_SMALL)
-            if tried.returncode == 0:
-                return name
-    return "none"
+    """Return what makes namespaces here; it is tried once in this process."""
+    return "bwrap" if shutil.which("bwrap") and _works("bwrap") else "unshare" if _works("unshare") else "none"
+
+
+@cache
+def _works(name: Maker) -> bool:
+    words = _enclosed(("true",), Enclosure(), "/", name)
+    with suppress(OSError, subprocess.TimeoutExpired):
+        tried = subprocess.run(words, capture_output=True, timeout=_TRIAL_SECONDS, check=False, env=_SMALL)
+        return tried.returncode == 0
+    return False
 
 
 def level() -> Level:
@@ -135,50 +160,29 @@ def run(
     Raises:
         OSError: The program cannot be started.
     """
-    with _descriptors(pipes) as (inherited, mine, numbers):
-        words = [word.format_map(numbers) if word in ("{spec}", "{stream}") else word for word in argv]
-        made = maker() if enclosure is not None else "none"
-        if made != "none" and enclosure is not None:
-            words, where = _enclosed(words, enclosure, cwd, made), "/"
-        else:
-            where = cwd
-        started = clock()
-        process = subprocess.Popen(
-            words,
-            cwd=where,
-            env=dict(env),
-            stdin=subprocess.PIPE if pipes.stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=inherited,
-        )
-        for descriptor in inherited:
-            os.close(descriptor)
-        inherited.clear()
-        with process:
-            try:
-                timed_out = _Exchange(process, pipes, mine, clock).until(started + timeout_seconds)
-            finally:
-                _end(process)
+    made = maker() if enclosure is not None else "none"
+    words, where = list(argv), cwd
+    if made != "none" and enclosure is not None:
+        words, where = _enclosed(argv, enclosure, cwd, made), "/"
+    channel, started = pipes.channel, clock()
+    process = subprocess.Popen(
+        words,
+        cwd=where,
+        env=dict(env),
+        stdin=subprocess.PIPE if pipes.stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        pass_fds=() if channel is None else (channel.spec_fd, channel.stream_fd),
+    )
+    if channel is not None:
+        channel.close_inherited()
+    with process:
+        try:
+            timed_out = _Exchange(process, pipes, clock).until(started + timeout_seconds)
+        finally:
+            _end(process)
     return Ended(None if timed_out else process.returncode, timed_out, clock() - started)
-
-
-@contextmanager
-def _descriptors(pipes: Pipes) -> Iterator[tuple[list[int], dict[str, int], dict[str, str]]]:
-    """Open the pipes of the probe: what the child inherits, our ends, and the numbers that it is given."""
-    if pipes.spec is None:
-        yield [], {}, {}
-        return
-    spec_read, spec_write = os.pipe()
-    stream_read, stream_write = os.pipe()
-    inherited, mine = [spec_read, stream_write], {"spec": spec_write, "stream": stream_read}
-    try:
-        yield inherited, mine, {"spec": str(spec_read), "stream": str(stream_write)}
-    finally:
-        for descriptor in (*inherited, *mine.values()):
-            with suppress(OSError):
-                os.close(descriptor)
 
 
 @dataclass(slots=True)
@@ -187,7 +191,6 @@ class _Exchange:
 
     process: "subprocess.Popen[bytes]"
     pipes: Pipes
-    mine: dict[str, int]
     clock: Callable[[], float]
     pending: dict[int, memoryview] = field(default_factory=dict[int, memoryview])
 
@@ -198,7 +201,7 @@ class _Exchange:
         """
         with selectors.DefaultSelector() as selector:
             self._register(selector)
-            while self.process.poll() is None:
+            while not _has_ended(self.process.pid):
                 if self.clock() >= deadline:
                     return True
                 self._step(selector)
@@ -210,16 +213,17 @@ class _Exchange:
     def _register(self, selector: selectors.BaseSelector) -> None:
         assert self.process.stdout is not None
         sources: list[tuple[int, Callable[[bytes], None]]] = [(self.process.stdout.fileno(), self.pipes.output)]
-        if self.pipes.stream is not None and "stream" in self.mine:
-            sources.append((self.mine["stream"], self.pipes.stream))
+        channel = self.pipes.channel
+        if channel is not None:
+            sources.append((channel.drain_fd, channel.stream))
         for descriptor, sink in sources:
             os.set_blocking(descriptor, False)
             selector.register(descriptor, selectors.EVENT_READ, sink)
         feeds: list[tuple[int, bytes]] = []
         if self.process.stdin is not None:
             feeds.append((self.process.stdin.fileno(), self.pipes.stdin))
-        if "spec" in self.mine:
-            feeds.append((self.mine["spec"], self.pipes.spec or b""))
+        if channel is not None:
+            feeds.append((channel.feed_fd, channel.spec))
         for descriptor, data in feeds:
             os.set_blocking(descriptor, False)
             self.pending[descriptor] = memoryview(data)
@@ -227,8 +231,7 @@ class _Exchange:
 
     def _step(self, selector: selectors.BaseSelector) -> None:
         if not selector.get_map():
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
             return
         for key, _ in selector.select(_POLL_SECONDS):
             if key.data is None:
@@ -251,19 +254,28 @@ class _Exchange:
             selector.unregister(descriptor)
             if self.process.stdin is not None and descriptor == self.process.stdin.fileno():
                 self.process.stdin.close()
-            else:
-                os.close(self.mine.pop("spec"))
+            elif self.pipes.channel is not None:
+                os.close(descriptor)
+                self.pipes.channel.feed_fd = -1
+
+
+def _has_ended(pid: int) -> bool:
+    """Return whether a child has ended, without reaping it: its number, and its group's, stay its own."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the command and its group. The leader is not reaped before, so that its number is not another's by now."""
+    """End the command and its group, before its leader is reaped."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _enclosed(argv: Sequence[str], enclosure: Enclosure, cwd: str, name: Maker) -> list[str]:
-    """Return the words that run a command in its enclosure."""
-    if name == "bwrap":
+    """Return the words that run a command in its enclosure.
+
+    `bwrap` always brings a loopback up; without any network our own program makes the namespaces where it can.
+    """
+    if name == "bwrap" and not (enclosure.network == "none" and _works("unshare")):
         return [shutil.which("bwrap") or "bwrap", *_bwrap_options(enclosure, cwd), "--", *argv]
     return [sys.executable, "-I", "-S", str(PROBES / "enclose.py"), *_enclose_words(enclosure, cwd), "--", *argv]
 
@@ -274,7 +286,7 @@ def _bwrap_options(enclosure: Enclosure, cwd: str) -> Iterator[str]:
     if enclosure.network != "host":
         yield "--unshare-net"
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-    for folder in _PRIVATE:
+    for folder in PRIVATE:
         if os.path.isdir(folder) and not os.path.islink(folder):
             yield from ("--tmpfs", folder)
     for path in enclosure.hidden:
@@ -289,7 +301,7 @@ def _bwrap_options(enclosure: Enclosure, cwd: str) -> Iterator[str]:
 
 def _enclose_words(enclosure: Enclosure, cwd: str) -> Iterator[str]:
     yield from ("--network", enclosure.network, "--chdir", cwd)
-    for folder in _PRIVATE:
+    for folder in PRIVATE:
         if os.path.isdir(folder) and not os.path.islink(folder):
             yield from ("--tmpfs", folder)
     for path in enclosure.hidden:

@@ -1,0 +1,386 @@
+"""One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where the runner is known."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from interlock.envelope.protocol import GateSpec
+from interlock.gates.command import KEPT_ENVIRONMENT, Output, unstartable
+from interlock.gates.sealed import keep, runners, sandbox
+from interlock.gates.sealed.base import LINK, Base, load, read_entry
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.export import Plan, bring
+from interlock.gates.sealed.frozen import Frozen, changed_words, named_files, prefixes, program_of
+from interlock.gates.sealed.outcomes import TestRun
+from interlock.gates.sealed.runners import Runner, recognise
+from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Level, Pipes
+from interlock.gates.sealed.settings import Seal
+from interlock.gates.sealed.store import state_folder
+
+_INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the enclosure
+_MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
+_CACHES: Final = (
+    ("GOMODCACHE", "go/pkg/mod"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"),
+)  # fmt: skip
+"""Read-only caches of toolchains: the variable, and where they are below HOME where it is not set."""
+
+
+@dataclass(frozen=True)
+class GateCase:
+    """A sealed gate of a run, with everything that it goes by.
+
+    Args:
+        gate: The gate.
+        seal: How it is sealed.
+        frozen: What the run froze.
+        root: The project's root, without symbolic links.
+        hidden: Places that nothing inside may see, beside the store.
+    """
+
+    gate: GateSpec
+    seal: Seal
+    frozen: Frozen
+    root: Path
+    hidden: tuple[str, ...] = ()
+
+    @cached_property
+    def base(self) -> Base:
+        """The base of the run."""
+        return load(self.root, self.frozen.base)
+
+    @cached_property
+    def path(self) -> str:
+        """PATH of the command."""
+        return self.seal.env.get("PATH", self.frozen.path)
+
+    @cached_property
+    def kept(self) -> Mapping[str, str]:
+        """The kept folders in the checkout, with their records."""
+        inside = f"{self.base.top}/"
+        return {folder: digest for folder, digest in self.frozen.kept.items() if folder.startswith(inside)}
+
+    @cached_property
+    def runner(self) -> Runner:
+        """What runs the tests, by the command and the settings of the base."""
+        return recognise(
+            self.gate.command,
+            read_file=lambda path: self.base.content(self.base.inside(path)),
+            which=lambda name: program_of((name,), self.root, self.path) or None,
+            tests=self.seal.tests,
+            junit=self.seal.junit,
+        )
+
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        """The files of the base that a command of the gate names, relative to the root."""
+        words = [argv for argv in (self.gate.command, *self.seal.prepare)]
+        names = {name for argv in words for name in named_files(argv, self.root, self.path)}
+        inside = (os.path.relpath(name, self.root) for name in names)
+        return tuple(sorted(name for name in inside if self.base.inside(name) in self.base.files))
+
+    @cached_property
+    def command_digest(self) -> str:
+        """`sha256:…` over the commands, their settings, and every file outside the base that they name."""
+        digest = sha256(repr((self.gate.command, self.seal, self.path)).encode("utf-8", "surrogateescape"))
+        for name, value in sorted(self.frozen.words.items()):
+            digest.update(f"{name}\0{value}\0".encode("utf-8", "surrogateescape"))
+        for folder, value in sorted(self.frozen.kept.items()):
+            digest.update(f"{folder}\0{value}\0".encode("utf-8", "surrogateescape"))
+        return f"sha256:{digest.hexdigest()}"
+
+    def check_kept(self) -> None:
+        """Refuse dependencies and programs that are not what they were when the run started.
+
+        Raises:
+            SealError: `SEAL201` a kept file, `SEAL202` a file that a command names.
+        """
+        first = next(keep.changed(self.frozen.kept), None)
+        if first is not None:
+            raise SealError(
+                "SEAL201",
+                f"{self.gate.id} cannot be judged: {first} since the run began.",
+                "Restore it, or install the dependencies again and start a new run; a step that builds or installs "
+                "them belongs into `prepare`.",
+            )
+        files = [name for argv in (self.gate.command, *self.seal.prepare) for name in named_files(argv, self.root, self.path)]
+        first = next(changed_words(self.frozen, files), None)
+        if first is not None:
+            raise SealError(
+                "SEAL202",
+                f"{self.gate.id} cannot be judged: {first} since the run began.",
+                "Restore it and start a new run.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What came of one run of a command.
+
+    Args:
+        tests: Its tests.
+        ended: How it ended.
+        output: What it and the commands before it printed.
+        level: How it was isolated.
+    """
+
+    tests: TestRun
+    ended: Ended
+    output: Output
+    level: Level
+
+
+@dataclass(slots=True)
+class Workspace:
+    """Where the commands of one gate run: an export in its enclosure.
+
+    Args:
+        case: The gate.
+        export: The folder that holds the tree.
+        private: A folder for the command's HOME and for reports.
+        fresh: Whether bytecode of dependencies is written for later runs; it is read-only otherwise.
+        output: What its commands printed.
+    """
+
+    case: GateCase
+    export: Path
+    private: str
+    fresh: bool = False
+    output: Output = field(default_factory=Output)
+    closed: bool = field(default_factory=lambda: sandbox.level() == "namespaces")
+
+    @property
+    def root(self) -> str:
+        """The project's root, as commands see it."""
+        return os.fspath(self.case.root) if self.closed else os.path.join(self.export, self.case.base.root).rstrip("/")
+
+    @property
+    def home(self) -> str:
+        """HOME, as commands see it; outside it is `home` of the private folder."""
+        return f"{_INSIDE}/home" if self.closed else f"{self.private}/home"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+        pipes: Pipes | None = None,
+    ) -> Ended:
+        """Run one command in the export.
+
+        Raises:
+            CollectorError: `COL202` it cannot be started.
+        """
+        case = self.case
+        program = program_of(argv, case.root, case.path)
+        if not self.closed:
+            program = program.replace(f"{case.base.top}/", f"{self.export}/", 1) if self._exported(program) else program
+        try:
+            return sandbox.run(
+                [program or argv[0], *argv[1:]],
+                self._enclosure() if self.closed else None,
+                cwd=self.root,
+                env=self.environment() if env is None else env,
+                timeout_seconds=timeout_seconds or case.gate.timeout_seconds,
+                pipes=pipes or Pipes(self.output.add),
+            )
+        except (OSError, ValueError) as error:
+            raise unstartable(case.gate, error) from error
+
+    def _exported(self, program: str) -> bool:
+        return os.path.relpath(program, self.case.base.top) in self.case.base.files if program else False
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the commands: small, and not the agent's."""
+        environment = {
+            "PATH": self.case.path,
+            "HOME": self.home,
+            "TMPDIR": "/tmp" if self.closed else self.private,  # noqa: S108 - of the enclosure
+            "LANG": "C.UTF-8",
+            "USER": "interlock",
+            "LOGNAME": "interlock",
+            "PYTHONPYCACHEPREFIX": f"{_INSIDE}/bytecode" if self.closed else f"{self.private}/bytecode",
+            "GOCACHE": f"{self.home}/.cache/go-build",
+            **_toolchain_caches(),
+        }
+        return environment | dict(self.case.seal.env)
+
+    def _enclosure(self) -> Enclosure:
+        case, base = self.case, self.case.base
+        binds = [
+            Bind(os.fspath(self.export), os.fspath(base.top), writable=True),
+            *(Bind(folder, folder) for folder in (*case.kept, *_toolchains(case))),
+            Bind(os.fspath(sandbox.PROBES), os.fspath(sandbox.PROBES)),
+            Bind(f"{self.private}/home", f"{_INSIDE}/home", writable=True),
+            Bind(os.fspath(bytecode_folder(case)), f"{_INSIDE}/bytecode", writable=self.fresh),
+        ]
+        for folder in case.kept:
+            names = [name for name in sorted(keep.SCRATCH) if os.path.isdir(f"{folder}/{name}")]
+            binds += [Bind(f"{self.private}/scratch", f"{folder}/{name}", writable=True) for name in names]
+        return Enclosure(tuple(binds), (os.fspath(state_folder()), *case.hidden), case.seal.network)
+
+
+@contextmanager
+def workspace(case: GateCase, plan: Plan, *, fresh: bool = False) -> Iterator[Workspace]:
+    """Make the export of a plan, to run commands in.
+
+    Args:
+        case: The gate.
+        plan: What the export holds.
+        fresh: Whether the tree is the base, whose run writes the bytecode of dependencies for later ones.
+
+    Raises:
+        SealError: The export cannot be made (`SEAL1xx`), or would not be told from the checkout (`SEAL301`).
+    """
+    with case.base.store.export() as folder, sandbox.private_folder() as private:
+        bring(plan, folder)
+        for name in ("home", "scratch", "bytecode"):
+            os.mkdir(f"{private}/{name}")
+        bytecode_folder(case).mkdir(parents=True, exist_ok=True)
+        if sandbox.level() == "none":
+            _link_kept(case, folder)
+        yield Workspace(case, folder, private, fresh)
+    if fresh:
+        _forget_bytecode(case)
+
+
+def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = ()) -> Execution:
+    """Run the gate's command with its probe, and read what came of it.
+
+    Raises:
+        CollectorError: The command cannot be started.
+    """
+    stream, report_name = bytearray(), "report"
+    report_host = f"{here.private}/home/{report_name}"
+    channel = Channel(stream.extend)
+    try:
+        plan = runners.Plan(
+            root=here.root,
+            env=here.environment(),
+            spec_fd=channel.spec_fd,
+            stream_fd=channel.stream_fd,
+            report_path=f"{here.home}/{report_name}",
+            collect_only=collect_only,
+            only=tuple(only),
+        )
+        launch = case.runner.launch(plan)
+        channel.spec = launch.spec
+        place = _report_place(here, launch, report_host)
+        with suppress(OSError):
+            os.unlink(place)
+        whole = Tee(here.output.add, _MAX_REPORT_BYTES) if launch.report == "stdout" else None
+        pipes = Pipes(here.output.add if whole is None else whole.add, channel if launch.spec else None)
+        ended = here.run(launch.argv, env=launch.env, pipes=pipes)
+    finally:
+        channel.close()
+    report = bytes(whole.data) if whole is not None else _read(place) if launch.report == "file" else b""
+    tests = case.runner.read(launch, bytes(stream), report, exit_status=ended.exit_status)
+    return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
+
+
+def prepare(case: GateCase, here: Workspace) -> str:
+    """Run the commands of `prepare`; return why one failed, or nothing.
+
+    Raises:
+        CollectorError: `COL202` one cannot be started.
+    """
+    for argv in case.seal.prepare:
+        ended = here.run(argv)
+        if ended.exit_status != 0:
+            how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"
+            return f"`{' '.join(argv)}` {how}"
+    return ""
+
+
+@dataclass(slots=True)
+class Tee:
+    """Keeps what passes by, up to a limit."""
+
+    sink: Callable[[bytes], None]
+    limit: int
+    data: bytearray = field(default_factory=bytearray)
+
+    def add(self, data: bytes) -> None:
+        """Take some more."""
+        self.data += data[: self.limit - len(self.data)]
+        self.sink(data)
+
+
+def _report_place(here: Workspace, launch: runners.Launch, own: str) -> str:
+    """Return where a report lies, as Interlock sees it."""
+    if not launch.report_file or launch.report_file.startswith(f"{here.home}/"):
+        return own
+    relative = os.path.relpath(os.path.join(here.root, launch.report_file), here.root)
+    return os.path.join(here.export, here.case.base.inside(relative))
+
+
+def _read(path: str) -> bytes:
+    """Read a report without following a link out of the export; nothing where there is none."""
+    with suppress(SealError):
+        entry, data = read_entry(Path(path).parent, os.path.basename(path))
+        return data[:_MAX_REPORT_BYTES] if entry.mode != LINK else b""
+    return b""
+
+
+def bytecode_folder(case: GateCase) -> Path:
+    """Return where bytecode of the kept dependencies lies; other dependencies have another folder."""
+    key = sha256(repr(sorted(case.frozen.kept.items())).encode()).hexdigest()[:32]
+    return case.base.store.folder / "bytecode" / key
+
+
+def _forget_bytecode(case: GateCase) -> None:
+    """Remove the bytecode of the base's own code, so that only that of dependencies is left."""
+    top = f"{bytecode_folder(case)}{case.base.top}"
+    kept = {f"{bytecode_folder(case)}{folder}" for folder in case.kept}
+    for folder, names, files in os.walk(top):
+        if any(f"{folder}/".startswith(f"{row}/") for row in kept):
+            continue
+        for name in files:
+            os.unlink(f"{folder}/{name}")
+
+
+def _toolchains(case: GateCase) -> Iterator[str]:
+    """Yield the folders of programs that the enclosure's private folders would hide."""
+    private = tuple(f"{name}/" for name in sandbox.PRIVATE)
+    for argv in (case.gate.command, *case.seal.prepare):
+        program = program_of(argv, case.root, case.path)
+        for name in (program, *prefixes(program)):
+            if name.startswith(private) and not name.startswith(f"{case.base.top}/"):
+                yield name
+
+
+def _toolchain_caches() -> dict[str, str]:
+    """Return the variables of toolchains whose caches are there."""
+    home = os.path.expanduser("~")
+    places = {name: os.environ.get(name) or f"{home}/{below}" for name, below in _CACHES}
+    return {name: place for name, place in places.items() if os.path.isdir(place)}
+
+
+def _link_kept(case: GateCase, folder: Path) -> None:
+    """Without namespaces, link the kept folders into the export; refuse where they lead back into the checkout.
+
+    Raises:
+        SealError: `SEAL301` code would be found that is not the export's.
+    """
+    first = next(keep.leads_back(case.kept, case.base.top), None)
+    if first is not None:
+        raise not_sealed(case, f"{first} leads back into the checkout")
+    for name in case.kept:
+        link = folder / os.path.relpath(name, case.base.top)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(name)
+
+
+def not_sealed(case: GateCase, why: str) -> SealError:
+    """Return the error for a run that judged something other than the export."""
+    return SealError(
+        "SEAL301",
+        f"The result of {case.gate.id} is not sealed: {why}.",
+        "Install bubblewrap (`apt-get install bubblewrap`) or allow user namespaces, so that the export can be mounted "
+        "in the place of the checkout; `interlock doctor` says what this machine has.",
+    )
