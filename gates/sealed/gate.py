@@ -1,0 +1,275 @@
+"""A sealed gate from its parts: export the present work, run the tests, compare them with the base, keep the evidence."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from interlock.gates.command import store_log
+from interlock.gates.manifest import Binding, Collection
+from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.compare import BaseList, Comparison, Fault, compare, file_of
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.execution import Execution, GateCase, Workspace, execute, not_sealed, prepare, workspace
+from interlock.gates.sealed.export import Plan, plan_of
+from interlock.gates.sealed.outcomes import TestRun
+from interlock.gates.sealed.protect import kind_of, protection
+from interlock.gates.tree import TreeError, tree_files
+
+MAX_FAULTS: Final = 50
+_MAX_LISTED: Final = 200
+_INLINE_RUST: Final = re.compile(rb"#\[(?:cfg\(test\)|test\b|tokio::test)")
+_AGAIN: Final = frozenset({"failed", "still_failing"})
+"""Faults that another try of a flaky test can take away."""
+
+Progress = Callable[[str], None]
+"""Takes a line about what the gate does now."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The present work, as a sealed gate judges it.
+
+    Args:
+        scope: Patterns of the files that are laid over the base.
+        may_change: Patterns of tests and settings that the work may change.
+        outside: Files outside the scope that changed since the work was assigned; they are not in the export.
+    """
+
+    scope: tuple[str, ...]
+    may_change: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SealedRun:
+    """What came of one sealed gate, before it is evidence.
+
+    Args:
+        plan: What the export held.
+        comparison: The tests against those of the base.
+        execution: The last run of the command; None where `prepare` or an earlier step failed.
+        faults: Every reason why the gate is not passed.
+        tries: How often tests ran.
+        inline: Files in scope that define tests and product code together, so that their tests are not sealed.
+        heldout: Counts of held-out checks, or None.
+    """
+
+    plan: Plan
+    comparison: Comparison
+    execution: Execution
+    faults: tuple[Fault, ...]
+    tries: int
+    inline: tuple[str, ...]
+    heldout: Mapping[str, int] | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the gate is passed."""
+        return not self.faults
+
+
+def run_sealed_gate(
+    case: GateCase, work: Work, tests: BaseList, *, binding: Binding, progress: Progress = lambda _line: None
+) -> Collection:
+    """Run a sealed gate on the present work and store its evidence.
+
+    Args:
+        case: The gate.
+        work: The work.
+        tests: The tests of the base.
+        binding: What the evidence is evidence of.
+        progress: Takes what happens.
+
+    Raises:
+        CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
+    """
+    done = judge(case, work, tests, progress=progress)
+    execution = done.execution
+    results = json.dumps(_results(done), indent=1, ensure_ascii=True).encode("ascii")
+    return store_log(
+        case.gate, execution.ended, execution.output, root=case.root, binding=binding, sealed=summary(case, done, work),
+        results=results,
+    )  # fmt: skip
+
+
+def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = lambda _line: None) -> SealedRun:
+    """Run a sealed gate on the present work.
+
+    Raises:
+        CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
+    """
+    case.check_kept()
+    judging = _Judging(case, work, tests, progress)
+    with workspace(case, judging.plan) as here:
+        if failed := prepare(case, here):
+            return judging.unprepared(here, failed)
+        done = judging.run(here)
+    if sandbox.level() == "none":
+        _from_the_export(case, done.execution.tests)
+    return done
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """One judgement."""
+
+    case: GateCase
+    work: Work
+    tests: BaseList
+    progress: Progress
+
+    @cached_property
+    def inline(self) -> tuple[str, ...]:
+        """Files in scope whose tests stand beside the code that they test."""
+        return tuple(sorted(_inline(self.case, self.tests) & self.present.keys()))
+
+    @cached_property
+    def present(self) -> dict[str, str]:
+        """The files in scope as they are now."""
+        try:
+            return tree_files(self.case.root, self.work.scope)
+        except TreeError as error:
+            raise SealError("SEAL121", error.message, error.fix) from error
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the export holds."""
+        named = {*self.case.named, *defining_files(self.tests)} - _inline(self.case, self.tests)
+        kept = protection(self.case.seal.protect, self.work.may_change, named)
+        return plan_of(self.case.base, self.present, self.work.scope, kept)
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """Files of the export that differ from the base, relative to the root."""
+        base = self.case.base
+        paths = (base.outside(path) for path in (*self.plan.laid_over, *self.plan.removed))
+        return frozenset(path for path in paths if path is not None)
+
+    def unprepared(self, here: Workspace, why: str) -> SealedRun:
+        """Return the result of a gate whose `prepare` failed."""
+        fault = Fault(
+            "incomplete", "", "A command of `prepare` failed.", why, "exit status 0",
+            "Correct what the log says; the command runs in the export, before the tests.",
+        )  # fmt: skip
+        ended = sandbox.Ended(None, timed_out=False, seconds=0.0)
+        execution = Execution(TestRun(self.case.runner.name, complete=False), ended, here.output, "namespaces")
+        return SealedRun(self.plan, Comparison((fault,)), execution, (fault,), 1, self.inline)
+
+    def run(self, here: Workspace) -> SealedRun:
+        """Run the tests, and those that failed again as often as the gate allows."""
+        execution = execute(self.case, here)
+        tests, tries = execution.tests, 1
+        comparison = self._compare(tests)
+        while tries <= self.case.seal.retries and comparison.faults and {row.kind for row in comparison.faults} <= _AGAIN:
+            failed = [row.test for row in comparison.faults]
+            self.progress(f"try {tries + 1}: {len(failed)} failed before")
+            execution = execute(self.case, here, only=failed if self.case.runner.selects else ())
+            tests, tries = _merged(tests, execution.tests), tries + 1
+            comparison = self._compare(tests)
+        return SealedRun(
+            self.plan, comparison, replace(execution, tests=tests), comparison.faults, tries, self.inline
+        )
+
+    def _compare(self, tests: TestRun) -> Comparison:
+        kept = protection((), self.work.may_change)
+        return compare(
+            self.tests,
+            tests,
+            may_change=kept.free.matches,
+            allow_failing=self.case.seal.allow_failing,
+            changed=self.changed.__contains__,
+        )
+
+
+def _merged(first: TestRun, again: TestRun) -> TestRun:
+    """Return a run with the tests that ran again; what else they show of the judge counts too."""
+    if again.judge or again.problem or not again.complete:
+        return again
+    later = {case.id: case for case in again.cases}
+    cases = tuple(later.get(case.id, case) for case in first.cases)
+    bad = any(case.outcome in ("failed", "error") for case in cases)
+    return replace(first, cases=cases, exit_status=first.exit_status if bad else again.exit_status)
+
+
+def defining_files(tests: BaseList) -> frozenset[str]:
+    """Return the files that the tests of the base were collected from, relative to the root."""
+    found = {case.file or file_of(case.id) for case in tests.run.cases}
+    found |= {file_of(each) for each in tests.run.collected}
+    found |= {path for path, _ in (*tests.run.broken, *tests.run.skipped_files)}
+    return frozenset(found - {""})
+
+
+def _inline(case: GateCase, tests: BaseList) -> frozenset[str]:
+    """Return files that hold tests beside the code they test: doctests, and Rust's test modules."""
+    dotted: dict[str, bool] = {}
+    for row in tests.run.cases:
+        path, _, name = row.id.partition("::")
+        if path.endswith(".py") and not kind_of(path):
+            dotted[path] = dotted.get(path, True) and "." in name.partition("[")[0]
+    found = {path for path, inline in dotted.items() if inline}
+    if case.runner.name == "nextest" or "cargo" in case.gate.command[0]:
+        base = case.base
+        for inside in base.files:
+            path = base.outside(inside)
+            if path is not None and path.endswith(".rs") and not kind_of(path):
+                found |= {path} if _INLINE_RUST.search(base.content(inside) or b"") else set()
+    return frozenset(found)
+
+
+def _from_the_export(case: GateCase, tests: TestRun) -> None:
+    """Refuse a run without namespaces that loaded code of the original checkout.
+
+    Raises:
+        SealError: `SEAL301`.
+    """
+    inside = f"{case.base.top}/"
+    for path in tests.loaded:
+        if path.startswith(inside) and not any(path.startswith(f"{folder}/") for folder in case.kept):
+            raise not_sealed(case, f"{path} of the checkout was loaded in place of the export's")
+
+
+def summary(case: GateCase, done: SealedRun, work: Work) -> dict[str, Any]:
+    """Return what the header of the log says of a sealed run, as JSON values."""
+    tests, comparison = done.execution.tests, done.comparison
+    return {
+        "level": done.execution.level,
+        "base": case.frozen.base,
+        "scope": done.plan.scope_digest,
+        "command": case.command_digest,
+        "runner": tests.runner,
+        "parsed": tests.parsed,
+        "canaries": tests.canaries,
+        "counts": dict(comparison.counts or {}),
+        "tries": done.tries,
+        "new": list(comparison.new[:_MAX_LISTED]),
+        "gone": list(comparison.gone[:_MAX_LISTED]),
+        "allowed": list(comparison.allowed[:_MAX_LISTED]),
+        "held_back": list(done.plan.held_back[:_MAX_LISTED]),
+        "outside": list(work.outside[:_MAX_LISTED]),
+        "inline": list(done.inline[:_MAX_LISTED]),
+        "heldout": None if done.heldout is None else dict(done.heldout),
+        "faults": [asdict(row) for row in _bounded(done.faults)],
+        "more_faults": max(0, len(done.faults) - MAX_FAULTS),
+    }
+
+
+def _bounded(faults: Sequence[Fault]) -> Iterable[Fault]:
+    return faults[:MAX_FAULTS]
+
+
+def _results(done: SealedRun) -> dict[str, Any]:
+    """Return the tests with their outcomes, for the evidence."""
+    tests = done.execution.tests
+    return {
+        "schema": "interlock.tests/1",
+        "runner": tests.runner,
+        "seconds": round(done.execution.ended.seconds, 3),
+        "tests": [
+            {"id": row.id, "outcome": row.outcome, "seconds": round(row.seconds, 4), "message": row.message[:2000]}
+            for row in tests.cases
+        ],
+        "not_collected": [{"file": path, "message": message[:2000]} for path, message in tests.broken],
+    }

@@ -1,0 +1,219 @@
+"""The base of a gate before anything is spent: its tests run bare and sealed, and what the seal breaks is said.
+
+A test that passes bare and fails sealed is a fault of the seal, never of the work: a dependency that is not kept, a
+variable, a network. It is named with the key of `[gates.X]` that helps. What the tests of a base came to is kept by tree
+and command, so that a second run of the same task does not run them again.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
+from interlock.gates.errors import CollectorError
+from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.compare import BaseList, Fault, allow_failing_line, compare, make_base_list
+from interlock.gates.sealed.execution import GateCase, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.export import Plan
+from interlock.gates.sealed.gate import Progress
+from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
+from interlock.gates.sealed.sandbox import Ended, Pipes
+from interlock.gates.sealed.store import write
+
+_VERSION: Final = 1
+_KINDS: Final = frozenset({"unread", "incomplete", "judge", "failed", "missing", "skipped", "xfailed", "not_collected",
+                           "exit_status", "nothing_ran"})  # fmt: skip
+_HINTS: Final = (
+    (re.compile(r"Network is unreachable|Temporary failure in name resolution|ENETUNREACH|EAI_AGAIN|getaddrinfo|"
+                r"Name or service not known|Max retries exceeded|ConnectionRefused|ECONNREFUSED"),
+     "network", 'network = "host", or "loopback" for servers that the tests start themselves'),
+    (re.compile(r"Cannot find (?:module|package)|No module named|ModuleNotFoundError|cannot find -l|ERR_MODULE_NOT_FOUND|"
+                r"no required module provides|command not found"),
+     "keep", 'keep = [".venv", "node_modules"]: the ignored folder that holds it; or a `prepare` step that makes it'),
+    (re.compile(r"KeyError: '[A-Z][A-Z0-9_]+'|environment variable|is not set"),
+     "env", 'env = { NAME = "value" }'),
+    (re.compile(r"No such file or directory|FileNotFoundError|ENOENT"),
+     "prepare", "keep = [FOLDER] for an ignored folder, or prepare = [[…]] for files that a build makes"),
+    (re.compile(r"not a git repository|setuptools.scm|unable to detect version"),
+     "env", "env, such as SETUPTOOLS_SCM_PRETEND_VERSION: an export has no .git"),
+    (re.compile(r"Read-only file system|EROFS|Permission denied"),
+     "prepare", "a path of the project or /tmp: nothing else can be written in a sealed gate"),
+)  # fmt: skip
+"""What a message of a failed test says about the key that helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealingFault:
+    """One thing that works bare and not sealed.
+
+    Args:
+        test: The test, or empty when the whole run is meant.
+        found: What it came to sealed.
+        key: The key of the gate that most likely helps.
+        fix: What to write there.
+    """
+
+    test: str
+    found: str
+    key: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaseCheck:
+    """What the base of a gate came to.
+
+    Args:
+        tests: The tests of the base, as a sealed run found them.
+        bare: The tests as they ran in the checkout.
+        faults: What works bare and not sealed.
+        note: Why the tests are not parsed or watched; empty where they are.
+        log: Where the output of the sealed run is kept, outside the checkout.
+        cached: It was known from an earlier run.
+    """
+
+    tests: BaseList
+    bare: TestRun
+    faults: tuple[SealingFault, ...] = ()
+    note: str = ""
+    log: str = ""
+    cached: bool = False
+    level: str = field(default_factory=sandbox.level)
+
+    @property
+    def allow_line(self) -> str:
+        """The line of configuration that allows what fails on the base; empty when all passes."""
+        return allow_failing_line(self.tests)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the check as JSON values."""
+        return {
+            "tests": self.tests.to_json(), "bare": run_to_json(self.bare), "note": self.note, "log": self.log,
+            "faults": [asdict(row) for row in self.faults],
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], *, cached: bool = False) -> "BaseCheck":
+        """Return the check that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is none.
+        """
+        return cls(
+            BaseList.from_json(data["tests"]), run_from_json(data["bare"]),
+            tuple(SealingFault(**row) for row in data["faults"]), str(data["note"]), str(data["log"]), cached=cached,
+        )  # fmt: skip
+
+
+def check_base(case: GateCase, *, progress: Progress = lambda _line: None, bare: bool = True) -> BaseCheck:
+    """Run the tests of the base, sealed and bare, unless that is known.
+
+    Args:
+        case: The gate.
+        progress: Takes what happens.
+        bare: Whether the checkout is still the base, so that the tests can run there too.
+
+    Raises:
+        CollectorError: The command cannot be started, or the base cannot be exported.
+    """
+    path = case.base.store.result_path(_key(case))
+    with suppress(OSError, KeyError, TypeError, ValueError):
+        return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
+    case.check_kept()
+    progress("the tests of the base run sealed")
+    base = case.base
+    with workspace(case, Plan(base, base.files, frozenset(), (), (), ()), fresh=True) as here:
+        failed = prepare(case, here)
+        tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
+        again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
+    log = f"{path}.log"
+    write(log, here.output.finish()[0])
+    listed = make_base_list(tests, again)
+    if not bare:
+        return _kept(case, path, BaseCheck(listed, tests, (), case.runner.note, log))
+    progress("the tests of the base run bare")
+    unsealed = _bare(case)
+    return _kept(case, path, BaseCheck(listed, unsealed, tuple(_faults(unsealed, tests)), case.runner.note, log))
+
+
+def _kept(case: GateCase, path: Path, check: BaseCheck) -> BaseCheck:
+    """Keep what a base came to, unless the seal broke something: that may be the machine's fault of the moment."""
+    if not check.faults:
+        write(path, json.dumps(check.to_json(), separators=(",", ":")).encode())
+    return check
+
+
+def _key(case: GateCase) -> str:
+    parts = (_VERSION, case.frozen.base, case.command_digest, sandbox.level())
+    return sha256(repr(parts).encode()).hexdigest()[:40]
+
+
+class _Bare(Workspace):
+    """The checkout itself, as a person runs the command in it."""
+
+    __slots__ = ()
+
+    @property
+    def root(self) -> str:
+        return os.fspath(self.case.root)
+
+    @property
+    def home(self) -> str:
+        return f"{self.private}/home"
+
+    def environment(self) -> dict[str, str]:
+        known = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
+        return {**known, "PATH": self.case.path, "PYTHONDONTWRITEBYTECODE": "1", **self.case.seal.env}
+
+    def run(self, argv: Any, *, env: Any = None, timeout_seconds: Any = None, pipes: Pipes | None = None) -> Ended:
+        try:
+            return sandbox.run(
+                argv, None, cwd=self.root, env=env or self.environment(),
+                timeout_seconds=timeout_seconds or self.case.gate.timeout_seconds, pipes=pipes or Pipes(self.output.add),
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            raise unstartable(self.case.gate, error) from error
+
+
+def _bare(case: GateCase) -> TestRun:
+    with sandbox.private_folder() as private:
+        os.mkdir(f"{private}/home")
+        here = _Bare(case, case.base.top, private, closed=False)
+        try:
+            failed = prepare(case, here)
+            return TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
+        except CollectorError as error:
+            return TestRun(case.runner.name, problem=error.message)
+
+
+def _faults(bare: TestRun, sealed: TestRun) -> list[SealingFault]:
+    """Return what passes bare and not sealed."""
+    if bare.problem or bare.judge:
+        return []
+    never = frozenset[str]().__contains__
+    passed = {case.id for case in bare.cases if case.outcome in ("passed", "xpassed")}
+    found = [
+        row
+        for row in compare(make_base_list(bare), sealed, may_change=never, changed=never).faults
+        if row.kind in _KINDS and (not row.test or row.test in passed or row.kind == "not_collected")
+    ]
+    if not bare.parsed and bare.exit_status != 0:
+        return []
+    known = dict(bare.broken)
+    messages = {case.id: case.message for case in sealed.cases} | dict(sealed.broken)
+    return [_sealing_fault(row, messages.get(row.test, "")) for row in found if row.test not in known]
+
+
+def _sealing_fault(row: Fault, message: str) -> SealingFault:
+    text = f"{row.found}\n{message}"
+    for pattern, key, fix in _HINTS:
+        if pattern.search(text):
+            return SealingFault(row.test, row.found, key, fix)
+    fix = "keep, env, prepare or network, by what the log says; `sealed = false` gives the seal up"
+    return SealingFault(row.test, row.found, "keep", fix)
