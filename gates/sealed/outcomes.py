@@ -1,0 +1,119 @@
+"""What a run of tests came to: one record for each test, and what was observed of the runner itself."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
+"""What a test came to. `xpassed` passed although it was expected to fail, and its runner does not mind."""
+
+Proof: TypeAlias = Literal["", "body", "reached", "ended"]
+"""What the body of a test itself recorded, apart from what the runner says of it.
+
+`""` nothing is recorded in it, `body` it is recorded and did not run in the process that the probe watches, `reached`
+it ran and at least one of its own statements of interest was reached, `ended` all those that it cannot end without
+were passed.
+"""
+
+MESSAGE_CHARACTERS: Final = 2000
+"""No message of a test is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestCase:
+    """One test.
+
+    Args:
+        id: As the runner writes it.
+        outcome: What the runner says and the probe saw; where the two differ, the worse of them.
+        seconds: How long it took, set-up included.
+        message: Why it failed or was skipped, bounded.
+        file: The file that defines it, relative to the root; empty when it is not known.
+        proof: What its body recorded.
+        accepts: Empty, or which of its comparisons also held for a value that it must not hold for.
+    """
+
+    __test__ = False
+
+    id: str
+    outcome: Outcome
+    seconds: float = 0.0
+    message: str = ""
+    file: str = ""
+    proof: Proof = ""
+    accepts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """One run of a test command.
+
+    Args:
+        runner: Its name: `pytest`, `unittest`, `node`, `vitest`, `jest`, `go`, `nextest`, `junit`; `exit` where the tests
+            are not parsed.
+        cases: The tests that came to an outcome, each id once.
+        collected: The ids that were found, where the runner says so before it runs them; a run that hangs keeps them.
+        running: The ids that had begun and came to no outcome.
+        broken: Files that could not be collected: path and message.
+        skipped_files: Files that were skipped as a whole: path and reason.
+        deselected: The ids that were found and left out by an option.
+        complete: The runner said that it was finished.
+        exit_status: Of the command; None when it was stopped.
+        judge: Empty when every canary came out as it must, or there are none; else what was wrong.
+        canaries: How many there were.
+        loaded: Absolute paths of the code that was loaded, to see that it comes from the export.
+        problem: Empty, or why the outcomes could not be read: a report that is missing, empty or not one.
+    """
+
+    __test__ = False
+
+    runner: str
+    cases: tuple[TestCase, ...] = ()
+    collected: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
+    skipped_files: tuple[tuple[str, str], ...] = ()
+    deselected: tuple[str, ...] = ()
+    complete: bool = True
+    exit_status: int | None = 0
+    judge: str = ""
+    canaries: int = 0
+    loaded: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def parsed(self) -> bool:
+        """Return whether the outcome of each test is known."""
+        return self.runner != "exit"
+
+    def count(self, *outcomes: Outcome) -> int:
+        """Return how many tests came to one of some outcomes."""
+        return sum(case.outcome in outcomes for case in self.cases)
+
+
+def bounded(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
+    """Return the text, its middle left out where it is too long."""
+    if len(text) <= limit:
+        return text
+    half = (limit - 5) // 2
+    return f"{text[:half]}\n[…]\n{text[-half:]}"
+
+
+def run_to_json(run: TestRun) -> dict[str, Any]:
+    """Return a run as plain data, for a file."""
+    return asdict(run)
+
+
+def run_from_json(data: Mapping[str, Any]) -> TestRun:
+    """Return the run that `run_to_json` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is not one.
+    """
+    fields = dict(data)
+    fields["cases"] = tuple(TestCase(**case) for case in fields["cases"])
+    for name in ("broken", "skipped_files"):
+        fields[name] = tuple((str(path), str(message)) for path, message in fields[name])
+    for name in ("collected", "running", "deselected", "loaded"):
+        fields[name] = tuple(str(value) for value in fields[name])
+    return TestRun(**fields)

@@ -1,0 +1,60 @@
+"""The way of a probe's events to Interlock: sealed lines, written where tested code cannot take them back.
+
+A line is a JSON array, a space, and a keyed digest of the line and of the digest before it. Whoever shares the process
+can write to the descriptor; without the key, which is kept in a closure, such a line does not fit the chain.
+"""
+
+import hashlib
+import json
+import os
+import threading
+
+
+def sealer(key, lane):
+    """Return a function that makes the next sealed line of a lane from an event.
+
+    Args:
+        key: 32 secret bytes.
+        lane: Empty for the process that was started, else the name of a worker.
+    """
+    digest, dumps, lock = hashlib.blake2b, json.dumps, threading.Lock()
+    last = [lane.encode()]
+
+    def seal(event):
+        with lock:
+            body = dumps(event).encode()
+            last[0] = digest(last[0] + body, key=key, digest_size=16).hexdigest().encode()
+            return body + b" " + last[0]
+
+    return seal
+
+
+def writer(fd):
+    """Return a function that writes a line to a descriptor, in this process alone, and ignores a reader that is gone."""
+    write, getpid, lock = os.write, os.getpid, threading.Lock()
+    mine = getpid()
+
+    def put(line):
+        if getpid() != mine:
+            return
+        data = line + b"\n"
+        with lock:
+            try:
+                while data:
+                    data = data[write(fd, data) :]
+            except OSError:
+                return
+
+    return put
+
+
+def read_spec(fd):
+    """Read the JSON of a descriptor to its end, and close it."""
+    parts = []
+    while True:
+        part = os.read(fd, 65536)
+        if not part:
+            break
+        parts.append(part)
+    os.close(fd)
+    return json.loads(b"".join(parts))

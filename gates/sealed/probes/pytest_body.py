@@ -1,0 +1,239 @@
+"""What the body of a test says of itself: statements put into test functions while pytest rewrites their assertions.
+
+The runner's word for a test is a report, which tested code can forge. These statements run only when the body does:
+one at its beginning, one after each assertion and simple statement that it cannot end without passing, one before each
+assertion that stands deeper. A comparison that held is asked whether it would have held for another value too.
+Inserted statements have the line of a neighbour, so that measured coverage stays as it is.
+"""
+
+import ast
+import fnmatch
+import types
+
+_PLACE = "\x00interlock\x00"
+_TOKEN = "@interlock"
+_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete, ast.Import, ast.ImportFrom, ast.Pass)
+_KNOWN = ("pytest", "mark", "mock", "unittest", "patch", "given", "settings", "example", "parametrize", "staticmethod")
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class _Hand:
+    """The object that the inserted statements call; it replaces a constant of the code."""
+
+    __slots__ = ("begin", "same", "soft", "step")
+
+
+def make_body(check, equal):
+    """Return the recorder of bodies.
+
+    Args:
+        check: Whether a comparison that held holds for too much; see `equality`.
+        equal: Called with words and a line where it does.
+    """
+    needed = []
+    softly = []
+    bodies = {}
+    running = {}
+
+    def begin(index):
+        token = [index, 0, 0]
+        if needed[index] == 0 and not softly[index]:
+            running[index] = "ended"
+        else:
+            running.setdefault(index, "reached" if needed[index] else "open")
+        return token
+
+    def step(token):
+        token[1] += 1
+        if token[1] == needed[token[0]]:
+            running[token[0]] = "ended"
+
+    def soft(token):
+        if needed[token[0]] == 0:
+            running[token[0]] = "ended"
+
+    def same(held, left, right, line):
+        try:
+            found = bool(held) and check(left, right)
+        except BaseException:
+            found = ""
+        if found:
+            equal("line %d: %s" % (line, found))
+
+    hand = _Hand()
+    hand.begin, hand.step, hand.soft, hand.same = begin, step, soft, same
+
+    def instrument(tree, path, patterns):
+        """Put the statements into a module, and remember its bodies by qualified name."""
+        for name, node in _functions(tree):
+            if any(node.name.startswith(each) or fnmatch.fnmatch(node.name, each) for each in patterns):
+                index = len(needed)
+                must, may = _into(node, index)
+                needed.append(must)
+                softly.append(may)
+                bodies.setdefault((path, name), []).append(index)
+
+    def forget(path, name):
+        """Begin anew for one test."""
+        for index in bodies.get((path, name), ()):
+            running.pop(index, None)
+
+    def proof(path, name):
+        """Return what the body of a test recorded since `forget`."""
+        found = bodies.get((path, name))
+        if not found:
+            return ""
+        states = [running.get(index, "body") for index in found]
+        return next(state for state in ("ended", "open", "reached", "body") if state in states)
+
+    def fill(code):
+        """Put the object into the code in the place of its constant."""
+        constants = tuple(
+            fill(each) if isinstance(each, types.CodeType) else hand if isinstance(each, str) and each == _PLACE else each
+            for each in code.co_consts
+        )
+        return code.replace(co_consts=constants)
+
+    return types.SimpleNamespace(instrument=instrument, forget=forget, proof=proof, fill=fill)
+
+
+def install(rewrite, body, patterns):
+    """Let pytest's rewriting of assertions put the statements in; return whether it can be done with this version."""
+    names = ("rewrite_asserts", "_rewrite_test", "_read_pyc", "_write_pyc", "AssertionRewriter")
+    if not all(hasattr(rewrite, name) for name in names) or not hasattr(rewrite.AssertionRewriter, "visit_Compare"):
+        return False
+    asserts, test, read = rewrite.rewrite_asserts, rewrite._rewrite_test, rewrite._read_pyc
+    compare = rewrite.AssertionRewriter.visit_Compare
+
+    def ours(path):
+        return "site-packages" not in str(path) and "dist-packages" not in str(path)
+
+    def rewrite_asserts(mod, source, module_path=None, config=None):
+        if module_path is not None and ours(module_path):
+            body.instrument(mod, str(module_path), patterns)
+        asserts(mod, source, module_path, config)
+
+    def rewrite_test(fn, config):
+        status, code = test(fn, config)
+        return status, body.fill(code)
+
+    def visit_compare(self, comp):
+        first = len(self.statements)
+        result = compare(self, comp)
+        if not _mentions_any(comp):
+            self.statements[first:] = _asked(self.statements[first:], comp.lineno)
+        return result
+
+    rewrite.rewrite_asserts, rewrite._rewrite_test = rewrite_asserts, rewrite_test
+    rewrite.AssertionRewriter.visit_Compare = visit_compare
+    rewrite._read_pyc = lambda source, pyc, *rest: None if ours(source) else read(source, pyc, *rest)
+    rewrite._write_pyc = lambda *args: False
+    return True
+
+
+def _asked(statements, line):
+    """Return the statements with a question after each `name = left == right`."""
+    result = []
+    for statement in statements:
+        result.append(statement)
+        value = getattr(statement, "value", None)
+        if not (isinstance(statement, ast.Assign) and isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq)):
+            continue
+        sides = value.left, value.comparators[0]
+        if all(isinstance(side, (ast.Name, ast.Constant)) for side in sides):
+            held = ast.Name(statement.targets[0].id, ast.Load())
+            result.append(ast.Expr(_call("same", held, *sides, ast.Constant(line))))
+    return result
+
+
+def _mentions_any(node):
+    """Return whether the text of a comparison names `ANY`, which is made to equal everything."""
+    return any(getattr(each, "id", getattr(each, "attr", "")) == "ANY" for each in ast.walk(node))
+
+
+def _call(name, *args):
+    return ast.Call(ast.Attribute(ast.Constant(_PLACE), name, ast.Load()), list(args), [])
+
+
+def _token():
+    return ast.Name(_TOKEN, ast.Load())
+
+
+def _functions(tree):
+    """Yield the functions of a module and of its classes, with qualified names."""
+    todo = [("", tree)]
+    while todo:
+        prefix, node = todo.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield prefix + child.name, child
+            elif isinstance(child, ast.ClassDef):
+                todo.append((prefix + child.name + ".", child))
+            elif not isinstance(child, ast.expr):
+                todo.append((prefix, child))
+
+
+def _own(node):
+    """Yield a statement and what is below it, without inner functions and classes."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _INNER):
+            for each in _own(child):
+                yield each
+
+
+def _into(function, index):
+    """Put the statements into a function; return how many it must pass, and whether an assertion stands deeper."""
+    body = function.body
+    start = 1 if isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str) else 0
+    if start == len(body):
+        start = 0
+    straight = all(_root(decorator) in _KNOWN for decorator in function.decorator_list)
+    new, must, may = body[:start], 0, False
+    begin = ast.Assign([ast.Name(_TOKEN, ast.Store())], _call("begin", ast.Constant(index)))
+    new.append(_at(begin, body[start]))
+    last = max((i for i, each in enumerate(body) if isinstance(each, _SIMPLE)), default=-1)
+    for position, statement in enumerate(body[start:], start):
+        if any(isinstance(each, ast.Return) for each in _own(statement)) and not isinstance(statement, _INNER):
+            straight = False
+        if not isinstance(statement, (*_INNER, ast.Assert)):
+            may = _soften(statement) or may
+        new.append(statement)
+        if straight and (isinstance(statement, ast.Assert) or position == last):
+            must += 1
+            new.append(_at(ast.Expr(_call("step", _token())), statement))
+    function.body = new
+    return must, may
+
+
+def _soften(statement):
+    """Put a call before each assertion below a compound statement; return whether there is one."""
+    found = False
+    for node in list(_own(statement)):
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list) and any(isinstance(each, ast.Assert) for each in value):
+                found = True
+                new = []
+                for each in value:
+                    if isinstance(each, ast.Assert):
+                        new.append(_at(ast.Expr(_call("soft", _token())), each))
+                    new.append(each)
+                setattr(node, name, new)
+    return found
+
+
+def _root(node):
+    """Return the first name of a decorator."""
+    while not isinstance(node, ast.Name):
+        node = getattr(node, "func", getattr(node, "value", None))
+        if node is None:
+            return ""
+    return node.id
+
+
+def _at(node, neighbour):
+    """Give a new statement the line of a neighbour."""
+    for each in ast.walk(node):
+        each.lineno = each.end_lineno = neighbour.lineno
+        each.col_offset = each.end_col_offset = neighbour.col_offset
+    return node

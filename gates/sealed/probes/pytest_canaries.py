@@ -1,0 +1,118 @@
+"""Tests of random names among the real ones that must fail, and one that must pass: they judge the judge.
+
+A canary runs the way of every other test, but its reports are not passed on: nothing of it reaches the terminal, the
+counts, `-x`, `--maxfail`, the exit status or a plugin's report. It has no fixtures, so that it disturbs no other test.
+Its code has the file and the line of a real test beside it.
+"""
+
+import ast
+import random
+import types
+
+import pytest
+
+_KINDS = {
+    "compare": "left = {one}\n    right = {two}\n    assert left == right",
+    "error": "values = {{}}\n    values[{one!r}]",
+    "identity": "class Value:\n        pass\n    assert Value() == Value()",
+    "truth": "assert not [{one}]",
+    "raises": "import pytest\n    with pytest.raises(ValueError):\n        len([{one}])",
+    "approx": "import pytest\n    assert {one} == pytest.approx({two} + 0.5)",
+    "unittest": "import unittest\n    unittest.TestCase('__init__').assertEqual({one}, {two})",
+    "equals": "import unittest\n    class Value:\n        def __eq__(self, other):\n            return True\n    unittest.TestCase('__init__').assertEqual(Value(), {one})",
+    "everything": "class Value:\n        def __eq__(self, other):\n            return True\n    assert Value() == {one}",
+    "pass": "left = sorted([{two}, {one}])\n    assert left == [{one}, {two}]",
+    "setup": "assert {one} == {one}",
+}
+
+
+def make_canaries(asked, seed, emit, cases):
+    """Return `place`, `run` and `count`.
+
+    Args:
+        asked: Rows of `token` and `kind`.
+        seed: Where they are put; the same in every worker.
+        emit: The channel.
+        cases: What the watcher of this process saw.
+    """
+    chance = random.Random(seed)
+    placed = {}
+
+    def place(session, items):
+        """Put the canaries between the tests, where no fixture of a class or module ends or begins by it."""
+        gaps = list(_gaps(items))
+        if not gaps:
+            emit({"e": "unplaced"})
+            return
+        chosen = sorted((chance.choice(gaps) for _ in asked), key=lambda gap: gap[0])
+        rows = list(asked)
+        chance.shuffle(rows)
+        for (position, module, sibling), row in reversed(list(zip(chosen, rows))):
+            item = _item(session, module, sibling, row, chance, cases.body)
+            placed[item] = row
+            items.insert(position, item)
+
+    def run(item, nextitem):
+        row = placed.get(item)
+        if row is None:
+            return None
+        import _pytest.runner as runner
+
+        reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
+        outcomes = {report.when: report.outcome for report in reports}
+        seen = {when: found[0] for when, found in cases.seen.items()} if cases.id == item.nodeid else {}
+        event = {"e": "canary", "token": row["token"], "reported": outcomes, "seen": seen}
+        event["accepts"] = bool(cases.flag) or row["kind"] == "everything" and cases.body is None
+        emit(event)
+        return True
+
+    return types.SimpleNamespace(place=place, run=run, count=lambda: len(placed))
+
+
+def _gaps(items):
+    """Yield `(position, module, sibling)` of each place for a canary."""
+    before = None
+    for position, item in enumerate([*items, None]):
+        near = before if before is not None else item
+        module = near.getparent(pytest.Module) if near is not None else None
+        sibling = near
+        # A doctest's module is a Module too, but has no functions of ours beside it.
+        if module is not None and isinstance(near, pytest.Function):
+            shared = set(before.listchain()) & set(item.listchain()) if before is not None and item is not None else set()
+            if shared <= set(module.listchain()):
+                yield position, module, sibling
+        before = item
+
+
+def _item(session, module, sibling, row, chance, body):
+    """Make the test, named and located as its sibling is."""
+    from _pytest import fixtures
+    from _pytest.assertion import rewrite
+
+    original = (getattr(sibling, "originalname", None) or sibling.name).split("[")[0]
+    name = "%s_%s" % (original if original.startswith("test") else "test_" + original, row["token"])
+    one = chance.randrange(3, 90)
+    text = "def %s():\n    %s\n" % (name, _KINDS[row["kind"]].format(one=one, two=one + chance.randrange(1, 9)))
+    code = getattr(getattr(sibling.obj, "__func__", sibling.obj), "__code__", None)
+    path, line = (code.co_filename, code.co_firstlineno) if code else ("<string>", 1)
+    tree = ast.parse(text)
+    if session.config.getoption("assertmode", "rewrite") == "rewrite":
+        # Without a path nothing but the assertions is rewritten, and nothing is kept of it.
+        rewrite.rewrite_asserts(tree, text.encode(), None, session.config)
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = line
+    space = {"__name__": module.obj.__name__}
+    made = compile(tree, path, "exec", dont_inherit=True)
+    exec(body.fill(made) if body else made, space)
+    function = space[name]
+    item = pytest.Function.from_parent(
+        module, name=name, callobj=function, fixtureinfo=fixtures.FuncFixtureInfo((), (), [], {})
+    )
+    if row["kind"] == "setup":
+        item.setup = _unready
+    return item
+
+
+def _unready():
+    raise RuntimeError("not ready")
