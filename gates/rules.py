@@ -1,7 +1,7 @@
 """The rules of this room as rows: evidence files (EVD) and a task's roster and gates (TSK).
 
 The codes are stable. `EVD50x`-`EVD51x` reading, `EVD52x` images, `EVD53x` console logs, `EVD54x` accessibility results,
-`EVD55x` reports and command logs, `EVD56x` whose evidence it is, `TSK7xx` whether a task can ever be approved.
+`EVD55x` reports and command logs, `EVD56x` whose evidence it is, `EVD57x`-`EVD59x` sealed gates, `TSK7xx` whether a task can ever be approved.
 """
 
 from typing import Final
@@ -21,6 +21,8 @@ _BOUNDED: Final = "ours: reading costs what its size allows"
 _CONTENT: Final = "ours: evidence is judged by its content, for a file that exists proves nothing"
 _UNJUDGED: Final = "ours: what no machine judged is said to be so"
 _BOUND: Final = "ours: evidence is of one task, one attempt and one tree"
+_SEALED: Final = "ours: the agent that does the work does not choose what it is judged by"
+_HELD_OUT: Final = "ours: what an agent has seen, it can answer without doing the work"
 _APPROVABLE: Final = "ours: a task that could never be approved is not started"
 
 _GOOD: Final = "artifacts/screenshots/HOME-UI-001/1/home-375.png"
@@ -186,6 +188,69 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("EVD568", "error", "A collection belongs to the gate that it is judged for", _BOUND,
          "Judge a collection for its own gate only; evidence of one gate must not pass for another's.",
          "its own gate", "GATE-A11Y-BASELINE for GATE-VISUAL-QA"),
+    Rule("EVD570", "error", "The results of a sealed run can be read", _CONTENT,
+         "Let the command write its report to the end; a run without results has shown nothing.",
+         "a report with every test", "no report"),
+    Rule("EVD571", "error", "A sealed run of tests finishes", _CONTENT,
+         "Remove what ends or blocks the process; a run that was cut off has not shown that its tests pass.",
+         "the runner says that it is finished", "os._exit(0) at import"),
+    Rule("EVD572", "error", "The tested code does not change its judge", _SEALED,
+         "Remove the code that changes the test runner, its reports, built-in functions or comparisons.",
+         "added tests that must fail fail", "a patched report class"),
+    Rule("EVD573", "error", "At least one test runs and passes", _CONTENT,
+         "Make the code importable, so that its tests can be collected and run.",
+         "12 passed", "no tests ran"),
+    Rule("EVD574", "error", "A test that passed on the base passes", _BLOCKS,
+         "Correct the code until the test passes; the test itself keeps the content of the base.",
+         "passed", "failed"),
+    Rule("EVD575", "error", "A test that failed on the base passes in the end", _BLOCKS,
+         "Correct the code until the test passes, or have its owner allow it by name in `allow_failing`.",
+         "passed", "failed, as on the base"),
+    Rule("EVD576", "error", "Every test of the base runs", _SEALED,
+         "Restore what the test needs to be collected; only tests of files in `may_change` may disappear.",
+         "the tests of the base, and new ones", "a test fewer"),
+    Rule("EVD577", "error", "No test of the base is deselected", _SEALED,
+         "Remove the option, marker or hook that leaves the test out.",
+         "every test runs", "1 deselected"),
+    Rule("EVD578", "error", "No test of the base is newly skipped", _SEALED,
+         "Remove the reason for the skip; code under test must not skip its tests.",
+         "passed", "skipped"),
+    Rule("EVD579", "error", "No test of the base is newly expected to fail", _SEALED,
+         "Remove what marks the test as expected to fail, and make it pass.",
+         "passed", "xfailed"),
+    Rule("EVD580", "error", "The body of a test runs to its end", _SEALED,
+         "Remove the code that ends, replaces or skips the body of the test.",
+         "every assertion was passed", "a body that was replaced"),
+    Rule("EVD581", "error", "A result equals the expected value and no other", _SEALED,
+         "Return a real value; remove the `__eq__` that holds for everything.",
+         "5 == 5", "an object that equals everything"),
+    Rule("EVD582", "error", "Every test file can be collected", _BLOCKS,
+         "Correct the error that the import of the file raises.",
+         "the file is imported", "ImportError"),
+    Rule("EVD583", "error", "A test file that the base could not collect runs a test that passes", _BLOCKS,
+         "Write the code that the file imports, and make its tests pass.",
+         "1 passed", "no test of the file ran"),
+    Rule("EVD584", "error", "A sealed command ends with status 0, or its failing tests are allowed", _BLOCKS,
+         "Read the end of the log; a threshold, a plugin or a step after the tests failed.",
+         "exit status 0", "exit status 1, and no test failed"),
+    Rule("EVD585", "error", "The commands of `prepare` end with status 0", _BLOCKS,
+         "Correct what the log says; the commands run in the export, before the tests.",
+         "exit status 0", "exit status 2"),
+    Rule("EVD586", "error", "Held-out checks pass", _HELD_OUT,
+         "Correct the code for all inputs, not only for those of the visible tests.",
+         "12 of 12 passed", "7 of 12 passed"),
+    Rule("EVD590", "warning", "Tests, and what decides a gate, keep the content of the base", _SEALED,
+         "Leave these files as they were; where the task is to change them, list them in `may_change` of the task.",
+         "may_change = [\"tests/test_cart.py\"]", "a test rewritten"),
+    Rule("EVD591", "warning", "Work is done inside the scope", _SEALED,
+         "Do the work inside the scope; a file outside it has no say in a sealed gate.",
+         "src/cart.py", "conftest.py beside a scope of src/**"),
+    Rule("EVD592", "note", "A sealed command is recognised as a test runner", _UNJUDGED,
+         "Give the gate the plain command of the test runner, or `tests = \"junit\"` and the path of its report.",
+         "command = [\"pytest\", \"-q\"]", "command = [\"make\", \"test\"]"),
+    Rule("EVD593", "note", "Tests stand in files of their own", _UNJUDGED,
+         "Read what changed in the tests of these files; they cannot be kept apart from the code they test.",
+         "tests/cart.rs", "#[cfg(test)] in src/cart.rs"),
     Rule("TSK701", "error", "A task requires at least one gate", "Strict Envelope §4: No agent may omit GATES_REQUIRED",
          "List the gates that must pass; a task without gates is approved by nobody's check.",
          'gates_required = ["GATE-VISUAL-QA", …]', "gates_required = []"),

@@ -17,6 +17,7 @@ from interlock.graph.machine import COMMAND_GATES, CitedFile, Verdict
 from interlock.graph.orchestrator import reason
 from interlock.graph.policy import script_fingerprint, script_key
 from interlock.graph.record import Recorder
+from interlock.graph.sealing import collect_sealed
 from interlock.graph.state import CollectedEvidence, Event, TaskState
 
 Update: TypeAlias = dict[str, Any]
@@ -72,7 +73,18 @@ class Collecting:
         """Make the evidence of a gate; what was made while the files changed does not fit the files after it."""
         desk, protocol = self.desk, self.desk.policy.protocol
         gate, work = protocol.gate(gate_id), binding(self.desk, state, self.desk.tree())
-        if gate.command:
+        if gate.id in desk.policy.seals:
+            made = collect_sealed(
+                desk.root,
+                desk.task,
+                desk.policy,
+                gate,
+                state.get("sealing", {}),
+                binding=work,
+                outside=tuple(row["path"] for row in state.get("outside", [])),
+                progress=_progress(gate.id),
+            )
+        elif gate.command:
             self._check_script(gate)
             made = run_command_gate(gate, root=desk.root, binding=work)
             self._check_script(gate)
@@ -85,10 +97,12 @@ class Collecting:
     def _check_script(self, gate: GateSpec) -> None:
         """Refuse a command whose script is not the one that the run began with."""
         frozen = self.desk.policy.fingerprints.get(script_key(gate.id))
-        if frozen is not None and frozen != script_fingerprint(gate, self.desk.task, self.desk.root):
+        present = script_fingerprint(gate, self.desk.task, self.desk.root) or ""
+        changed = [row for row in (frozen or "").split("; ") if row and row not in present.split("; ")]
+        if changed:
             raise CollectorError(
                 "COL204",
-                f"{frozen.partition(' ')[0]}, which decides {gate.id}, was changed after the run began.",
+                f"{changed[0].partition(' ')[0]}, which decides {gate.id}, was changed after the run began.",
                 "Restore it and start a new run, or put it in the scope of the task.",
             )
 
@@ -163,3 +177,9 @@ class Collecting:
             ],
         )
         return {"verdicts": {COMMAND_GATES: verdict}, "collected": collected, "outbox": outbox}
+
+
+def _progress(gate_id: str) -> Callable[[str], None]:
+    """Return what passes the steps of a sealed gate on to whoever watches the run."""
+    tell = get_stream_writer()
+    return lambda line: tell({"kind": "gate", "gate": gate_id, "line": line})

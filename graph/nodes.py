@@ -28,6 +28,7 @@ from interlock.graph.machine import (
 )
 from interlock.graph.orchestrator import MSG_STRICT, reason, repeated, statement
 from interlock.graph.record import Recorder, set_aside
+from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
 from interlock.graph.state import TaskState
 from interlock.graph.store import RunStore
 
@@ -108,12 +109,14 @@ class Nodes(Collecting):
         run_id = str(state.get("run_id") or config.get("configurable", {})["thread_id"])
         desk = self.desk
         gone = [path for path in desk.task.inputs if not exists(desk.root, path)]
+        sealing = desk.policy.sealing or self._sealed()
         data = {
             "task": desk.task.to_json() | {"base": ""},
             "task_sha256": desk.task.fingerprint(),
             "roster": list(desk.policy.protocol.roles),
             "fingerprints": dict(desk.policy.fingerprints),
             "missing_inputs": gone,
+            "base": sealing.get("frozen", {}).get("base", ""),
         }
         entry = self.recorder.keep(run_id, "run_started", "run_started", data)
         if entry.data["task_sha256"] != data["task_sha256"]:
@@ -131,11 +134,26 @@ class Nodes(Collecting):
             "step": 0,
             "tree_before": "",
             "tree": "",
+            "sealing": dict(sealing),
+            "outside": [],
             "outcome": "broken" if gone else "holds",
             "cause": "task" if gone else None,
             "fail_reasons": repeated(reason(MSG_STRICT, f"the input {path} does not exist") for path in gone),
             "head": self.recorder.head(run_id),
         }
+
+    def _sealed(self) -> dict[str, Any]:
+        """Freeze what sealed gates need, in a graph that was started without `start_run`.
+
+        Raises:
+            CollectorError: The tree cannot be frozen, or what passes bare fails sealed.
+        """
+        desk = self.desk
+        frozen = freeze_run(desk.root, desk.task, desk.policy)
+        checks = {} if frozen is None else check_bases(desk.root, desk.task, desk.policy, frozen)
+        if (error := sealing_error(checks)) is not None:
+            raise error
+        return sealing_record(frozen, checks)
 
     def in_progress(self, state: TaskState) -> Update:
         """Dispatch a build role: the first one, the next one, or after a BLOCKED the one that hands over."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +21,8 @@ from interlock.envelope.protocol import GateSpec, Protocol
 from interlock.gates.config import Config
 from interlock.gates.errors import TreeError
 from interlock.gates.registry import build_protocol
+from interlock.gates.sealed.listing import top_of
+from interlock.gates.sealed.settings import Seal, seals
 from interlock.gates.tree import in_scope
 from interlock.graph.task import Task
 
@@ -67,6 +68,8 @@ class Policy:
         limits: What all roles together may spend in the whole run.
         commands: argv by name: what agents may have run.
         prices: What models cost, by `provider:model`.
+        seals: How each sealed gate of the task is sealed, by gate id.
+        sealing: What was frozen for them when the run was made; empty where nothing was.
     """
 
     protocol: Protocol
@@ -81,6 +84,8 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    seals: Mapping[str, Seal] = field(default_factory=dict[str, Seal])
+    sealing: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
@@ -125,6 +130,11 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
     protocol = Protocol(roles=roster, gates=whole.gates)
     agents = {name: _frozen(name, row, protocol) if name in roster else row for name, row in agents.items()}
     run = config.run
+    sealed = {
+        name: seal
+        for name, seal in seals(config, whole, in_git=top_of(root.resolve()) is not None).items()
+        if name in task.gates_required
+    }
     budgets = {
         "max_reasks": run.max_reasks,
         "max_rework": run.max_rework,
@@ -137,22 +147,27 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         inputs=config.envelope.inputs,
         unchanged=run.unchanged,
         reserve=run.reserve,
+        seals=sealed,
         commands={**config.commands, **task.commands},
         prices={name: Price(row.input, row.output, row.cached_input) for name, row in config.prices.items()},
         limits=read_limits(Table(_limits(config, task), "task file", "budget")),
         fingerprints={
             "config": config.fingerprint(),
             "roster": _digest([asdict(role) for role in roster.values()]),
-            "gates": _digest([asdict(whole.gate(gate_id)) for gate_id in task.gates_required]),
+            "gates": _digest([asdict(whole.gate(name)) | {"seal": _plain(sealed.get(name))} for name in task.gates_required]),
             "grammar": grammar_fingerprint(),
             **{
                 script_key(gate_id): found
                 for gate_id in task.gates_required
-                if (found := script_fingerprint(whole.gate(gate_id), task, root)) is not None
+                if gate_id not in sealed and (found := script_fingerprint(whole.gate(gate_id), task, root)) is not None
             },
         },
         **budgets,
     )
+
+
+def _plain(seal: Seal | None) -> dict[str, Any] | None:
+    return None if seal is None else asdict(seal)
 
 
 def key_variables(policy: Policy) -> tuple[str, ...]:
@@ -184,12 +199,12 @@ def script_key(gate_id: str) -> str:
 
 
 def script_fingerprint(gate: GateSpec, task: Task, root: Path) -> str | None:
-    """Return path and digest of the script that a gate's command runs, or None when it names none.
+    """Return path and digest of each file of the project that a gate's command names; None when it names none.
 
-    The script is the first word before any option that names a file of the project. One that is in the task's scope
-    is the agents' to change, and the verdicts are bound to it anyway.
+    Files in the task's scope are the agents' to change, and the verdicts are bound to them anyway.
     """
-    for word in takewhile(lambda word: not word.startswith("-"), gate.command):
+    found: list[str] = []
+    for word in dict.fromkeys(gate.command):
         path = posixpath.normpath(word)
         if posixpath.isabs(word) or path.startswith(".."):
             continue
@@ -197,8 +212,9 @@ def script_fingerprint(gate: GateSpec, task: Task, root: Path) -> str | None:
             data = (root / path).read_bytes()
         except (OSError, ValueError):
             continue
-        return None if _in_scope(path, task) else f"{path} sha256:{hashlib.sha256(data).hexdigest()}"
-    return None
+        if not _in_scope(path, task):
+            found.append(f"{path} sha256:{hashlib.sha256(data).hexdigest()}")
+    return "; ".join(found) or None
 
 
 def _in_scope(path: str, task: Task) -> bool:

@@ -7,7 +7,7 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -26,6 +26,7 @@ from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_stat
 from interlock.graph.errors import AnswerError, RunDamagedError
 from interlock.graph.policy import Policy, key_variables, make_policy
 from interlock.graph.record import Recorder
+from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
 from interlock.graph.scope_leases import ScopeLeases, clear
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
@@ -92,6 +93,7 @@ def start_run(
     roles: tuple[str, ...] = (),
     warn: Callable[[str], None] = lambda _text: None,
     played: bool = False,
+    progress: Callable[[str], None] = lambda _line: None,
 ) -> str:
     """Check a task, freeze it with the present policy under a new run id, and return the id.
 
@@ -102,9 +104,11 @@ def start_run(
         roles: Roles that the caller brings runners for.
         warn: Called with each warning about the task.
         played: The answers come from a recording: no runner is made, nor is what it needs.
+        progress: Takes what happens while the tree is frozen and the tests of the base run.
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
+        CollectorError: The tree cannot be frozen, or a test passes in the checkout and fails sealed.
         ConfigError: `interlock.toml` is wrong.
     """
     config = load_config(root)
@@ -115,12 +119,28 @@ def start_run(
     for text in warnings:
         warn(text)
     state_dir(root)
+    policy = sealed_policy(root, task, policy, progress)
     if run_id is None:
         return create_next(root, task, policy)
     store = RunStore(root, run_id)
     with store.locked(wait=True):
         store.create(task, policy)
     return run_id
+
+
+def sealed_policy(root: Path, task: Task, policy: Policy, progress: Callable[[str], None]) -> Policy:
+    """Return a policy with what its sealed gates go by: the frozen tree, and what the tests of the base came to.
+
+    Raises:
+        CollectorError: The tree cannot be frozen, or a test passes in the checkout and fails sealed.
+    """
+    frozen = freeze_run(root, task, policy, progress)
+    if frozen is None:
+        return policy
+    checks = check_bases(root, task, policy, frozen, progress)
+    if (error := sealing_error(checks)) is not None:
+        raise error
+    return replace(policy, sealing=sealing_record(frozen, checks))
 
 
 def drive(

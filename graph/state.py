@@ -62,7 +62,8 @@ class TaskState(TypedDict):
 
     Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;
     `reask` counts by role; `tree` is the digest of the scope as handed over; `spent` is an `agents.usage.Usage` as JSON
-    by role, over the whole run.
+    by role, over the whole run; `sealing` is what the run froze for its sealed gates; `outside` are the files outside
+    the scope that changed since the work was assigned.
     """
 
     run_id: str
@@ -76,6 +77,8 @@ class TaskState(TypedDict):
     answers: Annotated[dict[str, Answered], merge]
     verdicts: Annotated[dict[str, Verdict], merge]
     collected: Annotated[dict[str, CollectedEvidence], merge]
+    sealing: dict[str, Any]
+    outside: list[dict[str, Any]]
     spent: Annotated[dict[str, dict[str, Any]], merge]
     outbox: Annotated[dict[str, Event], merge]
     cause: Cause | None

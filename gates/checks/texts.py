@@ -4,10 +4,11 @@ from typing import Any, Final, cast
 
 from interlock.envelope.finding import Finding
 from interlock.gates import rules
+from interlock.gates.checks.sealed import check_sealed
 from interlock.gates.checks.subject import MalformedError, Subject, Subjects, decode, loads
 
 COMMAND_SCHEMA: Final = "interlock.command/1"
-_HEADER_BYTES: Final = 64 * 1024
+_HEADER_BYTES: Final = 512 * 1024
 SHOWN: Final = 5
 
 
@@ -70,7 +71,11 @@ def check_command(gate: str, subjects: Subjects, *, in_run: bool) -> list[Findin
         except MalformedError as error:
             reasons.append(f"{subject.shown}: {error}")
     for subject, header in headers:
-        findings.extend(_judge_log(gate, subject, header))
+        try:
+            findings.extend(_judge_log(gate, subject, header))
+        except MalformedError as error:
+            reasons.append(f"{subject.shown}: {error}")
+            headers = []
     if subjects and not headers:
         code, what = (
             ("EVD554", "was written by the gate's command") if in_run else ("EVD557", "can be judged by a machine")
@@ -102,6 +107,8 @@ def _judge_log(gate: str, subject: Subject, header: dict[str, Any]) -> list[Find
                 fix="Find out what it waits for, or give the gate more `timeout_seconds`.",
             )
         ]
+    if (sealed := header.get("sealed")) is not None:
+        return list(check_sealed(gate, subject, sealed))
     if header["exit_status"] != 0:
         return [
             subject.finding(
@@ -134,6 +141,8 @@ def _header(line: bytes, gate: str) -> dict[str, Any]:
         raise MalformedError(f"the log is of the gate {rules.quote(str(header.get('gate')))}")
     if not isinstance(argv, list) or not all(isinstance(part, str) for part in cast("list[object]", argv)):
         raise MalformedError('"argv" is no list of texts')
+    if not isinstance(header.get("sealed"), dict | None):
+        raise MalformedError('"sealed" is no table')
     if not isinstance(header.get("timed_out"), bool):
         raise MalformedError('"timed_out" is neither true nor false')
     if isinstance(status, bool) or not isinstance(status, int | None):

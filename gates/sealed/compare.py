@@ -29,6 +29,8 @@ FaultKind: TypeAlias = Literal[
     "not_collected",
     "no_test_in_file",
     "exit_status",
+    "prepare",
+    "heldout",
 ]
 """What can be wrong with a run of tests; each is a row of `_TEXTS`."""
 

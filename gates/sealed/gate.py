@@ -151,7 +151,7 @@ class _Judging:
     def unprepared(self, here: Workspace, why: str) -> SealedRun:
         """Return the result of a gate whose `prepare` failed."""
         fault = Fault(
-            "incomplete", "", "A command of `prepare` failed.", why, "exit status 0",
+            "prepare", "", "A command of `prepare` failed.", why, "exit status 0",
             "Correct what the log says; the command runs in the export, before the tests.",
         )  # fmt: skip
         ended = sandbox.Ended(None, timed_out=False, seconds=0.0)

@@ -111,20 +111,24 @@ class BaseCheck:
         )  # fmt: skip
 
 
-def check_base(case: GateCase, *, progress: Progress = lambda _line: None, bare: bool = True) -> BaseCheck:
+def check_base(
+    case: GateCase, *, progress: Progress = lambda _line: None, bare: bool = True, known: bool = True
+) -> BaseCheck:
     """Run the tests of the base, sealed and bare, unless that is known.
 
     Args:
         case: The gate.
         progress: Takes what happens.
         bare: Whether the checkout is still the base, so that the tests can run there too.
+        known: Whether what an earlier run found counts.
 
     Raises:
         CollectorError: The command cannot be started, or the base cannot be exported.
     """
     path = case.base.store.result_path(_key(case))
-    with suppress(OSError, KeyError, TypeError, ValueError):
-        return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
+    if known:
+        with suppress(OSError, KeyError, TypeError, ValueError):
+            return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
     case.check_kept()
     progress("the tests of the base run sealed")
     base = case.base

@@ -1,0 +1,86 @@
+"""What the header of a sealed gate's log says: one finding for each fault, and what a reviewer has to know."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from interlock.envelope.finding import Finding
+from interlock.gates import rules
+from interlock.gates.checks.subject import MalformedError, Subject
+
+CODES: Final[Mapping[str, str]] = {
+    "unread": "EVD570",
+    "incomplete": "EVD571",
+    "judge": "EVD572",
+    "nothing_ran": "EVD573",
+    "failed": "EVD574",
+    "still_failing": "EVD575",
+    "missing": "EVD576",
+    "deselected": "EVD577",
+    "skipped": "EVD578",
+    "xfailed": "EVD579",
+    "unproven": "EVD580",
+    "accepts": "EVD581",
+    "not_collected": "EVD582",
+    "no_test_in_file": "EVD583",
+    "exit_status": "EVD584",
+    "prepare": "EVD585",
+    "heldout": "EVD586",
+}
+"""The rule of each kind of fault; see `gates.sealed.compare`."""
+
+_SHOWN: Final = 20
+_PATHS: Final = 10
+
+
+def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what a sealed run found: its faults, then what was left out of it.
+
+    Raises:
+        MalformedError: The header has another shape.
+    """
+    try:
+        faults = cast("Sequence[Mapping[str, str]]", sealed["faults"])
+        rows = [(CODES[row["kind"]], row) for row in faults]
+        held_back, outside = list(map(str, sealed["held_back"])), list(map(str, sealed["outside"]))
+        parsed, inline = bool(sealed["parsed"]), list(map(str, sealed["inline"]))
+        for code, row in rows[:_SHOWN]:
+            yield subject.finding(
+                code, gate, row["message"], found=_short(row["found"]), expected=row["expected"], fix=row["fix"]
+            )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise MalformedError(f'"sealed" is not what a sealed gate writes: {error}') from error
+    if rows and held_back:
+        yield subject.finding(
+            "EVD590", gate, f"{_named(held_back)} changed, and the gate judged the content of the base.",
+            found=", ".join(held_back[:_PATHS]), expected="tests, and what decides a gate, as they were when the run began",
+            fix="Leave these files as they were. Where the task is to change them, its owner lists them in `may_change`.",
+        )  # fmt: skip
+    if rows and outside:
+        yield subject.finding(
+            "EVD591", gate, f"{_named(outside)} changed outside the scope; the gate judged the content of the base.",
+            found=", ".join(outside[:_PATHS]), expected="changes inside the scope of the task",
+            fix="Do the work inside the scope; a file outside it has no say in this gate.",
+        )  # fmt: skip
+    if not parsed:
+        yield subject.finding(
+            "EVD592", gate, "the exit status of a sealed run decided; its tests were not parsed.",
+            found=f"a command that Interlock does not recognise: {rules.quote(str(sealed.get('runner', '')))}",
+            expected="a test runner that is recognised, or a JUnit report",
+            fix='Give the gate the plain command of the test runner, or `tests = "junit"` and the path of its report.',
+        )  # fmt: skip
+    if inline:
+        yield subject.finding(
+            "EVD593", gate, f"tests that stand in the files they test cannot be sealed: {_named(inline)}.",
+            found=", ".join(inline[:_PATHS]), expected="tests in files of their own",
+            fix="Read what changed in the tests of these files.",
+        )  # fmt: skip
+
+
+def _named(paths: Sequence[str]) -> str:
+    """Name a few files in a sentence."""
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return ", ".join(rules.quote(path) for path in paths[:3]) + more
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 600 else f"{text[:400]} […] {text[-190:]}"

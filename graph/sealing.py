@@ -1,0 +1,153 @@
+"""The seals of a run: what is frozen when it starts, the tests of the base, and the gate that goes by both."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from interlock.envelope.protocol import GateSpec
+from interlock.gates.errors import CollectorError
+from interlock.gates.manifest import Binding, Collection
+from interlock.gates.sealed.base import place_of
+from interlock.gates.sealed.execution import GateCase
+from interlock.gates.sealed.frozen import Frozen, freeze
+from interlock.gates.sealed.gate import Work, run_sealed_gate
+from interlock.gates.sealed.preflight import BaseCheck, SealingFault, check_base
+from interlock.graph.policy import Policy
+from interlock.graph.task import Task
+
+Progress = Callable[[str], None]
+
+
+def sealed_gates(task: Task, policy: Policy) -> tuple[GateSpec, ...]:
+    """Return the required gates that are sealed, in the order of the task."""
+    return tuple(policy.protocol.gate(name) for name in dict.fromkeys(task.gates_required) if name in policy.seals)
+
+
+def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lambda _line: None) -> Frozen | None:
+    """Freeze what the sealed gates of a run go by; None where there are none and the project is no git checkout.
+
+    Args:
+        root: The project's root.
+        task: The task.
+        policy: The policy of the run.
+        progress: Takes what happens.
+
+    Raises:
+        SealError: The tree cannot be frozen.
+    """
+    gates = sealed_gates(task, policy)
+    if not gates and not in_git(root):
+        return None
+
+    def said(done: int, whole: int) -> None:
+        progress(f"freezing the tree: {done} of {whole} files")
+
+    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=said)
+
+
+def in_git(root: Path) -> bool:
+    """Return whether a project's root lies in a git checkout."""
+    top, _ = place_of(root)
+    return os.path.lexists(top / ".git")
+
+
+def case_of(root: Path, gate: GateSpec, policy: Policy, frozen: Frozen) -> GateCase:
+    """Return a sealed gate with what the run froze."""
+    seal = policy.seals[gate.id]
+    heldout = (os.path.realpath(root / seal.heldout),) if seal.heldout else ()
+    return GateCase(gate, seal, frozen, Path(os.path.realpath(root)), heldout)
+
+
+def check_bases(
+    root: Path, task: Task, policy: Policy, frozen: Frozen, progress: Progress = lambda _line: None
+) -> dict[str, BaseCheck]:
+    """Run the tests of the base of every sealed gate, as far as they are not known, while the tree is still the base.
+
+    Raises:
+        CollectorError: A command cannot be started, or the base cannot be exported.
+    """
+    return {
+        gate.id: check_base(
+            case_of(root, gate, policy, frozen), progress=lambda line, name=gate.id: progress(f"{name}: {line}")
+        )
+        for gate in sealed_gates(task, policy)
+    }
+
+
+def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
+    """Return why a run must not start: something passes bare and fails sealed; None where nothing does."""
+    for gate_id, check in checks.items():
+        if check.faults:
+            return CollectorError(
+                "SEAL401",
+                f"{gate_id} cannot be sealed as it is configured: {_first(check.faults)}.",
+                f"Write into [gates.{gate_id}] {check.faults[0].fix}; the log of the sealed run is {check.log}. "
+                "`interlock check TASK.toml` tries again and spends nothing.",
+            )
+    return None
+
+
+def _first(faults: tuple[SealingFault, ...]) -> str:
+    row = faults[0]
+    what = f"{row.test} passes in the checkout and not in the export" if row.test else "the command passes in the "
+    what += "" if row.test else "checkout and not in the export"
+    more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
+    return f"{what}{more} ({row.found.strip().splitlines()[-1][:200] if row.found.strip() else 'no message'})"
+
+
+def tests_digest(check: BaseCheck) -> str:
+    """Return the digest of what a base came to, which the run keeps."""
+    return sha256(repr(check.to_json()).encode()).hexdigest()
+
+
+def sealing_record(frozen: Frozen | None, checks: Mapping[str, BaseCheck]) -> dict[str, Any]:
+    """Return what a run keeps of its seals, as JSON values; empty where nothing is frozen."""
+    if frozen is None:
+        return {}
+    return {"frozen": asdict(frozen), "tests": {gate_id: tests_digest(check) for gate_id, check in checks.items()}}
+
+
+def frozen_of(record: Mapping[str, Any]) -> Frozen | None:
+    """Return what was frozen, from the record of a run."""
+    return Frozen(**record["frozen"]) if record else None
+
+
+def collect_sealed(
+    root: Path,
+    task: Task,
+    policy: Policy,
+    gate: GateSpec,
+    record: Mapping[str, Any],
+    *,
+    binding: Binding,
+    outside: tuple[str, ...] = (),
+    progress: Progress = lambda _line: None,
+) -> Collection:
+    """Run a sealed gate in a run.
+
+    Args:
+        root: The project's root.
+        task: The task.
+        policy: The policy of the run.
+        gate: The gate.
+        record: What the run keeps of its seals.
+        binding: What the evidence is evidence of.
+        outside: Files outside the scope that changed since the work was assigned.
+        progress: Takes what happens.
+
+    Raises:
+        CollectorError: The gate could not be judged.
+    """
+    frozen = frozen_of(record)
+    if frozen is None:
+        message = f"The run froze no tree for {gate.id}, so there is nothing to seal it by."
+        raise CollectorError("SEAL402", message, "Start a new run.")
+    case = case_of(root, gate, policy, frozen)
+    check = check_base(case, progress=progress, bare=False)
+    if tests_digest(check) != record["tests"].get(gate.id) and check.cached:
+        check = check_base(case, progress=progress, bare=False, known=False)
+    work = Work(task.scope, task.may_change, outside)
+    return run_sealed_gate(case, work, check.tests, binding=binding, progress=progress)
