@@ -152,7 +152,7 @@ def _certifiers(protocol: Protocol, gate: GateSpec) -> str:
         return "any valid envelope"
     if gate.certifier is not None:
         return gate.certifier
-    if gate.command:
+    if gate.by_command:
         return "the exit status of its command"
     return " or ".join(role.name for role in (*protocol.of_kind("qa"), *protocol.of_kind("review")))
 

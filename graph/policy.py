@@ -23,6 +23,7 @@ from interlock.gates.config import Config
 from interlock.gates.errors import TreeError
 from interlock.gates.registry import build_protocol
 from interlock.gates.tree import in_scope
+from interlock.graph.roster import roster_of
 from interlock.graph.task import Task
 
 
@@ -121,7 +122,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
     given = {name: AgentSetting(dict(settings), str(root), config.path) for name, settings in config.agents.items()}
     given |= {name: AgentSetting(dict(settings), task.base, "task file") for name, settings in task.agents.items()}
     agents = {name: AgentSetting({}, str(root)) for name in roles} | given
-    roster = {name: role for name, role in whole.roles.items() if name in agents or role.kind == "orchestrator"}
+    roster = roster_of(task, config, whole, given, roles)
     protocol = Protocol(roles=roster, gates=whole.gates)
     agents = {name: _frozen(name, row, protocol) if name in roster else row for name, row in agents.items()}
     run = config.run
