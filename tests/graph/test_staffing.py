@@ -122,8 +122,8 @@ def test_a_task_that_a_command_decides_needs_the_build_role_alone(tmp_path: Path
     assert vacant_roles(a_task(tmp_path, PLAIN), config) == ("frontend-implementer",)
     task = staffed(a_task(tmp_path, PLAIN), config, tmp_path, ["command:claude"])
     assert set(make_policy(task, config, tmp_path).protocol.roles) == {"orchestrator", "frontend-implementer"}
-    certified = a_config(tmp_path, COMMAND + 'certifier = "visual-qa"\n')
-    assert vacant_roles(a_task(tmp_path, PLAIN), certified) == ("frontend-implementer", "visual-qa")
+    certified = a_config(tmp_path, COMMAND + '[roles.tester]\nkind = "qa"\ncertifies = "GATE-TESTS"\n')
+    assert vacant_roles(a_task(tmp_path, PLAIN), certified) == ("frontend-implementer", "tester")
 
 
 def test_the_only_build_role_of_a_task_hands_over_whatever_it_is_called(tmp_path: Path) -> None:
