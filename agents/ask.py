@@ -152,12 +152,14 @@ class AgentConfigError(AgentsError):
         key: The place in it, such as `agents.visual-qa.script`.
         message: What is wrong, in one sentence.
         fix: What to do, in the imperative.
+        problems: Every problem found, this one first, where there are more.
     """
 
     code = "AGT901"
 
-    def __init__(self, path: str, key: str, message: str, fix: str) -> None:
+    def __init__(self, path: str, key: str, message: str, fix: str, problems: tuple[str, ...] = ()) -> None:
         super().__init__(message, fix)
+        self.problems = problems
         self.path = path
         self.key = key
 

@@ -103,6 +103,11 @@ class GateSpec:
     command: tuple[str, ...] = ()
     timeout_seconds: float = 300.0
 
+    @property
+    def by_command(self) -> bool:
+        """Whether the exit status of its command alone passes it: it has a command, and no role certifies it."""
+        return bool(self.command) and self.certifier is None
+
 
 ANYBODY: Final = "anybody"
 

@@ -48,10 +48,9 @@ def role_problems(path: str, roles: Mapping[str, Role], gates: Mapping[str, Gate
             message = f"`{name}` certifies {role.certifies}, which is no gate."
             fix = f"{near(role.certifies, gates)}Add [gates.{role.certifies}], or name one of {', '.join(gates)}."
             yield ConfigProblem("CFG207", path, f"{key}.certifies", message, fix)
-    for kind in ("build", "qa", "review"):
-        if not any(role.kind == kind for role in roles.values()):
-            fix = f'Add a role with `kind = "{kind}"`.'
-            yield ConfigProblem("CFG208", path, "roles", f"the roster has no {kind} role.", fix)
+    if not any(role.kind == "build" for role in roles.values()):
+        fix = 'Add a role with `kind = "build"`.'
+        yield ConfigProblem("CFG208", path, "roles", "the roster has no build role.", fix)
     handing = [role.name for role in roles.values() if role.hands_over]
     if len(handing) != 1:
         message = f"{', '.join(handing) or 'no role'} may hand over; exactly one build role must."

@@ -380,7 +380,7 @@ def _checked(table: Plain, path: str) -> Config:
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
         raise ConfigError(
-            tuple(_problem(path, detail["loc"], detail["type"], detail["msg"]) for detail in details)
+            tuple(_problem(path, each["loc"], each["type"], each["msg"], each["input"]) for each in details)
         ) from error
     if problems := (*_out_of_bounds(config, path), *_bad_patterns(config, path), *_bad_settings(config, path)):
         raise ConfigError(problems)
@@ -445,7 +445,7 @@ def _bad_settings(config: Config, path: str) -> Iterator[ConfigProblem]:
         yield ConfigProblem("CFG103" if fault.unknown else "CFG104", path, fault.key, fault.message, fault.fix)
 
 
-def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str) -> ConfigProblem:
+def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str, value: object) -> ConfigProblem:
     """Turn one complaint of the schema into ours."""
     key = ".".join(str(part) for part in location)
     if kind in {"missing", "missing_argument"}:
@@ -453,8 +453,8 @@ def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str
     if kind not in {"unexpected_keyword_argument", "extra_forbidden"}:
         text = f"the value is refused: {message[:1].lower()}{message[1:]}."
         fix = f"Correct the value of `{key}`."
-        if location[0] == "commands" and len(location) > 1:
-            fix = f'Write the program and its arguments as a list, such as {location[1]} = ["npm", "test"].'
+        if (location[0] == "commands" and len(location) > 1) or (location[0], location[2:]) == ("gates", ("command",)):
+            fix = f"Write the program and its arguments as a list: {location[-1]} = {_as_list(value)}."
         return ConfigProblem("CFG104", path, key, text, fix)
     from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
 
@@ -462,6 +462,17 @@ def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str
     near = get_close_matches(str(location[-1]), known, 1)
     fix = f"Write `{near[0]}`." if near else f"Remove it; the keys here are {', '.join(known)}."
     return ConfigProblem("CFG103", path, key, f"the key `{location[-1]}` is unknown.", fix)
+
+
+def _as_list(value: object) -> str:
+    """Return a command that was written as one text as the list of its words; for anything else an example."""
+    import shlex  # noqa: PLC0415 - only to help with a slip
+
+    try:
+        words = shlex.split(value) if isinstance(value, str) else []
+    except ValueError:
+        words = []
+    return json.dumps(words or ["npm", "test"], ensure_ascii=False)
 
 
 def _model(table: tuple[int | str, ...]) -> type:

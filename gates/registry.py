@@ -64,6 +64,8 @@ def roster_problems(protocol: Protocol, gates_required: Sequence[str], page: str
         gates_required: The task's GATES_REQUIRED.
         page: The page that the task names; None or empty when it names none.
 
+    A gate whose command decides alone needs no role: a task that requires one may do without QA and review roles.
+
     Returns:
         Findings with the codes `TSK701` to `TSK708` and the field GATES_REQUIRED; the task may start when none of
         them is an error.
@@ -107,7 +109,19 @@ def _roles(config: Config, path: str) -> tuple[dict[str, Role], dict[str, str]]:
     for name, row in config.roles.items():
         base = roles.get(name) or shipped.get(row.replaces or name)
         roles[name] = _role(name, row, base, path)
+    if not any(role.hands_over for role in roles.values()):
+        builds = [role for role in roles.values() if role.kind == "build"]
+        if len(builds) == 1 and hands_over_alone(builds[0], config):
+            roles[builds[0].name] = replace(builds[0], hands_over=True)
     return roles, renamed
+
+
+def hands_over_alone(role: Role, config: Config) -> bool:
+    """Return whether a role hands over where no other does: a new build role whose table does not say."""
+    row = config.roles.get(role.name)
+    if row is None or row.hands_over is not None or row.replaces is not None:
+        return False
+    return role.kind == "build" and role.name not in {shipped.name for shipped in ROLES}
 
 
 def _role(name: str, row: RoleConfig, base: Role | None, path: str) -> Role:
@@ -187,26 +201,46 @@ def _list_problems(protocol: Protocol, gates_required: Sequence[str]) -> Iterato
                 "GATE- and capital letters, digits and single `-`",
                 f"{near(gate_id.upper(), protocol.gates)}Write it like GATE-VISUAL-QA.",
             )
-        elif gate_id not in protocol.gates and (meant := near(gate_id, protocol.gates)):
-            yield _task(
-                "TSK703",
-                f"No gate is defined as {gate_id}.",
-                gate_id,
-                "a defined gate, or a name that resembles none",
-                f"{meant}Or define [gates.{gate_id}].",
-            )
+        elif gate_id not in protocol.gates:
+            yield _undefined(protocol, gate_id)
+
+
+def _undefined(protocol: Protocol, gate_id: str) -> Finding:
+    """Return the finding for a gate that nobody defined.
+
+    Strict Envelope §3 lets a task name any other gate; a QA or review role certifies it with a file. So it is an error
+    where it resembles a gate that is there, or where the roster has no such role, and else worth a warning.
+    """
+    meant = near(gate_id, protocol.gates)
+    found = _task(
+        "TSK703",
+        f"No gate is defined as {gate_id}.",
+        gate_id,
+        "a shipped gate, or one of [gates]",
+        f"{meant}Correct the name, or define [gates.{gate_id}].",
+    )
+    if meant or not (protocol.of_kind("qa") or protocol.of_kind("review")):
+        return found
+    return replace(
+        found,
+        level="warning",
+        message=f"{found.message} Any QA or review role may pass it with one file that is not empty.",
+        fix=f"Define [gates.{gate_id}] to say who certifies it, and by what.",
+    )
 
 
 def _roster_gaps(protocol: Protocol, gates_required: Sequence[str], page: str | None) -> Iterator[Finding]:
     """Yield where roster, gates and page do not fit together."""
     handing = [role for role in protocol.of_kind("build") if role.hands_over]
-    lacking = [kind for kind in ("qa", "review") if not protocol.of_kind(kind)]
+    by_command = any(protocol.gate(gate_id).by_command for gate_id in gates_required)
+    lacking = [kind for kind in ("qa", "review") if not protocol.of_kind(kind) and not by_command]
     if not handing:
         lacking.insert(0, "handing build")
     for kind in lacking:
-        yield _task(
-            "TSK708", f"The roster has no {kind} role.", "no such role", f"a {kind} role", f"Add one to {FILE}."
-        )
+        fix = f"Add one to {FILE}."
+        if kind != "handing build":
+            fix = f"Add one to {FILE}, or require a gate whose `command` decides alone."
+        yield _task("TSK708", f"The roster has no {kind} role.", "no such role", f"a {kind} role", fix)
     for role in (*protocol.of_kind("qa"), *protocol.of_kind("review")):
         if role.certifies is not None and role.certifies not in gates_required:
             yield _task(
@@ -219,7 +253,7 @@ def _roster_gaps(protocol: Protocol, gates_required: Sequence[str], page: str | 
     for gate_id in dict.fromkeys(gates_required):
         gate = protocol.gate(gate_id)
         able = [r for r in protocol.roles.values() if r.kind != "orchestrator" and protocol.may_certify(r, gate_id)]
-        if not able:
+        if not able and not gate.by_command and gate_id in protocol.gates:
             yield _task(
                 "TSK704",
                 f"Nobody in the roster can certify {rules.quote(gate_id)}.",

@@ -257,10 +257,11 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("TSK702", "error", "A task requires the gate of every QA and review role", _INVOKE,
          "List the gate of every QA and review role; a role whose gate is not required is skipped.",
          "GATE-CODE-REVIEW listed", "GATE-CODE-REVIEW missing"),
-    Rule("TSK703", "warning", "A required gate that nobody defined is probably misspelt", _APPROVABLE,
-         "Correct the spelling, or define the gate; as it stands it is judged by the weakest check.",
+    Rule("TSK703", "error", "A required gate is one that ships or one of [gates]", _APPROVABLE,
+         "Correct the spelling, or define the gate. A name that resembles no gate is a warning where a QA or review "
+         "role can certify it: it is judged by the weakest check.",
          "GATE-VISUAL-QA", "GATE-VISUAL-Q"),
-    Rule("TSK704", "error", "Somebody in the roster can certify every required gate", _APPROVABLE,
+    Rule("TSK704", "error", "Somebody in the roster, or a command, can certify every required gate", _APPROVABLE,
          "Bring the certifier into the roster; a gate that nobody may pass blocks the task for ever.",
          "certifier present", "certifier left the roster"),
     Rule("TSK705", "error", "A task with browser gates names its page", _APPROVABLE,
@@ -272,8 +273,9 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("TSK707", "error", "A required gate is listed once", _APPROVABLE,
          "List each gate once.",
          "GATE-X", "GATE-X, GATE-X"),
-    Rule("TSK708", "error", "A roster has a build role that hands over, a QA role and a review role", _INVOKE,
-         "Add the missing role; without it nobody could move the task on.",
+    Rule("TSK708", "error", "A roster has a build role that hands over, and QA and review roles or a command gate", _INVOKE,
+         "Add the missing role, or require a gate whose command decides alone; without either nobody could move the "
+         "task on.",
          "a code-reviewer", "no review role"),
 )  # fmt: skip
 """Every rule of this room, in the order of their codes."""

@@ -127,8 +127,22 @@ def file_value(root: str | Path, path: str) -> str:
     return _value(os.fspath(root), path)
 
 
+def paths_in_scope(root: str | Path, patterns: Iterable[str]) -> Iterator[str]:
+    """Yield the paths of the files in scope in no order; nothing is read of a file.
+
+    Raises:
+        TreeError: As `tree_files`, but for files that cannot be read.
+    """
+    return _paths(os.fspath(root), compile_scope(patterns), "")
+
+
 def _walk(root: str, scope: Scope, start: str = "") -> Iterator[tuple[str, str]]:
-    """Yield path and value of every file in scope below a folder, depth first, without recursion."""
+    """Yield path and value of every file in scope below a folder."""
+    return ((path, _value(root, path)) for path in _paths(root, scope, start))
+
+
+def _paths(root: str, scope: Scope, start: str) -> Iterator[str]:
+    """Yield the path of every file in scope below a folder, depth first, without recursion."""
     pending: list[tuple[str, Steps]] = [(start, scope.start)]
     while pending:
         folder, at = pending.pop()
@@ -142,7 +156,7 @@ def _walk(root: str, scope: Scope, start: str = "") -> Iterator[tuple[str, str]]
             if entry.is_dir(follow_symlinks=False):
                 pending.append((path, below))
             elif (scope.accepts(below) or entry.is_symlink()) and not scope.excludes(path):
-                yield path, _value(root, path)
+                yield path
 
 
 def _entries(root: str, folder: str) -> list[os.DirEntry[str]]:

@@ -2,7 +2,8 @@
 
 import json
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -26,24 +27,50 @@ MAX_TASK_BYTES: Final = 64 * 1024
 """A task stands whole in one journal line and in every envelope of the orchestrator."""
 
 
-def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[tuple[Level, str], ...]:
-    """Return what is wrong with a task before it starts: a level, and a sentence with its fix.
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a task, its configuration or its surroundings before it starts.
 
-    An `error` keeps the task from starting.
+    Args:
+        code: A code of the rule tables, or that of `TaskError`.
+        key: Where it can be corrected: a key of the task file or of the configuration.
+        message: What is wrong, a sentence.
+        fix: What to do, a sentence.
+        level: An `error` keeps the task from starting.
+        path: The file that holds the key, where it is not the task file; or empty.
+    """
+
+    code: str
+    key: str
+    message: str
+    fix: str
+    level: Level = "error"
+    path: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the fault in one line."""
+        code = "" if self.code == TaskError.code else f"{self.code} "
+        path = f"{self.path}: " if self.path else ""
+        return f"{code}{path}{self.key}: {self.message} {self.fix}"
+
+
+def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[Fault, ...]:
+    """Return what is wrong with a task before it starts.
 
     Args:
         task: The task.
         protocol: The roster of this task and the gates of the project.
         root: The root that inputs are relative to.
     """
-    found: list[tuple[Level, str]] = [
-        (item.level, f"{item.code} {item.field}: {item.message} {item.fix}")
+    found = [
+        Fault(item.code, item.field.lower(), item.message, item.fix, item.level)
         for item in roster_problems(protocol, task.gates_required, page=task.page)
     ]
-    ours = [*_bounds(task), *_files(task, root), *_names(protocol)]
-    if not ours and not any(level == "error" for level, _ in found):
-        ours += _envelope(task, protocol)
-    return (*found, *(("error", text) for text in ours))
+    found += (*_bounds(task), *_files(task, root), *_names(protocol))
+    if not any(item.level == "error" for item in found):
+        found += _envelope(task, protocol)
+    return tuple(found)
 
 
 def check_task(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]:
@@ -52,12 +79,20 @@ def check_task(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]:
     Raises:
         TaskError: The task cannot start; every problem is listed.
     """
-    findings = task_findings(task, protocol, root)
-    errors = tuple(text for level, text in findings if level == "error")
+    return admitted(task, task_findings(task, protocol, root))
+
+
+def admitted(task: Task, faults: Sequence[Fault]) -> tuple[str, ...]:
+    """Return the texts of the warnings among some faults.
+
+    Raises:
+        TaskError: One of them is an error; every error is listed.
+    """
+    errors = tuple(item.text for item in faults if item.level == "error")
     if errors:
         name = task.task_id[:MAX_TASK_ID_CHARS]
         raise TaskError(f"task {name} cannot start: {errors[0]}", "Correct the task.", errors)
-    return tuple(text for _, text in findings)
+    return tuple(item.text for item in faults)
 
 
 def exists(root: Path, path: str) -> bool:
@@ -68,33 +103,39 @@ def exists(root: Path, path: str) -> bool:
         return False
 
 
-def _bounds(task: Task) -> Iterator[str]:
+def _fault(key: str, message: str, fix: str) -> Fault:
+    return Fault(TaskError.code, key, message, fix)
+
+
+def _bounds(task: Task) -> Iterator[Fault]:
     if len(task.task_id) > MAX_TASK_ID_CHARS:
-        yield f"task_id: it has {len(task.task_id)} characters. Write at most {MAX_TASK_ID_CHARS}."
+        yield _fault("task_id", f"it has {len(task.task_id)} characters.", f"Write at most {MAX_TASK_ID_CHARS}.")
     size = len(json.dumps(task.to_json()))
     if size > MAX_TASK_BYTES:
-        yield f"task: it has {size} bytes as JSON. Leave at most {MAX_TASK_BYTES}; put long texts into files."
+        fix = f"Leave at most {MAX_TASK_BYTES}; put long texts into files."
+        yield _fault("task", f"it has {size} bytes as JSON.", fix)
 
 
-def _files(task: Task, root: Path) -> Iterator[str]:
+def _files(task: Task, root: Path) -> Iterator[Fault]:
     for path in task.inputs:
         if not exists(root, path):
-            yield f"inputs: `{path[:200]}` does not exist below {root}. Create it, or take it out."
+            yield _fault("inputs", f"`{path[:200]}` does not exist below {root}.", "Create it, or take it out.")
     try:
         compile_scope(task.scope)
         if task.page and "://" not in task.page and not in_scope(posixpath.normpath(task.page), task.scope):
-            yield f"page: `{task.page[:200]}` is not in scope, so no verdict would be bound to it. Add it to `scope`."
+            message = f"`{task.page[:200]}` is not in scope, so no verdict would be bound to it."
+            yield _fault("page", message, "Add it to `scope`.")
     except TreeError as error:
-        yield f"scope: {error.message} {error.fix}"
+        yield _fault("scope", error.message, error.fix)
 
 
-def _names(protocol: Protocol) -> Iterator[str]:
+def _names(protocol: Protocol) -> Iterator[Fault]:
     for name in protocol.roles:
         if name in RESERVED:
-            yield f"roles.{name}: the run itself needs the name `{name}`. Rename the role."
+            yield _fault(f"roles.{name}", f"the run itself needs the name `{name}`.", "Rename the role.")
 
 
-def _envelope(task: Task, protocol: Protocol) -> Iterator[str]:
+def _envelope(task: Task, protocol: Protocol) -> Iterator[Fault]:
     """Say why the orchestrator could not write about the task in an envelope of its own."""
     try:
         statement(
@@ -102,4 +143,4 @@ def _envelope(task: Task, protocol: Protocol) -> Iterator[str]:
             next_actions=["orchestrator to start the task"],
         )  # fmt: skip
     except StatementError as error:
-        yield from (f"{item.field.lower()}: {item.message} {item.fix}" for item in error.findings)
+        yield from (_fault(item.field.lower(), item.message, item.fix) for item in error.findings)

@@ -134,7 +134,9 @@ def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
 def _add_phase(builder: _Builder, nodes: Nodes, kind: Literal["qa", "review"]) -> None:
     """Add the roles of a phase: dispatched side by side, each asked until it has a verdict, then counted."""
     status, verdicts, passed = _PHASES[kind]
-    entries = [nodes.entry(name) for name in nodes.phase(kind)]
+    # Verdicts of commands that stand for a review were given in QA: they are only counted again.
+    counted = kind == "review" and not nodes.reviewed
+    entries = [verdicts] if counted else [nodes.entry(name) for name in nodes.phase(kind)]
     builder.edge(status, lambda _state: entries, *entries)
     for role in nodes.desk.policy.protocol.of_kind(kind):
         builder.node(role.name, nodes.judging_role(role))

@@ -36,7 +36,7 @@ class Collecting:
         self.desk = desk
         self.recorder = recorder
         gates = (desk.policy.protocol.gate(gate_id) for gate_id in desk.task.gates_required)
-        self.command_gates = tuple(gate for gate in gates if gate.command and gate.certifier is None)
+        self.command_gates = tuple(gate for gate in gates if gate.by_command)
 
     def collects(self, role: Role) -> bool:
         """Say whether Interlock makes the evidence of this role's gate itself."""

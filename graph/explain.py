@@ -1,6 +1,5 @@
 """Why a task is where it is: what moved it there, which gates are missing, whether they can be met, what to do."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +10,7 @@ from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import from_json
 from interlock.graph.machine import REWORKABLE, UNANSWERED, Cause, certified
+from interlock.graph.preflight import found_program
 from interlock.graph.runs import RunView
 from interlock.graph.state import CollectedEvidence
 from interlock.graph.store import RunStore, journal_path
@@ -99,7 +99,7 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
     store = RunStore(root, view.run_id)
     driven = store.driven()
     stopped = None if driven else store.stopped()
-    gates = [_gate_row(view, gate_id, gate_id in held) for gate_id in view.task.gates_required]
+    gates = [_gate_row(view, gate_id, gate_id in held, root) for gate_id in view.task.gates_required]
     return {
         "schema": "interlock.explanation/1",
         "run_id": view.run_id,
@@ -135,7 +135,7 @@ def _stop(stopped: Mapping[str, str]) -> str:
     return f"There it stopped, since an agent gave no answer ({stopped['code']}): {stopped['message']}{end}"
 
 
-def _gate_row(view: RunView, gate_id: str, held: bool) -> dict[str, Any]:
+def _gate_row(view: RunView, gate_id: str, held: bool, root: Path) -> dict[str, Any]:
     gate = view.policy.protocol.gate(gate_id)
     needs = list(gate.evidence) or (["any key"] if gate.any_evidence else [])
     return {
@@ -143,7 +143,7 @@ def _gate_row(view: RunView, gate_id: str, held: bool) -> dict[str, Any]:
         "passed": held,
         "certified_by": _certifiers(view.policy.protocol, gate),
         "evidence": needs,
-        "satisfiable": _satisfiable(view, gate),
+        "satisfiable": _satisfiable(view, gate, root),
     }
 
 
@@ -152,14 +152,14 @@ def _certifiers(protocol: Protocol, gate: GateSpec) -> str:
         return "any valid envelope"
     if gate.certifier is not None:
         return gate.certifier
-    if gate.command:
+    if gate.by_command:
         return "the exit status of its command"
     return " or ".join(role.name for role in (*protocol.of_kind("qa"), *protocol.of_kind("review")))
 
 
-def _satisfiable(view: RunView, gate: GateSpec) -> str:
+def _satisfiable(view: RunView, gate: GateSpec, root: Path) -> str:
     """Return `yes`, or what stands in the way now."""
-    if gate.command and shutil.which(gate.command[0]) is None:
+    if gate.command and not found_program(root, gate.command[0]):
         return f"no: the command `{gate.command[0]}` is not found"
     if gate.check in ("visual", "a11y"):
         if view.task.page is None:

@@ -182,10 +182,25 @@ def certified(protocol: Protocol, verdicts: Mapping[str, Verdict], attempt: int,
     return frozenset(held)
 
 
+def judges(protocol: Protocol, required: Iterable[str], kind: RoleKind) -> tuple[str, ...]:
+    """Return the names whose verdicts a phase needs: its roles, and in QA the commands of gates that no role certifies.
+
+    Without a review role, the review is passed by what those commands found, and by nothing else. A phase for which
+    nobody can give a verdict has no names, and never ends.
+
+    Args:
+        protocol: The tables.
+        required: The gates of the task.
+        kind: `qa` or `review`.
+    """
+    names = tuple(role.name for role in protocol.of_kind(kind))
+    by_command = any(protocol.gate(gate_id).by_command for gate_id in required)
+    return (*names, COMMAND_GATES) if by_command and (kind == "qa" or not names) else names
+
+
 def _is_certifier(protocol: Protocol, name: str, gate_id: str) -> bool:
     if name == COMMAND_GATES:
-        gate = protocol.gate(gate_id)
-        return bool(gate.command) and gate.certifier is None
+        return protocol.gate(gate_id).by_command
     role = protocol.roles.get(name)
     return role is not None and role.kind in ("qa", "review") and protocol.may_certify(role, gate_id)
 

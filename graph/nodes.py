@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
@@ -22,6 +22,7 @@ from interlock.graph.machine import (
     Budget,
     Cause,
     Outcome,
+    judges,
     route,
     standing,
     tally,
@@ -43,6 +44,11 @@ _STANDING_TEXT: Mapping[Cause, str] = {
 }
 
 
+_NO_REVIEW: Final = "No review was required: the roster has no review role, and a command decides a required gate."
+_UNREVIEWED: Final = {"review_required": False}
+"""What the journal says beside READY_FOR_REVIEW and APPROVED where no role reviews."""
+
+
 class Nodes(Collecting):
     """The node functions of one task.
 
@@ -61,9 +67,13 @@ class Nodes(Collecting):
     # -- facts ---------------------------------------------------------------------------------------------------
 
     def phase(self, kind: RoleKind) -> tuple[str, ...]:
-        """Return the names whose verdicts one phase needs."""
-        names = tuple(role.name for role in self.desk.policy.protocol.of_kind(kind))
-        return (*names, COMMAND_GATES) if kind == "qa" and self.command_gates else names
+        """Return the names whose verdicts one phase needs; see `machine.judges`."""
+        return judges(self.desk.policy.protocol, self.desk.task.gates_required, kind)
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether a review role judges the work; without one the commands of its gates do alone."""
+        return bool(self.desk.policy.protocol.of_kind("review"))
 
     def entry(self, name: str) -> str:
         """Return the node at which a dispatched role begins: its evidence, if Interlock makes it."""
@@ -215,7 +225,11 @@ class Nodes(Collecting):
         return self._set(state, "QA_IN_PROGRESS", text, actions, extra={"dispatched": list(names)})
 
     def ready_for_review(self, state: TaskState) -> Update:
-        """Dispatch every review role, by name."""
+        """Dispatch every review role, by name; where there is none, say so."""
+        if not self.reviewed:
+            text = f"QA passed in attempt {state['attempt']}. {_NO_REVIEW}"
+            actions = ["orchestrator to verify every gate again"]
+            return self._set(state, "READY_FOR_REVIEW", text, actions, extra={"dispatched": [], **_UNREVIEWED})
         names = self.phase("review")
         text = f"QA passed. Review dispatched for attempt {state['attempt']}: {', '.join(names)}."
         actions = [f"{name} to review the tree and answer" for name in names]
@@ -229,7 +243,9 @@ class Nodes(Collecting):
             if cause is not None:
                 return {"outcome": "broken", "cause": cause, "fail_reasons": reasons}
         text = f"Approved in attempt {state['attempt']}: every required gate is certified on tree {state['tree']}."
-        return self._set(state, "APPROVED", text, [])
+        if self.reviewed:
+            return self._set(state, "APPROVED", text, [])
+        return self._set(state, "APPROVED", f"{text} {_NO_REVIEW}", [], extra=_UNREVIEWED)
 
     def blocked(self, state: TaskState) -> Update:
         """Block the task with its reasons, and say whether another round may follow."""

@@ -24,6 +24,7 @@ from interlock.gates.registry import build_protocol
 from interlock.gates.sealed.listing import top_of
 from interlock.gates.sealed.settings import Seal, seals
 from interlock.gates.tree import in_scope
+from interlock.graph.roster import roster_of
 from interlock.graph.task import Task
 
 
@@ -126,7 +127,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
     given = {name: AgentSetting(dict(settings), str(root), config.path) for name, settings in config.agents.items()}
     given |= {name: AgentSetting(dict(settings), task.base, "task file") for name, settings in task.agents.items()}
     agents = {name: AgentSetting({}, str(root)) for name in roles} | given
-    roster = {name: role for name, role in whole.roles.items() if name in agents or role.kind == "orchestrator"}
+    roster = roster_of(task, config, whole, given, roles)
     protocol = Protocol(roles=roster, gates=whole.gates)
     agents = {name: _frozen(name, row, protocol) if name in roster else row for name, row in agents.items()}
     run = config.run

@@ -19,7 +19,7 @@ UNCHANGED_TREE: Final = Rule(
     title="A hand-over follows a change of the files in scope.",
     source="ours: a claim of work needs work",
     remedy="Do the work in the files in scope and hand over then, or set STATUS to `BLOCKED` and say why under "
-    "FAIL_REASONS.",
+    'FAIL_REASONS. Where the files may be right as they are, the task\'s owner sets `unchanged = "warn"` in [run].',
     good="STATUS: READY_FOR_QA, after src/home.css was changed",
     bad="STATUS: READY_FOR_QA, with every file in scope as it was when the work was assigned",
 )
@@ -45,7 +45,79 @@ IDLE: Final = Rule(
     bad="STATUS: READY_FOR_QA, as the first thing that the agent says",
 )
 
-RULES: Final[tuple[Rule, ...]] = (UNCHANGED_TREE, UNREADABLE_TREE, IDLE)
+_KNOWN: Final = "ours: what can be known before anything is spent is known then"
+
+VACANT: Final = Rule(
+    code="RUN620",
+    level="error",
+    title="Every role that a task needs has a runner.",
+    source=_KNOWN,
+    remedy="Write `runner = …` into [agents.ROLE], or name a model: interlock run TASK.toml --model SPEC.",
+    good="interlock run task.toml --model command:claude",
+    bad="interlock run task.toml, with nobody under [agents]",
+)
+
+PROGRAM: Final = Rule(
+    code="RUN621",
+    level="error",
+    title="The program of a command is on PATH, or a file that can be run.",
+    source=_KNOWN,
+    remedy="Install it, put its folder on PATH, or correct the command; a path is relative to the root.",
+    good='command = ["pytest", "-q"], with pytest on PATH',
+    bad='command = ["pytestt", "-q"]',
+)
+
+BROWSER: Final = Rule(
+    code="RUN622",
+    level="error",
+    title="A gate that looks at a page has a browser, axe-core and Pillow.",
+    source=_KNOWN,
+    remedy="Install the extra `browser`; `interlock doctor` says what is missing.",
+    good="GATE-VISUAL-QA, with Chromium installed",
+    bad="GATE-VISUAL-QA, without any browser",
+)
+
+SCOPE: Final = Rule(
+    code="RUN623",
+    level="error",
+    title="The scope names files or folders that are there.",
+    source=_KNOWN,
+    remedy="Correct the pattern; where the task is to make the folder, create it first.",
+    good='scope = ["src/**"], with a folder src',
+    bad='scope = ["lib/**"], with no file or folder lib',
+)
+
+BUDGET: Final = Rule(
+    code="RUN624",
+    level="error",
+    title="The budget of a task lets every role answer once.",
+    source=_KNOWN,
+    remedy="Raise `calls` in [budget], or take the limit out.",
+    good="calls = 20, with four roles",
+    bad="calls = 3, with four roles",
+)
+
+TABLES: Final = Rule(
+    code="RUN625",
+    level="error",
+    title="A table under [agents] is that of a role which takes part.",
+    source=_KNOWN,
+    remedy='Correct the name, or add the role: [roles.NAME] with `kind = "build"`, `"qa"` or `"review"`.',
+    good="[agents.builder], with [roles.builder]",
+    bad="[agents.bilder], with [roles.builder]",
+)
+
+RULES: Final[tuple[Rule, ...]] = (
+    UNCHANGED_TREE,
+    UNREADABLE_TREE,
+    IDLE,
+    VACANT,
+    PROGRAM,
+    BROWSER,
+    SCOPE,
+    BUDGET,
+    TABLES,
+)
 """Every rule of this room, in the order of their codes."""
 
 

@@ -19,12 +19,12 @@ from interlock.agents.recording import Tape
 from interlock.agents.secrets import Redactor
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Status
-from interlock.gates.config import load_config
-from interlock.graph.admission import check_task
+from interlock.graph.admission import admitted
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
 from interlock.graph.errors import AnswerError, RunDamagedError
-from interlock.graph.policy import Policy, key_variables, make_policy
+from interlock.graph.policy import Policy, key_variables
+from interlock.graph.preflight import preflight, prepare, refusal
 from interlock.graph.record import Recorder
 from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
 from interlock.graph.scope_leases import ScopeLeases, clear
@@ -108,16 +108,18 @@ def start_run(
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
+        AgentConfigError: The settings of an agent are wrong, and nothing else is before them.
         CollectorError: The tree cannot be frozen, or a test passes in the checkout and fails sealed.
         ConfigError: `interlock.toml` is wrong.
     """
-    config = load_config(root)
-    policy = make_policy(task, config, root, roles=roles)
-    warnings = check_task(task, policy.protocol, root)
-    brought = agent_roles(policy) if played else roles
-    task_graph(task, root=root, policy=policy, runners=dict.fromkeys(brought, REMOTE))
-    for text in warnings:
+    prepared = prepare(root, task, roles=roles, played=played)
+    faults = preflight(prepared)
+    if (error := refusal(faults)) is not None:
+        raise error
+    for text in admitted(task, faults):
         warn(text)
+    policy = prepared.policy
+    task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
     policy = sealed_policy(root, task, policy, progress)
     if run_id is None:

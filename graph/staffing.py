@@ -8,9 +8,9 @@ from typing import Any, Final
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.model_spec import FORMS, OPTION, agent_table, split_role
 from interlock.envelope.labels import closest
-from interlock.envelope.protocol import Protocol, Role
 from interlock.gates.config import Config
 from interlock.gates.registry import build_protocol
+from interlock.graph.roster import judges_gate, roster_of
 from interlock.graph.task import Task
 
 _PATHS: Final = ("prompt", "model_file")
@@ -20,7 +20,7 @@ _PATHS: Final = ("prompt", "model_file")
 def vacant_roles(task: Task, config: Config) -> tuple[str, ...]:
     """Return the roles of a task for which neither file names a runner, in the order of the roster.
 
-    A task needs the build role that hands over, who certifies its gates, and every role that has a table.
+    A task needs the build role that hands over, who certifies its gates, and every role of its roster.
 
     Args:
         task: The task.
@@ -30,11 +30,13 @@ def vacant_roles(task: Task, config: Config) -> tuple[str, ...]:
         ConfigError: Roles and gates of the project do not fit together.
     """
     protocol, tables = build_protocol(config), _tables(task, config)
+    roster = roster_of(task, config, protocol, tables)
+    handing = next((role.name for role in (*roster.values(), *protocol.roles.values()) if role.hands_over), None)
     return tuple(
         name
         for name, role in protocol.roles.items()
         if role.kind != "orchestrator"
-        and (name in tables or _is_needed(role, task, protocol))
+        and (name in roster or name == handing or judges_gate(role, task, protocol))
         and "runner" not in tables.get(name, {})
     )
 
@@ -76,11 +78,6 @@ def staffed(task: Task, config: Config, root: Path, models: Iterable[str]) -> Ta
     for role, spec in specs.items():
         agents[role] = _kept(role, task, config, root) | agent_table(spec)
     return replace(task, agents=agents)
-
-
-def _is_needed(role: Role, task: Task, protocol: Protocol) -> bool:
-    certifiers = {protocol.gate(gate_id).certifier for gate_id in task.gates_required}
-    return role.hands_over or role.name in certifiers or role.certifies in task.gates_required
 
 
 def _by_role(models: Iterable[str]) -> dict[str, str]:

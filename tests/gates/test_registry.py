@@ -1,10 +1,11 @@
 """The registry: the shipped tables extended by a project, and whether a task can be approved at all."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, Protocol, Role
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, GateSpec, Protocol, Role
 from interlock.gates.config import Config, load_config
 from interlock.gates.errors import ConfigError
 from interlock.gates.registry import build_protocol, needs_page, roster_problems
@@ -138,7 +139,6 @@ def test_a_shipped_gate_cannot_be_made_a_formality(tmp_path: Path, weaker: str) 
 
 def test_the_default_task_fits_the_default_roster() -> None:
     assert roster_problems(DEFAULT_PROTOCOL, REQUIRED, "site/index.html") == []
-    assert roster_problems(DEFAULT_PROTOCOL, [*REQUIRED, "GATE-TLS-HERO"], "site/index.html") == []
 
 
 TASKS = {
@@ -165,8 +165,38 @@ def test_a_task_that_could_never_be_approved_is_told_at_its_start(
 
 def test_a_misspelt_gate_is_answered_with_the_one_that_was_meant() -> None:
     (finding,) = roster_problems(DEFAULT_PROTOCOL, [*REQUIRED, "GATE-VISUALQA"], "p")
-    assert finding.level == "warning"
+    assert finding.level == "error"
     assert "GATE-VISUAL-QA" in finding.fix
+
+
+def test_any_other_gate_is_legal_where_a_judge_may_certify_it_and_is_warned_of() -> None:
+    (finding,) = roster_problems(DEFAULT_PROTOCOL, [*REQUIRED, "GATE-TLS-HERO"], "p")
+    assert (finding.code, finding.level) == ("TSK703", "warning")
+    roles = {role.name: role for role in ROLES if role.kind in ("orchestrator", "build")}
+    alone = Protocol(roles, {COMMANDED.id: COMMANDED})
+    found = roster_problems(alone, [COMMANDED.id, "GATE-TLS-HERO"], None)
+    assert [(item.code, item.level) for item in found] == [("TSK703", "error")]
+
+
+COMMANDED = GateSpec("GATE-UNIT", "the tests pass", evidence=("reports",), check="command", command=("make", "test"))
+
+
+def test_a_gate_whose_command_decides_needs_neither_a_qa_nor_a_review_role() -> None:
+    roles = {role.name: role for role in ROLES if role.kind in ("orchestrator", "build")}
+    gates = {**DEFAULT_PROTOCOL.gates, COMMANDED.id: COMMANDED}
+    assert roster_problems(Protocol(roles, gates), ["GATE-MSG-STRICT", COMMANDED.id], None) == []
+    certified = replace(COMMANDED, certifier="visual-qa")
+    found = roster_problems(Protocol(roles, gates | {certified.id: certified}), [certified.id], None)
+    assert codes(found) == ["TSK708", "TSK708", "TSK704"]
+
+
+def test_the_only_build_role_of_a_replaced_roster_hands_over_unless_it_says_no(tmp_path: Path) -> None:
+    alone = 'roster = "replace"\n[roles.builder]\nkind = "build"\n'
+    protocol = built(tmp_path, f'{alone}[gates.GATE-UNIT]\ncommand = ["make", "test"]\n')
+    assert list(protocol.roles.values())[1:] == [Role("builder", "build", hands_over=True)]
+    with pytest.raises(ConfigError) as refused:
+        built(tmp_path, f"{alone}hands_over = false\n")
+    assert [problem.code for problem in refused.value.problems] == ["CFG204"]
 
 
 def test_a_roster_cut_down_by_a_task_is_refused() -> None:

@@ -80,6 +80,10 @@ def make_world(root: Path, seed: int, honesty: float | None = None) -> World:
     reviewers = [f"review-{n}" for n in range(dice.randint(1, 2))]
     judges = {name: f"GATE-{name.upper()}" for name in (*testers, *reviewers)}
     commands = [judges[name] for name in testers if dice.random() < 0.5] + ["GATE-OURS"] * dice.randint(0, 1)
+    if "GATE-OURS" in commands:  # a command decides, so that judges may be missing
+        gone = [name for kind in (testers, reviewers) if dice.random() < 0.5 for name in kind]
+        commands = [gate for gate in commands if gate not in {judges[name] for name in gone}]
+        judges = {name: gate for name, gate in judges.items() if name not in gone}
     rows = ['roster = "replace"', '[roles.orchestrator]\nkind = "orchestrator"']
     rows += [f'[roles.{name}]\nkind = "build"\nhands_over = {str(name == builders[-1]).lower()}' for name in builders]
     for name, gate in judges.items():

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
+import pytest
+
 from interlock.envelope import Envelope, render, validate
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES, Role, Status
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, STATUSES, GateSpec, Protocol, Role, Status
 from interlock.graph.machine import (
+    COMMAND_GATES,
     REWORKABLE,
     Budget,
     Cause,
@@ -19,16 +22,44 @@ from interlock.graph.machine import (
     Outcome,
     Verdict,
     certified,
+    judges,
     outcome_of,
     route,
     standing,
     tally,
 )
 
-PROTOCOL = DEFAULT_PROTOCOL
-GATES = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW")
-QA = tuple(role.name for role in PROTOCOL.of_kind("qa"))
-REVIEW = tuple(role.name for role in PROTOCOL.of_kind("review"))
+COMMAND = GateSpec("GATE-TESTS", "the tests pass", evidence=("reports",), check="command", command=("make", "test"))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A roster, its gates, and those that a task requires."""
+
+    protocol: Protocol
+    gates: tuple[str, ...]
+
+    def judges(self, status: Status | None) -> tuple[str, ...]:
+        """Return whose verdicts a status needs."""
+        return judges(self.protocol, self.gates, "qa" if status == "QA_IN_PROGRESS" else "review")
+
+
+def table(gates: tuple[str, ...], *names: str) -> Table:
+    """Return a roster of the orchestrator, the build roles and some judges, with one command gate."""
+    roles = {role.name: role for role in ROLES if role.kind in ("orchestrator", "build") or role.name in names}
+    return Table(Protocol(roles, {**DEFAULT_PROTOCOL.gates, COMMAND.id: COMMAND}), ("GATE-MSG-STRICT", *gates))
+
+
+PAGE = ("GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW")
+TABLES = {
+    "the default roster": Table(DEFAULT_PROTOCOL, ("GATE-MSG-STRICT", *PAGE)),
+    "a build role and a command": table(("GATE-TESTS",)),
+    "a command and a QA role": table(("GATE-TESTS", "GATE-VISUAL-QA"), "visual-qa"),
+    "a command and a review role": table(("GATE-TESTS", "GATE-CODE-REVIEW"), "code-reviewer"),
+}
+DEFAULT = TABLES["the default roster"]
+GATES = DEFAULT.gates
+QA, REVIEW = DEFAULT.judges("QA_IN_PROGRESS"), DEFAULT.judges("READY_FOR_REVIEW")
 FULL: dict[str, tuple[str, ...]] = {
     "screenshots": ("artifacts/screenshots/T-1/1/375.png",),
     "a11y": ("artifacts/a11y/T-1/1/axe.json",),
@@ -43,35 +74,43 @@ def subsets(items: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))
 
 
-ANSWERS: dict[tuple[str, Status, frozenset[str]], frozenset[tuple[Outcome, tuple[str, ...]]]] = {}
+ANSWERS: dict[
+    tuple[tuple[str, ...], str, Status, frozenset[str]], frozenset[tuple[Outcome, tuple[str, ...]]]
+] = {}
 
 
-def answers(role_name: str, current: Status, held: frozenset[str]) -> frozenset[tuple[Outcome, tuple[str, ...]]]:
+def answers(
+    role_name: str, current: Status, held: frozenset[str], rows: Table = DEFAULT
+) -> frozenset[tuple[Outcome, tuple[str, ...]]]:
     """Return what can come of any answer of a role: outcome, and the gates that it would certify.
 
     Every status, every set of claimed gates, with and without evidence, with and without each fail reason.
     """
-    known = ANSWERS.get((role_name, current, held))
+    known = ANSWERS.get((rows.gates, role_name, current, held))
     if known is not None:
         return known
-    role = PROTOCOL.roles[role_name]
-    reasons: list[tuple[str, ...]] = [(), *((f"{gate}: a fault",) for gate in GATES)]
+    protocol, gates = rows.protocol, rows.gates
+    role = protocol.roles[role_name]
+    reasons: list[tuple[str, ...]] = [(), *((f"{gate}: a fault",) for gate in gates)]
     found: set[tuple[Outcome, tuple[str, ...]]] = set()
-    for status, passed, evidence, fails in product(STATUSES, subsets(GATES), (FULL, EMPTY), reasons):
+    for status, passed, evidence, fails in product(STATUSES, subsets(gates), (FULL, EMPTY), reasons):
         text = render(
             Envelope(
                 status=status, task_id="T-1", task="Work", assigned_agent=role.name, reports_to="orchestrator",
-                inputs_used=(), gates_required=GATES, gates_passed=passed, evidence=evidence, fail_reasons=fails,
+                inputs_used=(), gates_required=gates, gates_passed=passed, evidence=evidence, fail_reasons=fails,
                 output="text", next_actions=("go on",),
             )
         )  # fmt: skip
-        report = validate(text, agent=role.name, task_id="T-1", gates=GATES, current_status=current, certified=held)
+        report = validate(
+            text, agent=role.name, task_id="T-1", gates=gates, current_status=current, certified=held,
+            protocol=protocol,
+        )  # fmt: skip
         outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
-        certifies = tuple(gate for gate in passed if PROTOCOL.may_certify(role, gate)) if outcome == "pass" else ()
+        certifies = tuple(gate for gate in passed if protocol.may_certify(role, gate)) if outcome == "pass" else ()
         found.add((outcome, certifies))
         found.add(("invalid", ()))  # evidence that does not pass its content check makes any answer invalid
-    ANSWERS[role_name, current, held] = frozenset(found)
-    return ANSWERS[role_name, current, held]
+    ANSWERS[gates, role_name, current, held] = frozenset(found)
+    return ANSWERS[gates, role_name, current, held]
 
 
 @dataclass(frozen=True)
@@ -101,7 +140,7 @@ class World:
 MAX_ATTEMPTS, MAX_REASKS, TREES = 2, 1, 2
 
 
-def moves(world: World) -> Iterator[World]:
+def moves(world: World, rows: Table) -> Iterator[World]:
     """Yield every state that one move leads to: an answer, a check of the orchestrator, or the adversary."""
     if world.status == "APPROVED":
         return
@@ -113,9 +152,9 @@ def moves(world: World) -> Iterator[World]:
             for outcome in ("holds", "broken"):
                 yield go(world, route(world.status, "orchestrator", outcome, "pending", budget(world)), "task")
         case "IN_PROGRESS":
-            yield from build_moves(world)
+            yield from build_moves(world, rows)
         case "QA_IN_PROGRESS" | "READY_FOR_REVIEW":
-            yield from judging_moves(world)
+            yield from judging_moves(world, rows)
         case "BLOCKED":
             target = route("BLOCKED", "orchestrator", "holds", "pending", budget(world))
             if target == "IN_PROGRESS":
@@ -138,25 +177,27 @@ def go(world: World, target: str, cause: Cause) -> World:
     return replace(world, status=target, reasks=0, cause=cause if target == "BLOCKED" else world.cause)
 
 
-def build_moves(world: World) -> Iterator[World]:
+def build_moves(world: World, rows: Table) -> Iterator[World]:
     """Any build role answers anything."""
-    for role in PROTOCOL.of_kind("build"):
-        for outcome, _ in answers(role.name, "IN_PROGRESS", frozenset()):
+    for role in rows.protocol.of_kind("build"):
+        for outcome, _ in answers(role.name, "IN_PROGRESS", frozenset(), rows):
             target = route("IN_PROGRESS", "build", outcome, "pending", budget(world))
             yield replace(world, reasks=world.reasks + 1) if target == "ASK_AGAIN" else go(world, target, "agent")
 
 
-def judging_moves(world: World) -> Iterator[World]:
+def judging_moves(world: World, tables: Table) -> Iterator[World]:
     """Any role without a verdict answers anything; when all have one, the orchestrator checks."""
-    assert world.status is not None
-    names = QA if world.status == "QA_IN_PROGRESS" else REVIEW
+    protocol, names = tables.protocol, tables.judges(world.status)
     rows = world.rows()
-    held = certified(PROTOCOL, rows, world.attempt, str(world.handed))
-    for role in (PROTOCOL.roles[name] for name in names if name not in rows):
-        yield from judge(world, role, held)
+    held = certified(protocol, rows, world.attempt, str(world.handed))
+    for name in names:
+        if name == COMMAND_GATES and name not in rows and world.status == "QA_IN_PROGRESS":
+            yield from command_ends(world)
+        elif name in protocol.roles and name not in rows:
+            yield from judge(world, protocol.roles[name], held, tables)
     count = tally(names, rows, world.attempt)
     found = standing(
-        PROTOCOL, GATES, rows, attempt=world.attempt, handed_over=str(world.handed), present=str(world.tree),
+        protocol, tables.gates, rows, attempt=world.attempt, handed_over=str(world.handed), present=str(world.tree),
         swapped=lambda _files: world.swapped, last=world.status == "READY_FOR_REVIEW",
     )  # fmt: skip
     outcome: Outcome = "holds" if found.cause is None else "broken"
@@ -165,10 +206,17 @@ def judging_moves(world: World) -> Iterator[World]:
         yield go(world, target, found.cause or "gate")
 
 
-def judge(world: World, role: Role, held: frozenset[str]) -> Iterator[World]:
+def command_ends(world: World) -> Iterator[World]:
+    """The command of the gates passes, fails, or cannot be started, on the tree as it is now."""
+    for result, cause, gates in (("PASS", "gate", (COMMAND.id,)), ("FAIL", "gate", ()), ("NONE", "collector", ())):
+        row = (COMMAND_GATES, result, cause, world.tree, gates)
+        yield replace(world, verdicts=tuple(sorted((*world.verdicts, row))))  # type: ignore[arg-type]
+
+
+def judge(world: World, role: Role, held: frozenset[str], tables: Table) -> Iterator[World]:
     """One QA or review role answers."""
     assert world.status is not None
-    for outcome, gates in answers(role.name, world.status, held):
+    for outcome, gates in answers(role.name, world.status, held, tables):
         target = route(world.status, role.kind, outcome, "pending", budget(world))
         if target == "ASK_AGAIN":
             yield replace(world, reasks=world.reasks + 1)
@@ -181,12 +229,12 @@ def judge(world: World, role: Role, held: frozenset[str]) -> Iterator[World]:
         yield replace(world, verdicts=tuple(sorted((*world.verdicts, row))))
 
 
-def explore() -> tuple[set[World], set[tuple[World, World]]]:
+def explore(rows: Table) -> tuple[set[World], set[tuple[World, World]]]:
     """Return every reachable state, and the moves into APPROVED."""
     seen, approvals, queue = {World()}, set[tuple[World, World]](), deque([World()])
     while queue:
         world = queue.popleft()
-        for after in moves(world):
+        for after in moves(world, rows):
             if after.status == "APPROVED":
                 approvals.add((world, after))
             if after not in seen:
@@ -195,22 +243,32 @@ def explore() -> tuple[set[World], set[tuple[World, World]]]:
     return seen, approvals
 
 
-def test_approved_is_reached_only_with_every_gate_certified_on_the_present_tree_with_verified_evidence() -> None:
-    seen, approvals = explore()
+@pytest.mark.parametrize("rows", TABLES.values(), ids=TABLES.keys())
+def test_approved_is_reached_only_with_every_gate_certified_on_the_present_tree_with_verified_evidence(
+    rows: Table,
+) -> None:
+    seen, approvals = explore(rows)
     assert {world.status for world in seen} == {None, *STATUSES}
     assert approvals
-    assert len(seen) > 500
+    assert len(seen) > 50
     for before, _ in approvals:
         assert before.status == "READY_FOR_REVIEW"
         assert before.tree == before.handed
         assert not before.swapped
         by_role = {name: (result, tree, gates) for name, result, _, tree, gates in before.verdicts}
-        for gate in GATES[1:]:
-            certifier = PROTOCOL.gates[gate].certifier
-            assert certifier is not None
+        for gate in rows.gates[1:]:
+            certifier = rows.protocol.gate(gate).certifier or COMMAND_GATES
             result, tree, gates = by_role[certifier]
             assert (result, tree) == ("PASS", before.tree)
             assert gate in gates
+
+
+def test_a_roster_that_nobody_and_no_command_judges_never_ends_approved() -> None:
+    nobody = table(("GATE-VISUAL-QA",))
+    assert (nobody.judges("QA_IN_PROGRESS"), nobody.judges("READY_FOR_REVIEW")) == ((), ())
+    seen, approvals = explore(nobody)
+    assert "QA_IN_PROGRESS" in {world.status for world in seen}
+    assert not approvals
 
 
 def test_a_pass_always_certifies_the_roles_own_gate_and_never_anothers() -> None:
@@ -218,12 +276,12 @@ def test_a_pass_always_certifies_the_roles_own_gate_and_never_anothers() -> None
     for name, status in at_work.items():
         passes = [gates for outcome, gates in answers(name, status, frozenset()) if outcome == "pass"]
         assert passes
-        own = PROTOCOL.roles[name].certifies
+        own = DEFAULT_PROTOCOL.roles[name].certifies
         assert all(own in gates and set(gates) <= {own, "GATE-MSG-STRICT"} for gates in passes)
 
 
 def test_no_build_agent_ever_passes_and_no_judge_ever_hands_over() -> None:
-    for role in PROTOCOL.roles.values():
+    for role in DEFAULT_PROTOCOL.roles.values():
         for current in ("IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"):
             outcomes = {outcome for outcome, _ in answers(role.name, current, frozenset())}
             if role.kind == "build":

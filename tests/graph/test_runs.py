@@ -411,19 +411,27 @@ def test_an_ill_formed_task_is_refused_at_the_start_with_the_fix(
     assert not (project.root / ".interlock/runs").exists()
 
 
-def test_a_gate_that_looks_misspelt_is_warned_of(project: Project) -> None:
+def test_a_gate_that_looks_misspelt_is_refused_and_one_that_resembles_none_is_warned_of(project: Project) -> None:
+    roles = tuple(project.runners)
+    with pytest.raises(TaskError) as refused:
+        start_run(project.root, replace(project.task, gates_required=(*GATES, "GATE-TESTZ")), roles=roles)
+    assert any("TSK703" in problem and "GATE-TESTS" in problem for problem in refused.value.problems)
     warnings: list[str] = []
-    task = replace(project.task, gates_required=(*GATES, "GATE-TESTZ"))
-    start_run(project.root, task, roles=tuple(project.runners), warn=warnings.append)
-    assert len(warnings) == 1
-    assert "TSK703" in warnings[0]
-    assert "GATE-TESTS" in warnings[0]
+    task = replace(project.task, gates_required=(*GATES, "GATE-HUMAN-EYES"))
+    start_run(project.root, task, roles=roles, warn=warnings.append)
+    assert [text.split()[0] for text in warnings] == ["TSK703"]
 
 
-def test_a_roster_without_a_judge_is_refused(project: Project) -> None:
+def test_a_roster_without_a_judge_is_refused_unless_a_command_decides(project: Project) -> None:
+    task = replace(project.task, gates_required=("GATE-MSG-STRICT", "GATE-REVIEW"))
+    with pytest.raises(TaskError) as caught:
+        start_run(project.root, task, roles=("builder", "reviewer"))
+    assert any("TSK708" in problem for problem in caught.value.problems)
     with pytest.raises(TaskError) as caught:
         start_run(project.root, project.task, roles=("builder", "reviewer"))
-    assert any("qa" in problem.lower() for problem in caught.value.problems)
+    assert [problem.split()[0] for problem in caught.value.problems] == ["RUN620"], "GATE-TESTS names the tester"
+    commanded = replace(project.task, gates_required=("GATE-MSG-STRICT", "GATE-LINT"))
+    assert start_run(project.root, commanded, roles=("builder",))
 
 
 @pytest.mark.parametrize(
@@ -458,3 +466,40 @@ def test_the_answers_in_the_journal_are_the_answers_that_were_given(project: Pro
     text = store.answer(path.stem)
     assert text is not None
     assert validate(text, agent="builder", protocol=view.policy.protocol).envelope is not None
+
+
+COMMANDED = ("GATE-MSG-STRICT", "GATE-LINT")
+
+
+def commanded(project: Project) -> None:
+    """Let a project have a build role alone, and one gate whose command decides."""
+
+    def answer(ask: Ask) -> str:
+        text = "hello\n" if ask.attempt > 1 else "\thello\n"
+        (Path(ask.root) / "src" / "greeting.txt").write_text(text, encoding="utf-8")
+        return envelope(ask, "READY_FOR_QA", gates_required=COMMANDED)
+
+    project.task = replace(project.task, gates_required=COMMANDED)
+    project.runners = {"builder": Scripted([answer])}
+
+
+def test_a_build_role_and_a_command_are_enough_and_every_status_is_passed(project: Project) -> None:
+    commanded(project)
+    view = project.run()
+    way = ["IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS"]
+    assert project.path() == [*way, "BLOCKED", *way, "READY_FOR_REVIEW", "APPROVED"]
+    assert view.status == "APPROVED"
+    review, approved = project.entries("status")[-2:]
+    assert (review.data["review_required"], approved.data["review_required"]) == (False, False)
+    assert review.data["dispatched"] == []
+    for entry in (review, approved):
+        assert "No review was required" in entry.data["envelope"]["output"]
+    assert approved.data["envelope"]["gates_passed"] == list(COMMANDED)
+    assert verify_journal(project.root).problems == ()
+
+
+def test_what_changed_after_the_command_passed_is_not_approved(project: Project) -> None:
+    commanded(project)
+    (project.root / "lint.sh").write_text("echo more >> src/greeting.txt\n", encoding="utf-8")
+    assert project.run().status == "BLOCKED"
+    assert "READY_FOR_REVIEW" not in project.path()

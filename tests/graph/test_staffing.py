@@ -109,3 +109,45 @@ def test_a_plain_model_that_finds_no_role_to_take_is_refused_and_not_ignored(tmp
     with pytest.raises(AgentConfigError) as caught:
         staffed(a_task(tmp_path, **roles), a_config(tmp_path), tmp_path, ["local"])
     assert "=local" in caught.value.fix
+
+
+COMMAND = """[gates.GATE-TESTS]
+command = ["pytest", "-q"]
+"""
+PLAIN = ["GATE-MSG-STRICT", "GATE-TESTS"]
+
+
+def test_a_task_that_a_command_decides_needs_the_build_role_alone(tmp_path: Path) -> None:
+    config = a_config(tmp_path, COMMAND)
+    assert vacant_roles(a_task(tmp_path, PLAIN), config) == ("frontend-implementer",)
+    task = staffed(a_task(tmp_path, PLAIN), config, tmp_path, ["command:claude"])
+    assert set(make_policy(task, config, tmp_path).protocol.roles) == {"orchestrator", "frontend-implementer"}
+    certified = a_config(tmp_path, COMMAND + '[roles.tester]\nkind = "qa"\ncertifies = "GATE-TESTS"\n')
+    assert vacant_roles(a_task(tmp_path, PLAIN), certified) == ("frontend-implementer", "tester")
+
+
+def test_the_only_build_role_of_a_task_hands_over_whatever_it_is_called(tmp_path: Path) -> None:
+    config = a_config(tmp_path, COMMAND + '[roles.builder]\nkind = "build"\n')
+    task = a_task(tmp_path, PLAIN, builder=REMOTE)
+    assert vacant_roles(task, config) == ()
+    roster = make_policy(task, config, tmp_path).protocol.roles
+    assert [(role.name, role.hands_over) for role in roster.values()][1:] == [("builder", True)]
+    both = a_task(tmp_path, PLAIN, builder=REMOTE, web_design_lead=REMOTE)
+    handing = [role.name for role in make_policy(both, config, tmp_path).protocol.roles.values() if role.hands_over]
+    assert handing == ["builder"], "a shipped design role does not take its place"
+
+
+def test_who_says_that_it_does_not_hand_over_does_not(tmp_path: Path) -> None:
+    config = a_config(tmp_path, COMMAND + '[roles.builder]\nkind = "build"\nhands_over = false\n')
+    task = a_task(tmp_path, PLAIN, builder=REMOTE)
+    assert vacant_roles(task, config) == ("frontend-implementer",)
+    assert not any(role.hands_over for role in make_policy(task, config, tmp_path).protocol.roles.values())
+
+
+def test_judges_of_the_projects_pages_take_no_part_in_a_task_that_a_command_decides(tmp_path: Path) -> None:
+    pages = '[agents.visual-qa]\nrunner = "remote"\n[agents.code-reviewer]\nrunner = "remote"\n'
+    config = a_config(tmp_path, COMMAND + pages)
+    task = a_task(tmp_path, [*PLAIN, "GATE-CODE-REVIEW"], frontend_implementer=REMOTE)
+    assert list(make_policy(task, config, tmp_path).protocol.roles)[1:] == ["frontend-implementer", "code-reviewer"]
+    named = a_task(tmp_path, PLAIN, frontend_implementer=REMOTE, visual_qa=REMOTE)
+    assert "visual-qa" in make_policy(named, config, tmp_path).protocol.roles, "the task file itself names it"
