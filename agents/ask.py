@@ -51,7 +51,7 @@ class Ask:
         tree: Digest of the files in scope when the ask was made.
         evidence: Files that Interlock collected for this role, by EVIDENCE key, relative to the root.
         reports_dir: Folder for the reports of this agent, relative to the root; it may not exist yet.
-        system: The prompt of the role with its contract.
+        system: The prompt of the role; its contract stands in `prompt`.
         turn: Which hand of the build phase this is within the attempt, from 1; progress reports make it grow.
         agent: The name under which the run holds its files; empty when it holds none.
         task: What is to be done, one line: TASK.
@@ -60,7 +60,9 @@ class Ask:
         protocol: The roster and the gates that the answer is judged by; None when they are not known.
         in_scope: Says whether a path relative to the root is in the scope of the task.
         inputs: Files and folders that the task names as its sources: an agent may read them outside the scope too.
-        commands: argv by name: what an agent may have run.
+        commands: argv by name: what an agent may have run; for a build role the commands of the task's gates too.
+        correction: After a refusal, what is said of the last answer, for an agent that has assignment and answer before
+            it; `prompt` holds it too. Empty when there is none.
         limits: What is left of the budgets for this answer.
         notice: Told what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
     """
@@ -86,6 +88,7 @@ class Ask:
     in_scope: Callable[[str], bool] = field(default=_nothing, compare=False, repr=False)
     inputs: tuple[str, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    correction: str = ""
     limits: Limits = field(default_factory=Limits)
     notice: Notice = field(default=_nobody, compare=False, repr=False)
 

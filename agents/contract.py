@@ -40,13 +40,14 @@ written relative to the root.
 - NEXT_ACTIONS is numbered `1.`, `2.`, … without gaps."""
 
 
-def contract(role: str, protocol: Protocol, *, examples: bool = True) -> str:
-    """Return the contract of a role as Markdown: layout, statuses, gates, verdict and filled-in examples.
+def contract(role: str, protocol: Protocol, *, examples: bool = True, page: bool = True) -> str:
+    """Return the contract of a role as Markdown: layout, statuses, gates, verdict and a whole answer for each outcome.
 
     Args:
         role: A role of the roster.
         protocol: The tables to write it from.
-        examples: Whether to show a whole answer for each outcome.
+        examples: Whether to show whole answers.
+        page: Whether these are filled in; the samples are about a page, so that others are shown with holes.
     """
     row = protocol.roles[role]
     sections = [
@@ -58,7 +59,7 @@ def contract(role: str, protocol: Protocol, *, examples: bool = True) -> str:
     if row.kind in ECHO:
         sections.append("### Verdict\n\n" + _list(_verdict(row, ECHO[row.kind])))
     if examples:
-        sections.append(_examples(row, protocol))
+        sections.append(_examples(row, protocol, filled=page))
     return "\n\n".join(sections)
 
 
@@ -116,11 +117,13 @@ def _ends(role: Role) -> tuple[OutcomeName, OutcomeName]:
     return rows[0].name, next(row.name for row in rows if row.status == "BLOCKED")
 
 
-def _examples(role: Role, protocol: Protocol) -> str:
-    shown = [
-        f"<example outcome='{row.name}'>\n{render(example(role.name, protocol, outcome=row.name))}</example>"
-        for row in outcomes(role)
-    ]
+def _examples(role: Role, protocol: Protocol, *, filled: bool) -> str:
+    def answer(outcome: OutcomeName) -> str:
+        if not filled:
+            return template(role.name, protocol, outcome=outcome)
+        return render(example(role.name, protocol, outcome=outcome))
+
+    shown = [f"<example outcome='{row.name}'>\n{answer(row.name)}</example>" for row in outcomes(role)]
     introduction = "### Examples\n\nThe lines that begin with `<example` and `</example` are not part of the answer."
     return "\n\n".join([introduction, *shown])
 

@@ -1,19 +1,22 @@
 """The assignment: what one role is told for one ask, and what it is told after a refusal. Bounded in size."""
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from interlock.agents.changes import ChangedFile, changed_files
 from interlock.agents.contract import answer_form, contract
+from interlock.agents.failures import FailedGate, failed_gates
 from interlock.agents.quoting import bounded, bullets, data_block, visible
 from interlock.agents.role_file import prompt_path
-from interlock.agents.system import system_prompt
+from interlock.agents.system import role_text
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
 
 KIB: Final = 1024
-MAX_ASSIGNMENT_BYTES: Final = 12 * KIB
+MAX_ASSIGNMENT_BYTES: Final = 32 * KIB
 """No assignment is longer, its contract and answer form apart."""
 MAX_REASK_BYTES: Final = 16 * KIB
 """How much of the findings a re-ask repeats: more than the validator ever says about one answer."""
@@ -21,7 +24,7 @@ MAX_REFUSED_BYTES: Final = 8 * KIB
 """How much of the refused answer a re-ask quotes."""
 
 _MAX_TASK: Final = 3 * KIB // 4
-_MAX_GATES: Final = KIB
+_MAX_GATES: Final = 2 * KIB
 _MAX_LIST: Final = KIB
 _MAX_FILES: Final = 2 * KIB
 _MAX_REASONS: Final = 5 * KIB // 2
@@ -33,7 +36,7 @@ _DIGITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one ask says: the assignment itself, and the role's own prompt."""
+    """What one ask says: the assignment itself, which holds the contract of the answer, and the role's own prompt."""
 
     prompt: str
     system: str
@@ -58,7 +61,11 @@ def assignment(
     digests: Mapping[str, str] | None = None,
     collected_findings: Sequence[Finding] = (),
     fail_reasons: Sequence[str] = (),
+    failed: Sequence[FailedGate] = (),
+    changes: Sequence[ChangedFile] | None = None,
     certified: Collection[str] = (),
+    gate_notes: Mapping[str, str] | None = None,
+    commands: Mapping[str, Sequence[str]] | None = None,
     outputs: Mapping[str, str] | None = None,
     settings: Mapping[str, object] | None = None,
     base: str | Path = ".",
@@ -78,12 +85,16 @@ def assignment(
         reports_dir: Where this agent may write reports, relative to the root.
         inputs: Files that the task names as its sources.
         scope: Patterns of the files that may be edited.
-        page: The page under test.
+        page: The page under test; without one the role is given texts about software and its gates.
         evidence: What Interlock collected for this role, by key.
         digests: SHA-256 of these files in hexadecimal digits, by path; their first digits are named.
         collected_findings: What the collectors found.
         fail_reasons: Why the round before failed, one line each.
+        failed: The gates that Interlock measured to fail in the round before, with tests and logs.
+        changes: The files that changed since the run began; None when that is not shown or not known.
         certified: Gates that hold for the present tree.
+        gate_notes: How a gate is judged, one line, by its id.
+        commands: argv by name: what a build role may run.
         outputs: What other roles reported in this round, by role; the last two are quoted.
         settings: The role's `[agents.ROLE]` table, which may name a `prompt` of its own.
         base: The folder that the path of that prompt is relative to.
@@ -103,19 +114,31 @@ def assignment(
     files: dict[EvidenceKey, tuple[str, ...]] = {key: paths for key, paths in (evidence or {}).items() if paths}
     sections = [
         f"# Assignment {task_id}\n\n" + "\n".join(f"- {name}: {value}" for name, value in rows),
-        f"## What to do now\n\n{_order(role, protocol, rework=attempt > 1)}",
-        f"## Gates of the task\n\n{_gates(protocol, role, gates_required, certified)}",
+        f"## What to do now\n\n{_order(role, protocol, rework=attempt > 1, page=page is not None)}",
+        f"## Gates of the task\n\n{_gates(protocol, role, gates_required, certified, gate_notes or {})}",
         f"## Inputs\n\n{bullets(inputs, _MAX_LIST)}",
         f"## Scope\n\n{bullets(scope, _MAX_LIST // 2)}",
     ]
-    sections += _quotations(fail_reasons, files, digests or {}, collected_findings, outputs or {})
+    if role.kind == "build" and commands:
+        sections.append(f"## Commands you may run\n\n{_commands(commands)}")
+    sections += _work(fail_reasons, failed, changes)
+    sections += _quotations(files, digests or {}, collected_findings, outputs or {}, page=page is not None)
     form = answer_form(
         role, protocol, task_id=task_id, task=task, gates=gates_required, evidence=files, reports_dir=reports_dir
     )
     return Assignment(
         prompt="\n\n".join([*sections, contract(role.name, protocol, examples=False), form]),
-        system=system_prompt(role.name, protocol, prompt=prompt_path(settings or {}, base)),
+        system=role_text(role, page=page is not None, prompt=prompt_path(settings or {}, base)),
     )
+
+
+def correction(findings: str) -> str:
+    """Return what an agent is told after a refusal, for one that has its assignment and its answer before it.
+
+    Args:
+        findings: What the validator says about the refused answer, ready to send.
+    """
+    return f"# Your last answer was refused\n\n{bounded(findings.strip(), MAX_REASK_BYTES)}"
 
 
 def reask(prompt: str, findings: str, *, refused: str | None = None) -> str:
@@ -128,24 +151,37 @@ def reask(prompt: str, findings: str, *, refused: str | None = None) -> str:
         findings: What the validator says about the refused answer, ready to send.
         refused: The refused answer, for an agent that keeps no conversation.
     """
-    parts = [prompt, f"# Your last answer was refused\n\n{bounded(findings.strip(), MAX_REASK_BYTES)}"]
+    parts = [prompt, correction(findings)]
     if refused is not None:
         parts.append(data_block("your last answer, with line numbers", refused, MAX_REFUSED_BYTES, numbered=True))
     return "\n\n".join(parts)
 
 
-def _quotations(
-    fail_reasons: Sequence[str],
-    files: Mapping[EvidenceKey, tuple[str, ...]],
-    digests: Mapping[str, str],
-    findings: Sequence[Finding],
-    outputs: Mapping[str, str],
+def _work(
+    fail_reasons: Sequence[str], failed: Sequence[FailedGate], changes: Sequence[ChangedFile] | None
 ) -> list[str]:
-    """Return the sections whose text comes from collectors, pages and other agents."""
+    """Return the sections about the work so far: why it was sent back, and what it changed."""
     sections: list[str] = []
     if fail_reasons:
         reasons = data_block("the round before", "\n".join(fail_reasons), _MAX_REASONS)
         sections.append(f"## What failed before\n\n{reasons}")
+    if failed:
+        sections.append(f"## What Interlock measured then\n\n{failed_gates(failed)}")
+    if changes is not None:
+        sections.append(f"## What changed since the run began\n\n{changed_files(changes)}")
+    return sections
+
+
+def _quotations(
+    files: Mapping[EvidenceKey, tuple[str, ...]],
+    digests: Mapping[str, str],
+    findings: Sequence[Finding],
+    outputs: Mapping[str, str],
+    *,
+    page: bool,
+) -> list[str]:
+    """Return the sections whose text comes from collectors, pages and other agents."""
+    sections: list[str] = []
     if files:
         listed = "\n".join(
             f"{key}:\n{bullets([_with_digest(path, digests) for path in paths], _MAX_FILES // len(files))}"
@@ -154,8 +190,10 @@ def _quotations(
         sections.append(f"## What Interlock collected for you\n\n{listed}")
     if findings:
         found = "\n".join(f"{item.level} {item.code}: {item.message} Found: {item.found}" for item in findings)
-        quoted = data_block("the collectors, which quote the page", found, _MAX_FOUND)
-        sections.append(f"## What the collectors found\n\n{quoted}")
+        whom = "the page" if page else "what they ran"
+        sections.append(
+            f"## What the collectors found\n\n{data_block(f'the collectors, which quote {whom}', found, _MAX_FOUND)}"
+        )
     for author, text in tuple(outputs.items())[-_MAX_OUTPUTS:]:
         sections.append(f"## What {author} reported\n\n{data_block(author, text, _MAX_OUTPUT)}")
     return sections
@@ -166,12 +204,12 @@ def _with_digest(path: str, digests: Mapping[str, str]) -> str:
     return f"{path} (sha256 {digest[:_DIGITS]}…)" if digest else path
 
 
-def _order(role: Role, protocol: Protocol, *, rework: bool) -> str:
+def _order(role: Role, protocol: Protocol, *, rework: bool, page: bool) -> str:
     """Return what a role does now, by kind."""
     if role.kind == "qa":
         return (
-            "Judge the page on what Interlock collected from the present tree. Open each file listed below, "
-            "decide whether your gate passes or fails, and cite what you judged. Edit nothing."
+            f"Judge the {'page' if page else 'work'} on what Interlock collected from the present tree. Open each file "
+            "listed below, decide whether your gate passes or fails, and cite what you judged. Edit nothing."
         )
     if role.kind == "review":
         return (
@@ -180,23 +218,32 @@ def _order(role: Role, protocol: Protocol, *, rework: bool) -> str:
         )
     builder = next((row.name for row in protocol.of_kind("build") if row.hands_over), "another role")
     if role.hands_over:
-        what = "Mend every failure quoted below at its cause" if rework else "Do the whole task"
+        what = "Fix every failure quoted below at its cause" if rework else "Do the whole task"
         return f"{what}, inside the scope, then hand over. A hand-over without a change to the files is refused."
     return f"Do your step of the task and report progress. {builder} builds on it and hands over; you do not."
 
 
-def _gates(protocol: Protocol, role: Role, required: Sequence[str], certified: Collection[str]) -> str:
+def _commands(commands: Mapping[str, Sequence[str]]) -> str:
+    listed = bullets([f"{name}: {shlex.join(argv)}" for name, argv in commands.items()], _MAX_LIST)
+    return f"In the root, each by its name where a tool takes names, else written exactly so:\n\n{listed}"
+
+
+def _gates(
+    protocol: Protocol, role: Role, required: Sequence[str], certified: Collection[str], notes: Mapping[str, str]
+) -> str:
     lines: list[str] = []
     for gate_id in required:
         spec = protocol.gate(gate_id)
         if spec.certifier == ANYBODY:
             by = "anybody may list it"
         elif spec.command and spec.certifier is None:
-            by = "Interlock runs its command"
+            by = "and its result decides"
         elif spec.certifier == role.name:
             by = "yours to certify"
         else:
             by = f"certified by {spec.certifier or 'a QA or review role'}"
+        runs = f"Interlock runs `{shlex.join(spec.command)}`, " if spec.command else ""
         held = "; certified for the present tree" if gate_id in certified else ""
-        lines.append(f"{gate_id}: {spec.title} ({by}{held})")
+        note = f": {notes[gate_id]}" if notes.get(gate_id) else ""
+        lines.append(f"{gate_id}: {spec.title} ({runs}{by}{held}){note}")
     return bullets(lines, _MAX_GATES)

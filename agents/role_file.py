@@ -1,13 +1,14 @@
 """Role prompts: Markdown files with front matter, the shipped ones and those of a project."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from interlock.agents.ask import AgentConfigError
 from interlock.envelope.labels import closest
+from interlock.envelope.protocol import Role
 
 MAX_ROLE_BYTES: Final = 64 * 1024
 FIELDS: Final = ("name", "description", "model", "tools")
@@ -67,22 +68,40 @@ def parse_role(text: str, *, path: str, role: str) -> RoleFile:
     )
 
 
-def load_role(role: str, *, prompt: str | Path | None = None) -> RoleFile | None:
-    """Return the prompt file of a role, or None when the role is a project's own and has none.
+def role_file(role: Role, *, page: bool, prompt: str | Path | None = None) -> RoleFile:
+    """Return the prompt file of a role: the project's, else that of its name for a page, else that of its kind.
 
     Args:
         role: The role.
-        prompt: The project's file, which comes before the shipped one.
+        page: Whether the work is on a page, for which roles of some names have a text of their own.
+        prompt: The project's file, which comes before every shipped one.
 
     Raises:
-        AgentConfigError: When the file cannot be used.
+        AgentConfigError: When the file cannot be used, or the role is the orchestrator, which is code.
     """
     if prompt is not None:
-        return parse_role(_read(Path(prompt)), path=str(prompt), role=role)
-    shipped = files("interlock.agents").joinpath("roles", f"{role}.md")
-    if not shipped.is_file():
-        return None
-    return parse_role(shipped.read_text("utf-8"), path=f"roles/{role}.md", role=role)
+        return read_role(role.name, prompt)
+    folder = files("interlock.agents").joinpath("roles")
+    named = folder.joinpath(f"{role.name}.md")
+    if page and named.is_file():
+        return parse_role(named.read_text("utf-8"), path=f"roles/{role.name}.md", role=role.name)
+    if role.kind == "orchestrator":
+        raise AgentConfigError("roles", role.name, "the orchestrator is code and has no prompt", "Name another role.")
+    kind = "plan" if role.kind == "build" and not role.hands_over else role.kind
+    path = f"roles/software/{kind}.md"
+    file = parse_role(folder.joinpath("software", f"{kind}.md").read_text("utf-8"), path=path, role=kind)
+    return replace(
+        file, name=role.name, front_matter=file.front_matter.replace(f"name: {kind}", f"name: {role.name}", 1)
+    )
+
+
+def read_role(role: str, prompt: str | Path) -> RoleFile:
+    """Return the prompt file that a project wrote for a role.
+
+    Raises:
+        AgentConfigError: When it cannot be used.
+    """
+    return parse_role(_read(Path(prompt)), path=str(prompt), role=role)
 
 
 def prompt_path(settings: Mapping[str, object], base: str | Path) -> Path | None:

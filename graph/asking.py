@@ -163,7 +163,7 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
     refused = _refused(role, state, store) if refusal else ""
     tell = _writer()
     ask = make_ask(
-        desk, role, state, number, lambda step: tell(desk.redactor.value(step)), refusal=refusal, refused=refused
+        desk, role, state, store, number, lambda step: tell(desk.redactor.value(step)), refusal=refusal, refused=refused
     )
     runner = desk.runners[role.name]
     desk.tape.asked(ask)

@@ -1,17 +1,31 @@
 """What a role is given for one answer: its assignment, and what its runner has to know beside it."""
 
+from collections.abc import Mapping
+
 from interlock.agents.ask import Ask, Notice, agent_of_run
-from interlock.agents.prompt import assignment, reask
+from interlock.agents.changes import ChangedFile
+from interlock.agents.prompt import assignment, correction, reask
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
 from interlock.gates.errors import TreeError
 from interlock.gates.tree import in_scope
 from interlock.graph.budgets import left_for
+from interlock.graph.changes import changes_in_scope, keep_start
 from interlock.graph.desk import Desk, held_gates, own_collection
+from interlock.graph.failures import failed_before
 from interlock.graph.state import TaskState
+from interlock.graph.store import RunStore
 
 
 def make_ask(
-    desk: Desk, role: Role, state: TaskState, number: int, notice: Notice, *, refusal: str = "", refused: str = ""
+    desk: Desk,
+    role: Role,
+    state: TaskState,
+    store: RunStore,
+    number: int,
+    notice: Notice,
+    *,
+    refusal: str = "",
+    refused: str = "",
 ) -> Ask:
     """Build everything that the role is given for this answer.
 
@@ -19,6 +33,7 @@ def make_ask(
         desk: The task and its surroundings.
         role: Who is asked.
         state: The run's state.
+        store: The run's files; at the first ask of a run it keeps what the scope holds.
         number: 0 for the first ask of a turn, then how many answers were refused.
         notice: Told what the agent does meanwhile.
         refusal: The findings on the last answer of this turn.
@@ -32,6 +47,9 @@ def make_ask(
             for key in EVIDENCE_KEYS
             if (paths := tuple(file.path for file in collection.files if file.key == key))
         }
+    if role.kind == "build" and (state["attempt"], state["turn"], number) == (1, 1, 0):
+        keep_start(desk, store)
+    commands = _commands(desk) if role.kind == "build" else {}
     tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
     reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
     status = state["status"] or "IN_PROGRESS"
@@ -48,6 +66,9 @@ def make_ask(
         attempt=state["attempt"],
         attempts=1 + desk.policy.max_rework,
         fail_reasons=tuple(state.get("fail_reasons", ())) if role.kind == "build" else (),
+        failed=failed_before(desk, state) if role.kind == "build" else (),
+        changes=_changes(desk, role, store),
+        commands=commands,
         evidence=evidence,
         digests={} if collection is None else {file.path: file.sha256 for file in collection.files},
         collected_findings=() if collection is None else collection.findings,
@@ -77,10 +98,25 @@ def make_ask(
         protocol=desk.policy.protocol,
         in_scope=lambda path: _in_scope(desk, path),
         inputs=desk.task.inputs,
-        commands=desk.policy.commands,
+        commands=commands,
+        correction=correction(refusal) if refusal else "",
         limits=left_for(desk.policy, state.get("spent", {}), role.name),
         notice=notice,
     )
+
+
+def _commands(desk: Desk) -> Mapping[str, tuple[str, ...]]:
+    """Return what a build role may run: the commands of the task, and those of its gates by the names of the gates."""
+    gates = (desk.policy.protocol.gate(gate_id) for gate_id in desk.task.gates_required)
+    return {gate.id: gate.command for gate in gates if gate.command} | dict(desk.policy.commands)
+
+
+def _changes(desk: Desk, role: Role, store: RunStore) -> list[ChangedFile] | None:
+    """Return what changed since the run began, for a review role and for the QA role of a command gate."""
+    gate = None if role.certifies is None else desk.policy.protocol.gate(role.certifies)
+    if role.kind != "review" and (role.kind != "qa" or gate is None or not gate.command):
+        return None
+    return changes_in_scope(desk, store)
 
 
 def _outputs(role: Role, state: TaskState) -> dict[str, str]:

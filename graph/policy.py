@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 
 from interlock.agents.prices import Price
 from interlock.agents.role_file import prompt_path
-from interlock.agents.system import system_prompt
+from interlock.agents.system import role_text
 from interlock.agents.tables import Table, read_limits
 from interlock.agents.usage import Limits
-from interlock.envelope.protocol import GateSpec, Protocol
+from interlock.envelope.protocol import GateSpec, Protocol, Role
 from interlock.gates.config import Config
 from interlock.gates.errors import TreeError
 from interlock.gates.registry import build_protocol
@@ -41,7 +41,7 @@ class AgentSetting:
         settings: The table of its runner.
         base: The folder that the paths in it are relative to.
         source: The file that holds it, for messages.
-        system: The role's prompt with its contract, as it stood at the start.
+        system: The role's prompt, as it stood at the start.
         limits: What the role may spend in the whole run.
     """
 
@@ -129,7 +129,8 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
     agents = {name: AgentSetting({}, str(root)) for name in roles} | given
     roster = roster_of(task, config, whole, given, roles)
     protocol = Protocol(roles=roster, gates=whole.gates)
-    agents = {name: _frozen(name, row, protocol) if name in roster else row for name, row in agents.items()}
+    page = task.page is not None
+    agents = {name: _frozen(roster[name], row, page=page) if name in roster else row for name, row in agents.items()}
     run = config.run
     sealed = {
         name: seal
@@ -182,10 +183,10 @@ def _limits(config: Config, task: Task) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _frozen(name: str, row: AgentSetting, protocol: Protocol) -> AgentSetting:
+def _frozen(role: Role, row: AgentSetting, *, page: bool) -> AgentSetting:
     """Return the setting of a role with what is read of it once, when the run starts."""
-    system = system_prompt(name, protocol, prompt=prompt_path(row.settings, row.base))
-    limits = read_limits(Table(row.settings, row.source, f"agents.{name}").table("budget"))
+    system = role_text(role, page=page, prompt=prompt_path(row.settings, row.base))
+    limits = read_limits(Table(row.settings, row.source, f"agents.{role.name}").table("budget"))
     return replace(row, system=system, limits=limits)
 
 

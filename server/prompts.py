@@ -7,7 +7,7 @@ from typing import Any, Final
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
-from interlock.agents.role_file import load_role, prompt_path
+from interlock.agents.role_file import prompt_path, role_file
 from interlock.agents.system import system_prompt
 from interlock.envelope.labels import closest
 from interlock.server.project import tables
@@ -75,8 +75,8 @@ def listing(root: Path) -> list[Prompt]:
     rows = [*_OURS]
     for name, role in protocol.roles.items():
         if role.kind != "orchestrator":
-            file = load_role(name, prompt=prompt_path(config.agents.get(name, {}), root))
-            rows.append(Prompt(name=name, description=file.description if file else f"Work as {name}."))
+            file = role_file(role, page=True, prompt=prompt_path(config.agents.get(name, {}), root))
+            rows.append(Prompt(name=name, description=file.description))
     return rows
 
 

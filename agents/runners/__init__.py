@@ -5,7 +5,7 @@ from pathlib import Path
 
 from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner
 from interlock.agents.prices import FREE, Price
-from interlock.agents.role_file import load_role
+from interlock.agents.role_file import read_role
 from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.command import KEYS as COMMAND_KEYS
 from interlock.agents.runners.command import CommandRunner, check_program, read_command
@@ -65,7 +65,7 @@ def make_runner(
     table.close((*COMMON_KEYS, *RUNNER_KEYS[kind]))
     own = read_limits(table.table("budget"))
     if table.has("prompt"):
-        load_role(role, prompt=folder / table.text("prompt"))
+        read_role(role, folder / table.text("prompt"))
     if kind == "replay":
         return ReplayRunner.load(folder / table.text("script"))
     if kind == "command":

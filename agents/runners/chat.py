@@ -11,6 +11,8 @@ from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask
 from interlock.agents.constrain import BOUNDS, LOCAL_BOUNDS, Form, answer_text, constraint, form_for, longest_answer
 from interlock.agents.prices import Price
+from interlock.agents.runners.conversation import Conversations
+from interlock.agents.runners.llama import CONTEXT as LOCAL_CONTEXT_TOKENS
 from interlock.agents.runners.model_settings import LOCAL, PROVIDERS
 from interlock.agents.runners.models import ModelSettings, chat_model, check_installed
 from interlock.agents.usage import Limits
@@ -28,6 +30,9 @@ Toolbox: TypeAlias = "Callable[[Ask], AbstractContextManager[list[BaseTool]]]"
 """Opens the tools that a role may use, for the time of one answer."""
 
 CLOSING: Final = "Give your answer now: the envelope of your contract, and nothing else."
+
+CONTEXT_TOKENS: Final = 65_536
+"""What a model is taken to read at once when that is not known. A conversation goes on while it fills half of it."""
 
 _KEPT: Final = ("callbacks", "tags", "metadata")
 """What a turn takes over from the run around it: its place in a trace, and nothing of its thread or stream."""
@@ -64,6 +69,7 @@ class ChatRunner:
         self._toolbox = toolbox
         self._sleep = sleep
         self._clock = clock
+        self._talks: Conversations[list[AnyMessage]] = Conversations()
         self._model: BaseChatModel | None = None
         if settings.provider == LOCAL:
             check_installed(settings, where)
@@ -104,18 +110,34 @@ class ChatRunner:
         # A local model is looked for each time: its server may have ended, and is started again then.
         model = self._model or chat_model(self._settings, where=self._where)
         form = self._held_to()
-        history: list[AnyMessage] = [HumanMessage(content=ask.prompt)]
+        history = self._begun(ask, model)
         if self._settings.tools:
             with self._tools(ask) as tools:
                 history = self._talk(model, ask, turn, history, tools)
             text = str(history[-1].text)
             if form is None or parse(text).envelope is not None:
+                self._talks.keep(ask, history)
                 return text
             history = [*history, HumanMessage(content=CLOSING)]
-        if form is None:
-            return str(self._talk(model, ask, turn, history, ())[-1].text)
-        turn.close(self._constraint(form, ask))
-        return answer_text(form, self._talk(model, ask, turn, history, ())[-1])
+        if form is not None:
+            turn.close(self._constraint(form, ask))
+        history = self._talk(model, ask, turn, history, ())
+        self._talks.keep(ask, history)
+        return str(history[-1].text) if form is None else answer_text(form, history[-1])
+
+    def _begun(self, ask: Ask, model: "BaseChatModel") -> "list[AnyMessage]":
+        """Return what the model has before it: the conversation of the refused answer, if that leaves it room."""
+        from langchain_core.messages import HumanMessage  # noqa: PLC0415
+        from langchain_core.messages.utils import count_tokens_approximately  # noqa: PLC0415
+
+        said = self._talks.take(ask)
+        if said is not None:
+            longer = [*said, HumanMessage(content=ask.correction)]
+            usual = LOCAL_CONTEXT_TOKENS if self._settings.provider == LOCAL else CONTEXT_TOKENS
+            known = self._settings.context or (model.profile or {}).get("max_input_tokens") or usual
+            if count_tokens_approximately(longer) <= known // 2:
+                return longer
+        return [HumanMessage(content=ask.prompt)]
 
     def _held_to(self) -> Form | None:
         """Return the form of the grammar that the provider takes; a server of the user's is asked once."""

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -14,8 +15,10 @@ from typing import Final, cast
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.runners.child import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, run_child
+from interlock.agents.runners.conversation import Conversations
+from interlock.agents.runners.permissions import Permit, command_lines
 from interlock.agents.runners.presets import COMMON_ENVIRONMENT, PRESETS, WHOLE
-from interlock.agents.runners.printed import FORMS, Form, UnreadableOutput, read_output
+from interlock.agents.runners.printed import FORMS, Form, UnreadableOutput, read_output, session_of
 from interlock.agents.secrets import redact
 from interlock.agents.tables import Table, type_name
 from interlock.envelope.labels import closest
@@ -47,6 +50,9 @@ class Command:
         timeout_seconds: How long it may take.
         environment: Names of the variables that it is given; `*` at the end stands for any ending.
         model: What `{model}` is.
+        resume: Arguments with which it goes on with the conversation `{session}`; empty when it cannot.
+        last: Arguments that stand behind all others.
+        permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
     """
 
     build: tuple[str, ...]
@@ -56,10 +62,20 @@ class Command:
     timeout_seconds: float
     environment: tuple[str, ...]
     model: str = ""
+    resume: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    permit: Permit | None = None
+
+
+class FailedError(RunnerError):
+    """The program ended by itself and says that it failed."""
 
 
 class CommandRunner:
-    """A runner around a program. Each ask starts it anew; nothing of it is left when the answer is there.
+    """A runner around a program. Each ask starts it anew, and no process of it is left when the answer is there.
+
+    A re-ask goes on in the conversation that the program itself has kept, where it can; else, and where the program
+    fails at that, it begins with the whole assignment.
 
     Args:
         command: How it is run.
@@ -67,6 +83,7 @@ class CommandRunner:
 
     def __init__(self, command: Command) -> None:
         self._command = command
+        self._sessions = Conversations[str]()
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Run the program for an ask and return what it answered.
@@ -74,11 +91,24 @@ class CommandRunner:
         Raises:
             RunnerError: It cannot be started, took too long, failed, or printed what is no answer.
         """
+        session = self._sessions.take(ask)
+        if session is None:
+            return self._run(ask, "")
+        started = time.monotonic()
+        try:
+            return self._run(ask, session)
+        except FailedError:
+            lost = time.monotonic() - started
+        answer = self._run(ask, "")
+        return replace(answer, usage=replace(answer.usage, seconds=answer.usage.seconds + lost))
+
+    def _run(self, ask: Ask, session: str) -> Answer:
+        """Run the program once: in a conversation that it has, or from the beginning."""
         command = self._command
         with tempfile.TemporaryDirectory(prefix="interlock-ask-") as folder:
-            words = _words(ask, command, Path(folder))
-            argv = [fill(part, words) for part in (command.build if ask.step == "build" else command.judge)]
-            stdin = fill(command.stdin, words).encode("utf-8", "surrogatepass")
+            words = _words(ask, command, Path(folder), session)
+            argv = [*_argv(ask, command, words, Path(folder)), *(fill(part, words) for part in command.last)]
+            stdin = fill("{prompt}" if session else command.stdin, words).encode("utf-8", "surrogatepass")
             try:
                 ended = run_child(
                     argv,
@@ -95,13 +125,27 @@ class CommandRunner:
                 raise RunnerError(f"{argv[0]} cannot be started: {why}", fix) from error
             _refuse(argv[0], ended, command)
             answer = _answer(argv[0], ended, command, Path(words["answer_file"]))
+        if command.resume and (name := session_of(command.form, ended.output)):
+            self._sessions.keep(ask, name)
         return replace(answer, usage=replace(answer.usage, seconds=ended.seconds), model=answer.model or command.model)
 
 
-def _words(ask: Ask, command: Command, folder: Path) -> dict[str, str]:
+def _argv(ask: Ask, command: Command, words: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the program and its arguments but the last ones."""
+    argv = [fill(part, words) for part in (command.build if ask.step == "build" else command.judge)]
+    lines = command_lines(ask.commands.values()) if ask.step == "build" else ()
+    if command.permit is not None and lines:
+        argv += command.permit(lines, folder)
+    if words["session"]:
+        argv += [part.replace("{session}", words["session"]) for part in command.resume]
+    return argv
+
+
+def _words(ask: Ask, command: Command, folder: Path, session: str) -> dict[str, str]:
     """Return what each placeholder stands for, and write the files that are named."""
     words = {
-        "prompt": ask.prompt,
+        "session": session,
+        "prompt": ask.correction if session else ask.prompt,
         "system": ask.system,
         "prompt_file": str(folder / "prompt.md"),
         "system_file": str(folder / "system.md"),
@@ -138,7 +182,7 @@ def _refuse(program: str, ended: Ended, command: Command) -> None:
     if ended.status != 0:
         how = f"was ended by signal {-ended.status}" if ended.status < 0 else f"ended with status {ended.status}"
         said = _told(command.form, ended) or _tail(ended)
-        raise RunnerError(f"{program} {how}{said}", "Run it by hand in this folder, and mend what it says.")
+        raise FailedError(f"{program} {how}{said}", "Run it by hand in this folder, and mend what it says.")
 
 
 def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
@@ -193,6 +237,7 @@ def read_command(table: Table) -> Command:
         build = judge = (*argv, *extra)
         fed = any(name in part for part in build for name in ("{prompt}", "{prompt_file}"))
         stdin, form, given = "" if fed else WHOLE, "text", ()
+        resume, last, permit = (), (), None
     else:
         name = table.text("preset")
         if name not in PRESETS:
@@ -204,7 +249,9 @@ def read_command(table: Table) -> Command:
         shared = (*row.argv, *(row.model if model else ()), *extra)
         build, judge = (*shared, *row.build), (*shared, *row.judge)
         stdin, form, given = row.stdin, row.form, row.environment
+        resume, last, permit = row.resume, row.last, row.permit
     if table.has("stdin"):
+        resume = ()  # what a conversation is to be told then is not known
         stdin = "" if table.raw("stdin") == "" else table.text("stdin")
     for key, parts in (("argv", (*build, *judge)), ("stdin", (stdin,))):
         _check_placeholders(table, key, parts, model)
@@ -216,6 +263,9 @@ def read_command(table: Table) -> Command:
         timeout_seconds=table.number("timeout_seconds", TIMEOUT_SECONDS, least=1),
         environment=(*COMMON_ENVIRONMENT, *given, *_names(table)),
         model=model,
+        resume=resume,
+        last=last,
+        permit=permit,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from interlock.agents.runners.permissions import Permit, allow_in_claude, allow_in_gemini
 from interlock.agents.runners.printed import Form
 
 COMMON_ENVIRONMENT: Final = (
@@ -26,6 +27,9 @@ class Preset:
         stdin: What it reads.
         form: How its output is written.
         environment: What it is given of the environment, besides `COMMON_ENVIRONMENT`.
+        resume: Arguments with which it goes on with a conversation; `{session}` stands for its name.
+        last: Arguments that stand behind all others.
+        permit: Lets a build role run the commands of the task; None where the program lets it run any.
     """
 
     argv: tuple[str, ...]
@@ -35,6 +39,9 @@ class Preset:
     stdin: str
     form: Form
     environment: tuple[str, ...]
+    resume: tuple[str, ...]
+    last: tuple[str, ...] = ()
+    permit: Permit | None = None
 
 
 WHOLE: Final = "{system}\n\n{prompt}"
@@ -49,15 +56,20 @@ PRESETS: Final[Mapping[str, Preset]] = {
         stdin="{prompt}",
         form="claude",
         environment=("ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"),
+        resume=("--resume", "{session}"),
+        permit=allow_in_claude,
     ),
     "codex": Preset(
         argv=("codex", "exec", "--json", "--skip-git-repo-check"),
-        build=("--sandbox", "workspace-write", "-"),
-        judge=("--sandbox", "workspace-write", "-"),
+        # Its sandbox lets every command run that stays in the project and off the network.
+        build=("--sandbox", "workspace-write"),
+        judge=("--sandbox", "workspace-write"),
         model=("--model", "{model}"),
         stdin=WHOLE,
         form="codex",
         environment=("OPENAI_*", "CODEX_*"),
+        resume=("resume", "{session}"),
+        last=("-",),
     ),
     "gemini": Preset(
         argv=("gemini", "--output-format", "json"),
@@ -67,5 +79,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         stdin=WHOLE,
         form="gemini",
         environment=("GEMINI_*", "GOOGLE_*"),
+        resume=("--resume", "{session}"),
+        permit=allow_in_gemini,
     ),
 }

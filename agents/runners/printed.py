@@ -1,6 +1,7 @@
 """What command-line agents print: the answer, its cost and its tool calls, out of the forms that they have."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
@@ -9,6 +10,9 @@ from interlock.agents.usage import Usage
 
 Form: TypeAlias = Literal["text", "claude", "codex", "gemini"]
 """How the output is written: as it is, or as one of the known programs writes it when asked for JSON."""
+
+
+_SESSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}", re.ASCII)
 
 
 class UnreadableOutput(Exception):  # noqa: N818 - named by what is the case
@@ -37,6 +41,22 @@ def read_output(form: Form, output: bytes) -> Answer:
         UnreadableOutput: It is not written so, or says that there is no answer.
     """
     return _READERS[form](output)
+
+
+def session_of(form: Form, output: bytes) -> str:
+    """Return the name of the conversation that an output belongs to; empty where none of a plain form is told.
+
+    Args:
+        form: How the output is written.
+        output: Standard output, which `read_output` could read.
+    """
+    name: object = None
+    if form == "codex":
+        rows = (_object(_json(line)) for line in output.splitlines() if line.strip())
+        name = next((row.get("thread_id") for row in rows if row.get("type") == "thread.started"), None)
+    elif form != "text":
+        name = _object(_json(output)).get("session_id")
+    return name if isinstance(name, str) and _SESSION.fullmatch(name) else ""
 
 
 def _text(output: bytes) -> Answer:

@@ -13,6 +13,7 @@ from typing import Final
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
+from interlock.agents.failures import MEASURED
 from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.quoting import visible
 from interlock.agents.recording import Listing
@@ -23,6 +24,9 @@ ORDER_SECONDS: Final = 5.0
 """How long an ask waits for those that were answered before it; where the run goes another way, they may never come."""
 
 _DIGEST: Final = re.compile(r"\b[0-9a-f]{64}\b|(?<=\(sha256 )[0-9a-f]{16}(?=…\))", re.ASCII)
+_SECONDS: Final = re.compile(r"\b[0-9]+\.[0-9]+ ?s\b", re.ASCII)
+_MEASURED: Final = re.compile(rf'^(<data from="(?:{"|".join(MEASURED)}) .*>\n)(?:\|.*\n)*', re.MULTILINE)
+"""Quoted logs: Interlock makes them again, and times, addresses and folders in them may differ."""
 _MAX_SHOWN: Final = 200
 _MAX_NAMED: Final = 5
 _FIX: Final = (
@@ -176,10 +180,11 @@ def _named(paths: Sequence[str], without_key: Sequence[str]) -> str:
 
 
 def _lines(text: str, names: Mapping[str, str]) -> list[str]:
-    """Return lines to compare: without digests, whose files are compared by themselves, and what names run and root."""
+    """Return lines to compare: without what names run and root, and without what is measured again."""
     for value in sorted((value for value in names if len(value) > 1), key=len, reverse=True):
         text = text.replace(value, names[value])
-    return _DIGEST.sub("{sha256}", text).splitlines()
+    text = _SECONDS.sub("{seconds}", _DIGEST.sub("{sha256}", text))
+    return _MEASURED.sub(r"\1", text).splitlines()
 
 
 def _quoted(line: str | None) -> str:

@@ -140,8 +140,9 @@ class Turn(AgentMiddleware[Any, None, Any]):
                     request = request.override(model=self._renewed())
             else:
                 self._count(message, request.messages)
-                # Messages of one id replace each other, and some servers give all of theirs the same.
-                message.id = f"call-{self._used.calls}"
+                # Messages of one id replace each other, and some servers give all of theirs the same; those of the asks
+                # before this one may be among them.
+                message.id = f"call-{self._ask.reask}-{self._used.calls}"
                 if not request.tools or self._options:
                     return response
                 told = unmade(message)

@@ -13,13 +13,25 @@ from interlock.gates.registry import build_protocol
 
 @click.command("agent")
 @click.argument("role")
+@click.option(
+    "--task",
+    "task_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Print what ROLE is in the runs of this task: a task without a page has texts of its own.",
+)
 @root_option
-def agent_command(role: str, root: Path | None) -> None:
+def agent_command(role: str, task_file: Path | None, root: Path | None) -> None:
     """Print the agent file of ROLE for Claude Code, its contract made from the tables of this project."""
+    from interlock.graph.task import load_task  # noqa: PLC0415
+
     folder = resolve_root(root)
     config = load_config(folder)
     protocol = build_protocol(config)
     if role not in protocol.roles:
         raise click.UsageError(f"there is no role `{role}`. Roles: {', '.join(protocol.roles)}.")
+    task = None if task_file is None else load_task(task_file)
     prompt = prompt_path(config.agents.get(role, {}), folder)
-    click.echo(render_agent_file(role, protocol, prompt=prompt), nl=False)
+    if task is not None and role in task.agents:
+        prompt = prompt_path(task.agents[role], task.base)
+    page = task is None or task.page is not None
+    click.echo(render_agent_file(role, protocol, page=page, prompt=prompt), nl=False)

@@ -1,0 +1,135 @@
+"""What a run has changed in its scope: the files as they were when its first agent was asked, and as they are now.
+
+The listing and the texts of that time lie in the run's folder, which an agent could write: what is made of them is read
+by other agents, and decides nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from interlock.agents.ask import RunnerError
+from interlock.agents.changes import MAX_COMPARED_BYTES, ChangedFile, ChangeKind, unified
+from interlock.agents.confined import read_confined
+from interlock.gates.errors import TreeError
+from interlock.gates.tree import tree_diff, tree_files
+from interlock.graph.desk import Desk
+from interlock.graph.store import RunStore, write_atomically
+
+MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
+"""How much of the texts is kept in all; what is beyond that is listed, and not compared."""
+MAX_COMPARED: Final = 200
+"""How many files are compared; the others are listed."""
+
+_START: Final = "start.json"
+
+OldContent: TypeAlias = Callable[[str], bytes | None]
+"""Returns what a file held when the run began; None when that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The files in scope as they were when the run began.
+
+    Args:
+        files: Path to `<mode> <sha256>`, as `gates.tree.tree_files` lists them.
+        texts: Path to text, as far as that was kept.
+    """
+
+    files: Mapping[str, str]
+    texts: Mapping[str, str]
+
+    def old_content(self, path: str) -> bytes | None:
+        """Return what a file held; None when that was not kept, or is not what was listed."""
+        text = self.texts.get(path)
+        data = None if text is None else text.encode("utf-8")
+        listed = self.files.get(path, "").rpartition(" ")[2]
+        return data if data is not None and hashlib.sha256(data).hexdigest() == listed else None
+
+
+def keep_start(desk: Desk, store: RunStore) -> None:
+    """Keep the files in scope as they are now, unless that was done; a tree that cannot be read is not kept."""
+    path = store.folder / _START
+    if path.exists():
+        return
+    try:
+        files = tree_files(desk.root, desk.task.scope)
+    except TreeError:
+        return
+    texts: dict[str, str] = {}
+    left = MAX_KEPT_BYTES
+    for name, value in files.items():
+        data = _plain(desk.root, name, value) if left > 0 else None
+        if data is None or b"\0" in data or len(data) > min(left, MAX_COMPARED_BYTES):
+            continue
+        try:
+            texts[name] = data.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        left -= len(data)
+    write_atomically(path, json.dumps({"files": files, "texts": texts}, ensure_ascii=True).encode("ascii"))
+
+
+def read_start(store: RunStore) -> Start | None:
+    """Return what `keep_start` kept; None when there is none that can be read."""
+    try:
+        read: Any = json.loads((store.folder / _START).read_bytes())
+        return Start(*({str(path): str(value) for path, value in read[part].items()} for part in ("files", "texts")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def changes_in_scope(desk: Desk, store: RunStore, old_content: OldContent | None = None) -> list[ChangedFile] | None:
+    """Return the files in scope that changed since the run began; None when that is not known.
+
+    Args:
+        desk: The task and its surroundings.
+        store: The run's files.
+        old_content: Where old contents come from; default: what the run kept of them.
+    """
+    start = read_start(store)
+    if start is None:
+        return None
+    try:
+        now = tree_files(desk.root, desk.task.scope)
+    except TreeError:
+        return None
+    found = tree_diff(start.files, now)
+    kinds: list[tuple[str, ChangeKind]] = [
+        *((path, "added") for path in found.added),
+        *((path, "removed") for path in found.removed),
+        *((path, "changed") for path in found.changed),
+    ]
+    old = old_content or start.old_content
+    return [
+        ChangedFile(path, kind, diff=_diff(desk, path, start.files.get(path, ""), now.get(path, ""), old))
+        if number < MAX_COMPARED
+        else ChangedFile(path, kind)
+        for number, (path, kind) in enumerate(sorted(kinds))
+    ]
+
+
+def _diff(desk: Desk, path: str, was: str, now: str, old_content: OldContent) -> str:
+    """Return the difference of one file, between two values of a listing; empty where it did not exist."""
+    if any(value and not value.startswith("100") for value in (was, now)):
+        return "[a link or a special file]"
+    old = old_content(path) if was else None
+    new = _plain(desk.root, path, now) if now else None
+    if (was and old is None) or (now and new is None):
+        return "[not compared: one of the two contents cannot be had]"
+    modes = [value.partition(" ")[0] for value in (was, now)]
+    mode = f"mode {modes[0]} → {modes[1]}\n" if was and now and modes[0] != modes[1] else ""
+    return mode + desk.redactor.text(unified(path, old, new))
+
+
+def _plain(root: Path, path: str, value: str) -> bytes | None:
+    """Return the beginning of a plain file, long enough to see that it is too long; None when it cannot be read."""
+    if not value.startswith("100"):
+        return None
+    try:
+        return read_confined(str(root), path, MAX_COMPARED_BYTES)
+    except RunnerError:
+        return None
