@@ -1,4 +1,5 @@
 """Tests of random names that must fail, and one that must pass, for unittest."""
+# pyright: basic
 
 import sys
 import unittest

@@ -2,6 +2,9 @@
 
 Runs under the interpreter of the project, Python 3.8 or later.
 """
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportArgumentType=false, reportRedeclaration=false
+# pyright: reportAssignmentType=false
 
 import functools
 import importlib.util
@@ -231,7 +234,9 @@ def _prepare(suite, spec, watch):
 def _failed_file(name, root):
     """Return the file of a module that could not be imported."""
     path = name.replace(".", os.sep)
-    return next((p for p in (path + ".py", os.path.join(path, "__init__.py")) if os.path.exists(os.path.join(root, p))), name)
+    return next(
+        (p for p in (path + ".py", os.path.join(path, "__init__.py")) if os.path.exists(os.path.join(root, p))), name
+    )
 
 
 def _places(suite):
@@ -240,9 +245,7 @@ def _places(suite):
     while todo:
         here = todo.pop()
         kinds = [frozenset(type(test).__module__ for test in _tests([each])) for each in here._tests]
-        for index in range(1, len(kinds)):
-            if not kinds[index] & kinds[index - 1]:
-                places.append((here, index))
+        places += [(here, at) for at in range(1, len(kinds)) if not kinds[at] & kinds[at - 1]]
         todo += [each for each in here._tests if isinstance(each, unittest.BaseTestSuite)]
     return places
 

@@ -13,7 +13,14 @@ from interlock.gates.sealed.runners.stream import read_events
 
 CANARIES: Final = ("pass", "compare", "deep", "error", "rejects", "truth")
 _SCRIPTS: Final = (".js", ".cjs", ".mjs")
-_NO_CANARIES: Final = ("--test-reporter", "--test-name-pattern", "--test-skip-pattern", "--test-only", "coverage", "--import")
+_NO_CANARIES: Final = (
+    "--test-reporter",
+    "--test-name-pattern",
+    "--test-skip-pattern",
+    "--test-only",
+    "coverage",
+    "--import",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,9 @@ class NodeRunner:
     @property
     def note(self) -> str:
         """Return why there are no canaries, where there are none."""
-        return "" if self._watched else "No canaries are added where options choose the tests, the reporter or coverage."
+        return (
+            "" if self._watched else "No canaries are added where options choose the tests, the reporter or coverage."
+        )
 
     def launch(self, plan: Plan) -> Launch:
         """Return node with the reporter and, in each test file's process, canaries."""

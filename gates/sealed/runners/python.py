@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun, bounded
@@ -52,7 +53,7 @@ class PythonRunner:
             "root": plan.root,
             "argv": self.argv,
             "add_cwd": self.add_cwd,
-            "pythonpath": [os.path.join(plan.root, path) for path in pythonpath.split(os.pathsep) if path],
+            "pythonpath": [str(Path(plan.root, path)) for path in pythonpath.split(os.pathsep) if path],
             "collect_only": plan.collect_only,
             "only": plan.only,
             "canaries": [{"token": random_word(), "kind": kind} for kind in kinds],

@@ -212,6 +212,9 @@ def _interpreter(command: _Command) -> str:
         named = first[2:].strip() if first.startswith("#!") else ""
         if named.startswith("/usr/bin/env "):
             named = command.which(named.split()[1]) or ""
+    if path.rpartition("/")[0].endswith("/shims"):
+        # pyenv and its kin: a script of the shell that starts what stands beside it.
+        named = command.which(f"{path.rpartition('/')[0]}/python3") or ""
     if not _PYTHON.match(named.rpartition("/")[2]) or not named.startswith("/"):
         raise _NotPlainError(f"`{path}` does not begin with the path of a Python interpreter")
     return named
@@ -248,7 +251,10 @@ def _other(name: str, command: _Command) -> Runner:
                 raise _NotPlainError("node is started without `--test`, or watches")
             return NodeRunner(argv[0], argv[1:], command.env)
         case "vitest":
-            known, bad = "vitest", any(each.startswith(("--reporter", "--outputFile", "--watch", "-w")) for each in words)
+            known, bad = (
+                "vitest",
+                any(each.startswith(("--reporter", "--outputFile", "--watch", "-w")) for each in words),
+            )
             bad = bad or (len(words) > 1 and words[1] in ("watch", "dev", "bench", "related", "list", "init"))
         case "jest":
             known, bad = "jest", any(each.startswith(("--json", "--outputFile", "--watch")) for each in words)
@@ -262,4 +268,3 @@ def _other(name: str, command: _Command) -> Runner:
         raise _NotPlainError(f"`{' '.join(words[:3])}` has options that change what it reports")
     env = {**command.env, **({"CI": "1"} if known in ("vitest", "jest") else {})}
     return ReportRunner(known, argv, env)
-

@@ -1,7 +1,7 @@
 """Runners whose outcomes are in a report: vitest, jest, go test, cargo nextest, and JUnit XML of any other.
 
-The process that writes the report is the one that runs the tests, or is told by it, so these runs have no canaries: what
-the tested code writes into the report is believed.
+The process that writes the report runs the tests, or hears of them from the one that does. These runs have no canaries:
+what the tested code writes into the report is believed.
 """
 
 import json
