@@ -235,7 +235,9 @@ class _Comparing:
         if not self.now.complete:
             return []
         reason = dict(self.now.skipped_files).get(file)
-        return [_fault("missing", identity, f"{file} was skipped as a whole: {reason}" if reason else "no such test ran")]
+        return [
+            _fault("missing", identity, f"{file} was skipped as a whole: {reason}" if reason else "no such test ran")
+        ]
 
     def _state(self, was: TestCase | None, case: TestCase, gone: list[str]) -> list[Fault]:
         """Return what is wrong with a test that came to an outcome."""
@@ -343,7 +345,9 @@ def _ended(run: TestRun) -> Fault:
         return _fault("exit_status" if run.exit_status is not None else "incomplete", "", how)
     if run.exit_status is None:
         return _fault("incomplete", "", f"{len(run.cases)} tests ended before the time limit{running}")
-    how = f"exit status {run.exit_status} after {len(run.cases)} of {len(run.collected) or 'an unknown number of'} tests"
+    how = (
+        f"exit status {run.exit_status} after {len(run.cases)} of {len(run.collected) or 'an unknown number of'} tests"
+    )
     return _fault("incomplete", "", f"{how}{running}")
 
 

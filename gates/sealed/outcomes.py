@@ -1,5 +1,6 @@
 """What a run of tests came to: one record for each test, and what was observed of the runner itself."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -15,6 +16,7 @@ it ran and at least one of its own statements of interest was reached, `ended` a
 were passed.
 """
 
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 MESSAGE_CHARACTERS: Final = 2000
 """No message of a test is longer."""
 
@@ -49,8 +51,7 @@ class TestRun:
     """One run of a test command.
 
     Args:
-        runner: Its name: `pytest`, `unittest`, `node`, `vitest`, `jest`, `go`, `nextest`, `junit`; `exit` where the tests
-            are not parsed.
+        runner: `pytest`, `unittest`, `node`, `vitest`, `jest`, `go`, `nextest`, `junit`; `exit`: tests are not parsed.
         cases: The tests that came to an outcome, each id once.
         collected: The ids that were found, where the runner says so before it runs them; a run that hangs keeps them.
         running: The ids that had begun and came to no outcome.
@@ -92,7 +93,8 @@ class TestRun:
 
 
 def bounded(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
-    """Return the text, its middle left out where it is too long."""
+    """Return the text without colours, its middle left out where it is too long."""
+    text = _COLOURS.sub("", text)
     if len(text) <= limit:
         return text
     half = (limit - 5) // 2

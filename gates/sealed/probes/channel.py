@@ -3,6 +3,7 @@
 A line is a JSON array, a space, and a keyed digest of the line and of the digest before it. Whoever shares the process
 can write to the descriptor; without the key, which is kept in a closure, such a line does not fit the chain.
 """
+# pyright: basic
 
 import hashlib
 import json
@@ -30,7 +31,7 @@ def sealer(key, lane):
 
 
 def writer(fd):
-    """Return a function that writes a line to a descriptor, in this process alone, and ignores a reader that is gone."""
+    """Return a function that writes lines to a descriptor, in this process alone, even when nobody reads them."""
     write, getpid, lock = os.write, os.getpid, threading.Lock()
     mine = getpid()
 

@@ -1,4 +1,5 @@
-"""Whether a comparison that held would also have held for other values: the mark of an object that equals everything."""
+"""Whether a comparison that held would hold for other values too: the mark of an object that equals everything."""
+# pyright: basic
 
 import sys
 import unittest
@@ -7,7 +8,7 @@ __unittest = True
 """Frames of this module are left out of the tracebacks of unittest and pytest."""
 
 _SCALARS = (int, float, complex, bool, str, bytes, type(None))
-_PLAIN = _SCALARS + (list, tuple, dict, set, frozenset)
+_PLAIN = (*_SCALARS, list, tuple, dict, set, frozenset)
 _DEPTH = 6
 _MEMBERS = 64
 
@@ -103,9 +104,9 @@ def _variants(value):
     if kind is bytes:
         return [value + b"\x00other", b"other\x00"]
     if kind is list:
-        return [value + [_Other()], [_Other() for _ in value] or [_Other()]]
+        return [[*value, _Other()], [_Other() for _ in value] or [_Other()]]
     if kind is tuple:
-        return [value + (_Other(),), tuple(_Other() for _ in value) or (_Other(),)]
+        return [(*value, _Other()), tuple(_Other() for _ in value) or (_Other(),)]
     if kind is dict:
         return [dict(value, **{"\x00other": _Other()}), {key: _Other() for key in value} or {0: _Other()}]
     if kind in (set, frozenset):

@@ -2,6 +2,8 @@
 
 PYTEST_DONT_REWRITE: this module holds no tests.
 """
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportArgumentType=false
 
 import importlib.util
 import json

@@ -5,13 +5,15 @@ one at its beginning, one after each assertion and simple statement that it cann
 assertion that stands deeper. A comparison that held is asked whether it would have held for another value too.
 Inserted statements have the line of a neighbour, so that measured coverage stays as it is.
 """
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportArgumentType=false
 
 import ast
 import fnmatch
 import types
 
 _PLACE = "\x00interlock\x00"
-_TOKEN = "@interlock"
+_STATE_NAME = "@interlock"
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete, ast.Import, ast.ImportFrom, ast.Pass)
 _KNOWN = ("pytest", "mark", "mock", "unittest", "patch", "given", "settings", "example", "parametrize", "staticmethod")
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -89,7 +91,11 @@ def make_body(check, equal):
     def fill(code):
         """Put the object into the code in the place of its constant."""
         constants = tuple(
-            fill(each) if isinstance(each, types.CodeType) else hand if isinstance(each, str) and each == _PLACE else each
+            fill(each)
+            if isinstance(each, types.CodeType)
+            else hand
+            if isinstance(each, str) and each == _PLACE
+            else each
             for each in code.co_consts
         )
         return code.replace(co_consts=constants)
@@ -137,7 +143,9 @@ def _asked(statements, line):
     for statement in statements:
         result.append(statement)
         value = getattr(statement, "value", None)
-        if not (isinstance(statement, ast.Assign) and isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq)):
+        if not (
+            isinstance(statement, ast.Assign) and isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq)
+        ):
             continue
         sides = value.left, value.comparators[0]
         if all(isinstance(side, (ast.Name, ast.Constant)) for side in sides):
@@ -156,7 +164,7 @@ def _call(name, *args):
 
 
 def _token():
-    return ast.Name(_TOKEN, ast.Load())
+    return ast.Name(_STATE_NAME, ast.Load())
 
 
 def _functions(tree):
@@ -190,7 +198,7 @@ def _into(function, index):
         start = 0
     straight = all(_root(decorator) in _KNOWN for decorator in function.decorator_list)
     new, must, may = body[:start], 0, False
-    begin = ast.Assign([ast.Name(_TOKEN, ast.Store())], _call("begin", ast.Constant(index)))
+    begin = ast.Assign([ast.Name(_STATE_NAME, ast.Store())], _call("begin", ast.Constant(index)))
     new.append(_at(begin, body[start]))
     last = max((i for i, each in enumerate(body) if isinstance(each, _SIMPLE)), default=-1)
     for position, statement in enumerate(body[start:], start):

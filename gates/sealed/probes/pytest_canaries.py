@@ -4,6 +4,8 @@ A canary runs the way of every other test, but its reports are not passed on: no
 counts, `-x`, `--maxfail`, the exit status or a plugin's report. It has no fixtures, so that it disturbs no other test.
 Its code has the file and the line of a real test beside it.
 """
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportArgumentType=false
 
 import ast
 import random
@@ -11,16 +13,19 @@ import types
 
 import pytest
 
+_EVERYTHING = "class Value:\n        def __eq__(self, other):\n            return True\n    "
+_UNITTEST = "import unittest\n    "
+_PYTEST = "import pytest\n    "
 _KINDS = {
     "compare": "left = {one}\n    right = {two}\n    assert left == right",
     "error": "values = {{}}\n    values[{one!r}]",
     "identity": "class Value:\n        pass\n    assert Value() == Value()",
     "truth": "assert not [{one}]",
-    "raises": "import pytest\n    with pytest.raises(ValueError):\n        len([{one}])",
-    "approx": "import pytest\n    assert {one} == pytest.approx({two} + 0.5)",
-    "unittest": "import unittest\n    unittest.TestCase('__init__').assertEqual({one}, {two})",
-    "equals": "import unittest\n    class Value:\n        def __eq__(self, other):\n            return True\n    unittest.TestCase('__init__').assertEqual(Value(), {one})",
-    "everything": "class Value:\n        def __eq__(self, other):\n            return True\n    assert Value() == {one}",
+    "raises": _PYTEST + "with pytest.raises(ValueError):\n        len([{one}])",
+    "approx": _PYTEST + "assert {one} == pytest.approx({two} + 0.5)",
+    "unittest": _UNITTEST + "unittest.TestCase('__init__').assertEqual({one}, {two})",
+    "equals": _UNITTEST + _EVERYTHING + "unittest.TestCase('__init__').assertEqual(Value(), {one})",
+    "everything": _EVERYTHING + "assert Value() == {one}",
     "pass": "left = sorted([{two}, {one}])\n    assert left == [{one}, {two}]",
     "setup": "assert {one} == {one}",
 }
@@ -56,13 +61,13 @@ def make_canaries(asked, seed, emit, cases):
         row = placed.get(item)
         if row is None:
             return None
-        import _pytest.runner as runner
+        from _pytest import runner
 
         reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
         outcomes = {report.when: report.outcome for report in reports}
         seen = {when: found[0] for when, found in cases.seen.items()} if cases.id == item.nodeid else {}
         event = {"e": "canary", "token": row["token"], "reported": outcomes, "seen": seen}
-        event["accepts"] = bool(cases.flag) or row["kind"] == "everything" and cases.body is None
+        event["accepts"] = bool(cases.flag) or (row["kind"] == "everything" and cases.body is None)
         emit(event)
         return True
 
@@ -78,7 +83,9 @@ def _gaps(items):
         sibling = near
         # A doctest's module is a Module too, but has no functions of ours beside it.
         if module is not None and isinstance(near, pytest.Function):
-            shared = set(before.listchain()) & set(item.listchain()) if before is not None and item is not None else set()
+            shared = (
+                set(before.listchain()) & set(item.listchain()) if before is not None and item is not None else set()
+            )
             if shared <= set(module.listchain()):
                 yield position, module, sibling
         before = item

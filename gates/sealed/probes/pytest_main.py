@@ -3,6 +3,9 @@
 pytest and its plugins are imported before the project's folder is the first on the path, so that no file of the project
 is taken for one of theirs. Runs under the interpreter of the project, Python 3.8 or later.
 """
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportArgumentType=false
+# pyright: reportCallIssue=false
 
 import importlib.util
 import os
@@ -53,7 +56,7 @@ def _begin():
 
 
 def _become_pytest():
-    """Let `__main__` be what it is when pytest is started by name: the tests and the processes they start look there."""
+    """Let `__main__` be as when pytest is started by name, for tests and the processes that they start."""
     found = importlib.util.find_spec("pytest.__main__")
     main = types.ModuleType("__main__")
     main.__spec__, main.__file__, main.__package__ = found, found.origin, "pytest"

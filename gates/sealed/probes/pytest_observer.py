@@ -1,19 +1,18 @@
-"""What the probe sees of a pytest session: what was collected, what each test raised, what was reported, what canaries did.
+"""What the probe sees of a pytest session: what was found, what each test raised, what was reported, what canaries did.
 
 Two witnesses must agree before a test counts as passed: pytest's report, and hook wrappers around set-up, call and
 teardown that see the exception itself. They are registered after everything is collected, so they are the outermost.
 With xdist the tests run in workers; what a worker sees is sealed there, travels on its reports, and is passed on.
 """
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportArgumentType=false, reportRedeclaration=false
 
 import json
 import os
 import sys
-import types
-import unittest
 
 import pytest
 
-_MESSAGE = 2000
 _FIELD = "_interlock"
 
 
@@ -28,6 +27,8 @@ def make_observer(config, spec, lane, emit, load, front):
         load: Imports a file of the probes.
         front: The folders that are first on the path, for workers.
     """
+    if not lane and config.pluginmanager.hasplugin("dsession"):
+        return Controller(config, spec, emit, load, front)
     queue = []
     if lane:
         seal = load("channel").sealer(bytes.fromhex(spec["key"]), lane)
@@ -35,294 +36,194 @@ def make_observer(config, spec, lane, emit, load, front):
         def emit(event):
             queue.append(seal(event).decode())
 
-    import _pytest.assertion.rewrite as rewrite
-
-    cases = _Cases(emit, spec["root"], _exceptions())
-    equality, bodies = load("equality"), load("pytest_body")
-    check = equality.make_check()
-    equality.watch_assert_equal(check, cases.accepts)
-    body = bodies.make_body(check, cases.accepts)
-    rewriting = config.getoption("assertmode", "rewrite") == "rewrite"
-    patterns = [*config.getini("python_functions"), "test"]
-    cases.body = body if rewriting and bodies.install(rewrite, body, patterns) else None
-    canaries = load("pytest_canaries").make_canaries(spec["canaries"], spec["seed"], emit, cases)
-    return _plugin(config, spec, lane, emit, queue, cases, canaries, front)
+    return Observer(config, spec, emit, load, queue if lane else None)
 
 
-def _exceptions():
-    return (pytest.skip.Exception, unittest.SkipTest), pytest.xfail.Exception
+class Common:
+    """What the process that was started sees, whether it runs the tests or xdist's workers do."""
 
+    def __init__(self, config, spec, emit, load):
+        self.config, self.spec, self.emit = config, spec, emit
+        self.cases = load("pytest_cases")
+        self.base = str(getattr(config, "rootpath", None) or config.rootdir)
+        self.said = set()
 
-def _relative(path, root):
-    """Return a path relative to the root, or as it is outside."""
-    path = os.path.normpath(str(path))
-    return os.path.relpath(path, root) if path.startswith(root + os.sep) else path
-
-
-def _file(item):
-    return str(getattr(item, "path", None) or item.fspath)
-
-
-class _Cases:
-    """The record of the test that runs, and the event when it has ended."""
-
-    def __init__(self, emit, root, exceptions):
-        self.emit, self.root, self.body = emit, root, None
-        self.skips, self.xfail = exceptions
-        self.items = {}
-        self.current = None
-        self.reset("")
-
-    def reset(self, name):
-        self.id, self.seen, self.flag = name, {}, ""
-
-    def key(self, item):
-        """Return where the body of a test stands: the file and the qualified name."""
-        name = getattr(item, "originalname", None) or item.name
-        for cls in getattr(getattr(item, "cls", None), "__mro__", ()):
-            if name in vars(cls):
-                home = getattr(sys.modules.get(cls.__module__), "__file__", "") or ""
-                return home, cls.__qualname__ + "." + name
-        return _file(item), name
-
-    def begin(self, item):
-        """A test begins, perhaps not for the first time."""
-        self.reset(item.nodeid)
-        self.current = item
-        if self.body:
-            self.body.forget(*self.key(item))
-
-    def saw(self, item, when, excinfo):
-        """A phase has ended: keep what it raised."""
-        found = getattr(item, "__dict__", {}).get("_excinfo")
-        if excinfo is None and found:
-            excinfo = (found[0].type, found[0].value, None)
-        if excinfo is None:
-            self.seen[when] = ("", "")
-        elif issubclass(excinfo[0], self.skips):
-            self.seen[when] = ("skipped", str(excinfo[1]))
-        elif issubclass(excinfo[0], self.xfail):
-            self.seen[when] = ("xfailed", str(excinfo[1]))
-        else:
-            self.seen[when] = ("raised", "%s: %.300s" % (excinfo[0].__name__, excinfo[1]))
-
-    def accepts(self, words):
-        self.flag = self.flag or words
-
-    def proof(self, item):
-        return self.body.proof(*self.key(item)) if self.body and item is not None else ""
-
-    def differs(self, outcome):
-        """Return in words what was seen of a test that is reported as passed; empty when it did pass."""
-        if outcome not in ("passed", "xpassed"):
-            return ""
-        for when in ("setup", "call", "teardown"):
-            kind, words = self.seen.get(when, ("unseen", ""))
-            if kind == "unseen":
-                return "its %s did not run where the probe watches" % when
-            if kind:
-                return "its %s ended with %s" % (when, words)
-        return ""
-
-
-def outcome_of(reports):
-    """Return the outcome and the message that the reports of one test come to."""
-    by = {report.when: report for report in reports if not _is_part(report)}
-    for when, failed in (("setup", "error"), ("call", "failed"), ("teardown", "error")):
-        report = by.get(when)
-        if report is None or report.outcome == "passed":
-            continue
-        if report.outcome == "skipped":
-            reason = getattr(report, "wasxfail", None)
-            return ("skipped" if reason is None else "xfailed"), _words(report)
-        return failed, _words(report)
-    part = next((report for report in reports if _is_part(report) and report.outcome == "failed"), None)
-    if part is not None:
-        return "failed", _words(part)
-    if "call" not in by or "teardown" not in by:
-        return "error", "pytest reported no call of it"
-    return ("xpassed" if hasattr(by["call"], "wasxfail") else "passed"), ""
-
-
-def _is_part(report):
-    """Return whether a report is of a subtest."""
-    return "context" in vars(report)
-
-
-def _words(report):
-    """Return why a test came out as it did, in the words of pytest, bounded."""
-    longrepr = report.longrepr
-    if isinstance(longrepr, tuple):
-        text = str(longrepr[2])
-    else:
-        crash = getattr(longrepr, "reprcrash", None)
-        text = "%s: %s" % (_place(longrepr), crash.message) if crash else str(longrepr)
-    return text if len(text) <= _MESSAGE else text[: _MESSAGE // 2] + "\n[…]\n" + text[-_MESSAGE // 2 :]
-
-
-def _place(longrepr):
-    """Return the file and line of the last frame that pytest shows, which is in the test or in what it called."""
-    entries = getattr(longrepr.reprtraceback, "reprentries", None) or [None]
-    where = getattr(entries[-1], "reprfileloc", None) or longrepr.reprcrash
-    return "%s:%s" % (where.path, where.lineno)
-
-
-def _plugin(config, spec, lane, emit, queue, cases, canaries, front):
-    """Return the hooks; what they share is in their closures."""
-    root = spec["root"]
-    base = str(getattr(config, "rootpath", None) or config.rootdir)
-    reports, told, only = {}, set(), set(spec["only"])
-    hook = pytest.hookimpl
-    controller = []
-
-    def send_ids(ids):
+    def send_ids(self, ids):
+        """Report what was found, in lines of bounded length."""
         for start in range(0, len(ids), 500):
-            emit({"e": "collected", "ids": ids[start : start + 500]})
+            self.emit({"e": "collected", "ids": ids[start : start + 500]})
 
-    def pytest_configure_node(node):
-        controller.append(True)
-        node.workerinput["interlock"] = json.dumps(spec)
+    def send_session(self, status):
+        """Report that the session is over, and the code that was loaded."""
+        files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+        loaded = sorted({os.path.abspath(file) for file in files if isinstance(file, str)})
+        self.emit({"e": "session", "status": int(status), "loaded": loaded})
 
-    def pytest_xdist_setupnodes():
-        # A worker's interpreter must not find the project's files before pytest is imported there.
+    def pytest_collectreport(self, report):
+        """Report a file that cannot be collected, or is skipped as a whole."""
+        where = report.nodeid.split("::")[0]
+        if report.outcome == "passed" or (where, report.outcome) in self.said or not where:
+            return
+        self.said.add((where, report.outcome))
+        if report.outcome == "failed" or report.nodeid == where:
+            path = self.cases.relative(os.path.join(self.base, where), self.spec["root"])
+            kind = "broken" if report.outcome == "failed" else "file_skipped"
+            self.emit({"e": kind, "file": path, "message": self.cases.words_of(report)})
+
+
+class Controller(Common):
+    """The process that gives tests to workers: it passes on what they sealed."""
+
+    def __init__(self, config, spec, emit, load, front):
+        super().__init__(config, spec, emit, load)
+        self.front = front
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self):
+        """Let the interpreter of a worker import pytest before it can find a file of the project."""
         os.environ.pop("PYTHONPATH", None)
-        os.environ["INTERLOCK_PROBE_PATH"] = json.dumps(front)
+        os.environ["INTERLOCK_PROBE_PATH"] = json.dumps(self.front)
         if "PYTHONSAFEPATH" not in os.environ:
             os.environ.update(PYTHONSAFEPATH="1", INTERLOCK_PROBE_SAFE="1")
 
-    def pytest_xdist_node_collection_finished(ids):
-        if "ids" not in told:
-            told.add("ids")
-            send_ids(list(ids))
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node):
+        """Give a worker its specification."""
+        node.workerinput["interlock"] = json.dumps(self.spec)
 
-    def pytest_testnodedown(node):
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids):
+        """Report what the first worker found; the others find the same, or xdist stops."""
+        if "ids" not in self.said:
+            self.said.add("ids")
+            self.send_ids(list(ids))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node):
+        """Pass on what a worker sealed at its end."""
         for line in getattr(node, "workeroutput", {}).get("interlock", ()):
-            emit({"e": "lane", "lane": node.gateway.id, "line": line})
+            self.emit({"e": "lane", "lane": node.gateway.id, "line": line})
 
-    def pytest_collectreport(report):
-        where = report.nodeid.split("::")[0]
-        if report.outcome == "passed" or (where, report.outcome) in told or not where:
-            return
-        told.add((where, report.outcome))
-        if report.outcome == "failed" or report.nodeid == where:
-            path = _relative(os.path.join(base, where), root)
-            emit({"e": "broken" if report.outcome == "failed" else "file_skipped", "file": path, "message": _words(report)})
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid):
+        """Report that a test begins."""
+        self.emit({"e": "start", "id": nodeid})
 
-    def pytest_deselected(items):
-        emit({"e": "deselected", "ids": [item.nodeid for item in items]})
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report):
+        """Pass on what a worker sealed with a report; xdist itself reports a worker that crashed."""
+        lines = vars(report).pop(_FIELD, None)
+        if lines is not None:
+            for line in lines:
+                self.emit({"e": "lane", "lane": report.node.gateway.id, "line": line})
+        elif report.when == "???":
+            self.emit({"e": "crashed", "id": report.nodeid, "message": self.cases.words_of(report)})
 
-    @hook(tryfirst=True)
-    def pytest_collection_finish(session):
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, exitstatus):
+        """Report the end after the workers'."""
+        yield
+        self.send_session(exitstatus)
+
+
+class Observer(Common):
+    """The process that runs tests."""
+
+    def __init__(self, config, spec, emit, load, queue):
+        super().__init__(config, spec, emit, load)
+        from _pytest.assertion import rewrite
+
+        self.queue, self.reports = queue, {}
+        seen = self.cases.Cases(spec["root"])
+        equality, bodies = load("equality"), load("pytest_body")
+        check = equality.make_check()
+        equality.watch_assert_equal(check, seen.accepts)
+        rewriting = config.getoption("assertmode", "rewrite") == "rewrite"
+        body = bodies.make_body(check, seen.accepts)
+        patterns = [*config.getini("python_functions"), "test"]
+        seen.body = body if rewriting and bodies.install(rewrite, body, patterns) else None
+        self.canaries = load("pytest_canaries").make_canaries(spec["canaries"], spec["seed"], emit, seen)
+        self.watcher, self.seen = Watcher(seen, self.canaries), seen
+
+    def pytest_deselected(self, items):
+        """Report what an option leaves out."""
+        self.emit({"e": "deselected", "ids": [item.nodeid for item in items]})
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session):
+        """Report what was found, keep what was asked for, and put the canaries between, after all plugins chose."""
         items = session.items
-        if not lane and not controller:
-            send_ids([item.nodeid for item in items])
-        if only:
+        if self.queue is None:
+            self.send_ids([item.nodeid for item in items])
+        if self.spec["only"]:
+            only = set(self.spec["only"])
             items[:] = [item for item in items if item.nodeid in only]
-        if not config.getoption("collectonly", False):
-            canaries.place(session, items)
+        if not self.config.getoption("collectonly", False):
+            self.canaries.place(session, items)
 
-    @hook(hookwrapper=True, tryfirst=True)
-    def pytest_runtestloop(session):
-        session.testscollected = max(0, session.testscollected - canaries.count())
-        if not controller:
-            config.pluginmanager.register(watcher)
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session):
+        """Watch from here on."""
+        session.testscollected = max(0, session.testscollected - self.canaries.count())
+        self.config.pluginmanager.register(self.watcher)
         yield
 
-    def _wrapper(when):
-        if when == "setup":
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid):
+        """Report that a test begins; a worker's controller does."""
+        if self.queue is None:
+            self.emit({"e": "start", "id": nodeid})
 
-            @hook(hookwrapper=True, tryfirst=True)
-            def phase(item):
-                cases.begin(item)
-                outcome = yield
-                cases.saw(item, when, outcome.excinfo)
-
-        else:
-
-            @hook(hookwrapper=True, tryfirst=True)
-            def phase(item):
-                outcome = yield
-                cases.saw(item, when, outcome.excinfo)
-
-        return phase
-
-    @hook(tryfirst=True)
-    def pytest_runtest_protocol(item, nextitem):
-        return canaries.run(item, nextitem)
-
-    @hook(tryfirst=True)
-    def pytest_runtest_logstart(nodeid):
-        if not lane:
-            emit({"e": "start", "id": nodeid})
-
-    @hook(tryfirst=True)
-    def pytest_runtest_logreport(report):
-        line = vars(report).pop(_FIELD, None) if controller else None
-        if controller:
-            if line is not None:
-                for each in line:
-                    emit({"e": "lane", "lane": report.node.gateway.id, "line": each})
-            elif not hasattr(report, "node") or report.when == "???":
-                emit({"e": "crashed", "id": report.nodeid, "message": _words(report)})
-            return
-        if report.when == "setup" and not _is_part(report):
-            reports[report.nodeid] = []
-        kept = reports.setdefault(report.nodeid, [])
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report):
+        """Keep the reports of a test until its last, then report what it came to."""
+        if report.when == "setup" and not self.cases.is_part(report):
+            self.reports[report.nodeid] = []
+        kept = self.reports.setdefault(report.nodeid, [])
         kept.append(report)
-        if report.when == "teardown" and not any(each.outcome == "rerun" for each in kept):
-            _end(reports.pop(report.nodeid))
-            if lane:
-                vars(report)[_FIELD] = list(queue)
-                queue.clear()
+        if report.when != "teardown" or any(each.outcome == "rerun" for each in kept):
+            return
+        self.emit(self.seen.event(self.reports.pop(report.nodeid)))
+        if self.queue is not None:
+            vars(report)[_FIELD] = list(self.queue)
+            self.queue.clear()
 
-    def _end(kept):
-        item = cases.current if cases.id == kept[0].nodeid else None
-        outcome, message = outcome_of(kept)
-        event = {"e": "case", "id": kept[0].nodeid, "outcome": outcome, "message": message}
-        event["seconds"] = round(sum(getattr(each, "duration", 0.0) for each in kept), 6)
-        event["file"] = _relative(_file(item), root) if item is not None else ""
-        event["differs"] = cases.differs(outcome) if item is not None else "no phase of it was seen"
-        event["proof"], event["accepts"] = cases.proof(item), cases.flag
-        emit(event)
-
-    @hook(hookwrapper=True, tryfirst=True)
-    def pytest_sessionfinish(session, exitstatus):
-        files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-        loaded = sorted({os.path.abspath(file) for file in files if isinstance(file, str)})
-        emit({"e": "session", "status": int(exitstatus), "loaded": loaded})
-        if lane:
-            config.workeroutput["interlock"] = list(queue)
-            queue.clear()
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, exitstatus):
+        """Report the end; a worker hands it over with what it has left."""
+        self.send_session(exitstatus)
+        if self.queue is not None:
+            self.config.workeroutput["interlock"] = list(self.queue)
+            self.queue.clear()
         yield
 
-    watcher = _as_plugin(
-        "interlock_watcher",
-        pytest_runtest_setup=_wrapper("setup"),
-        pytest_runtest_call=_wrapper("call"),
-        pytest_runtest_teardown=_wrapper("teardown"),
-        pytest_runtest_protocol=pytest_runtest_protocol,
-    )
-    hooks = {
-        "pytest_collectreport": pytest_collectreport,
-        "pytest_deselected": pytest_deselected,
-        "pytest_collection_finish": pytest_collection_finish,
-        "pytest_runtestloop": pytest_runtestloop,
-        "pytest_runtest_logstart": pytest_runtest_logstart,
-        "pytest_runtest_logreport": pytest_runtest_logreport,
-        "pytest_sessionfinish": pytest_sessionfinish,
-    }
-    if config.pluginmanager.hasplugin("xdist") and not lane:
-        hooks.update(
-            pytest_configure_node=pytest_configure_node,
-            pytest_xdist_setupnodes=pytest_xdist_setupnodes,
-            pytest_xdist_node_collection_finished=pytest_xdist_node_collection_finished,
-            pytest_testnodedown=pytest_testnodedown,
-        )
-    return _as_plugin("interlock_observer", **hooks)
 
+class Watcher:
+    """The outermost wrappers around the phases of each test; registered when the tests begin."""
 
-def _as_plugin(name, **hooks):
-    """Return hooks as what pytest takes for a plugin."""
-    plugin = types.ModuleType(name)
-    vars(plugin).update(hooks)
-    return plugin
+    def __init__(self, seen, canaries):
+        self.seen, self.canaries = seen, canaries
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item, nextitem):
+        """Run a canary; every other test is left to pytest."""
+        return self.canaries.run(item, nextitem)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        """See what set-up raises."""
+        self.seen.begin(item)
+        outcome = yield
+        self.seen.saw(item, "setup", outcome.excinfo)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item):
+        """See what the test raises."""
+        outcome = yield
+        self.seen.saw(item, "call", outcome.excinfo)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item):
+        """See what teardown raises."""
+        outcome = yield
+        self.seen.saw(item, "teardown", outcome.excinfo)

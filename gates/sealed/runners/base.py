@@ -52,6 +52,7 @@ class Launch:
         report: Where `Runner.read` has its report from: `file` the file at `report_file`, `stdout` the output of the
             command (which may have lines of its errors in it), or nowhere.
         report_file: Absolute, or relative to the root; it must not exist before the command starts.
+        root: As in the plan.
     """
 
     argv: tuple[str, ...]
@@ -59,6 +60,7 @@ class Launch:
     spec: bytes = b""
     report: ReportFrom = ""
     report_file: str = ""
+    root: str = ""
 
 
 class Runner(Protocol):

@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun, bounded
@@ -52,10 +53,10 @@ class PythonRunner:
             "root": plan.root,
             "argv": self.argv,
             "add_cwd": self.add_cwd,
-            "pythonpath": [os.path.join(plan.root, path) for path in pythonpath.split(os.pathsep) if path],
+            "pythonpath": [str(Path(plan.root, path)) for path in pythonpath.split(os.pathsep) if path],
             "collect_only": plan.collect_only,
             "only": plan.only,
-            "canaries": [{"token": _word(), "kind": kind} for kind in kinds],
+            "canaries": [{"token": random_word(), "kind": kind} for kind in kinds],
         }
         probe = str(PROBES / f"{self.name}_main.py")
         argv = (*self.interpreter, probe, str(plan.spec_fd), str(plan.stream_fd))
@@ -73,7 +74,7 @@ class PythonRunner:
         return replace(run, judge=_judge(spec["canaries"], events, run), canaries=ran)
 
 
-def _word() -> str:
+def random_word() -> str:
     """Return a random word that a test might be named with."""
     return "".join(secrets.choice(_SYLLABLES) for _ in range(5))
 
@@ -89,7 +90,8 @@ def read_probe(name: str, events: Events, canaries: Iterable[Mapping[str, str]],
     differing: list[str] = []
     for event in events.of("case"):
         case = _case(event)
-        cases[case.id] = case
+        if case.id not in cases or cases[case.id].outcome not in ("failed", "error"):
+            cases[case.id] = case
         if event["differs"]:
             differing.append(f"{case.id} was reported as passed, but {event['differs']}")
     for event in events.of("crashed"):

@@ -5,14 +5,14 @@ that writes has a chain of its own, a *lane*; lines of a worker travel inside a 
 """
 
 import hashlib
+import hmac
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 Event: TypeAlias = Mapping[str, Any]
-
-MAX_EVENTS: Final = 5_000_000
+_Seal: TypeAlias = Callable[[bytes], str]
 
 
 @dataclass(slots=True)
@@ -32,25 +32,35 @@ class Events:
         return (event for _, event in self.events if event["e"] == kind)
 
 
-def read_events(stream: bytes, key: bytes) -> Events:
-    """Read a stream; a line that does not fit its chain is counted and left out."""
+def read_events(stream: bytes, key: bytes, *, hmac_sha256: bool = False) -> Events:
+    """Read a stream; a line that does not fit its chain is counted and left out.
+
+    Args:
+        stream: What came from the descriptor.
+        key: The secret of the launch.
+        hmac_sha256: The digest is that of the probe for node, which has no keyed BLAKE2.
+    """
+
+    def seal(data: bytes) -> str:
+        if hmac_sha256:
+            return hmac.new(key, data, "sha256").hexdigest()
+        return hashlib.blake2b(data, key=key, digest_size=16).hexdigest()
+
     result = Events()
     last: dict[str, bytes] = {}
-    lines = stream.split(b"\n")
-    for line in lines[:-1]:
-        _read_line(line, "", key, last, result)
+    for line in stream.split(b"\n")[:-1]:
+        _read_line(line, "", seal, last, result)
     return result
 
 
-def _read_line(line: bytes, lane: str, key: bytes, last: dict[str, bytes], result: Events) -> None:
-    body, _, seal = line.rpartition(b" ")
-    before = last.get(lane, lane.encode())
-    if hashlib.blake2b(before + body, key=key, digest_size=16).hexdigest().encode() != seal:
+def _read_line(line: bytes, lane: str, seal: _Seal, last: dict[str, bytes], result: Events) -> None:
+    body, _, mark = line.rpartition(b" ")
+    if seal(last.get(lane, lane.encode()) + body).encode() != mark:
         result.forged += 1
         return
-    last[lane] = seal
+    last[lane] = mark
     event = json.loads(body)
     if event["e"] == "lane":
-        _read_line(str(event["line"]).encode(), str(event["lane"]), key, last, result)
+        _read_line(str(event["line"]).encode(), str(event["lane"]), seal, last, result)
     else:
         result.events.append((lane, event))
