@@ -12,6 +12,7 @@ from interlock.graph.budgets import left_for
 from interlock.graph.changes import changes_in_scope, keep_start
 from interlock.graph.desk import Desk, held_gates, own_collection
 from interlock.graph.failures import failed_before
+from interlock.graph.outside import diffs_outside
 from interlock.graph.state import TaskState
 from interlock.graph.store import RunStore
 
@@ -67,7 +68,7 @@ def make_ask(
         attempts=1 + desk.policy.max_rework,
         fail_reasons=tuple(state.get("fail_reasons", ())) if role.kind == "build" else (),
         failed=failed_before(desk, state) if role.kind == "build" else (),
-        changes=_changes(desk, role, store),
+        changes=_changes(desk, role, state, store),
         commands=commands,
         evidence=evidence,
         digests={} if collection is None else {file.path: file.sha256 for file in collection.files},
@@ -111,12 +112,14 @@ def _commands(desk: Desk) -> Mapping[str, tuple[str, ...]]:
     return {gate.id: gate.command for gate in gates if gate.command} | dict(desk.policy.commands)
 
 
-def _changes(desk: Desk, role: Role, store: RunStore) -> list[ChangedFile] | None:
+def _changes(desk: Desk, role: Role, state: TaskState, store: RunStore) -> list[ChangedFile] | None:
     """Return what changed since the run began, for a review role and for the QA role of a command gate."""
     gate = None if role.certifies is None else desk.policy.protocol.gate(role.certifies)
     if role.kind != "review" and (role.kind != "qa" or gate is None or not gate.command):
         return None
-    return changes_in_scope(desk, store)
+    found = changes_in_scope(desk, store)
+    outside = diffs_outside(desk.root, state.get("outside", []), state.get("sealing", {}))
+    return [*(found or []), *outside] if found is not None or outside else None
 
 
 def _outputs(role: Role, state: TaskState) -> dict[str, str]:

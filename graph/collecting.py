@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from langgraph.config import get_stream_writer
 
@@ -19,6 +19,9 @@ from interlock.graph.policy import script_fingerprint, script_key
 from interlock.graph.record import Recorder
 from interlock.graph.sealing import collect_sealed
 from interlock.graph.state import CollectedEvidence, Event, TaskState
+
+_MAX_REASONS: Final = 5
+"""So many errors of one gate are fail reasons; its log has all."""
 
 Update: TypeAlias = dict[str, Any]
 Node: TypeAlias = Callable[[TaskState], Update]
@@ -53,15 +56,7 @@ class Collecting:
             except CollectorError as error:
                 return self._collector_failed(state, role.name, gate_id, error)
             self.recorder.keep_files(self.desk.root, collection)
-            get_stream_writer()(
-                {
-                    "kind": "collected",
-                    "gate": gate_id,
-                    "ok": collection.ok,
-                    "files": [file.path for file in collection.files],
-                    "findings": [item.message for item in collection.findings],
-                }
-            )
+            _collected(collection)
             row = CollectedEvidence(
                 attempt=state["attempt"], tree=collection.binding.tree, collection=to_json(collection), error="", fix=""
             )
@@ -158,6 +153,7 @@ class Collecting:
             except CollectorError as error:
                 return self._collector_failed(state, COMMAND_GATES, gate.id, error)
             self.recorder.keep_files(self.desk.root, made[-1])
+            _collected(made[-1])
             outbox |= self._evidence_event(state, COMMAND_GATES, made[-1])
             collected[f"{COMMAND_GATES}/{gate.id}"] = CollectedEvidence(
                 attempt=state["attempt"], tree=made[-1].binding.tree, collection=to_json(made[-1]), error="", fix=""
@@ -171,12 +167,32 @@ class Collecting:
             tree=next((item.binding.tree for item in made if item.binding.tree != state["tree"]), state["tree"]),
             gates=[] if failed else [item.gate for item in made],
             evidence=[CitedFile(**asdict(file)) for item in made for file in item.files] if not failed else [],
-            reasons=[
-                reason(item.gate, next(found.message for found in item.findings if found.level == "error"))
-                for item in failed
-            ],
+            reasons=[why for item in failed for why in _reasons(item)],
         )
         return {"verdicts": {COMMAND_GATES: verdict}, "collected": collected, "outbox": outbox}
+
+
+def _collected(made: Collection) -> None:
+    """Tell whoever watches the run what was made."""
+    get_stream_writer()(
+        {
+            "kind": "collected",
+            "gate": made.gate,
+            "ok": made.ok,
+            "files": [file.path for file in made.files],
+            "findings": [item.message for item in made.findings],
+        }
+    )
+
+
+def _reasons(made: Collection) -> list[str]:
+    """Return the reasons of a failed gate: its first errors, and what it was not judged by."""
+    errors = [found for found in made.findings if found.level == "error"]
+    shown = [found.message for found in errors[:_MAX_REASONS]]
+    if len(errors) > _MAX_REASONS:
+        shown.append(f"and {len(errors) - _MAX_REASONS} more")
+    shown += [f"{found.message} {found.fix}" for found in made.findings if found.level == "warning"]
+    return [reason(made.gate, text.removeprefix(f"{made.gate}: ")) for text in shown]
 
 
 def _progress(gate_id: str) -> Callable[[str], None]:

@@ -28,6 +28,7 @@ from interlock.graph.machine import (
     tally,
 )
 from interlock.graph.orchestrator import MSG_STRICT, reason, repeated, statement
+from interlock.graph.outside import Outside, changes_outside, keep_listing
 from interlock.graph.record import Recorder, set_aside
 from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
 from interlock.graph.state import TaskState
@@ -179,6 +180,7 @@ class Nodes(Collecting):
         self._watch_policy(state)
         if turn == 1:
             set_aside(self.desk.root, self.desk.task.task_id, attempt, state["run_id"])
+        keep_listing(self.desk.root, self._store(state))
         before = self.desk.tree()
         data: Update = {"from": previous, "to": "IN_PROGRESS", "by": role.name, "attempt": attempt, "tree": before}
         if previous == "BLOCKED":
@@ -201,9 +203,19 @@ class Nodes(Collecting):
         cleared = self.recorder.flush(state)
         tree = self.desk.tree()
         self.desk.keep_tree(self._store(state), state["attempt"])
-        data = {"from": "IN_PROGRESS", "to": "READY_FOR_QA", "by": role.name, "attempt": state["attempt"], "tree": tree}
+        outside = self._outside(state)
+        data = {
+            "from": "IN_PROGRESS",
+            "to": "READY_FOR_QA",
+            "by": role.name,
+            "attempt": state["attempt"],
+            "tree": tree,
+            "outside": outside,
+        }
         entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])
+        if entry.data["outside"]:
+            get_stream_writer()({"kind": "outside", "files": entry.data["outside"]})
         tree = entry.data["tree"]
         found: Update = {"outcome": "holds", "cause": None, "fail_reasons": []}
         if tree.startswith(UNREADABLE):
@@ -213,9 +225,21 @@ class Nodes(Collecting):
             **cleared,
             "status": "READY_FOR_QA",
             "tree": tree,
+            "outside": entry.data["outside"],
             **found,
             "head": self.recorder.head(state["run_id"]),
         }
+
+    def _outside(self, state: TaskState) -> list[Outside]:
+        """Return what changed outside the scope since work was assigned."""
+        desk = self.desk
+        return changes_outside(
+            desk.root,
+            desk.task,
+            self._store(state),
+            state.get("sealing", {}),
+            reserve=desk.policy.reserve,
+        )
 
     def qa_in_progress(self, state: TaskState) -> Update:
         """Dispatch every QA role, by name."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from interlock.envelope.protocol import Status
 from interlock.graph.machine import Cause, Outcome, Verdict
+from interlock.graph.outside import Outside
 
 
 class Event(TypedDict):
@@ -78,7 +79,7 @@ class TaskState(TypedDict):
     verdicts: Annotated[dict[str, Verdict], merge]
     collected: Annotated[dict[str, CollectedEvidence], merge]
     sealing: dict[str, Any]
-    outside: list[dict[str, Any]]
+    outside: list[Outside]
     spent: Annotated[dict[str, dict[str, Any]], merge]
     outbox: Annotated[dict[str, Event], merge]
     cause: Cause | None

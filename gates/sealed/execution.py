@@ -69,11 +69,19 @@ class GateCase:
         """What runs the tests, by the command and the settings of the base."""
         return recognise(
             self.gate.command,
-            read_file=lambda path: self.base.content(self.base.inside(path)),
+            read_file=self._content,
             which=lambda name: program_of((name,), self.root, self.path) or None,
             tests=self.seal.tests,
             junit=self.seal.junit,
         )
+
+    def _content(self, path: str) -> bytes | None:
+        """Return what a file holds: one of the base by its path relative to the root, one of the machine by its own."""
+        if not os.path.isabs(path):
+            return self.base.content(self.base.inside(path))
+        with suppress(OSError), open(path, "rb") as file:
+            return file.read(_MAX_REPORT_BYTES)
+        return None
 
     @cached_property
     def named(self) -> tuple[str, ...]:

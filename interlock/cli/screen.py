@@ -83,6 +83,11 @@ class Screen:
             case "collected":
                 self._done(step["gate"])
                 self._line(self._collected(step))
+            case "gate":
+                self._await(step["gate"], step["gate"], step["line"])
+                self._line(Text(f"  {step['gate']}: {step['line']}", "dim"))
+            case "outside":
+                self._line(self._outside(step))
             case "queued":
                 self._queue(step)
                 self._await(_LINE, "waiting", "for the files of the task")
@@ -145,6 +150,16 @@ class Screen:
             text.append(f"\n{' ' * 12}{item}", "dim")
         if len(step["findings"]) > 3:
             text.append(f"\n{' ' * 12}and {len(step['findings']) - 3} more", "dim")
+        return text
+
+    def _outside(self, step: Mapping[str, Any]) -> Text:
+        rows = step["files"]
+        text = Text(f"  {len(rows)} file{'s' * (len(rows) != 1)} changed outside the scope", "yellow")
+        for row in rows[:3]:
+            whose = f"held by {row['holder']}" if row["holder"] else "unattributed"
+            text.append(f"\n{' ' * 12}{row['kind']} {row['path']} ({whose})", "dim")
+        if len(rows) > 3:
+            text.append(f"\n{' ' * 12}and {len(rows) - 3} more", "dim")
         return text
 
     def _await(self, key: str, name: str, doing: str) -> None:

@@ -1,0 +1,146 @@
+"""Changes outside the scope between an assignment and its hand-over: noticed in every run, whatever its gates.
+
+The listing of the assignment holds stamps alone, so that a look costs no reading. A file whose stamp differs and whose
+content is that of the base was only touched. Nobody is told to undo anything: another agent or a person may work there.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypedDict
+
+from interlock.agents.ask import agent_of_run
+from interlock.agents.changes import ChangedFile, ChangeKind, unified
+from interlock.gates.errors import GateError
+from interlock.gates.sealed.base import Base, load, place_of, read_entry
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.listing import Listing, Stamp, list_tree
+from interlock.gates.tree import in_scope
+from interlock.graph.sealing import frozen_of
+from interlock.graph.store import RunStore, write_atomically
+from interlock.graph.task import Task
+from interlock.reservations import ReservationError, open_reservations
+
+MAX_NAMED: Final = 200
+_MAX_ASKED: Final = 50
+
+
+class Outside(TypedDict):
+    """One file outside the scope that changed: its path relative to the root, what became of it, and who holds it."""
+
+    path: str
+    kind: ChangeKind
+    holder: str
+
+
+def keep_listing(root: Path, store: RunStore) -> None:
+    """Keep what the project looks like when work is first assigned; of a tree that cannot be listed nothing is known."""
+    path = _listing_path(store)
+    if path.exists():
+        return
+    with suppress(SealError):
+        files = list_tree(*place_of(root)).files
+        write_atomically(path, json.dumps(files, separators=(",", ":")).encode("ascii"))
+
+
+def changes_outside(
+    root: Path, task: Task, store: RunStore, sealing: Mapping[str, Any], *, reserve: bool
+) -> list[Outside]:
+    """Return the files outside the scope that changed since work was first assigned, at most `MAX_NAMED`.
+
+    Args:
+        root: The project's root.
+        task: The task.
+        store: The run's files.
+        sealing: What the run froze; empty where it froze nothing.
+        reserve: Whether the run holds leases, so that others may hold theirs.
+    """
+    try:
+        read: Any = json.loads(_listing_path(store).read_bytes())
+        before = {str(path): Stamp(*row) for path, row in read.items()}
+        top, relative = place_of(root)
+        now = list_tree(top, relative)
+    except (OSError, ValueError, TypeError, AttributeError, SealError):
+        return []
+    base = _base(root, sealing)
+    found = [
+        Outside(path=path, kind=kind, holder="")
+        for inside in sorted(before.keys() | now.files.keys())
+        if (path := _outside(inside, relative, task)) is not None
+        and (kind := _kind(inside, before, now, top, base)) is not None
+    ][:MAX_NAMED]
+    return _with_holders(root, store, found) if reserve else found
+
+
+def diffs_outside(root: Path, rows: list[Outside], sealing: Mapping[str, Any]) -> list[ChangedFile]:
+    """Return the changes as a reviewer is shown them, with a diff where the content at the start is known."""
+    base = _base(root, sealing)
+    return [
+        ChangedFile(row["path"], row["kind"], in_scope=False, holder=row["holder"], diff=_diff(root, row, base))
+        for row in rows
+    ]
+
+
+def _listing_path(store: RunStore) -> Path:
+    return store.folder / "trees" / "project.json"
+
+
+def _outside(inside: str, relative: str, task: Task) -> str | None:
+    """Return the path relative to the root, or None for a file of the scope."""
+    path = os.path.relpath(inside, relative) if relative else inside
+    try:
+        return None if not path.startswith("../") and in_scope(path, task.scope) else path
+    except GateError:
+        return path
+
+
+def _kind(path: str, before: Mapping[str, Stamp], now: Listing, top: Path, base: Base | None) -> ChangeKind | None:
+    """Return what became of a file; None when nothing did."""
+    if path not in now.files:
+        return "removed"
+    if path not in before:
+        return "added"
+    if before[path] == now.files[path]:
+        return None
+    entry = None if base is None else base.files.get(path)
+    if entry is not None:
+        with suppress(SealError):
+            return None if read_entry(top, path)[0] == entry else "changed"
+    return "changed"
+
+
+def _base(root: Path, sealing: Mapping[str, Any]) -> Base | None:
+    frozen = frozen_of(sealing)
+    if frozen is not None:
+        with suppress(SealError):
+            return load(root, frozen.base)
+    return None
+
+
+def _with_holders(root: Path, store: RunStore, rows: list[Outside]) -> list[Outside]:
+    """Return the rows with the agents that hold these files now; where that cannot be known, nobody is named."""
+    holders: dict[str, str] = {}
+    with suppress(ReservationError):
+        mine = open_reservations(str(root), "run", name=agent_of_run(store.run_id))
+        try:
+            asked = [row["path"] for row in rows[:_MAX_ASKED] if not row["path"].startswith("../")]
+            for conflict in mine.check_conflicts(asked)["conflicts"] if asked else []:
+                holders.setdefault(conflict["pattern"], conflict["holder"])
+        finally:
+            mine.desk.store.close()
+    return [Outside(path=row["path"], kind=row["kind"], holder=holders.get(row["path"], "")) for row in rows]
+
+
+def _diff(root: Path, row: Outside, base: Base | None) -> str:
+    """Return the difference of one file, or one line that says why there is none."""
+    if base is None:
+        return "[not compared: the content at the start of the run was not kept]"
+    inside = os.path.normpath(base.inside(row["path"]))
+    try:
+        old = base.content(inside) if row["kind"] != "added" else None
+        new = read_entry(base.top, inside)[1] if row["kind"] != "removed" else None
+    except SealError as error:
+        return f"[not compared: {error.message}]"
+    return unified(row["path"], old, new)
