@@ -17,7 +17,7 @@ from interlock.graph.machine import COMMAND_GATES, CitedFile, Verdict
 from interlock.graph.orchestrator import reason
 from interlock.graph.policy import script_fingerprint, script_key
 from interlock.graph.record import Recorder
-from interlock.graph.state import CollectedEvidence, Event, TaskState
+from interlock.graph.state import CollectedEvidence, Event, TaskState, round_of
 
 Update: TypeAlias = dict[str, Any]
 Node: TypeAlias = Callable[[TaskState], Update]
@@ -89,7 +89,7 @@ class Collecting:
             raise CollectorError(
                 "COL204",
                 f"{frozen.partition(' ')[0]}, which decides {gate.id}, was changed after the run began.",
-                "Restore it and start a new run, or put it in the scope of the task.",
+                "Restore it and resume, or put it in the scope of the task and start a new run.",
             )
 
     def _collector_failed(self, state: TaskState, name: str, gate_id: str, error: CollectorError) -> Update:
@@ -112,7 +112,7 @@ class Collecting:
         return {
             "collected": {name: row},
             "verdicts": {name: verdict},
-            "outbox": {f"{state['attempt']}/{name}/evidence": event},
+            "outbox": {f"{round_of(state)}/{name}/evidence": event},
         }
 
     def _evidence_event(self, state: TaskState, name: str, collection: Collection) -> dict[str, Event]:
@@ -130,7 +130,7 @@ class Collecting:
         }
         order = [role_order(self.desk, name), 0]
         suffix = "evidence" if name != COMMAND_GATES else f"evidence/{collection.gate}"
-        return {f"{state['attempt']}/{name}/{suffix}": Event(type="evidence", data=data, order=order)}
+        return {f"{round_of(state)}/{name}/{suffix}": Event(type="evidence", data=data, order=order)}
 
     def command_gates_node(self, state: TaskState) -> Update:
         """Run the command of every required gate that no role certifies; the exit status decides."""

@@ -61,7 +61,10 @@ class TaskState(TypedDict):
     """Everything a run knows about itself between two nodes.
 
     Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;
-    `reask` counts by role; `tree` is the digest of the scope as handed over; `spent` is an `agents.usage.Usage` as JSON
+    `reask` counts by role; `take_up` is set from outside when the steps that failed for a reason outside the work are to
+    be done again; `resumed` counts how often a step of this attempt was taken up again after it had ended the run,
+    and `first_asks` the number of the first ask since then, by role; `origin` is the tree that an earlier run of the task
+    began with, where its work is still to be delivered, or empty; `tree` is the digest of the scope as handed over; `spent` is an `agents.usage.Usage` as JSON
     by role, over the whole run.
     """
 
@@ -69,8 +72,12 @@ class TaskState(TypedDict):
     frozen: str
     status: Status | None
     attempt: int
+    take_up: NotRequired[bool]
+    resumed: NotRequired[int]
+    first_asks: NotRequired[dict[str, int]]
     turn: int
     step: int
+    origin: NotRequired[str]
     tree_before: str
     tree: str
     answers: Annotated[dict[str, Answered], merge]
@@ -82,6 +89,12 @@ class TaskState(TypedDict):
     fail_reasons: list[str]
     outcome: Outcome
     head: HeadRecord
+
+
+def round_of(state: TaskState) -> str:
+    """Return what the journal keys of the present round begin with: the attempt, and how often it was taken up again."""
+    resumed = state.get("resumed", 0)
+    return f"{state['attempt']}+{resumed}" if resumed else str(state["attempt"])
 
 
 class TaskInput(TypedDict, total=False):
