@@ -14,12 +14,12 @@ from interlock.gates.patterns import compile_scope
 from interlock.gates.registry import roster_problems
 from interlock.gates.tree import in_scope
 from interlock.graph.errors import TaskError
-from interlock.graph.machine import COMMAND_GATES, START_NODE
+from interlock.graph.machine import COMMAND_GATES, RESUMED, START_NODE
 from interlock.graph.orchestrator import MSG_STRICT, StatementError, statement
 from interlock.graph.state import TaskState
 from interlock.graph.task import Task
 
-RESERVED: Final = frozenset({START_NODE, COMMAND_GATES, *TaskState.__annotations__})
+RESERVED: Final = frozenset({START_NODE, COMMAND_GATES, RESUMED, *TaskState.__annotations__})
 """Names that a run needs for itself; no role can have one."""
 
 MAX_TASK_ID_CHARS: Final = 100

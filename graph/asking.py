@@ -144,6 +144,14 @@ def reask_number(state: TaskState, name: str) -> int:
     return last["reask"] + 1 if last["outcome"] == "invalid" else 0
 
 
+def may_ask_again(state: TaskState, name: str, number: int, most: int) -> bool:
+    """Return whether a role whose answer to its ask of this number was refused may be asked again.
+
+    A step that is taken up again has its re-asks anew.
+    """
+    return number - state.get("first_asks", {}).get(name, 0) < most
+
+
 def _answer_key(role: Role, state: TaskState, number: int) -> str:
     """Return the key under which this step of the graph stores the answer that it gets.
 
@@ -303,7 +311,9 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
     if cost:
         before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
         update["spent"] = {role.name: (before + Usage.from_json(cost["usage"])).to_json()}
-    if role.kind in ("qa", "review") and (reply.outcome != "invalid" or number >= desk.policy.max_reasks):
+    if role.kind in ("qa", "review") and (
+        reply.outcome != "invalid" or not may_ask_again(state, role.name, number, desk.policy.max_reasks)
+    ):
         update["verdicts"] = {role.name: _verdict(desk, role, state, reply, reasons)}
     return update
 

@@ -17,7 +17,7 @@ from interlock.gates.config import load_config
 from interlock.graph.admission import check_task
 from interlock.graph.collecting import Update
 from interlock.graph.desk import Desk
-from interlock.graph.machine import COMMAND_GATES, START_NODE
+from interlock.graph.machine import COMMAND_GATES, RESUMED, START_NODE
 from interlock.graph.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes
 from interlock.graph.policy import Policy, key_variables, make_policy
 from interlock.graph.record import Recorder
@@ -127,7 +127,10 @@ def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
         builder.node(COMMAND_GATES, nodes.command_gates_node)
         builder.graph.add_edge(COMMAND_GATES, QA_VERDICTS)
     builder.edge("APPROVED", nodes.after_approved, "BLOCKED", END=END)
-    builder.edge("BLOCKED", nodes.after_status, "IN_PROGRESS", END=END)
+    builder.edge("BLOCKED", nodes.after_blocked, "IN_PROGRESS", RESUMED, END=END)
+    builder.node(RESUMED, nodes.resumed)
+    judging = [name for kind in ("qa", "review") for name in nodes.phase(kind)]
+    builder.edge(RESUMED, nodes.taken_up, *dict.fromkeys((*judging, *map(nodes.entry, judging))))
     return builder.graph
 
 

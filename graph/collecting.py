@@ -18,7 +18,7 @@ from interlock.graph.orchestrator import reason
 from interlock.graph.policy import script_fingerprint, script_key
 from interlock.graph.record import Recorder
 from interlock.graph.sealing import collect_sealed
-from interlock.graph.state import CollectedEvidence, Event, TaskState
+from interlock.graph.state import CollectedEvidence, Event, TaskState, round_of
 
 _MAX_REASONS: Final = 5
 """So many errors of one gate are fail reasons; its log has all."""
@@ -98,7 +98,7 @@ class Collecting:
             raise CollectorError(
                 "COL204",
                 f"{changed[0].partition(' ')[0]}, which decides {gate.id}, was changed after the run began.",
-                "Restore it and start a new run, or put it in the scope of the task.",
+                "Restore it and resume, or put it in the scope of the task and start a new run.",
             )
 
     def _collector_failed(self, state: TaskState, name: str, gate_id: str, error: CollectorError) -> Update:
@@ -121,7 +121,7 @@ class Collecting:
         return {
             "collected": {name: row},
             "verdicts": {name: verdict},
-            "outbox": {f"{state['attempt']}/{name}/evidence": event},
+            "outbox": {f"{round_of(state)}/{name}/evidence": event},
         }
 
     def _evidence_event(self, state: TaskState, name: str, collection: Collection) -> dict[str, Event]:
@@ -139,7 +139,7 @@ class Collecting:
         }
         order = [role_order(self.desk, name), 0]
         suffix = "evidence" if name != COMMAND_GATES else f"evidence/{collection.gate}"
-        return {f"{state['attempt']}/{name}/{suffix}": Event(type="evidence", data=data, order=order)}
+        return {f"{round_of(state)}/{name}/{suffix}": Event(type="evidence", data=data, order=order)}
 
     def command_gates_node(self, state: TaskState) -> Update:
         """Run the command of every required gate that no role certifies; the exit status decides."""

@@ -193,6 +193,9 @@ def _next_steps(view: RunView, moves: list[Entry], gates: list[dict[str, Any]], 
     if view.status == "APPROVED":
         return ["Nothing: the task is approved."]
     steps = [f"{row['gate']}: {row['satisfiable'][4:]}" for row in gates if row["satisfiable"] != "yes"]
+    if view.failed:
+        names = ", ".join(view.failed)
+        return [*steps, f"Correct what the reasons name, then go on at {names}: interlock resume {view.run_id}"]
     mend = _MEND.get(moves[-1].data["cause"] if moves else "gate", "Mend what the reasons name")
     return [*steps, f"{mend}, then start a new run of the task with `interlock run`."]
 

@@ -205,6 +205,18 @@ def _is_certifier(protocol: Protocol, name: str, gate_id: str) -> bool:
     return role is not None and role.kind in ("qa", "review") and protocol.may_certify(role, gate_id)
 
 
+def unjudged(verdicts: Mapping[str, Verdict], attempt: int) -> tuple[str, ...]:
+    """Return whose step of this attempt failed for a reason outside the work, so that it can be done again.
+
+    Their evidence could not be made, or the judge gave no valid answer.
+    """
+    return tuple(
+        name
+        for name, row in verdicts.items()
+        if row["attempt"] == attempt and row["result"] == "NONE" and row["cause"] in ("collector", "protocol")
+    )
+
+
 def missing_gates(
     protocol: Protocol, required: Iterable[str], verdicts: Mapping[str, Verdict], attempt: int, tree: str
 ) -> tuple[str, ...]:
@@ -286,3 +298,6 @@ COMMAND_GATES: Final = "command-gates"
 
 START_NODE: Final = "start"
 """The node that opens a run."""
+
+RESUMED: Final = "resumed"
+"""The node that takes up the steps of a BLOCKED attempt which failed for a reason outside the work."""

@@ -1,6 +1,6 @@
 """The nodes of the status machine: each collects facts, calls the machine, and writes what happened."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from interlock.envelope.protocol import Role, RoleKind, Status
 from interlock.gates.judge import verify_again
 from interlock.gates.manifest import CollectedFile
 from interlock.graph.admission import exists
-from interlock.graph.asking import CAUSE, ask_role
+from interlock.graph.asking import CAUSE, ask_role, may_ask_again, reask_number
 from interlock.graph.collecting import Collecting, Node, Update
 from interlock.graph.desk import UNREADABLE, Desk, held_gates, own_collection
 from interlock.graph.errors import RunDamagedError
@@ -22,16 +22,18 @@ from interlock.graph.machine import (
     Budget,
     Cause,
     Outcome,
+    RESUMED,
     judges,
     route,
     standing,
     tally,
+    unjudged,
 )
 from interlock.graph.orchestrator import MSG_STRICT, reason, repeated, statement
 from interlock.graph.outside import Outside, changes_outside, keep_listing
 from interlock.graph.record import Recorder, set_aside
 from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
-from interlock.graph.state import TaskState
+from interlock.graph.state import TaskState, round_of
 from interlock.graph.store import RunStore
 
 EVIDENCE_SUFFIX = ".evidence"
@@ -87,7 +89,7 @@ class Nodes(Collecting):
         cause: Cause | None = state.get("cause")
         policy = self.desk.policy
         return Budget(
-            reask=last is not None and last["reask"] < policy.max_reasks,
+            reask=last is not None and may_ask_again(state, name, last["reask"], policy.max_reasks),
             rework=cause is not None and REWORKABLE[cause] and state.get("attempt", 1) <= policy.max_rework,
             progress=state.get("turn", 1) < len(self.build_order) + policy.max_progress,
         )
@@ -171,12 +173,14 @@ class Nodes(Collecting):
         previous = state["status"]
         last = len(self.build_order) - 1
         attempt, turn, step = state["attempt"], state["turn"] + 1, state["step"]
+        cleared: Update = {}
         if previous == "BLOCKED":
             attempt, turn, step = attempt + 1, 1, last
+            cleared = {"resumed": 0, "first_asks": {}}
         elif previous == "IN_PROGRESS":
             step = min(step + 1, last)
         role = self.build_order[step]
-        cleared = self.recorder.flush(state)
+        cleared |= self.recorder.flush(state)
         self._watch_policy(state)
         if turn == 1:
             set_aside(self.desk.root, self.desk.task.task_id, attempt, state["run_id"])
@@ -262,7 +266,7 @@ class Nodes(Collecting):
     def approved(self, state: TaskState) -> Update:
         """Verify everything once more, and only then set APPROVED."""
         run_id = state["run_id"]
-        if self.recorder.find(run_id, f"{state['attempt']}/status/APPROVED") is None:
+        if self.recorder.find(run_id, f"{round_of(state)}/status/APPROVED") is None:
             cause, reasons = self._standing(state, "review")
             if cause is not None:
                 return {"outcome": "broken", "cause": cause, "fail_reasons": reasons}
@@ -280,6 +284,38 @@ class Nodes(Collecting):
         actions = [f"{hands_over} to rework the task"] if rework else ["a person to read the reasons and decide"]
         return self._set(state, "BLOCKED", text, actions, reasons=reasons, extra={"cause": state.get("cause")})
 
+    def resumed(self, state: TaskState) -> Update:
+        """Take up the steps of this attempt that failed for a reason outside the work; all other verdicts stay."""
+        names = unjudged(state.get("verdicts", {}), state["attempt"])
+        number = state.get("resumed", 0) + 1
+        status = self._phase_of(names)
+        answers, collected = state.get("answers", {}), state.get("collected", {})
+        data = {"from": "BLOCKED", "to": status, "attempt": state["attempt"], "number": number, "roles": list(names)}
+        self.recorder.keep(state["run_id"], f"{state['attempt']}/{RESUMED}/{number}", RESUMED, data)
+        self._notice("BLOCKED", status, "orchestrator", state["attempt"])
+        return {
+            "status": status,
+            "take_up": False,
+            "resumed": number,
+            "first_asks": {name: answers[name]["reask"] + 1 for name in names if reask_number(state, name) > 0},
+            "verdicts": dict.fromkeys(names),
+            "collected": {name: None for name in names if name in collected and collected[name]["collection"] is None},
+            "outcome": "holds",
+            "cause": None,
+            "fail_reasons": [],
+            "head": self.recorder.head(state["run_id"]),
+        }
+
+    def _phase_of(self, names: Collection[str]) -> Status:
+        """Return the status in which these names give their verdicts."""
+        return "QA_IN_PROGRESS" if set(names) & set(self.phase("qa")) else "READY_FOR_REVIEW"
+
+    def taken_up(self, state: TaskState) -> list[str]:
+        """Return the nodes at which the steps that were taken up begin: those of the phase without a verdict."""
+        phase = self.phase("qa" if state["status"] == "QA_IN_PROGRESS" else "review")
+        names = [name for name in phase if name not in state["verdicts"]]
+        return [name if own_collection(state, name) is not None else self.entry(name) for name in names]
+
     def _set(
         self,
         state: TaskState,
@@ -294,7 +330,7 @@ class Nodes(Collecting):
         run_id, previous = state["run_id"], state["status"]
         cleared = self.recorder.flush(state)
         self._watch_policy(state)
-        key = f"{state['attempt']}/status/{status}"
+        key = f"{round_of(state)}/status/{status}"
         if self.recorder.find(run_id, key) is None:
             passed = held_gates(self.desk, state) if status != "BLOCKED" else frozenset[str]()
             verdicts = state.get("verdicts", {}).values()
@@ -377,6 +413,12 @@ class Nodes(Collecting):
     def after_status(self, state: TaskState) -> str:
         """Route after a check of the orchestrator's own."""
         return route(state["status"], "orchestrator", state["outcome"], "pending", self.budget(state))
+
+    def after_blocked(self, state: TaskState) -> str:
+        """Route after BLOCKED: as after any check, or to the steps that a person has taken up again."""
+        if state.get("take_up") and unjudged(state.get("verdicts", {}), state["attempt"]):
+            return RESUMED
+        return self.after_status(state)
 
     def dispatched(self, state: TaskState) -> str:
         """Return the build role whose step it is."""

@@ -23,6 +23,7 @@ from interlock.graph.admission import admitted
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
 from interlock.graph.errors import AnswerError, RunDamagedError
+from interlock.graph.machine import RESUMED, unjudged
 from interlock.graph.policy import Policy, key_variables
 from interlock.graph.preflight import preflight, prepare, refusal
 from interlock.graph.record import Recorder
@@ -72,6 +73,13 @@ class RunView:
     next: tuple[str, ...]
     waiting: tuple[Waiting, ...]
     queued: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The steps that ended the run for a reason outside the work: `drive` can do them again."""
+        if self.phase != "done" or self.status != "BLOCKED":
+            return ()
+        return unjudged(self.values.get("verdicts", {}), self.values["attempt"])
 
     @property
     def status(self) -> Status | None:
@@ -155,6 +163,7 @@ def drive(
     notice: Notice | None = None,
     queue_seconds: float | None = None,
     tape: Tape | None = None,
+    take_up: bool = False,
 ) -> RunView:
     """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
 
@@ -170,6 +179,7 @@ def drive(
         notice: Called with each step as it happens, also from other threads.
         queue_seconds: How long to wait for files that others hold; None: as long as it takes.
         tape: Records the run, or plays a recording; see `agents.recording`.
+        take_up: Where the run ended BLOCKED for a reason outside the work, go on at the steps of `RunView.failed`.
 
     Raises:
         UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
@@ -189,9 +199,10 @@ def drive(
             _check_records(root, view, frozen, {step.name for step in state.tasks})
             clean = Redactor(key_variables(policy)).text
             given = _resume_map(view, state, {role: clean(text) for role, text in (answers or {}).items()}, asks or {})
-            if view.phase == "done" and policy.reserve:
+            again = take_up and bool(view.failed)
+            if view.phase == "done" and not again and policy.reserve:
                 clear(root, run_id, task, notice)
-            if view.phase == "done" or (view.phase == "waiting" and not given):
+            if (view.phase == "done" and not again) or (view.phase == "waiting" and not given):
                 return view
             if view.phase != "new":
                 Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints)
@@ -203,6 +214,8 @@ def drive(
                 else None
             )
             with _leases(root, run_id, task, policy, notice, queue_seconds) as held, store.stops_noted():
+                if again:  # the edge after BLOCKED then leads on; a kill after this line leaves a run to be resumed
+                    graph.update_state(config, {"take_up": True}, as_node="BLOCKED")
                 for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
                     start, config, stream_mode="custom", durability="sync", version="v2"
                 ):
@@ -385,7 +398,7 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
         )
     known = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
     for entry in entries[head.seq :]:
-        of_step = entry.key in known or entry.type == "policy_changed"
+        of_step = entry.key in known or entry.type == "policy_changed" or (entry.type == RESUMED and RESUMED in steps)
         if not of_step and not (entry.type == "status" and entry.key.rpartition("/")[2] in steps):
             raise RunDamagedError(
                 f"the journal holds line {entry.seq} of run {view.run_id}, which no step of the run wrote",

@@ -35,9 +35,12 @@ SECTIONS: Final = {
     },
     "Tasks and tickets": {
         "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
+        "check": ("interlock.cli.check", "Say whether a task can start, and all that keeps it from it."),
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Take a task run on: after a crash, an answer, or a change."),
         "resolve": ("interlock.cli.resolve", "Work a ticket of a file with a model, stage by stage."),
+        "abandon": ("interlock.cli.ending", "End a task run or a ticket for good."),
+        "prune": ("interlock.cli.ending", "Remove the folders of runs that have ended."),
         "ask": ("interlock.cli.show", "Print what a waiting task run asks an agent."),
         "explain": (
             "interlock.cli.show",

@@ -85,9 +85,16 @@ def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_jso
             raise click.UsageError(f"--answer wants ROLE=FILE, found `{item}`")
         given[role] = _read(name)
     run_id = known_run(folder, run)
-    for text in _changes(folder, run_id):
-        talk().print(f"warning: {text}", style="yellow", markup=False)
-    sys.exit(drive_and_show(run_id, folder, as_json=as_json, answers=given, taping=taping))
+    view = view_run(run_id, root=folder)
+    if view.phase != "done" or view.failed:
+        for text in _changes(folder, run_id):
+            talk().print(f"warning: {text}", style="yellow", markup=False)
+    if view.failed:
+        talk().print(f"going on at {', '.join(view.failed)}; the work is not done again", markup=False)
+    elif view.phase == "done":
+        text = f"run {run_id} has ended {view.status}; start a new run of the task: interlock run TASK.toml"
+        talk().print(f"note: {text}{root_words(folder)}", style="yellow", markup=False)
+    sys.exit(drive_and_show(run_id, folder, as_json=as_json, answers=given, taping=taping, take_up=True))
 
 
 def _name_models(
@@ -98,9 +105,9 @@ def _name_models(
     Where nobody runs a role, the fix says how to give it a model; what is wrong with a table that stands for one is
     placed at the option.
     """
-    if vacant := vacant_roles(task, config):
+    if vacant_roles(task, config):
         error.fix = (
-            f"{error.fix} Nobody runs {', '.join(vacant)}: write a runner into [agents.ROLE], or give them a model: "
+            "Write a runner into [agents.ROLE], or give them a model: "
             f"interlock run {shlex.quote(str(task_file))} {OPTION} SPEC."
         )
     if isinstance(error, AgentConfigError):
@@ -156,6 +163,7 @@ def drive_and_show(
     answers: dict[str, str] | None = None,
     taping: Taping = UNTAPED,
     begins: bool = False,
+    take_up: bool = False,
 ) -> int:
     """Drive a run with live progress, print where it ended, and return the exit code.
 
@@ -166,6 +174,7 @@ def drive_and_show(
         answers: Responses by role name, for roles that the run waits for.
         taping: The recording that it is written to, or played from.
         begins: The run was made just now.
+        take_up: A run that is BLOCKED for a reason outside the work goes on.
     """
     console = talk()
     console.print(f"run {run_id}", style="bold")
@@ -183,7 +192,9 @@ def drive_and_show(
 
         try:
             with stops_at_once(stopped), screen:
-                view = drive(run_id, root=folder, answers=answers, runners=runners, notice=notice, tape=tape)
+                view = drive(
+                    run_id, root=folder, answers=answers, runners=runners, notice=notice, tape=tape, take_up=take_up
+                )
         except RunnerError as error:
             again = f"{error.fix} Nothing is lost: go on with {resume}."
             raise RunnerError(error.message, again) from error

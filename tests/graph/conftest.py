@@ -131,9 +131,9 @@ class Project:
         """Start a run of the task."""
         return start_run(self.root, self.task, roles=tuple(self.runners))
 
-    def drive(self, run_id: str, **answers: str) -> RunView:
+    def drive(self, run_id: str, *, take_up: bool = False, **answers: str) -> RunView:
         """Take a run on."""
-        return drive(run_id, root=self.root, runners=self.runners, answers=answers)
+        return drive(run_id, root=self.root, runners=self.runners, answers=answers, take_up=take_up)
 
     def run(self) -> RunView:
         """Start a run and take it as far as it goes."""

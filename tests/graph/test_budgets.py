@@ -1,5 +1,6 @@
 """What agents spend is counted once and for all, and who has nothing left is not asked."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -57,7 +58,7 @@ def test_what_an_answer_cost_stands_in_the_journal_and_adds_up_by_role(project: 
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({"calls": 2}, "2 of 2 calls are spent"),
+        ({"calls": 3}, "3 of 3 calls are spent"),
         ({"tokens": 1050}, "1050 of 1050 tokens are spent"),
         ({"seconds": 1.5}, "1.5 of 1.5 seconds are spent"),
         ({"usd": 0.2}, "0.25 of 0.2 usd are spent"),
@@ -67,7 +68,7 @@ def test_who_has_nothing_left_is_not_asked_and_the_task_is_blocked_with_the_figu
     project: Project, limits: dict[str, float], words: str
 ) -> None:
     with_budget(project, **limits)
-    use(project, "builder", paid(build()))
+    use(project, "builder", paid(build(), replace(FEE, calls=3)))
     use(project, "tester", never)
     view = project.run()
     assert view.status == "BLOCKED"

@@ -19,7 +19,7 @@ def test_what_to_do_fits_what_blocked_the_task(project: Project) -> None:
     view = project.run()
     assert "`max_reasks`" in explain_run(view, project.root)["next"][-1]
     with (project.root / "interlock.toml").open("a", encoding="utf-8") as file:
-        file.write("[budget]\ncalls = 1\n")
+        file.write("[budget]\nusd = 1.0\n")
     view = project.run()
     assert view.status == "BLOCKED"
     assert "limit" in explain_run(view, project.root)["next"][-1]

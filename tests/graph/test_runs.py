@@ -199,10 +199,23 @@ def test_a_command_gate_without_a_certifier_is_run_by_the_orchestrator(project: 
     assert any(reason.startswith("GATE-LINT") for reason in reasons)
 
 
+def without_linter(project: Project) -> Path:
+    """Let a project have a linter that is gone once the builder has worked, and return its path."""
+    config, linter = project.root / "interlock.toml", project.root / "linter"
+    config.write_text(config.read_text().replace('["sh", "lint.sh"]', '["./linter"]'))
+    linter.write_text("#!/bin/sh\n! grep -q '\t' src/greeting.txt\n")
+    linter.chmod(0o755)
+
+    def answer(ask: Ask) -> str:
+        linter.rename(linter.with_name("gone"))
+        return build()(ask)
+
+    project.runners["builder"] = Scripted([answer])
+    return linter
+
+
 def test_a_command_that_cannot_run_is_no_pass_and_no_rework(project: Project) -> None:
-    (project.root / "interlock.toml").write_text(
-        (project.root / "interlock.toml").read_text().replace('["sh", "lint.sh"]', '["no-such-command-here"]')
-    )
+    without_linter(project)
     view = project.run()
     assert (view.phase, view.status) == ("done", "BLOCKED")
     assert len(project.asks("builder")) == 1
@@ -395,7 +408,7 @@ evidence = ["reports"]
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"gates_required": []}, "GATES_REQUIRED"),
+        ({"gates_required": []}, "TSK701"),
         ({"gates_required": ["GATE-MSG-STRICT", "GATE-TESTS"]}, "GATE-REVIEW"),
         ({"gates_required": [*GATES, "gate-tests"]}, "GATE-TESTS"),
         ({"inputs": ["docs/none.md"]}, "docs/none.md"),
@@ -419,7 +432,7 @@ def test_a_gate_that_looks_misspelt_is_refused_and_one_that_resembles_none_is_wa
     warnings: list[str] = []
     task = replace(project.task, gates_required=(*GATES, "GATE-HUMAN-EYES"))
     start_run(project.root, task, roles=roles, warn=warnings.append)
-    assert [text.split()[0] for text in warnings] == ["TSK703"]
+    assert "TSK703" in [text.split()[0] for text in warnings]
 
 
 def test_a_roster_without_a_judge_is_refused_unless_a_command_decides(project: Project) -> None:
@@ -503,3 +516,77 @@ def test_what_changed_after_the_command_passed_is_not_approved(project: Project)
     (project.root / "lint.sh").write_text("echo more >> src/greeting.txt\n", encoding="utf-8")
     assert project.run().status == "BLOCKED"
     assert "READY_FOR_REVIEW" not in project.path()
+
+
+def test_a_run_whose_evidence_could_not_be_made_goes_on_at_that_step(project: Project) -> None:
+    linter = without_linter(project)
+    view = project.run()
+    assert (view.status, view.values["cause"], view.failed) == ("BLOCKED", "collector", ("command-gates",))
+    assert project.drive(view.run_id).status == "BLOCKED", "nothing goes on by itself"
+    linter.with_name("gone").rename(linter)
+    view = project.drive(view.run_id, take_up=True)
+    assert (view.status, view.values["attempt"]) == ("APPROVED", 1)
+    assert [len(project.asks(role)) for role in ("builder", "tester", "reviewer")] == [1, 1, 1], "nothing is paid twice"
+    (line,) = project.entries("resumed")
+    assert line.key == "1/resumed/1"
+    assert (line.data["roles"], line.data["to"]) == (["command-gates"], "QA_IN_PROGRESS")
+    assert verify_journal(project.root).problems == ()
+    assert known_heads(project.root)[view.run_id] == view.head
+
+
+def test_a_step_that_fails_again_can_be_taken_up_again(project: Project) -> None:
+    linter = without_linter(project)
+    view = project.run()
+    view = project.drive(view.run_id, take_up=True)
+    assert (view.status, view.failed) == ("BLOCKED", ("command-gates",))
+    linter.with_name("gone").rename(linter)
+    assert project.drive(view.run_id, take_up=True).status == "APPROVED"
+    assert [entry.key for entry in project.entries("resumed")] == ["1/resumed/1", "1/resumed/2"]
+    assert verify_journal(project.root).problems == ()
+
+
+def test_a_judge_without_a_valid_answer_is_asked_anew_and_the_work_is_not_done_twice(project: Project) -> None:
+    project.runners["reviewer"] = Scripted(["no"] * 5 + [reviewing])
+    view = project.run()
+    assert (view.status, view.values["cause"], view.failed) == ("BLOCKED", "protocol", ("reviewer",))
+    view = project.drive(view.run_id, take_up=True)
+    assert (view.status, view.values["attempt"]) == ("APPROVED", 1)
+    assert [ask.reask for ask in project.asks("reviewer")] == [0, 1, 2, 3, 4, 5], "each ask has a name of its own"
+    assert [len(project.asks(role)) for role in ("builder", "tester")] == [1, 1]
+
+
+def test_a_taken_up_step_judges_the_work_that_was_handed_over(project: Project) -> None:
+    linter = without_linter(project)
+    view = project.run()
+    linter.with_name("gone").rename(linter)
+    (project.root / "src/greeting.txt").write_text("hello there\n")
+    project.runners["builder"] = Scripted([build()])
+    view = project.drive(view.run_id, take_up=True)
+    assert (view.status, view.values["attempt"]) == ("APPROVED", 2), "a change makes every verdict stale"
+
+
+def test_a_run_that_ended_for_the_works_sake_is_not_taken_up(project: Project) -> None:
+    project.task = replace(project.task, run={"max_rework": 0})
+    (project.root / "check.sh").write_text("exit 1\n")
+    view = project.run()
+    lines = len(project.entries())
+    assert view.failed == ()
+    assert project.drive(view.run_id, take_up=True).status == "BLOCKED"
+    assert len(project.entries()) == lines
+
+
+def test_a_kill_after_a_run_was_taken_up_loses_nothing(project: Project) -> None:
+    linter = without_linter(project)
+    view = project.run()
+    linter.with_name("gone").rename(linter)
+    good = project.runners["reviewer"]
+    project.runners["reviewer"] = Scripted([_gone])
+    with pytest.raises(RunnerError):
+        project.drive(view.run_id, take_up=True)
+    project.runners["reviewer"] = good
+    assert project.drive(view.run_id).status == "APPROVED"
+    assert len(project.entries("resumed")) == 1
+
+
+def _gone(_ask: Ask) -> str:
+    raise RunnerError("gone", "Come back.")

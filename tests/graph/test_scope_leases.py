@@ -186,6 +186,8 @@ def test_two_runs_with_overlapping_scopes_work_one_after_the_other(project: Proj
     scopes = {"one": "src/**", "two": "src/greeting.txt", "three": "docs/three/**", "four": "docs/four/**"}
     results: dict[str, str | None] = {}
 
+    (project.root / "docs/three").mkdir(parents=True)
+    (project.root / "docs/four").mkdir()
     for name, scope in scopes.items():
         task = Task.from_json(project.task.to_json() | {"scope": [scope], "task_id": f"HELLO-{name.upper()}"})
         start_run(project.root, task, run_id=name, roles=tuple(project.runners))

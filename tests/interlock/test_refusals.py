@@ -71,6 +71,19 @@ def missing_input(root: Path) -> None:
     edit(root / "task.toml", "[agents]", 'inputs = ["docs/brief.md"]\n[agents]')
 
 
+def misspelt_command(root: Path) -> None:
+    edit(root / "interlock.toml", '["sh", "lint.sh"]', '["no-such-linter"]')
+
+
+def missing_folder(root: Path) -> None:
+    edit(root / "task.toml", '"src/**"', '"lib/**"')
+
+
+def nobody(root: Path) -> None:
+    text = (root / "task.toml").read_text()
+    (root / "task.toml").write_text(text.partition("[agents]")[0])
+
+
 def page_gate_without_page(root: Path) -> None:
     edit(root / "task.toml", '"GATE-REVIEW"]', '"GATE-REVIEW", "GATE-VISUAL-QA"]')
 
@@ -88,6 +101,9 @@ REFUSED_AT_THE_START: list[Callable[[Path], None]] = [
     unknown_runner,
     missing_function,
     missing_input,
+    misspelt_command,
+    missing_folder,
+    nobody,
     page_gate_without_page,
     not_toml,
 ]
@@ -115,7 +131,12 @@ def failing_tests(root: Path) -> None:
 
 
 def missing_command(root: Path) -> None:
-    edit(root / "interlock.toml", '["sh", "lint.sh"]', '["no-such-linter"]')
+    """Let the linter be gone when its gate is tried."""
+    edit(root / "interlock.toml", '["sh", "lint.sh"]', '["./linter"]')
+    (root / "linter").write_text("#!/bin/sh\n")
+    (root / "linter").chmod(0o755)
+    work = '    text = "hallo'
+    edit(root / "team.py", work, f'    (Path(ask.root) / "linter").unlink(missing_ok=True)\n{work}')
 
 
 def silent_agent(root: Path) -> None:

@@ -491,6 +491,7 @@ def test_a_task_that_somebody_begins_under_a_steps_name_does_not_stop_the_ticket
         "gates_required": ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"],
         "scope": ["docs/**"],
     }
+    (root / "docs").mkdir(exist_ok=True)
     with suppress(TaskCallError):  # refusing the name is as good
         TaskCalls(root, Drives(root)).begin(own, "run-1.s1", caller="builder")
     assert tickets.submit({**ticket, "payload": {}})["next_state"] == "record_and_finalize"

@@ -1,0 +1,53 @@
+"""`interlock check`: all that can be known of a run before it starts; nothing is started and nothing is spent."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from interlock.agents.model_spec import OPTION
+from interlock.cli.completion import complete_model
+from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option
+from interlock.gates.config import load_config
+from interlock.graph.admission import Fault
+from interlock.graph.preflight import preflight, prepare
+from interlock.graph.staffing import staffed
+from interlock.graph.task import load_task
+
+
+@click.command("check")
+@click.argument("task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    OPTION,
+    "models",
+    multiple=True,
+    metavar="[ROLE=]SPEC",
+    shell_complete=complete_model,
+    help="As for `interlock run`.",
+)
+@root_option
+@json_option
+def check_command(task_file: Path, models: tuple[str, ...], root: Path | None, as_json: bool) -> None:
+    """Say whether the task of TASK_FILE can start: its gates, commands, runners, keys, scope and budgets.
+
+    Exit 0 when it can, 2 when it cannot.
+    """
+    folder = resolve_root(root)
+    task = staffed(load_task(task_file), load_config(folder), folder, models)
+    faults = preflight(prepare(folder, task))
+    errors = [fault for fault in faults if fault.level == "error"]
+    if as_json:
+        rows = [asdict(fault) | {"path": fault.path or str(task_file)} for fault in faults]
+        print_json({"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows})
+    else:
+        for fault in faults:
+            _show(fault, task_file)
+        end = f"cannot start: {count(errors, 'error')}" if errors else "can start"
+        click.echo(f"{task.task_id} {end}")
+    sys.exit(Exit.USAGE if errors else Exit.GOOD)
+
+
+def _show(fault: Fault, task_file: Path) -> None:
+    click.echo(f"{fault.level} {fault.code}: {fault.path or task_file}: {fault.key}: {fault.message}")
+    click.echo(f"  fix: {fault.fix}")
