@@ -13,7 +13,8 @@ MEASURED: Final = ("the tests of", "the end of the log of")
 """How the origin begins of what is quoted from a command's results."""
 
 _MAX_GATES: Final = 4
-_MIN_MESSAGE: Final = 120
+_MIN_MESSAGE: Final = 80
+_MORE: Final = "\n    […]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +56,15 @@ def failed_gates(rows: Sequence[FailedGate]) -> str:
 
 
 def _gate(row: FailedGate, share: int) -> str:
-    name = bounded(visible(row.gate), 80)
+    name = _line(row.gate, 80)
     lines = [f"### {name}"]
     if row.log:
-        lines.append(f"Its log, to be read whole: `{bounded(visible(row.log), 300)}`")
+        lines.append(f"Its log, to be read whole: `{_line(row.log, 300)}`")
     if row.tests:
         lines.append(f"{len(row.tests)} {'test' if len(row.tests) == 1 else 'tests'} did not pass:")
-        half = share // 2 if row.output else share
-        each = max(_MIN_MESSAGE, half // len(row.tests))
-        told = "\n".join(_test(test, each) for test in row.tests)
-        lines.append(data_block(f"{MEASURED[0]} {name}", told, half))
-        share -= half
+        part = share // 2 if row.output else share
+        lines.append(data_block(f"{MEASURED[0]} {name}", _tests(row.tests, part), part))
+        share -= part
     if row.output:
         # The end of a log says most, so that a long one is cut at its beginning.
         kept = visible(row.output).encode()[-share // 2 :].decode("utf-8", "ignore")
@@ -73,8 +72,24 @@ def _gate(row: FailedGate, share: int) -> str:
     return "\n\n".join(lines)
 
 
-def _test(test: FailedTest, limit: int) -> str:
-    name = bounded(" ".join(test.id.split()), 300)
-    if not test.message.strip():
-        return name
-    return f"{name}\n" + "\n".join(f"    {line}" for line in bounded(test.message.strip("\n"), limit).split("\n"))
+def _line(text: str, limit: int) -> str:
+    return bounded(" ".join(visible(text).split()), limit)
+
+
+def _tests(tests: Sequence[FailedTest], limit: int) -> str:
+    """Return each test's name on a line, and below it as much of its message as all names leave room for."""
+    names = [_line(test.id, 300) for test in tests]
+    each = (limit - sum(len(name.encode()) + 3 for name in names)) // len(names)
+    return "\n".join(name + _message(test.message, each) for name, test in zip(names, tests, strict=True))
+
+
+def _message(text: str, limit: int) -> str:
+    if limit < _MIN_MESSAGE or not text.strip():
+        return ""
+    shown, size = "", 0
+    for line in visible(text.strip("\n")).split("\n"):
+        size += len(line.encode()) + 7  # a bar, a blank, four of indentation, the end of the line
+        if size > limit - len(_MORE):
+            return shown + (_MORE if shown else f"\n    {bounded(line, limit - 16)}")
+        shown += f"\n    {line}"
+    return shown

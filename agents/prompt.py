@@ -16,7 +16,7 @@ from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
 
 KIB: Final = 1024
-MAX_ASSIGNMENT_BYTES: Final = 32 * KIB
+MAX_ASSIGNMENT_BYTES: Final = 40 * KIB
 """No assignment is longer, its contract and answer form apart."""
 MAX_REASK_BYTES: Final = 16 * KIB
 """How much of the findings a re-ask repeats: more than the validator ever says about one answer."""

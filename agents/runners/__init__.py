@@ -7,8 +7,9 @@ from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner
 from interlock.agents.prices import FREE, Price
 from interlock.agents.role_file import read_role
 from interlock.agents.runners.chat import ChatRunner
-from interlock.agents.runners.command import KEYS as COMMAND_KEYS
-from interlock.agents.runners.command import CommandRunner, check_program, read_command
+from interlock.agents.runners.command import CommandRunner
+from interlock.agents.runners.command_table import KEYS as COMMAND_KEYS
+from interlock.agents.runners.command_table import check_program, read_command
 from interlock.agents.runners.model_settings import CHAT_KEYS, LOCAL, LOCAL_KEYS, read_model
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
 from interlock.agents.runners.remote import remote_request

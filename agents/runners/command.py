@@ -2,73 +2,38 @@
 
 import errno
 import os
-import re
-import shutil
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.runners.child import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, run_child
+from interlock.agents.runners.command_table import PLACEHOLDER, Command
 from interlock.agents.runners.conversation import Conversations
-from interlock.agents.runners.permissions import Permit, command_lines
-from interlock.agents.runners.presets import COMMON_ENVIRONMENT, PRESETS, WHOLE
-from interlock.agents.runners.printed import FORMS, Form, UnreadableOutput, read_output, session_of
+from interlock.agents.runners.permissions import command_lines
+from interlock.agents.runners.presets import Figure
+from interlock.agents.runners.printed import Form, UnreadableOutput, read_output, session_of
 from interlock.agents.secrets import redact
-from interlock.agents.tables import Table, type_name
-from interlock.envelope.labels import closest
+from interlock.agents.usage import Usage
 
-KEYS: Final = ("preset", "argv", "arguments", "model", "stdin", "output", "timeout_seconds", "environment")
-"""What an `[agents.ROLE]` table of this runner may hold."""
-
-TIMEOUT_SECONDS: Final = 1800
-PLACEHOLDERS: Final = (
-    "prompt", "system", "prompt_file", "system_file", "answer_file", "model", "root", "role", "run_id", "task_id",
-    "reports_dir",
-)  # fmt: skip
-"""What may stand in braces in `argv`, `arguments` and `stdin`; `{{` and `}}` are braces."""
-
-_PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([a-z_]*)\}", re.ASCII)
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?", re.ASCII)
 _SHOWN_CHARS: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """How an agent's program is run.
-
-    Args:
-        build: Its arguments for a build role, with placeholders.
-        judge: Its arguments for a QA or review role.
-        stdin: What it reads, with placeholders; empty for nothing.
-        form: How its output is written.
-        timeout_seconds: How long it may take.
-        environment: Names of the variables that it is given; `*` at the end stands for any ending.
-        model: What `{model}` is.
-        resume: Arguments with which it goes on with the conversation `{session}`; empty when it cannot.
-        last: Arguments that stand behind all others.
-        permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
-    """
-
-    build: tuple[str, ...]
-    judge: tuple[str, ...]
-    stdin: str
-    form: Form
-    timeout_seconds: float
-    environment: tuple[str, ...]
-    model: str = ""
-    resume: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
-    permit: Permit | None = None
 
 
 class FailedError(RunnerError):
     """The program ended by itself and says that it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation that a program has kept: its name, and what the program told of its cost when it last answered."""
+
+    name: str
+    told: Usage
 
 
 class CommandRunner:
@@ -83,7 +48,7 @@ class CommandRunner:
 
     def __init__(self, command: Command) -> None:
         self._command = command
-        self._sessions = Conversations[str]()
+        self._sessions = Conversations[Session]()
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Run the program for an ask and return what it answered.
@@ -93,22 +58,22 @@ class CommandRunner:
         """
         session = self._sessions.take(ask)
         if session is None:
-            return self._run(ask, "")
+            return self._run(ask, None)
         started = time.monotonic()
         try:
             return self._run(ask, session)
         except FailedError:
             lost = time.monotonic() - started
-        answer = self._run(ask, "")
+        answer = self._run(ask, None)
         return replace(answer, usage=replace(answer.usage, seconds=answer.usage.seconds + lost))
 
-    def _run(self, ask: Ask, session: str) -> Answer:
+    def _run(self, ask: Ask, session: Session | None) -> Answer:
         """Run the program once: in a conversation that it has, or from the beginning."""
         command = self._command
         with tempfile.TemporaryDirectory(prefix="interlock-ask-") as folder:
-            words = _words(ask, command, Path(folder), session)
+            words = _words(ask, command, Path(folder), "" if session is None else session.name)
             argv = [*_argv(ask, command, words, Path(folder)), *(fill(part, words) for part in command.last)]
-            stdin = fill("{prompt}" if session else command.stdin, words).encode("utf-8", "surrogatepass")
+            stdin = fill(command.stdin if session is None else "{prompt}", words).encode("utf-8", "surrogatepass")
             try:
                 ended = run_child(
                     argv,
@@ -126,8 +91,17 @@ class CommandRunner:
             _refuse(argv[0], ended, command)
             answer = _answer(argv[0], ended, command, Path(words["answer_file"]))
         if command.resume and (name := session_of(command.form, ended.output)):
-            self._sessions.keep(ask, name)
-        return replace(answer, usage=replace(answer.usage, seconds=ended.seconds), model=answer.model or command.model)
+            self._sessions.keep(ask, Session(name, answer.usage))
+        usage = replace(answer.usage, seconds=ended.seconds)
+        if session is not None:
+            usage = replace(usage, **{name: _since(usage, session.told, name) for name in command.totals})
+        return replace(answer, usage=usage, model=answer.model or command.model)
+
+
+def _since(total: Usage, before: Usage, name: Figure) -> float | None:
+    """Return what of a sum was added since; one that is smaller is no sum, and counts whole."""
+    now, then = getattr(total, name), getattr(before, name)
+    return now if now is None or then is None or now < then else now - then
 
 
 def _argv(ask: Ask, command: Command, words: Mapping[str, str], folder: Path) -> list[str]:
@@ -164,7 +138,7 @@ def _words(ask: Ask, command: Command, folder: Path, session: str) -> dict[str, 
 
 def fill(text: str, words: Mapping[str, str]) -> str:
     """Put words in place of their names in braces."""
-    return _PLACEHOLDER.sub(lambda found: found[0][0] if found[1] is None else words[found[1]], text)
+    return PLACEHOLDER.sub(lambda found: found[0][0] if found[1] is None else words[found[1]], text)
 
 
 def environment_of(names: tuple[str, ...]) -> dict[str, str]:
@@ -216,112 +190,3 @@ def _tail(ended: Ended) -> str:
     # Half a key would not be known as one, so that keys go before anything is cut.
     text = redact((ended.complaints or ended.output[-TAIL_BYTES:]).decode("utf-8", "replace")).strip()
     return f". It said: {text[-_SHOWN_CHARS:]}" if text else ""
-
-
-def read_command(table: Table) -> Command:
-    """Return the command of an `[agents.ROLE]` table.
-
-    Raises:
-        AgentConfigError: When a key cannot be used.
-    """
-    model = table.text("model", "")
-    extra = _strings(table, "arguments")
-    if table.has("preset") == table.has("argv"):
-        known = ", ".join(f'"{name}"' for name in PRESETS)
-        message = "a command has either a `preset` or an `argv`"
-        raise table.error("preset", message, f'Write `preset = …` with {known}, or `argv = ["program", "argument"]`.')
-    if table.has("argv"):
-        argv = _strings(table, "argv")
-        if not argv:
-            raise table.error("argv", "`argv` is empty", 'Write `argv = ["program", "argument"]`.')
-        build = judge = (*argv, *extra)
-        fed = any(name in part for part in build for name in ("{prompt}", "{prompt_file}"))
-        stdin, form, given = "" if fed else WHOLE, "text", ()
-        resume, last, permit = (), (), None
-    else:
-        name = table.text("preset")
-        if name not in PRESETS:
-            near = closest(name, PRESETS) or next(iter(PRESETS))
-            raise table.error(
-                "preset", f"there is no preset `{name}`", f'Write `preset = "{near}"`, or give an `argv`.'
-            )
-        row = PRESETS[name]
-        shared = (*row.argv, *(row.model if model else ()), *extra)
-        build, judge = (*shared, *row.build), (*shared, *row.judge)
-        stdin, form, given = row.stdin, row.form, row.environment
-        resume, last, permit = row.resume, row.last, row.permit
-    if table.has("stdin"):
-        resume = ()  # what a conversation is to be told then is not known
-        stdin = "" if table.raw("stdin") == "" else table.text("stdin")
-    for key, parts in (("argv", (*build, *judge)), ("stdin", (stdin,))):
-        _check_placeholders(table, key, parts, model)
-    return Command(
-        build=build,
-        judge=judge,
-        stdin=stdin,
-        form=_form(table, form),
-        timeout_seconds=table.number("timeout_seconds", TIMEOUT_SECONDS, least=1),
-        environment=(*COMMON_ENVIRONMENT, *given, *_names(table)),
-        model=model,
-        resume=resume,
-        last=last,
-        permit=permit,
-    )
-
-
-def check_program(table: Table, command: Command, root: Path) -> None:
-    """Refuse a command whose program is not there, before anybody is asked.
-
-    Args:
-        table: The table that asks for it.
-        command: The command; a program that is named by a placeholder is known with the ask alone.
-        root: The folder that it runs in.
-
-    Raises:
-        AgentConfigError: No program of that name can be started.
-    """
-    program = command.build[0]
-    if _PLACEHOLDER.search(program) is None and shutil.which(root / program if "/" in program else program) is None:
-        key = "preset" if table.has("preset") else "argv"
-        fix = f"Install {program} so that it is on PATH, or name another program."
-        raise table.error(key, f"there is no program `{program}`", fix)
-
-
-def _strings(table: Table, key: str) -> tuple[str, ...]:
-    value: object = table.raw(key) if table.has(key) else ()
-    rows = cast("list[object]", value) if isinstance(value, list) else [] if value == () else [None]
-    texts = [each for each in rows if isinstance(each, str)]
-    if len(texts) < len(rows):
-        message = f"`{key}` is {type_name(table.raw(key))}, not a list of strings"
-        raise table.error(key, message, f'Write `{key} = ["…", "…"]`.')
-    return tuple(texts)
-
-
-def _names(table: Table) -> tuple[str, ...]:
-    names = _strings(table, "environment")
-    for name in names:
-        if not _NAME.fullmatch(name):
-            fix = 'Write names of variables alone, such as "MY_KEY" or "MY_*"; their values stay in the environment.'
-            raise table.error("environment", f"`{name.partition('=')[0]}` is no name of a variable", fix)
-    return names
-
-
-def _form(table: Table, default: Form) -> Form:
-    name = table.text("output", default)
-    if name not in FORMS:
-        choices = ", ".join(f'"{form}"' for form in FORMS)
-        raise table.error("output", f"there is no output form `{name}`", f"Write one of {choices}.")
-    return name
-
-
-def _check_placeholders(table: Table, key: str, parts: tuple[str, ...], model: str) -> None:
-    for part in parts:
-        for found in _PLACEHOLDER.finditer(part):
-            name = found[1]
-            if name is None or (name in PLACEHOLDERS and (name != "model" or model)):
-                continue
-            near = closest(name, PLACEHOLDERS)
-            fix = f"Write `{{{near}}}`." if near else f"Known are {', '.join(PLACEHOLDERS)}; a brace is `{{{{`."
-            if name == "model":
-                raise table.error("model", f"`{key}` names a model, and none is given", 'Add `model = "…"`.')
-            raise table.error(key, f"there is nothing for `{{{name}}}`", fix)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from interlock.agents.runners.permissions import Permit, allow_in_claude, allow_in_gemini
 from interlock.agents.runners.printed import Form
@@ -13,6 +13,9 @@ COMMON_ENVIRONMENT: Final = (
     "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 )  # fmt: skip
 """What every program is given of the environment; `*` at the end stands for any ending."""
+
+
+Figure: TypeAlias = Literal["input_tokens", "output_tokens", "usd"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class Preset:
         environment: What it is given of the environment, besides `COMMON_ENVIRONMENT`.
         resume: Arguments with which it goes on with a conversation; `{session}` stands for its name.
         last: Arguments that stand behind all others.
+        totals: What it tells as the sum over a whole conversation: fields of `Usage`.
         permit: Lets a build role run the commands of the task; None where the program lets it run any.
     """
 
@@ -41,6 +45,7 @@ class Preset:
     environment: tuple[str, ...]
     resume: tuple[str, ...]
     last: tuple[str, ...] = ()
+    totals: tuple[Figure, ...] = ()
     permit: Permit | None = None
 
 
@@ -57,6 +62,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         form="claude",
         environment=("ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"),
         resume=("--resume", "{session}"),
+        totals=("usd",),
         permit=allow_in_claude,
     ),
     "codex": Preset(
@@ -70,6 +76,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
         environment=("OPENAI_*", "CODEX_*"),
         resume=("resume", "{session}"),
         last=("-",),
+        totals=("input_tokens", "output_tokens"),
     ),
     "gemini": Preset(
         argv=("gemini", "--output-format", "json"),

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
+from interlock.agents.changes import MAX_COMPARED_LINES, ChangedFile, unified
 from interlock.agents.contract import contract
+from interlock.agents.failures import FailedGate, FailedTest
 from interlock.agents.prompt import KIB, MAX_ASSIGNMENT_BYTES, MAX_REASK_BYTES, MAX_REFUSED_BYTES, assignment, reask
 from interlock.agents.quoting import bounded, bullets, data_block, visible
 from interlock.envelope import validate
 from interlock.envelope.finding import Finding
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, GateSpec, Protocol
 
 ROLE = DEFAULT_PROTOCOL.roles
 FACTS: dict[str, Any] = {
@@ -70,11 +72,82 @@ def test_a_rework_quotes_the_failures_and_says_to_mend_them() -> None:
 def test_each_role_is_told_its_own_work_and_its_own_prompt(role: str) -> None:
     built = assignment(ROLE[role], DEFAULT_PROTOCOL, **FACTS)
     assert contract(role, DEFAULT_PROTOCOL, examples=False) in built.prompt
-    assert contract(role, DEFAULT_PROTOCOL) in built.system
+    assert "The contract of your answer" not in built.system
     others = [build(other) for other in ROLE if other not in (role, "orchestrator")]
     order = built.prompt.partition("## What to do now\n\n")[2].partition("\n")[0]
     if role == "frontend-implementer" or role == "web-design-lead" or role == "code-reviewer":
         assert not any(order in other for other in others)
+
+
+@pytest.mark.parametrize("role", [role.name for role in ROLES if role.kind != "orchestrator"])
+def test_the_contract_stands_once_in_an_ask_and_nothing_about_pages_where_there_is_none(role: str) -> None:
+    for page in ("site/index.html", None):
+        built = assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, "page": page})
+        whole = f"{built.system}\n{reask(built.prompt, 'Replace line 3.', refused='STATUS: DONE')}"
+        assert whole.count("## The contract of your answer") == 1
+        assert whole.count("### Layout") == 1
+        order = built.prompt.partition("## What to do now")[2].partition("## Gates")[0]
+        assert ("page" in order) is (page is not None and ROLE[role].kind == "qa")
+
+
+def test_a_build_agent_is_told_how_it_will_be_judged_and_what_it_may_run() -> None:
+    gate = GateSpec("GATE-TESTS", "the tests pass", command=("pytest", "-q", "-k", "not slow"))
+    protocol = Protocol(gates=DEFAULT_PROTOCOL.gates | {gate.id: gate})
+    note = "on a copy: tests keep the content they had"
+    more = {"gate_notes": {gate.id: note}, "commands": {"lint": ("ruff", "check"), gate.id: gate.command}}
+    facts = {**FACTS, "gates_required": (gate.id,), "page": None, **more}
+    line = f"- GATE-TESTS: the tests pass (Interlock runs `pytest -q -k 'not slow'`, and its result decides): {note}"
+    for role in ("frontend-implementer", "code-reviewer"):
+        prompt = assignment(ROLE[role], protocol, **facts).prompt
+        assert line in prompt.splitlines()
+        assert ("- GATE-TESTS: pytest -q -k 'not slow'" in prompt.splitlines()) is (role == "frontend-implementer")
+        assert ("- lint: ruff check" in prompt.splitlines()) is (role == "frontend-implementer")
+
+
+def test_a_rework_names_the_failing_tests_before_all_with_messages_and_log() -> None:
+    tests = tuple(FailedTest(f"tests/test_a.py::test_{number}", "E   assert 1 == 2\n" * 50) for number in range(12))
+    log = "artifacts/reports/HOME-UI-001/1/GATE-TESTS.log"
+    failed = FailedGate("GATE-TESTS", log, tests, "first line\n" + "x\n" * 9000 + "last line\n")
+    prompt = build(attempt=2, failed=(failed,))
+    assert f"`{log}`" in prompt
+    assert "12 tests did not pass" in prompt
+    assert all(f"| {test.id}\n" in prompt for test in tests)
+    assert prompt.count("|     E   assert 1 == 2") >= len(tests) > 0
+    assert "| last line\n" in prompt
+    assert "first line" not in prompt
+
+
+def test_a_review_reads_which_changes_are_in_scope_and_whose_the_others_are() -> None:
+    diff = unified("src/a.py", b"x = 1\ny = 2\n", b"x = 1\ny = 3\n")
+    changes = (
+        ChangedFile("src/a.py", "changed", diff=diff),
+        ChangedFile("src/big.py", "added", diff=unified("src/big.py", None, b"z\n" * 3000)),
+        ChangedFile("tests/a.py", "removed", in_scope=False, diff=unified("tests/a.py", b"def test(): ...\n", None)),
+        ChangedFile("docs/b.md", "changed", in_scope=False, holder="ann"),
+    )
+    prompt = build("code-reviewer", status="READY_FOR_REVIEW", changes=changes)
+    for line in (
+        "- changed docs/b.md (outside the scope; ann holds it, so it is theirs)",
+        "- removed tests/a.py (outside the scope; nobody claims it)",
+        "- changed src/a.py (in scope)",
+        "| === src/a.py: changed, in scope ===",
+        "| -y = 2",
+        "| +y = 3",
+        "| === tests/a.py: removed, outside the scope; nobody claims it ===",
+        "| -def test(): ...",
+    ):
+        assert line in prompt.splitlines()
+    assert "What changed" not in build("code-reviewer", status="READY_FOR_REVIEW")
+    assert "- none" in build("code-reviewer", changes=()).partition("What changed since")[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b"\0", b"a"), (b"a", b"\xff"), (None, b"\n" * (MAX_COMPARED_LINES + 1)), (b"a" * 200_000, None)],
+    ids=["binary", "no text", "many lines", "large"],
+)
+def test_what_cannot_be_compared_by_lines_is_said(old: bytes | None, new: bytes | None) -> None:
+    assert unified("a", old, new).startswith("[not compared line by line: ")
 
 
 def test_collected_files_and_findings_are_shown_to_the_role_that_judges_them() -> None:
@@ -107,6 +180,17 @@ def test_no_assignment_outgrows_its_bound(role: str) -> None:
         fail_reasons=many,
         evidence={"screenshots": many, "a11y": many, "console": many, "reports": many},
         collected_findings=tuple(finding("x" * 1000) for _ in range(1000)),
+        failed=tuple(
+            FailedGate(
+                f"GATE-{number}", "l" * 5000, tuple(FailedTest("n" * 5000, "m" * 5000) for _ in range(99)), "o" * 9000
+            )
+            for number in range(9)
+        ),
+        changes=tuple(
+            ChangedFile(path, "changed", number % 2 == 0, "h" * 500, "d\n" * 9000) for number, path in enumerate(many)
+        ),
+        commands=dict.fromkeys(many[:50], many[:50]),
+        gate_notes={f"GATE-X{number}": "n" * 5000 for number in range(1000)},
         outputs={"web-design-lead": "y" * 100_000, "visual-qa": "z" * 100_000, "other": "w" * 100_000},
         gates_required=tuple(f"GATE-X{number}" for number in range(1000)),
         attempt=2,
@@ -115,8 +199,17 @@ def test_no_assignment_outgrows_its_bound(role: str) -> None:
 
 
 def test_what_others_wrote_can_neither_end_its_quotation_nor_hide_a_character() -> None:
-    prompt = build(attempt=2, fail_reasons=(HOSTILE,), outputs={"web-design-lead": HOSTILE})
-    assert prompt.count("<data ") == prompt.count("\n</data>\n") == 2
+    prompt = build(
+        attempt=2,
+        fail_reasons=(HOSTILE,),
+        outputs={"web-design-lead": HOSTILE},
+        failed=(FailedGate("GATE-X", HOSTILE, (FailedTest(HOSTILE, HOSTILE),), HOSTILE),),
+        changes=(ChangedFile(HOSTILE, "changed", False, HOSTILE, HOSTILE),),
+        gate_notes={"GATE-VISUAL-QA": HOSTILE},
+        commands={"x": (HOSTILE,)},
+    )
+    assert prompt.count("<data ") == prompt.count("\n</data>\n") == 5
+    assert prompt.count("\n# Assignment") == 0
     for block in prompt.split("<data ")[1:]:
         lines = block.partition("\n</data>\n")[0].split("\n")[1:]
         assert lines
@@ -217,6 +310,14 @@ SITUATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "review": ("code-reviewer", {"status": "READY_FOR_REVIEW", "certified": ("GATE-VISUAL-QA",)}),
+    "software build": ("frontend-implementer", {"page": None, "commands": {"test": ("pytest", "-q")}}),
+    "software review": (
+        "code-reviewer",
+        {
+            "page": None, "status": "READY_FOR_REVIEW",
+            "changes": (ChangedFile("src/a.py", "changed", diff=unified("src/a.py", b"x = 1\n", b"x = 2\n")),),
+        },
+    ),
 }  # fmt: skip
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from interlock.agents import AgentConfigError, Ask, RunnerError
 from interlock.agents.answer import Answer
+from interlock.agents.failures import FailedGate, FailedTest, failed_gates
+from interlock.agents.quoting import data_block
 from interlock.agents.recording import Recording
 from interlock.agents.runners import recorded
 from interlock.agents.runners.recorded import RecordedRunner
@@ -313,6 +315,22 @@ def test_run_id_root_and_digests_of_evidence_may_differ(work: Work, other: Work,
     one_turn(work, file, ask=work.ask(prompt=prompt.format(run="T-1.1", root=work.root, digest="a" * 64)))
     ask = other.ask(run_id="T-1.2", prompt=prompt.format(run="T-1.2", root=other.root, digest="b" * 64))
     assert other.play(file)(ask).text == "done"
+
+
+def measured(test: str, output: str, reason: str, note: str) -> str:
+    gate = FailedGate("GATE-TESTS", "artifacts/reports/T-1/1/GATE-TESTS.log", (FailedTest("test_a", test),), output)
+    return f"{failed_gates([gate])}\n\n{data_block('the round before', reason, 999)}\n\n{note}"
+
+
+def test_quoted_logs_and_seconds_may_differ_and_nothing_around_them(work: Work, file: Path) -> None:
+    told = ("at 0x7f01", "line\n1 failed in 0.03s", "1 failed in 0.03s", "Go on.")
+    one_turn(work, file, ask=work.ask(prompt=measured(*told)))
+    others = measured("at 0x7f02", "1 failed in 1.20s\nat /tmp/b\nmore", "1 failed in 1.20s", "Go on.")
+    assert work.play(file)(work.ask(prompt=others)).text == "done"
+    for changes in ({2: "2 failed in 0.03s"}, {3: "Stop."}):
+        prompt = measured(*(changes.get(number, text) for number, text in enumerate(told)))
+        with pytest.raises(RunnerError):
+            work.play(file)(work.ask(prompt=prompt))
 
 
 @pytest.mark.parametrize(

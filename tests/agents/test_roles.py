@@ -9,36 +9,40 @@ import yaml
 
 from interlock.agents import AgentConfigError
 from interlock.agents.contract import contract
-from interlock.agents.role_file import FIELDS, MAX_ROLE_BYTES, load_role, parse_role
-from interlock.agents.system import CONTRACT_MARK, render_agent_file, system_prompt
+from interlock.agents.role_file import FIELDS, MAX_ROLE_BYTES, RoleFile, parse_role, role_file
+from interlock.agents.system import CONTRACT_END, CONTRACT_MARK, render_agent_file, role_text, system_prompt
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, LABELS, ROLES, STATUSES, Protocol, Role
 
 ANSWERING = [role.name for role in ROLES if role.kind != "orchestrator"]
+KINDS = ["build", "plan", "qa", "review"]
 OWN_ROLE = Protocol(roles=DEFAULT_PROTOCOL.roles | {"test-runner": Role("test-runner", "qa", certifies="GATE-UNIT")})
+PAGE_WORDS = re.compile(r"\b(page|screenshot|browser|markup|axe|frontend|label|visitor)s?\b", re.IGNORECASE)
+SHIPPED = [*ANSWERING, *(f"software/{kind}" for kind in KINDS)]
 
 
-def shipped(role: str) -> str:
-    return files("interlock.agents").joinpath("roles", f"{role}.md").read_text("utf-8")
+def shipped(path: str) -> RoleFile:
+    text = files("interlock.agents").joinpath("roles", f"{path}.md").read_text("utf-8")
+    return parse_role(text, path="x", role=path.rpartition("/")[2])
 
 
-def test_every_answering_role_has_a_file_and_nobody_else() -> None:
-    names = {item.name for item in files("interlock.agents").joinpath("roles").iterdir() if item.name.endswith(".md")}
-    assert names == {f"{role}.md" for role in ANSWERING}
+def test_every_answering_role_and_every_kind_has_a_file_and_nobody_else() -> None:
+    folder = files("interlock.agents").joinpath("roles")
+    for place, names in ((folder, ANSWERING), (folder.joinpath("software"), KINDS)):
+        assert {item.name for item in place.iterdir() if item.is_file()} == {f"{name}.md" for name in names}
 
 
-@pytest.mark.parametrize("role", ANSWERING)
-def test_the_front_matter_is_what_a_yaml_reader_reads(role: str) -> None:
-    read = parse_role(shipped(role), path="x", role=role)
+@pytest.mark.parametrize("path", SHIPPED)
+def test_the_front_matter_is_what_a_yaml_reader_reads(path: str) -> None:
+    read = shipped(path)
     values = yaml.safe_load(read.front_matter)
     assert tuple(values) == FIELDS
     assert (read.name, read.description, read.model) == (values["name"], values["description"], values["model"])
     assert read.tools == tuple(values["tools"].split(", "))
 
 
-@pytest.mark.parametrize("role", ANSWERING)
-def test_a_role_file_restates_no_fact_of_the_tables(role: str) -> None:
-    file = load_role(role)
-    assert file is not None
+@pytest.mark.parametrize("path", SHIPPED)
+def test_a_role_file_restates_no_fact_of_the_tables(path: str) -> None:
+    file = shipped(path)
     text = file.description + file.body
     words = set(re.findall(r"[A-Z][A-Z0-9_]{3,}|GATE-[A-Z0-9-]+", text))
     facts = {*STATUSES, *LABELS, *(gate.id for gate in GATES)}
@@ -47,39 +51,66 @@ def test_a_role_file_restates_no_fact_of_the_tables(role: str) -> None:
     assert file.body.count(CONTRACT_MARK) == 1
 
 
+@pytest.mark.parametrize("role", [*ANSWERING, "test-runner"])
+def test_a_role_reads_nothing_about_pages_where_there_is_none(role: str) -> None:
+    row = OWN_ROLE.roles[role]
+    file = role_file(row, page=False)
+    assert (file.name, yaml.safe_load(file.front_matter)["name"]) == (role, role)
+    assert PAGE_WORDS.search(file.description + role_text(row, page=False)) is None
+    exported = render_agent_file(role, OWN_ROLE, page=False)
+    examples = exported.partition("### Examples")[2]
+    assert "<example" in examples
+    assert "page" not in examples.lower()
+
+
+def test_each_role_of_a_page_keeps_its_own_text_and_each_kind_has_one() -> None:
+    texts = {role_text(DEFAULT_PROTOCOL.roles[role], page=page) for role in ANSWERING for page in (True, False)}
+    assert len(texts) == len(ANSWERING) + len(KINDS)
+
+
 @pytest.mark.parametrize("role", ["visual-qa", "a11y-auditor"])
 def test_a_judging_role_is_not_given_a_tool_that_edits(role: str) -> None:
-    file = load_role(role)
-    assert file is not None
-    assert not {"Edit", "Write", "Bash"} & set(file.tools)
+    for page in (True, False):
+        assert not {"Edit", "Write", "Bash"} & set(role_file(DEFAULT_PROTOCOL.roles[role], page=page).tools)
 
 
+@pytest.mark.parametrize("page", [True, False], ids=["page", "software"])
 @pytest.mark.parametrize("role", ANSWERING)
-def test_an_exported_agent_file_is_complete_and_reads_back(role: str) -> None:
-    text = render_agent_file(role, DEFAULT_PROTOCOL)
+def test_an_exported_agent_file_is_complete_and_reads_back(role: str, page: bool, tmp_path: Path) -> None:
+    text = render_agent_file(role, DEFAULT_PROTOCOL, page=page)
     read = parse_role(text, path="x", role=role)
-    assert CONTRACT_MARK not in text
-    assert contract(role, DEFAULT_PROTOCOL) in read.body
-    assert read.body == system_prompt(role, DEFAULT_PROTOCOL)
+    assert contract(role, DEFAULT_PROTOCOL, page=page) in read.body
+    assert read.body == system_prompt(role, DEFAULT_PROTOCOL, page=page)
+    # As the project's own prompt it says what the shipped one says: the contract in it is not repeated.
+    own = tmp_path / "role.md"
+    own.write_text(text, "utf-8")
+    row = DEFAULT_PROTOCOL.roles[role]
+    assert role_text(row, page=page, prompt=own) == role_text(row, page=page)
+    assert render_agent_file(role, DEFAULT_PROTOCOL, page=page, prompt=own) == text
 
 
 def test_a_prompt_of_the_projects_own_comes_first_and_keeps_the_contract(tmp_path: Path) -> None:
     own = tmp_path / "qa.md"
-    for body in ("Look twice.\n", f"Look twice.\n\n{CONTRACT_MARK}\n\nThen answer.\n"):
+    row = DEFAULT_PROTOCOL.roles["visual-qa"]
+    for body, text in (
+        ("Look twice.\n", "Look twice."),
+        (f"Look twice.\n\n{CONTRACT_MARK}\n\nThen answer.\n", "Look twice.\n\nThen answer."),
+    ):
         own.write_text(f"---\nname: visual-qa\ndescription: d\ncolor: red\n---\n{body}", "utf-8")
         prompt = system_prompt("visual-qa", DEFAULT_PROTOCOL, prompt=own)
-        assert prompt.startswith("Look twice.\n\n" + contract("visual-qa", DEFAULT_PROTOCOL))
+        whole = f"{CONTRACT_MARK}\n\n{contract('visual-qa', DEFAULT_PROTOCOL)}\n\n{CONTRACT_END}"
+        assert prompt.startswith(f"Look twice.\n\n{whole}")
         assert prompt.count("## The contract of your answer") == 1
+        assert role_text(row, page=False, prompt=own) == text
         assert "color: red" in render_agent_file("visual-qa", DEFAULT_PROTOCOL, prompt=own)
 
 
-def test_a_role_without_a_file_is_given_the_contract_alone_and_cannot_be_exported() -> None:
-    assert system_prompt("test-runner", OWN_ROLE) == contract("test-runner", OWN_ROLE)
+def test_a_role_of_the_projects_own_has_the_text_of_its_kind_and_the_orchestrator_has_none() -> None:
+    row = OWN_ROLE.roles["test-runner"]
+    assert role_text(row, page=True) == role_text(row, page=False)
+    assert contract("test-runner", OWN_ROLE) in system_prompt("test-runner", OWN_ROLE)
     with pytest.raises(AgentConfigError):
-        render_agent_file("test-runner", OWN_ROLE)
-    with pytest.raises(AgentConfigError) as caught:
-        render_agent_file("visual-q", OWN_ROLE)
-    assert "`visual-qa`" in caught.value.fix
+        render_agent_file("orchestrator", OWN_ROLE)
 
 
 SHAPES = {
@@ -131,5 +162,5 @@ def test_a_prompt_that_is_no_text_or_too_long_is_refused(tmp_path: Path, data: b
     own = tmp_path / "qa.md"
     own.write_bytes(data)
     with pytest.raises(AgentConfigError) as caught:
-        load_role("visual-qa", prompt=own)
+        role_file(DEFAULT_PROTOCOL.roles["visual-qa"], page=True, prompt=own)
     assert caught.value.key == "prompt"

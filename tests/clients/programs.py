@@ -53,6 +53,7 @@ class Program:
         home: Files in the home folder; `{url}` and `{root}` stand for what they name.
         settings: What the preset is given besides.
         edit: The tool call that puts AFTER in place of BEFORE in a file of `src/`.
+        shell: The tool call that runs a command line.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Program:
     home: Mapping[str, str]
     settings: Mapping[str, Any]
     edit: Callable[[Path], ToolCall]
+    shell: Callable[[str], ToolCall]
 
 
 def _edit_of_claude(file: Path) -> ToolCall:
@@ -92,6 +94,7 @@ PROGRAMS: Final = (
         {},
         {},
         _edit_of_claude,
+        lambda line: ("Bash", {"command": line, "description": "run it"}),
     ),
     Program(
         "codex",
@@ -102,6 +105,7 @@ PROGRAMS: Final = (
         # The hooks of a project run once a person has looked at them, or with this.
         {"arguments": ["--dangerously-bypass-hook-trust"]},
         _edit_of_codex,
+        lambda line: ("exec_command", {"cmd": line}),
     ),
     Program(
         "gemini",
@@ -112,6 +116,7 @@ PROGRAMS: Final = (
         # Without a model it first asks another one which is best.
         {"model": "gemini-2.5-flash"},
         _edit_of_gemini,
+        lambda line: ("run_shell_command", {"command": line, "description": "run it"}),
     ),
 )
 
@@ -132,7 +137,8 @@ class Stage:
         if not start.exists():
             pytest.skip(f"{program.name} is not installed; `sh scripts/prepare {program.name}` does that")
         self._monkeypatch = monkeypatch
-        for place in (self.root / "src", self._home, self._bin):
+        temporary = folder / "tmp"
+        for place in (self.root / "src", self._home, self._bin, temporary):
             place.mkdir(parents=True)
         (self._bin / program.name).symlink_to(start)
         (self.root / "interlock.toml").touch()
@@ -140,13 +146,13 @@ class Stage:
         for file in (self.held, self.free):
             file.write_text(BEFORE, encoding="utf-8")
         for name in os.environ:
-            if name != "TMPDIR":
-                monkeypatch.delenv(name)
+            monkeypatch.delenv(name)
         # What a program would fetch from elsewhere ends at a port where nobody listens.
         away = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9") | {"NO_PROXY": "127.0.0.1"}
         ours = str(Path(sys.executable).parent)
         path = os.pathsep.join((str(self._bin), ours, *_node(), "/usr/bin", "/bin"))
-        self._set({"PATH": path, "HOME": str(self._home), "LANG": "C.UTF-8", **away})
+        # Codex makes the programs of its sandbox in its home folder, unless that is below the temporary one.
+        self._set({"PATH": path, "HOME": str(self._home), "TMPDIR": str(temporary), "LANG": "C.UTF-8", **away})
 
     def _set(self, values: Mapping[str, str]) -> None:
         for name, value in values.items():
@@ -172,21 +178,38 @@ class Stage:
                 file.write_text(text.replace("{url}", provider.url).replace("{root}", str(self.root)), encoding="utf-8")
             yield provider
 
-    def turn(self, script: Script, step: str = "build") -> tuple[Answer, list[Request]]:
+    def turn(self, script: Script, step: str = "build", **changes: Any) -> tuple[Answer, list[Request]]:
         """Have the program answer one ask; return its answer and what its model was asked."""
+        (answer,), requests = self.turns(script, ask(self.root, step, **changes))
+        return answer, requests
+
+    def turns(
+        self, script: Script, *asks: Ask, between: Callable[[], object] = lambda: None
+    ) -> tuple[list[Answer], list[Request]]:
+        """Have one runner of the program answer some asks; return its answers and what its model was asked."""
         settings = {"runner": "command", "preset": self.program.name, "timeout_seconds": 90, **self.program.settings}
         runner = make_runner("builder", settings, root=self.root)
         assert isinstance(runner, CommandRunner)
+        answers: list[Answer] = []
         with self.model(script) as provider:
-            return runner(ask(self.root, step)), provider.requests
+            for each in asks:
+                answers.append(runner(each))
+                between()
+            return answers, provider.requests
+
+    def forget(self) -> None:
+        """Remove what the program has kept in its home folder beside its configuration."""
+        for file in self._home.rglob("*"):
+            if file.is_file() and str(file.relative_to(self._home)) not in self.program.home:
+                file.unlink()
 
 
-def ask(root: Path, step: str) -> Ask:
+def ask(root: Path, step: str, **changes: Any) -> Ask:
     """Return an ask of a role that may edit, or that judges."""
     values: dict[str, Any] = {
         "run_id": "HELLO-1.1", "task_id": "HELLO-1", "role": "builder", "attempt": 1, "reask": 0, "step": step,
         "prompt": "Count to two.", "root": str(root), "tree": "sha256:0", "evidence": {}, "reports_dir": REPORTS,
-        "system": "You are the builder of the tests.", "agent": RUN,
+        "system": "You are the builder of the tests.", "agent": RUN, **changes,
     }  # fmt: skip
     return Ask(**values)
 

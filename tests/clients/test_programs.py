@@ -9,7 +9,7 @@ import pytest
 from interlock.agents import RunnerError
 from tests.agents.providers.base import Reply
 from tests.clients import scripted
-from tests.clients.programs import AFTER, BEFORE, KEY, PROGRAMS, REPORTS, Program, Stage, calling
+from tests.clients.programs import AFTER, BEFORE, KEY, PROGRAMS, REPORTS, Program, Stage, ask, calling
 
 ENVELOPE = "STATUS: BLOCKED\nnot a whole one, which is for the validator to say\n"
 FINDING = re.compile(r"\bENV\d{3}\b")
@@ -52,6 +52,73 @@ def test_a_judge_in_claude_code_writes_reports_and_nothing_else(stage: Stage) ->
     script = calling(*writes, ("Bash", {"command": "touch src/shell.py"}), at_last=ENVELOPE)
     stage.turn(script, "review")
     assert [path for path in (*paths, "src/shell.py") if (stage.root / path).exists()] == [report]
+
+
+MARK = 'for name in "$@"; do touch "$name"; done\n'
+COMMANDS = {
+    "test": ("sh", "mark.sh", "a b"),
+    "GATE-TESTS": ("sh", "mark.sh", 'say "c"', "d,(e)"),
+    "any": ("sh", "mark.sh", "f*"),
+    "lines": ("sh", "mark.sh", "g\nh"),
+}
+TRIED = (
+    """sh mark.sh 'a b'""",
+    """sh mark.sh 'say "c"' 'd,(e)'""",
+    """sh mark.sh 'f*'""",
+    """sh mark.sh fat""",
+    """sh mark.sh 'fat'""",
+    """sh mark.sh 'a b' more""",
+    """sh mark.sh 'a b' && sh mark.sh then""",
+    """sh mark.sh $(sh mark.sh inner)""",
+    """sh other.sh""",
+)
+
+
+def made_by(stage: Stage, step: str) -> set[str]:
+    """Have the program try each line; return the files that were made."""
+    for name in ("mark.sh", "other.sh"):
+        (stage.root / name).write_text(MARK if name == "mark.sh" else "touch other\n")
+    before = {path.name for path in stage.root.iterdir()}
+    stage.turn(calling(*map(stage.program.shell, TRIED), at_last=ENVELOPE), step, commands=COMMANDS)
+    return {path.name for path in stage.root.iterdir()} - before - {".claude", ".gemini", ".codex"}
+
+
+@pytest.mark.parametrize("program", [PROGRAMS[0], PROGRAMS[2]], ids=["claude", "gemini"])
+def test_a_build_agent_runs_exactly_the_commands_of_its_task(stage: Stage) -> None:
+    # In a rule of Claude Code a `*` is any text.
+    starred = {"f*"} if stage.program.name == "gemini" else set[str]()
+    assert made_by(stage, "build") == {"a b", 'say "c"', "d,(e)"} | starred
+
+
+@pytest.mark.parametrize("program", [PROGRAMS[1]], ids=["codex"])
+def test_a_build_agent_runs_the_commands_of_its_task_in_the_sandbox_of_codex(stage: Stage) -> None:
+    assert made_by(stage, "build") >= {"a b", 'say "c"', "d,(e)"}
+
+
+@pytest.mark.parametrize("program", [PROGRAMS[0], PROGRAMS[2]], ids=["claude", "gemini"])
+def test_a_judge_runs_no_command(stage: Stage) -> None:
+    assert made_by(stage, "review") == set()
+
+
+@each_program
+@pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "gone"])
+def test_a_reask_goes_on_in_the_conversation_that_the_program_kept(stage: Stage, is_kept: bool) -> None:
+    again = ask(stage.root, "build", reask=1, prompt="Count to two. Not so.", correction="Not so.")
+    script = [Reply("One.", usage=(120, 34)), Reply(ENVELOPE, usage=(150, 40))]
+    asks = (ask(stage.root, "build"), again)
+    answers, requests = stage.turns(script, *asks, between=(lambda: None) if is_kept else stage.forget)
+    assert [answer.text.strip() for answer in answers] == ["One.", ENVELOPE.strip()]
+    assert [(row.usage.calls, row.usage.input_tokens, row.usage.output_tokens) for row in answers] == [
+        (1, 120, 34),
+        (1, 150, 40),
+    ]
+    costs = [row.usage.usd for row in answers]
+    assert costs[0] is None or costs[0] < costs[1] < 1.5 * costs[0]
+    words = [request.words for request in requests]
+    assert len(words) == 2
+    assert ("One." in words[1].split("\n"), words[1].count("Count to two.")) == (is_kept, 1)
+    assert "Not so." in words[1]
+    assert all("You are the builder of the tests." in each for each in words)
 
 
 OTHERS = """

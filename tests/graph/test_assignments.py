@@ -1,0 +1,128 @@
+"""What a run puts into its assignments: what failed and where its log is, what changed, and what may be run."""
+
+import json
+from pathlib import Path
+
+from interlock.agents import Ask
+from interlock.graph.changes import read_start
+from interlock.graph.store import RunStore
+from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing
+
+CHECK = "echo looking for hello\ngrep -qx hello src/greeting.txt\n"
+
+
+def rework(project: Project) -> dict[str, list[Ask]]:
+    """Run a task whose builder writes the wrong greeting first; return the asks of each role."""
+    (project.root / "check.sh").write_text(CHECK, encoding="utf-8")
+    runners = {
+        "builder": Scripted([build("bye\n"), "Done!", build()]),
+        "tester": Scripted([judge_log]),
+        "reviewer": Scripted([reviewing]),
+    }
+    project.runners.update(runners)
+    assert project.run().status == "APPROVED"
+    return {name: runner.asks for name, runner in runners.items()}
+
+
+def section(ask: Ask, title: str) -> list[str]:
+    return ask.prompt.partition(f"## {title}\n")[2].partition("\n## ")[0].splitlines()
+
+
+def test_a_rework_quotes_the_log_of_the_command_and_names_it(project: Project) -> None:
+    first, again, corrected = rework(project)["builder"]
+    assert not section(first, "What Interlock measured then")
+    for ask in (again, corrected):
+        lines = section(ask, "What Interlock measured then")
+        assert "### GATE-TESTS" in lines
+        assert "Its log, to be read whole: `artifacts/reports/HELLO-001/1/GATE-TESTS.log`" in lines
+        assert "| looking for hello" in lines
+    assert (again.correction, corrected.correction.splitlines()[0]) == ("", "# Your last answer was refused")
+    assert corrected.correction in corrected.prompt
+
+
+def test_a_log_that_is_not_the_judged_one_any_more_is_not_quoted(project: Project) -> None:
+    (project.root / "check.sh").write_text(CHECK, encoding="utf-8")
+
+    def tester(ask: Ask) -> str:
+        answer = judge_log(ask)
+        (project.root / "src" / "greeting.txt").write_text("bye\n", encoding="utf-8")
+        return answer
+
+    def builder(ask: Ask) -> str:
+        if ask.attempt == 2:
+            (project.root / "artifacts/reports/HELLO-001/1/GATE-TESTS.log").write_text("all is well\n")
+            return "Done!"
+        return build("bye\n")(ask)
+
+    asked = Scripted([builder])
+    project.runners |= {"builder": asked, "tester": Scripted([tester]), "reviewer": Scripted([reviewing])}
+    project.run()
+    again = next(ask for ask in asked.asks if (ask.attempt, ask.reask) == (2, 1))
+    assert "all is well" not in again.prompt
+    assert "GATE-TESTS.log`" in again.prompt
+
+
+def test_judges_of_commands_and_reviewers_read_the_diff_since_the_run_began(project: Project) -> None:
+    (project.root / "src" / "greeting.txt").write_text("good morning\n", encoding="utf-8")
+    (project.root / "src" / "same.txt").write_text("same\n", encoding="utf-8")
+    asks = rework(project)
+    assert all("What changed since" not in ask.prompt for ask in asks["builder"])
+    for ask, now in ((asks["tester"][0], "bye"), (asks["tester"][1], "hello"), (asks["reviewer"][0], "hello")):
+        lines = section(ask, "What changed since the run began")
+        assert "- changed src/greeting.txt (in scope)" in lines
+        assert {"| -good morning", f"| +{now}"} <= set(lines)
+        assert not any("same.txt" in line for line in lines)
+
+
+def test_what_changed_is_not_said_where_the_beginning_is_not_known(project: Project) -> None:
+    def forgets(ask: Ask) -> str:
+        store = RunStore(Path(ask.root), ask.run_id)
+        assert read_start(store) is not None
+        (store.folder / "start.json").write_text("[]")
+        return build()(ask)
+
+    project.runners |= {"builder": Scripted([forgets]), "reviewer": (reviewer := Scripted([reviewing]))}
+    assert project.run().status == "APPROVED"
+    assert "What changed since" not in reviewer.asks[0].prompt
+
+
+def test_an_old_text_that_was_altered_is_not_shown_as_the_old_one(project: Project) -> None:
+    (project.root / "src" / "greeting.txt").write_text("good morning\n", encoding="utf-8")
+
+    def alters(ask: Ask) -> str:
+        path = RunStore(Path(ask.root), ask.run_id).folder / "start.json"
+        kept = json.loads(path.read_text())
+        kept["texts"]["src/greeting.txt"] = "hello\nall as it was\n"
+        path.write_text(json.dumps(kept))
+        return build()(ask)
+
+    project.runners |= {"builder": Scripted([alters]), "reviewer": (reviewer := Scripted([reviewing]))}
+    assert project.run().status == "APPROVED"
+    assert "- changed src/greeting.txt (in scope)" in reviewer.asks[0].prompt
+    assert "all as it was" not in reviewer.asks[0].prompt
+
+
+def test_a_builder_may_run_the_commands_of_the_task_and_of_its_gates_and_no_judge_may(project: Project) -> None:
+    path = project.root / "interlock.toml"
+    path.write_text(f'{path.read_text()}\n[commands]\nlook = ["cat", "src/greeting.txt"]\n')
+    asks = rework(project)
+    gates = {"GATE-TESTS": ("sh", "check.sh"), "GATE-LINT": ("sh", "lint.sh")}
+    assert asks["builder"][0].commands == {**gates, "look": ("cat", "src/greeting.txt")}
+    assert "- GATE-TESTS: sh check.sh" in section(asks["builder"][0], "Commands you may run")
+    assert all(not ask.commands for name in ("tester", "reviewer") for ask in asks[name])
+
+
+def test_no_role_of_a_task_without_a_page_is_told_about_one(project: Project) -> None:
+    for asks in rework(project).values():
+        for ask in asks:
+            assert "page" not in f"{ask.system}\n{ask.prompt}".lower()
+            assert f"{ask.system}\n{ask.prompt}".count("## The contract of your answer") == 1
+
+
+def test_a_correction_holds_the_findings_and_not_the_assignment(project: Project) -> None:
+    builder = Scripted([lambda ask: envelope(ask, "DONE"), build()])
+    project.runners["builder"] = builder
+    assert project.run().status == "APPROVED"
+    first, again = builder.asks
+    assert first.prompt not in again.correction
+    assert "ENV" in again.correction
