@@ -18,8 +18,8 @@ A folder holds tests that are laid over the export at the end. A file holds case
 A line of a `.jsonl` file is such a table, or `[args, expected]`. Each case may have a tolerance of its own. TOML has no
 null: a case that expects it stands in a JSON file.
 
-An agent may see what a refusal says, so no message here has a name, a path or a value in it: it has the keys of the format and
-the numbers of cases.
+An agent may see what a refusal says, so a message here never has a name, a path or a value in it, only keys of the
+format and numbers of cases.
 """
 
 import json
@@ -55,7 +55,7 @@ _CASE_KEYS: Final = frozenset({"args", "expected", "raises", "tolerance"})
 
 
 class HeldOutError(GateError):
-    """Held-out checks cannot be used; what they would check is not passed. Nothing in it may not be shown to an agent."""
+    """Held-out checks cannot be used, so their gate is not passed. An agent may read the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +132,9 @@ def load_held_out(path: Path, *, checkout: Path) -> HeldOutFolder | HeldOutTable
         checkout: The project's root, which agents edit.
 
     Raises:
-        HeldOutError: `HELD101` it cannot be read, `HELD102` it can be reached from the checkout, `HELD103` the folder has
-            something else than plain files, none, or too much, `HELD104` the table is none, `HELD105` one of its
-            cases is none, `HELD106` `function` names no function of the project.
+        HeldOutError: `HELD101` it cannot be read, `HELD102` it can be reached from the checkout, `HELD103` there are
+            other files than plain ones, none, or too many, `HELD104` the table is malformed, `HELD105` one of its
+            cases is, `HELD106` `function` names no function of the project.
     """
     try:
         where, root = path.resolve(strict=True), checkout.resolve(strict=True)

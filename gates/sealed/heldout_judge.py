@@ -1,8 +1,8 @@
 """Judges a table of held-out cases: the checked code gets arguments, and what it answers is compared here.
 
-Each case is a process of its own, so nothing is left of one call when the next begins: no memory, no thread, no counter. It
-gets the arguments of its call and nothing else. Expected values never leave this process. An answer is one line of JSON
-behind a random word; code that writes such lines itself gains nothing by it, because it does not know what to write and
+Each case is a process of its own, so nothing is left of one call when the next begins: no memory, no thread, no count.
+It gets the arguments of its call and nothing else; expected values never leave this process. An answer is one line of
+JSON behind a random word. Code that writes such a line itself gains nothing by it: it does not know what to write, and
 two answers to a call are none.
 
 How a result becomes JSON is documented in the probes, `probes/heldout_call.py` and `probes/heldout_call.mjs`.
@@ -14,7 +14,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
@@ -35,10 +34,8 @@ Ending: TypeAlias = Literal["passed", "failed", "error", "timed_out", "not_run"]
 class Execute(Protocol):
     """Runs a program in the export, its root the working directory, and ends all that it started."""
 
-    def __call__(
-        self, argv: Sequence[str], *, stdin: bytes, timeout_seconds: float
-    ) -> tuple[int | None, bool, bytes]:
-        """Return the exit status (None: there was none), whether it was stopped at the limit, and what it wrote to stdout."""
+    def __call__(self, argv: Sequence[str], *, stdin: bytes, timeout_seconds: float) -> tuple[int | None, bool, bytes]:
+        """Return the exit status (None: it has none), whether it was stopped at the limit, and its standard output."""
         ...
 
 
@@ -91,16 +88,14 @@ def judge_cases(
         interpreters: Beginning of the argv for each language, such as the Python of the project's environment.
         jobs: Calls at a time.
     """
-    late = count(1)
-    seen_late = 0
+    late: list[Case] = []
 
     def judge(case: Case) -> Ending:
-        nonlocal seen_late
-        if seen_late >= MAX_TIMED_OUT:
+        if len(late) >= MAX_TIMED_OUT:
             return "not_run"
         ending = _judge(table, case, execute, interpreters[table.language])
         if ending == "timed_out":
-            seen_late = next(late)
+            late.append(case)
         return ending
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -156,8 +151,8 @@ def _answer(output: bytes, frame: bytes) -> dict[str, Any] | None:
 def same(found: object, expected: object, tolerance: float | None = None) -> bool:
     """Return whether two JSON values are equal.
 
-    Types count: `true` is not 1, `"1"` is not 1, null is not an empty list. JSON has one kind of number, so 1 is 1.0; NaN is NaN. A
-    tolerance, relative or absolute, is for pairs of numbers of which one is a float.
+    Types count: `true` is not 1, `"1"` is not 1, null is not an empty list. JSON has one kind of number, so 1 is 1.0.
+    NaN is NaN. A tolerance, relative or absolute, is for pairs of numbers of which one is a float.
     """
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
@@ -169,7 +164,7 @@ def same(found: object, expected: object, tolerance: float | None = None) -> boo
     if isinstance(found, dict) and isinstance(expected, dict):
         mine, other = cast("dict[str, object]", found), cast("dict[str, object]", expected)
         return mine.keys() == other.keys() and all(same(mine[key], other[key], tolerance) for key in other)
-    return type(found) is type(expected) and found == expected
+    return (found is None and expected is None) or (isinstance(found, str) and found == expected)
 
 
 def _near(found: float, expected: float, tolerance: float | None) -> bool:
