@@ -1,0 +1,348 @@
+"""Held-out checks: tests and tables of cases that no agent sees, read from outside the checkout.
+
+A folder holds tests that are laid over the export at the end. A file holds cases for one function, as TOML or JSON:
+
+    function = "src/gcd.py:gcd"      # a file of the project and a function in it: .py, .js, .mjs or .cjs
+    timeout_seconds = 20             # for each call
+    tolerance = 1e-9                 # relative or absolute, for floats; without it numbers are compared exactly
+    cases = "gcd.jsonl"              # a file beside this one, or the cases themselves:
+
+    [[cases]]
+    args = [17, 0]
+    expected = 17
+
+    [[cases]]
+    args = [1, "x"]
+    raises = "TypeError"             # the name of the class of the error, in place of `expected`
+
+A line of a `.jsonl` file is such a table, or `[args, expected]`. Each case may have a tolerance of its own. TOML has no
+null: a case that expects it stands in a JSON file.
+
+An agent may see what a refusal says, so a message here never has a name, a path or a value in it, only keys of the
+format and numbers of cases.
+"""
+
+import json
+import math
+import os
+import stat
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from interlock.gates.errors import GateError
+
+Language: TypeAlias = Literal["python", "javascript"]
+
+DEFAULT_TIMEOUT_SECONDS: Final = 20.0
+MAX_TIMEOUT_SECONDS: Final = 3600.0
+MAX_FILES: Final = 10_000
+MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_DEPTH: Final = 100
+
+_LANGUAGES: Final[Mapping[str, Language]] = {
+    ".py": "python",
+    ".js": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+}
+_LEFT_OUT: Final = frozenset({".git", "__pycache__", ".pytest_cache", ".DS_Store"})
+_TABLE_KEYS: Final = frozenset({"function", "timeout_seconds", "tolerance", "cases"})
+_CASE_KEYS: Final = frozenset({"args", "expected", "raises", "tolerance"})
+
+
+class HeldOutError(GateError):
+    """Held-out checks cannot be used, so their gate is not passed. An agent may read the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutFile:
+    """One file of a folder of held-out tests.
+
+    Args:
+        path: Relative to the folder, with `/`.
+        content: Its bytes.
+        executable: Whether its owner may run it.
+    """
+
+    path: str
+    content: bytes = field(repr=False)
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutFolder:
+    """Tests that are laid over the export.
+
+    Args:
+        files: What was read, sorted by path.
+        digest: `sha256:…` over paths, modes and contents.
+    """
+
+    files: tuple[HeldOutFile, ...] = field(repr=False)
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call and what it must come to.
+
+    Args:
+        args: Positional arguments, as JSON values.
+        expected: The value that it must return; without meaning when `raises` is given.
+        raises: Name of the class of the error that it must raise.
+        tolerance: For floats; None: numbers are equal or not.
+    """
+
+    args: tuple[Any, ...]
+    expected: Any = None
+    raises: str = ""
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutTable:
+    """Cases for one function.
+
+    Args:
+        program: The file that has the function, relative to the project's root.
+        function: Its name, with dots for an attribute of a class or object.
+        language: What runs the file.
+        cases: At least one.
+        timeout_seconds: For each call, start of the interpreter included.
+        digest: `sha256:…` over the table and the file of its cases.
+    """
+
+    program: str
+    function: str
+    language: Language
+    cases: tuple[Case, ...] = field(repr=False)
+    timeout_seconds: float
+    digest: str
+
+
+def load_held_out(path: Path, *, checkout: Path) -> HeldOutFolder | HeldOutTable:
+    """Read held-out checks and refuse those that an agent reaches in its checkout.
+
+    Args:
+        path: The folder or the table.
+        checkout: The project's root, which agents edit.
+
+    Raises:
+        HeldOutError: `HELD101` it cannot be read, `HELD102` it can be reached from the checkout, `HELD103` there are
+            other files than plain ones, none, or too many, `HELD104` the table is malformed, `HELD105` one of its
+            cases is, `HELD106` `function` names no function of the project.
+    """
+    try:
+        where, root = path.resolve(strict=True), checkout.resolve(strict=True)
+        _refuse_reachable(where, root)
+        return _folder(where) if where.is_dir() else _table(where)
+    except (OSError, RuntimeError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "it leads in a circle"
+        raise HeldOutError(
+            "HELD101", f"The held-out checks cannot be read: {reason}.", "Correct `heldout`, or make them readable."
+        ) from error
+
+
+# -- who reaches them ------------------------------------------------------------------------------------------------
+
+
+def _refuse_reachable(where: Path, root: Path) -> None:
+    """Refuse what lies in the checkout, around it, or behind a link in it."""
+    fix = "Keep them in a folder that has nothing to do with the checkout."
+    if where.is_relative_to(root):
+        raise HeldOutError("HELD102", "The held-out checks lie inside the checkout.", fix)
+    if root.is_relative_to(where):
+        raise HeldOutError("HELD102", "The checkout lies inside the folder of held-out checks.", fix)
+    for link in _links(root):
+        target = Path(os.path.realpath(link))
+        if target == where or target.is_relative_to(where) or where.is_relative_to(target):
+            raise HeldOutError(
+                "HELD102", "A symbolic link in the checkout leads to the held-out checks.", f"Remove the link. {fix}"
+            )
+
+
+def _links(root: Path) -> Iterable[str]:
+    """Yield every symbolic link of the checkout, ignored folders and `.git` included."""
+    waiting = [str(root)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    yield entry.path
+                elif entry.is_dir():
+                    waiting.append(entry.path)
+
+
+def _read(path: Path, left_bytes: int) -> tuple[bytes, bool]:
+    """Read a plain file that has no other name; return its bytes and whether it may be run."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise HeldOutError("HELD103", "A held-out file is no plain file.", "Write plain files.")
+        if about.st_nlink > 1:
+            message = "A held-out file has a second hard link, perhaps in the checkout."
+            raise HeldOutError("HELD103", message, "Copy it in place of linking it.")
+        content = file.read(left_bytes + 1)
+    if len(content) > left_bytes:
+        raise HeldOutError("HELD103", f"The held-out files have more than {MAX_BYTES} bytes.", "Keep fewer or smaller.")
+    return content, bool(about.st_mode & stat.S_IXUSR)
+
+
+# -- a folder --------------------------------------------------------------------------------------------------------
+
+
+def _folder(where: Path) -> HeldOutFolder:
+    """Read every file below a folder; nothing in it is followed out of it."""
+    found: list[HeldOutFile] = []
+    size_bytes = 0
+    waiting = [where]
+    while waiting:
+        with os.scandir(waiting.pop()) as listing:
+            entries = [entry for entry in listing if entry.name not in _LEFT_OUT]
+        for entry in entries:
+            if entry.is_symlink():
+                raise HeldOutError("HELD103", "The folder of held-out tests has a symbolic link.", "Write plain files.")
+            if entry.is_dir():
+                waiting.append(Path(entry.path))
+                continue
+            content, executable = _read(Path(entry.path), MAX_BYTES - size_bytes)
+            size_bytes += len(content)
+            found.append(HeldOutFile(Path(entry.path).relative_to(where).as_posix(), content, executable))
+            if len(found) > MAX_FILES:
+                raise HeldOutError("HELD103", f"There are more than {MAX_FILES} held-out files.", "Keep fewer.")
+    if not found:
+        raise HeldOutError("HELD103", "The folder of held-out tests is empty.", "Write at least one test into it.")
+    found.sort(key=lambda file: file.path)
+    digest = sha256()
+    for file in found:
+        digest.update(f"{len(os.fsencode(file.path))} {int(file.executable)} ".encode("ascii"))
+        digest.update(os.fsencode(file.path) + sha256(file.content).digest())
+    return HeldOutFolder(tuple(found), f"sha256:{digest.hexdigest()}")
+
+
+# -- a table ---------------------------------------------------------------------------------------------------------
+
+
+def _fault(message: str, fix: str) -> HeldOutError:
+    return HeldOutError("HELD104", f"The held-out table {message}", fix)
+
+
+def _table(where: Path) -> HeldOutTable:
+    """Read a table and the file of its cases."""
+    content, _ = _read(where, MAX_BYTES)
+    digest = sha256(content)
+    table = _parsed(where.suffix, content)
+    if unknown := table.keys() - _TABLE_KEYS:
+        raise _fault(f"has {len(unknown)} unknown keys.", f"Use only {', '.join(sorted(_TABLE_KEYS))}.")
+    program, function, language = _function(table.get("function"))
+    rows = table.get("cases")
+    if isinstance(rows, str):
+        if rows in {"", ".", ".."} or "/" in rows or "\0" in rows:
+            raise _fault("names a file of cases elsewhere.", "Write the name of a file beside the table.")
+        beside, _ = _read(where.parent / rows, MAX_BYTES)
+        digest.update(b"\0" + beside)
+        rows = _lines(beside)
+    if not isinstance(rows, list) or not rows:
+        raise _fault("has no cases.", "Write `[[cases]]` tables, or the name of a `.jsonl` file beside it.")
+    tolerance = _number(table.get("tolerance"), "tolerance", 0.0, math.inf)
+    limit = _number(table.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS), "timeout_seconds", 0.1, MAX_TIMEOUT_SECONDS)
+    cases = tuple(_case(number, row, tolerance) for number, row in enumerate(cast("list[object]", rows), 1))
+    if language == "javascript" and any(_not_finite(case.args) for case in cases):
+        raise _fault("gives JavaScript an argument that JSON has not.", "Leave out arguments that are NaN or infinite.")
+    return HeldOutTable(program, function, language, cases, limit or 0.0, f"sha256:{digest.hexdigest()}")
+
+
+def _parsed(suffix: str, content: bytes) -> dict[str, object]:
+    """Return the table in a file; a list in a JSON file is none."""
+    try:
+        text = content.decode("utf-8")
+        table: object = json.loads(text) if suffix == ".json" else tomllib.loads(text) if suffix == ".toml" else None
+    except (ValueError, RecursionError):
+        # The parser's own message would quote the table.
+        raise _fault("cannot be parsed.", "Make it valid TOML or JSON in UTF-8.") from None
+    if not isinstance(table, dict):
+        raise _fault("is no table.", "Write a `.toml` file, or a `.json` file with an object.")
+    return cast("dict[str, object]", table)
+
+
+def _lines(content: bytes) -> list[object]:
+    """Return the values of a JSON Lines file."""
+    rows: list[object] = []
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line.decode("utf-8")))
+            except (ValueError, RecursionError):
+                raise _bad(f"line {number} is no JSON", "Write one JSON value in each line.") from None
+    return rows
+
+
+def _function(value: object) -> tuple[str, str, Language]:
+    """Split `src/gcd.py:gcd`."""
+    program, _, name = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    path = PurePosixPath(program)
+    plain = program == str(path) and not path.is_absolute() and ".." not in path.parts and "\0" not in program
+    language = _LANGUAGES.get(path.suffix)
+    if not plain or language is None or not all(part.isidentifier() for part in name.split(".")):
+        raise HeldOutError(
+            "HELD106",
+            "`function` of the held-out table names no function of the project.",
+            'Write a file relative to the project\'s root and a name, such as "src/gcd.py:gcd"; '
+            f"the file ends in {', '.join(_LANGUAGES)}.",
+        )
+    return program, name, language
+
+
+def _number(value: object, key: str, least: float, most: float) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise _fault(f"has a `{key}` that is no number in bounds.", f"Write {least:g} to {most:g}.")
+    return float(value)
+
+
+def _bad(what: str, fix: str) -> HeldOutError:
+    return HeldOutError("HELD105", f"In the held-out table, {what}.", fix)
+
+
+def _case(number: int, row: object, tolerance: float | None) -> Case:
+    """Check one case."""
+    if isinstance(row, list) and len(cast("list[object]", row)) == 2:
+        row = dict(zip(("args", "expected"), cast("list[object]", row), strict=True))
+    if not isinstance(row, dict):
+        raise _bad(f"case {number} is no table", "Write `args` and `expected`.")
+    case = cast("dict[str, object]", row)
+    args, raises = case.get("args"), case.get("raises", "")
+    own = _number(case.get("tolerance", tolerance), "tolerance", 0.0, math.inf)
+    if case.keys() - _CASE_KEYS or not isinstance(args, list) or ("expected" in case) == ("raises" in case):
+        fix = "Write `args`, a list, and either `expected` or `raises`; `tolerance` is all that may be added."
+        raise _bad(f"case {number} has not the keys of one", fix)
+    if not isinstance(raises, str) or ("raises" in case and not raises):
+        raise _bad(f"`raises` of case {number} is no name", "Write the name of the class of the error.")
+    values = cast("list[Any]", args)
+    if not (_is_json(values) and _is_json(case.get("expected"))):
+        raise _bad(f"case {number} has a value that JSON has not", "Write dates and times as text.")
+    return Case(tuple(values), case.get("expected"), raises, own)
+
+
+def _is_json(value: object, depth: int = 0) -> bool:
+    """Return whether a value has only what JSON has, NaN and the infinities besides."""
+    if depth > MAX_DEPTH:
+        return False
+    if isinstance(value, list):
+        return all(_is_json(item, depth + 1) for item in cast("list[object]", value))
+    if isinstance(value, dict):
+        return all(_is_json(item, depth + 1) for item in cast("dict[str, object]", value).values())
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _not_finite(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_not_finite(item) for item in cast("Iterable[object]", value))
+    if isinstance(value, dict):
+        return any(_not_finite(item) for item in cast("dict[str, object]", value).values())
+    return isinstance(value, float) and not math.isfinite(value)
