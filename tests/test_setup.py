@@ -76,6 +76,7 @@ def _prepare(checkout: Path, *steps: str, **environ: str) -> "subprocess.Complet
     )
 
 
+@pytest.mark.long
 def test_a_second_set_up_does_nothing_until_something_changes(checkout: Path) -> None:
     first = _prepare(checkout, "packages")
     assert first.returncode == 0, first.stderr
@@ -100,6 +101,7 @@ def test_a_second_set_up_does_nothing_until_something_changes(checkout: Path) ->
     assert _prepare(moved, "packages").stderr == ""
 
 
+@pytest.mark.long
 def test_a_failed_installation_shows_why_and_is_tried_again(checkout: Path) -> None:
     (checkout / "requirements.lock").write_text("no-such-package-at-all==1\n")
     for _ in range(2):
@@ -126,6 +128,7 @@ def test_without_a_python_that_is_new_enough_it_says_so(checkout: Path, tmp_path
     assert "  fix: " in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/etc/debian_version").exists() or os.geteuid() != 0, reason="needs root on Debian")
 def test_as_root_on_debian_a_missing_browser_is_installed_once(checkout: Path, tmp_path: Path) -> None:
     tools = tmp_path / "tools"

@@ -17,6 +17,7 @@ from interlock.envelope.parser import read_envelope
 from interlock.envelope.render import render
 from interlock.envelope.renderers.json import envelope_object
 from interlock.envelope.template import example
+from tests.effort import examples
 from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of
 from tests.envelope.texts import APPROVAL, BUILD, QA
 
@@ -76,7 +77,7 @@ SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too
 
 
 @given(text=texts_of(RULES["envelope"], RULES))
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 def test_every_word_within_bounds_is_an_envelope_no_longer_than_the_longest(text: str):
     assert read_envelope(text) is not None
     assert len(text.encode()) <= longest_bytes(RULES)

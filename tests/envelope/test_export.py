@@ -21,13 +21,14 @@ from interlock.envelope.protocol import LABELS
 from interlock.envelope.render import render
 from interlock.envelope.renderers.json import envelope_object
 from interlock.envelope.template import example
+from tests.effort import examples
 from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of
 from tests.envelope.texts import APPROVAL, BUILD, QA
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 RULES = envelope_language()
 WORDS = texts_of(RULES["envelope"], RULES)
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+MANY = settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 
 
 @pytest.mark.parametrize("form", GRAMMARS)
@@ -180,7 +181,7 @@ OBJECTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 @given(found=OBJECTS)
-@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(500), deadline=None, suppress_health_check=SLOW)
 def test_an_object_that_the_schema_accepts_renders_to_a_well_formed_envelope(found: dict[str, Any]):
     if is_valid(found):
         assert read_envelope(render(as_envelope(found))) is not None

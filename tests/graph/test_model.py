@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
+import pytest
+
 from interlock.envelope import Envelope, render, validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES, Role, Status
 from interlock.graph.machine import (
@@ -222,6 +224,7 @@ def test_a_pass_always_certifies_the_roles_own_gate_and_never_anothers() -> None
         assert all(own in gates and set(gates) <= {own, "GATE-MSG-STRICT"} for gates in passes)
 
 
+@pytest.mark.long
 def test_no_build_agent_ever_passes_and_no_judge_ever_hands_over() -> None:
     for role in PROTOCOL.roles.values():
         for current in ("IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"):

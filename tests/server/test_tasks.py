@@ -426,6 +426,7 @@ async def test_the_evidence_that_a_run_collected_is_listed_with_its_digests(host
     assert all(len(row["sha256"]) == 64 for row in made["files"])
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_page_is_looked_at_by_hand(host: Host) -> None:
     (host.root / "site").mkdir()
