@@ -146,6 +146,7 @@ if sys.argv[1] == "killed":
 """
 
 
+@pytest.mark.long
 def test_servers_are_gone_with_the_processes_that_started_them_and_write_nothing_on_their_terminals(cache: Path):
     ends = {"ended": 0, "killed": -9}
     owners = [

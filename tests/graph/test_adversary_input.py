@@ -63,6 +63,7 @@ HOSTILE: dict[str, Callable[[Ask], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("remote", [False, True])
 def test_an_answer_of_any_kind_ends_in_a_finding(project: Project, name: str, remote: bool) -> None:
