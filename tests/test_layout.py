@@ -52,8 +52,16 @@ def _length_faults(path: Path, data: bytes, tree: ast.Module) -> Iterator[str]:
         yield f"{path}: {lines} lines, at most {MAX_LINES}"
 
 
+MAY_IMPORT = re.compile(
+    rb"^\s*(from\s*\.|from\s+(%b)\b|import\b.*\b(%b)\b)" % (("|".join(ROOMS).encode(),) * 2), re.MULTILINE
+)
+"""What every bare import of a room matches; a tree takes long to be walked."""
+
+
 def _import_faults(path: Path, data: bytes, tree: ast.Module) -> Iterator[str]:
     """The bare names of rooms belong to other distributions in a user's environment."""
+    if not MAY_IMPORT.search(data):
+        return
     for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):

@@ -102,6 +102,7 @@ def story(root: Path) -> list[str]:
     return [entry.type for entry in Journal(root / "artifacts/interlock/events.jsonl").entries("reservations")]
 
 
+@pytest.mark.long
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("mode", MODES)
 def test_two_clients_share_a_checkout_over_stdio(project: Path, mode: Literal["auto", "legacy"]) -> None:

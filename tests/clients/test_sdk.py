@@ -103,6 +103,7 @@ async def team(url: str, tokens: dict[str, str]) -> AsyncGenerator[dict[str, Cli
         }
 
 
+@pytest.mark.long
 def test_a_team_walks_a_task_over_http_and_each_agent_speaks_for_itself(project: Path) -> None:
     tokens = {role: new_token(project, role) for role in ROLES}
 

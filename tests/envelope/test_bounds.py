@@ -61,6 +61,7 @@ BEYOND: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("form", [*GRAMMARS, "json-schema"])
 @pytest.mark.parametrize("change", BEYOND)
 def test_what_just_fits_is_accepted_and_what_goes_beyond_is_not(change: str, form: str):
@@ -77,6 +78,7 @@ RULES = envelope_language(bounds=TIGHT)
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 
 
+@pytest.mark.long
 @given(text=texts_of(RULES["envelope"], RULES))
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 def test_every_word_within_bounds_is_an_envelope_no_longer_than_the_longest(text: str):

@@ -31,6 +31,7 @@ WORDS = texts_of(RULES["envelope"], RULES)
 MANY = settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("form", GRAMMARS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_is_accepted_by_every_grammar(name: str, form: str):
@@ -77,6 +78,7 @@ def test_the_grammars_agree_on_damaged_words_and_accept_nothing_that_the_validat
         assert read_envelope(damaged) is not None
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("form", GRAMMARS)
 @pytest.mark.parametrize("label", LABELS)
 def test_no_output_line_may_begin_with_a_label_and_a_colon(form: str, label: str):
@@ -121,6 +123,7 @@ def test_a_role_and_a_task_narrow_every_form():
             export(form, agent="nobody")
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("form", ["lark", "llguidance", "gbnf", "json-schema"])
 def test_what_is_known_of_an_answer_is_the_only_thing_that_can_be_written_there(form: str):
     row = example("visual-qa", outcome="pass")

@@ -23,7 +23,7 @@ REPO = Path(__file__).parents[2]
 EXAMPLE = REPO / "examples" / "ticket-run"
 CODE = Path("interlock/cli/context.py")
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 
 @dataclass

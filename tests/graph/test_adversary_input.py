@@ -95,6 +95,7 @@ def ask_of(project: Project, request: Any) -> Ask:
 LONG = "x" * 600_000
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     "text",
     [

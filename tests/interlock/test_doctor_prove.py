@@ -51,6 +51,7 @@ def is_open(found: Iterable[Proof]) -> dict[str, bool]:
     return {row.door: not row.refused for row in rows}
 
 
+@pytest.mark.long
 def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Path, tmp_path: Path) -> None:
     log = root / ".git/log"
     write_hook(root / ".git/hooks/pre-commit", f"#!/bin/sh\ntouch {log}\n")

@@ -71,6 +71,7 @@ def test_an_address_that_is_not_accepted_is_told_its_mistake(
     assert (done.returncode, word in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.long
 def test_mcp_says_on_a_terminal_alone_what_it_waits_for(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     command = [sys.executable, "-m", "interlock", "mcp", "--root", str(root)]

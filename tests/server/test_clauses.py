@@ -163,6 +163,7 @@ async def test_the_workflow_is_followed_with_a_file_on_disk_from_fetch_ticket_to
     assert agent.ticket["state"] == "complete"
 
 
+@pytest.mark.long
 async def test_a_retry_is_mended_from_its_gate_result_and_cannot_be_advanced_by_hand(tmp_path: Path) -> None:
     """Ticket Protocol §Gate retry."""
     root = make_project(tmp_path / "project")

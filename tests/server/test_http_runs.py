@@ -161,6 +161,7 @@ def envelope(role: str) -> str:
     )
 
 
+@pytest.mark.long
 def test_an_agent_answers_for_its_own_role_alone(project: Path) -> None:
     shutil.rmtree(project)
     greeting_project(project)

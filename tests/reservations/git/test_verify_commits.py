@@ -369,6 +369,7 @@ def test_a_wrong_command_line_ends_with_2(bare: Checkout, arguments: tuple[str, 
     assert verify(bare, *arguments).status == 2
 
 
+@pytest.mark.long
 def test_verify_says_whether_the_leases_are_those_of_the_journal(bare: Checkout) -> None:
     outbox.drain(bare.desk.store, str(bare.root))
     good = verify(bare)
