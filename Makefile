@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ticket demo-llm test test-long test-slow check lint types contracts campaign bench snapshots format lock clean packages browser clients
+.PHONY: help demo demo-ticket demo-llm test test-long test-slow check lint types contracts campaign bench snapshots format lock clean packages browser clients sandbox
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -23,10 +23,10 @@ demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent woul
 demo-llm: browser ## let a model of this machine judge the landing page, with and without its faults (slow: up to 6 minutes)
 	@$(BIN)/python examples/llm-demo/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-llm,$(DIR))
 
-test: browser clients ## run the tests
+test: browser clients sandbox ## run the tests
 	@$(PYTEST) -n $(WORKERS)
 
-test-long: browser clients ## run what `make test` leaves out: more rows, more examples, more real processes (7 minutes)
+test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (7 minutes)
 	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
 test-slow: packages ## run the tests with the local model at length and inside the command-line agents that are installed
@@ -44,13 +44,13 @@ types: packages ## check the types
 contracts: packages ## check who may import whom
 	@$(BIN)/lint-imports --no-cache
 
-campaign: browser clients ## run the campaigns: what is killed, stopped and fuzzed for hours before a release
+campaign: browser clients sandbox ## run the campaigns: what is killed, stopped and fuzzed for hours before a release
 	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m campaign
 
 bench: packages ## run every measurement but that of the local model, which takes an hour
 	@set -e; for file in $(filter-out benchmarks/local_model.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python "$$file"; done
 
-snapshots: browser clients ## write the snapshots anew; review them like code
+snapshots: browser clients sandbox ## write the snapshots anew; review them like code
 	@$(PYTEST) --snapshot-update -m "not campaign and not slow"
 
 format: packages ## lay the code out and mend what can be mended
@@ -72,3 +72,6 @@ browser:
 
 clients:
 	$(PREPARE) packages clients
+
+sandbox:
+	$(PREPARE) packages sandbox
