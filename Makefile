@@ -6,7 +6,8 @@ BIN := .venv/bin
 PREPARE := @sh scripts/prepare
 # The tests start hundreds of processes, each of which would compile every module anew.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q
-WORKERS ?= 3
+# One more than there are cores, since some tests wait; each worker takes seconds to read all tests.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((cores < 8 ? cores + 1 : 8)))
 DIR ?= artifacts/demo
 # pyright does not follow the links of a folder that it walks, so each package is named.
 SOURCES := $(patsubst %/__init__.py,%,$(wildcard interlock/*/__init__.py)) $(wildcard interlock/*.py) tests benchmarks scripts

@@ -91,6 +91,7 @@ def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None
         assert wire.process.stderr.read() == b""
 
 
+@pytest.mark.long
 def test_a_client_that_went_away_ends_it_with_0(tmp_path: Path) -> None:
     with server(tmp_path) as wire:
         assert wire.process.stdout is not None
@@ -139,6 +140,7 @@ def test_what_prints_or_reads_in_the_process_meets_stderr_and_the_end(tmp_path: 
     assert sorted(done.stderr.splitlines()) == ["from a child", "to descriptor 1", "to stdout"]
 
 
+@pytest.mark.long
 def test_the_root_is_found_from_a_subfolder(tmp_path: Path) -> None:
     (tmp_path / "interlock.toml").write_text("")
     inner = tmp_path / "a" / "b"
