@@ -1,10 +1,13 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ticket demo-llm test test-slow check lint types contracts campaign bench snapshots format lock clean packages browser clients
+.PHONY: help demo demo-ticket demo-llm test test-long test-slow check lint types contracts campaign bench snapshots format lock clean packages browser clients sandbox
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
-WORKERS ?= 3
+# The tests start hundreds of processes, each of which would compile every module anew.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q
+# One more than there are cores, since some tests wait; each worker takes seconds to read all tests.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((cores < 8 ? cores + 1 : 8)))
 DIR ?= artifacts/demo
 # pyright does not follow the links of a folder that it walks, so each package is named.
 SOURCES := $(patsubst %/__init__.py,%,$(wildcard interlock/*/__init__.py)) $(wildcard interlock/*.py) tests benchmarks scripts
@@ -21,13 +24,16 @@ demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent woul
 demo-llm: browser ## let a model of this machine judge the landing page, with and without its faults (slow: up to 6 minutes)
 	@$(BIN)/python examples/llm-demo/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-llm,$(DIR))
 
-test: browser clients ## run the tests
-	@$(BIN)/pytest -q -n $(WORKERS)
+test: browser clients sandbox ## run the tests
+	@$(PYTEST) -n $(WORKERS)
+
+test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (7 minutes)
+	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
 test-slow: packages ## run the tests with the local model at length and inside the command-line agents that are installed
-	@$(BIN)/pytest -q -n 2 -m slow
+	@$(PYTEST) -n 2 -m slow
 
-check: lint types contracts test ## run lint, types, import contracts and tests
+check: lint types contracts test test-long ## run lint, types, import contracts and tests, the long ones too
 
 lint: packages ## check the style and the layout of the code
 	@$(BIN)/ruff check --quiet
@@ -39,14 +45,14 @@ types: packages ## check the types
 contracts: packages ## check who may import whom
 	@$(BIN)/lint-imports --no-cache
 
-campaign: browser clients ## run the long tests that `make test` leaves out
-	@$(BIN)/pytest -q -n $(WORKERS) -m campaign
+campaign: browser clients sandbox ## run the campaigns: what is killed, stopped and fuzzed for hours before a release
+	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m campaign
 
 bench: packages ## run every measurement but that of the local model, which takes an hour
 	@set -e; for file in $(filter-out benchmarks/local_model.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python "$$file"; done
 
-snapshots: browser clients ## write the snapshots anew; review them like code
-	@$(BIN)/pytest -q --snapshot-update
+snapshots: browser clients sandbox ## write the snapshots anew; review them like code
+	@$(PYTEST) --snapshot-update -m "not campaign and not slow"
 
 format: packages ## lay the code out and mend what can be mended
 	@$(BIN)/ruff check --quiet --fix-only
@@ -67,3 +73,6 @@ browser:
 
 clients:
 	$(PREPARE) packages clients
+
+sandbox:
+	$(PREPARE) packages sandbox

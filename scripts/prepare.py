@@ -30,7 +30,8 @@ OWNER: Final = "interlock-root"
 """The file that names the checkout which an environment was made for: scripts in it hold absolute paths."""
 STAMP: Final = "interlock-stamp"
 """The file that holds the digest of what was installed."""
-DEBIAN_PACKAGES: Final = ("chromium-headless-shell", "fonts-dejavu-core")
+BROWSER_PACKAGES: Final = ("chromium-headless-shell", "fonts-dejavu-core")
+SANDBOX_PACKAGES: Final = ("bubblewrap",)
 
 _NET: Final = (
     "check the network and pip's configuration (`python3 -m pip config list`), then run the same command again"
@@ -49,8 +50,8 @@ except CollectorError as error:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Set up what the arguments name: `packages`, `browser`, `clients`, or one of the command-line agents."""
-    steps = {"packages": packages, "browser": browser, "clients": clients}
+    """Set up what the arguments name: one of the four steps, or a command-line agent."""
+    steps = {"packages": packages, "browser": browser, "clients": clients, "sandbox": sandbox}
     steps |= {name: partial(program, name) for name in ("claude", "codex", "gemini")}
     if not arguments or any(name not in steps for name in arguments):
         _stop(f"say what to prepare: {', '.join(steps)}", f"run `sh scripts/prepare {' '.join(steps)}`")
@@ -125,17 +126,33 @@ def browser() -> None:
     if not problem:
         return
     # A wish for a certain browser is not met by installing another.
-    installs = Path("/etc/debian_version").exists() and os.geteuid() == 0 and shutil.which("apt-get")
-    if os.environ.get("INTERLOCK_BROWSER") or not installs:
+    if os.environ.get("INTERLOCK_BROWSER") or not _may_install():
         _stop(problem)
-    fix = f"run `apt-get update && apt-get install {' '.join(DEBIAN_PACKAGES)}` or set INTERLOCK_BROWSER"
-    apt = ("apt-get", "--quiet", "--yes", "-o", "DPkg::Lock::Timeout=300")
-    _run("reading the list of Debian packages", [*apt, "update"], fix)
-    install = [*apt, "install", "--no-install-recommends", *DEBIAN_PACKAGES]
-    _run(f"installing {' and '.join(DEBIAN_PACKAGES)}", install, fix)
+    _install_debian(BROWSER_PACKAGES, " or set INTERLOCK_BROWSER")
     problem = _missing_browser()
     if problem:
         _stop(problem)
+
+
+def sandbox() -> None:
+    """Install bubblewrap on Debian, as root, unless it is there; where it cannot be had the tests go on without it."""
+    if shutil.which("bwrap") is None and _may_install():
+        try:
+            _install_debian(SANDBOX_PACKAGES)
+        except SystemExit:
+            print("  going on without it: the tests of isolation will be skipped", file=sys.stderr)
+
+
+def _may_install() -> bool:
+    return Path("/etc/debian_version").exists() and os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def _install_debian(packages: Sequence[str], otherwise: str = "") -> None:
+    fix = f"run `apt-get update && apt-get install {' '.join(packages)}`{otherwise}"
+    apt = ("apt-get", "--quiet", "--yes", "-o", "DPkg::Lock::Timeout=300")
+    _run("reading the list of Debian packages", [*apt, "update"], fix)
+    install = [*apt, "install", "--no-install-recommends", *packages]
+    _run(f"installing {' and '.join(packages)}", install, fix)
 
 
 def _is_usable(venv: Path) -> bool:

@@ -17,8 +17,30 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ["LANGSMITH_TRACING"] = "false"
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 
-settings.register_profile("interlock", deadline=None, derandomize=True, print_blob=True)
-settings.load_profile("interlock")
+settings.register_profile("short", deadline=None, derandomize=True, print_blob=True, max_examples=20)
+settings.register_profile("long", settings.get_profile("short"), max_examples=200)
+settings.load_profile("short")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as `long` the rows of a `sample` that `make test` leaves out."""
+    rows: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("sample"):
+            rows.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for test, found in rows.items():
+        mark = next(found[0].iter_markers("sample"))
+        names = [item.callspec.id for item in found]
+        kept = set(mark.args) if mark.args else set(names[:: mark.kwargs["every"]])
+        if not kept <= set(names) and not any("::" in argument for argument in config.args):
+            raise pytest.UsageError(f"{test} has no row {', '.join(kept.difference(names))}")
+        if kept.isdisjoint(names):
+            continue  # a row that was asked for by its id
+        for item in found:
+            if item.callspec.id not in kept:
+                item.add_marker(pytest.mark.long)
+
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 

@@ -93,6 +93,7 @@ def test_the_wheel_has_no_links(wheel: Path) -> None:
         assert [info.filename for info in archive.infolist() if stat.S_ISLNK(info.external_attr >> 16)] == []
 
 
+@pytest.mark.long
 def test_the_wheel_from_the_checkout_is_the_wheel_from_the_sdist(wheel: Path, tmp_path: Path) -> None:
     direct = next(_build(ROOT, tmp_path, "--wheel").glob("*.whl"))
     assert _names(direct) == _names(wheel)
@@ -137,6 +138,7 @@ def _run(environment: Path, cwd: Path, *command: str) -> "subprocess.CompletedPr
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["interlock", "validate-envelope"])
 def test_an_installed_command_runs_in_an_empty_folder(environment: Path, tmp_path: Path, command: str) -> None:
     done = _run(environment, tmp_path, command, "--version")
@@ -145,6 +147,7 @@ def test_an_installed_command_runs_in_an_empty_folder(environment: Path, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_an_installed_validator_knows_its_grammar(environment: Path, tmp_path: Path) -> None:
     template = _run(
         environment, tmp_path, "validate-envelope", "--template", "frontend-implementer", "--task-id", "A-1"
@@ -163,6 +166,7 @@ WITH_LANGCHAIN = {
 """What is imported with the first model alone: it needs the extra `llm`."""
 
 
+@pytest.mark.long
 def test_every_module_imports_with_the_core_dependencies_alone(environment: Path, tmp_path: Path) -> None:
     program = """
 import importlib, pkgutil, sys

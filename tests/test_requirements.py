@@ -1,9 +1,6 @@
 """Every promise has its tests, every clause of the protocol its rules, every sentence of the sources its row."""
 
-import ast
 import re
-from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -15,28 +12,13 @@ from interlock.gates.stages.rules import Rule as StageRule
 from interlock.graph.pipeline.rules import RULES as TICKET_RULES
 from interlock.graph.pipeline.rules import Rule as TicketRule
 from tests.clauses.page import PAGE, SOURCES, render, rows
+from tests.names import existing_tests
 from tests.requirements import CLAUSES, PROMISES
-
-TESTS = Path(__file__).parent
-
-
-@cache
-def test_names() -> dict[str, Path]:
-    """Return every test function of the suite and the file it is in."""
-    return {
-        node.name: path
-        for path in TESTS.rglob("test_*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
-    }
-
-
-test_names.__test__ = False  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_every_promise_is_held_by_tests_that_exist(promise: str) -> None:
-    names = test_names()
+    names = existing_tests()
     assert PROMISES[promise]
     assert [name for name in PROMISES[promise] if name not in names] == []
 
@@ -54,7 +36,7 @@ HEADINGS = [(source, heading) for source, headings in SOURCES.items() for headin
 def test_every_sentence_of_the_sources_is_held_by_tests_that_exist_or_is_said_not_to_be_built(
     source: str, heading: str
 ) -> None:
-    names = test_names()
+    names = existing_tests()
     for row in SOURCES[source][heading]:
         assert [name for name in row.tests if name not in names] == []
         assert len(set(row.tests)) == len(row.tests)

@@ -76,6 +76,7 @@ def _prepare(checkout: Path, *steps: str, **environ: str) -> "subprocess.Complet
     )
 
 
+@pytest.mark.long
 def test_a_second_set_up_does_nothing_until_something_changes(checkout: Path) -> None:
     first = _prepare(checkout, "packages")
     assert first.returncode == 0, first.stderr
@@ -100,6 +101,7 @@ def test_a_second_set_up_does_nothing_until_something_changes(checkout: Path) ->
     assert _prepare(moved, "packages").stderr == ""
 
 
+@pytest.mark.long
 def test_a_failed_installation_shows_why_and_is_tried_again(checkout: Path) -> None:
     (checkout / "requirements.lock").write_text("no-such-package-at-all==1\n")
     for _ in range(2):
@@ -126,6 +128,7 @@ def test_without_a_python_that_is_new_enough_it_says_so(checkout: Path, tmp_path
     assert "  fix: " in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/etc/debian_version").exists() or os.geteuid() != 0, reason="needs root on Debian")
 def test_as_root_on_debian_a_missing_browser_is_installed_once(checkout: Path, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
@@ -160,3 +163,23 @@ def test_an_unknown_step_is_refused(checkout: Path) -> None:
     done = _prepare(checkout, "everything")
     assert done.returncode == 2
     assert "packages, browser" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/etc/debian_version").exists() or os.geteuid() != 0, reason="needs root on Debian")
+@pytest.mark.parametrize("works", [True, False])
+def test_as_root_on_debian_bubblewrap_is_installed_where_that_is_possible(
+    checkout: Path, tmp_path: Path, works: bool
+) -> None:
+    tools, calls = tmp_path / "tools", tmp_path / "calls"
+    tools.mkdir()
+    for name in ("cat", "dirname", "cp"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    apt = tools / "apt-get"
+    install = f"cp {apt} {tools}/bwrap" if works else "exit 100"
+    apt.write_text(f'#!/bin/sh\necho "$*" >> {calls}\ncase "$*" in *install*) {install};; esac\n')
+    apt.chmod(0o755)
+    done = [_prepare(checkout, "sandbox", PATH=str(tools)) for _ in range(2)]
+    assert [row.returncode for row in done] == [0, 0]
+    assert ("fix: " in done[0].stderr, bool(done[1].stderr)) == (not works, not works)
+    asked = [line.rpartition(" ")[2] for line in calls.read_text().splitlines()]
+    assert asked == ["update", "bubblewrap"] * (1 if works else 2)

@@ -30,7 +30,14 @@ def interlock(
         env: Its whole environment; default: the present one.
         timeout: Seconds after which it is killed and `subprocess.TimeoutExpired` raised.
     """
-    return _process(["interlock", *arguments], folder, stdin, env, timeout)
+    return _process(["interlock", *arguments], folder, stdin.encode(), env, timeout)
+
+
+def validate_envelope(
+    folder: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `validate-envelope` in a folder; the arguments are those of `interlock`, standard input is bytes."""
+    return _process(["validate-envelope", *arguments], folder, stdin, env, 120)
 
 
 def script(path: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -41,15 +48,15 @@ def script(path: Path, *arguments: str, timeout: float = 120) -> subprocess.Comp
         arguments: What follows it.
         timeout: Seconds after which it is killed and `subprocess.TimeoutExpired` raised.
     """
-    return _process([str(path), *arguments], Path.cwd(), "", None, timeout)
+    return _process([str(path), *arguments], Path.cwd(), b"", None, timeout)
 
 
 def _process(
-    line: list[str], folder: Path, stdin: str, env: Mapping[str, str] | None, timeout: float
+    line: list[str], folder: Path, stdin: bytes, env: Mapping[str, str] | None, timeout: float
 ) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory(prefix="warm-") as name:
         streams = [str(Path(name, stream)) for stream in ("stdin", "stdout", "stderr")]
-        Path(streams[0]).write_text(stdin)
+        Path(streams[0]).write_bytes(stdin)
         environment = dict(os.environ if env is None else env)
         process = _FORKSERVER.Process(target=_become, args=(line, str(folder), environment, streams))
         process.start()
@@ -77,10 +84,13 @@ def _become(line: list[str], folder: str, environment: dict[str, str], streams: 
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = line
-    if line[0] != "interlock":
+    if line[0] == "interlock":
+        from interlock.__main__ import main
+
+        main()
+    elif line[0] == "validate-envelope":
+        from interlock.validate_envelope import main as validate
+
+        sys.exit(validate())
+    else:
         runpy.run_path(line[0], run_name="__main__")
-        return
-
-    from interlock.__main__ import main
-
-    main()

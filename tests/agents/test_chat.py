@@ -28,6 +28,7 @@ PICTURE: list[Any] = [
 ]
 
 
+@pytest.mark.sample(every=3)
 @each_wire
 def test_a_turn_works_with_its_tools_and_says_its_answer(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]

@@ -24,6 +24,7 @@ READ = ("read_file", {"path": "src/x.css"})
 PASSING: tuple[Fault, ...] = ("429", "500", "529", "cut")
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("fault", PASSING)
 @each_wire
 def test_a_fault_that_passes_is_no_answer_and_the_call_is_made_again(wire: str, fault: Fault, make_ask: Any) -> None:

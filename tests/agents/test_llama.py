@@ -70,6 +70,7 @@ def answered(served: Served, make_ask: AskMaker, role: str, seed: int, temperatu
     assert envelope.gates_required == ask.required
 
 
+@pytest.mark.long
 def test_what_the_model_writes_under_the_grammar_parses(served: Served, make_ask: AskMaker):
     answered(served, make_ask, "visual-qa", 1, 1.0)
 
@@ -145,6 +146,7 @@ if sys.argv[1] == "killed":
 """
 
 
+@pytest.mark.long
 def test_servers_are_gone_with_the_processes_that_started_them_and_write_nothing_on_their_terminals(cache: Path):
     ends = {"ended": 0, "killed": -9}
     owners = [

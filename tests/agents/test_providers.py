@@ -115,6 +115,7 @@ WORDS = {
 }
 
 
+@pytest.mark.sample(every=4)
 @each_way
 @each_wire
 @pytest.mark.parametrize("fault", sorted(WORDS))

@@ -100,11 +100,13 @@ def spread(total: int, count: int) -> list[int]:
 
 
 @pytest.mark.timeout(300)
-def test_a_run_killed_at_a_handful_of_points_resumes_to_the_same_journal(tmp_path: Path) -> None:
+@pytest.mark.sample("3")
+@pytest.mark.parametrize("count", [3, 7])
+def test_a_run_killed_at_a_handful_of_points_resumes_to_the_same_journal(tmp_path: Path, count: int) -> None:
     root = tmp_path / "whole"
     names = count_points(root, greeting_project(root))
     assert len(names) >= 40
-    assert kill_at(tmp_path, greeting_project, spread(len(names), 7), story(root)) == []
+    assert kill_at(tmp_path, greeting_project, spread(len(names), count), story(root)) == []
 
 
 @pytest.mark.campaign

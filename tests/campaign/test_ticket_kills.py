@@ -98,6 +98,7 @@ def _campaign(root: Path, kills: int, seed: int) -> None:
     assert any(ticket["revision"] > 1 for ticket in acknowledged.values())
 
 
+@pytest.mark.long
 def test_a_server_killed_a_few_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
     _campaign(tmp_path, kills=4, seed=1)
 

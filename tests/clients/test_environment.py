@@ -11,6 +11,7 @@ import pytest
 REPO = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.long
 def test_the_environment_of_the_clients_is_made_once_and_apart(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     (checkout / "tests" / "clients").mkdir(parents=True)
@@ -36,6 +37,7 @@ def test_the_environment_of_the_clients_is_made_once_and_apart(tmp_path: Path) -
     assert "installing" in prepare()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not on PATH")
 def test_a_command_line_agent_is_installed_once_and_anew_when_its_lock_changes(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"

@@ -37,6 +37,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**json.loads(done.stdout), "root": root}
 
 
+@pytest.mark.long
 def test_an_agent_works_a_ticket_from_its_first_state_to_complete(played: dict[str, Any]) -> None:
     ticket = played["ticket"]
     assert ticket["states"] == [
@@ -49,18 +50,21 @@ def test_an_agent_works_a_ticket_from_its_first_state_to_complete(played: dict[s
     assert "hello" in (played["root"] / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_an_agent_drives_a_task_from_dispatch_to_approved(played: dict[str, Any]) -> None:
     task = played["task"]
     assert task["steps"] == ["builder invalid", "builder handover", "tester pass", "reviewer pass"]
     assert (task["status"], task["passed"], task["wrong"]) == ("APPROVED", list(GATES), "RUN605")
 
 
+@pytest.mark.long
 def test_the_client_is_of_the_sdks_first_major_version_and_speaks_an_older_revision(played: dict[str, Any]) -> None:
     assert played["sdk"].startswith("1.")
     assert played["protocol"] < "2026"
     assert {"interlock_begin_run", "task_begin", "validate_envelope"} <= set(played["tools"])
 
 
+@pytest.mark.long
 def test_what_was_played_stands_whole_in_the_journal(played: dict[str, Any]) -> None:
     report = verify_journal(played["root"])
     assert (report.problems, report.runs) == ((), 3), "a ticket, a task, and the reservations"

@@ -102,6 +102,8 @@ def story(root: Path) -> list[str]:
     return [entry.type for entry in Journal(root / "artifacts/interlock/events.jsonl").entries("reservations")]
 
 
+@pytest.mark.long
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("mode", MODES)
 def test_two_clients_share_a_checkout_over_stdio(project: Path, mode: Literal["auto", "legacy"]) -> None:
     async def both() -> None:
@@ -114,6 +116,7 @@ def test_two_clients_share_a_checkout_over_stdio(project: Path, mode: Literal["a
     assert {"release_requested", "release_deferred", "release_answered", "lease_refused"} <= set(told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_two_clients_share_a_checkout_over_http_each_by_its_token(
     project: Path, mode: Literal["auto", "legacy"]
@@ -130,6 +133,7 @@ def test_two_clients_share_a_checkout_over_http_each_by_its_token(
     assert "release_answered" in story(project)
 
 
+@pytest.mark.long
 def test_a_client_that_dies_is_taken_over_with_a_word(project: Path) -> None:
     """The client's process is the holder: its server may end with it or not."""
     holder = (

@@ -54,6 +54,7 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project")
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_task_is_walked_over_stdio_with_a_refusal_and_a_rework(
     project: Path, mode: Literal["auto", "legacy"]
@@ -80,6 +81,7 @@ def test_a_task_is_walked_over_stdio_with_a_refusal_and_a_rework(
     assert verify_journal(project).problems == ()
 
 
+@pytest.mark.long
 def test_a_server_that_is_started_anew_goes_on_where_the_last_one_ended(project: Path) -> None:
     async def one_step(number: int) -> str:
         async with over_stdio(project) as client:
@@ -101,6 +103,7 @@ async def team(url: str, tokens: dict[str, str]) -> AsyncGenerator[dict[str, Cli
         }
 
 
+@pytest.mark.long
 def test_a_team_walks_a_task_over_http_and_each_agent_speaks_for_itself(project: Path) -> None:
     tokens = {role: new_token(project, role) for role in ROLES}
 
@@ -127,6 +130,7 @@ def test_a_team_walks_a_task_over_http_and_each_agent_speaks_for_itself(project:
     assert verify_journal(project).problems == ()
 
 
+@pytest.mark.long
 def test_an_agent_waits_over_http_until_its_turn(project: Path) -> None:
     tokens = {role: new_token(project, role) for role in ROLES}
     order: list[str] = []
@@ -153,6 +157,7 @@ def test_an_agent_waits_over_http_until_its_turn(project: Path) -> None:
     assert order == list(ROLES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_two_sessions_of_one_user_hand_the_same_answer_in_and_it_counts_once(
     project: Path, mode: Literal["auto", "legacy"]
@@ -175,6 +180,7 @@ def test_two_sessions_of_one_user_hand_the_same_answer_in_and_it_counts_once(
     anyio.run(race)
 
 
+@pytest.mark.long
 def test_a_server_whose_agent_is_at_work_ends_when_its_client_leaves(tmp_path: Path) -> None:
     """A function that never returns keeps nobody waiting, and its run goes on later."""
     root = make_project(tmp_path / "project", CONFIG + '[agents.builder]\nrunner = "python:mine:never"\n')

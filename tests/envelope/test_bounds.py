@@ -17,6 +17,7 @@ from interlock.envelope.parser import read_envelope
 from interlock.envelope.render import render
 from interlock.envelope.renderers.json import envelope_object
 from interlock.envelope.template import example
+from tests.effort import examples
 from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of
 from tests.envelope.texts import APPROVAL, BUILD, QA
 
@@ -30,6 +31,7 @@ def schema_accepts(envelope: Envelope, bounds: Bounds) -> bool:
     return schema.is_valid(json.loads(json.dumps(envelope_object(envelope))))
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("form", GRAMMARS)
 def test_every_valid_envelope_of_the_suite_that_fits_is_accepted(form: str):
     assert [row for row in SUITE if not accepts(form, bounds=WIDE)(render(row))] == []
@@ -59,6 +61,7 @@ BEYOND: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("form", [*GRAMMARS, "json-schema"])
 @pytest.mark.parametrize("change", BEYOND)
 def test_what_just_fits_is_accepted_and_what_goes_beyond_is_not(change: str, form: str):
@@ -75,8 +78,9 @@ RULES = envelope_language(bounds=TIGHT)
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 
 
+@pytest.mark.long
 @given(text=texts_of(RULES["envelope"], RULES))
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 def test_every_word_within_bounds_is_an_envelope_no_longer_than_the_longest(text: str):
     assert read_envelope(text) is not None
     assert len(text.encode()) <= longest_bytes(RULES)

@@ -21,15 +21,17 @@ from interlock.envelope.protocol import LABELS
 from interlock.envelope.render import render
 from interlock.envelope.renderers.json import envelope_object
 from interlock.envelope.template import example
+from tests.effort import examples
 from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of
 from tests.envelope.texts import APPROVAL, BUILD, QA
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 RULES = envelope_language()
 WORDS = texts_of(RULES["envelope"], RULES)
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+MANY = settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("form", GRAMMARS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_is_accepted_by_every_grammar(name: str, form: str):
@@ -76,6 +78,7 @@ def test_the_grammars_agree_on_damaged_words_and_accept_nothing_that_the_validat
         assert read_envelope(damaged) is not None
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("form", GRAMMARS)
 @pytest.mark.parametrize("label", LABELS)
 def test_no_output_line_may_begin_with_a_label_and_a_colon(form: str, label: str):
@@ -120,6 +123,7 @@ def test_a_role_and_a_task_narrow_every_form():
             export(form, agent="nobody")
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("form", ["lark", "llguidance", "gbnf", "json-schema"])
 def test_what_is_known_of_an_answer_is_the_only_thing_that_can_be_written_there(form: str):
     row = example("visual-qa", outcome="pass")
@@ -180,7 +184,7 @@ OBJECTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 @given(found=OBJECTS)
-@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(500), deadline=None, suppress_health_check=SLOW)
 def test_an_object_that_the_schema_accepts_renders_to_a_well_formed_envelope(found: dict[str, Any]):
     if is_valid(found):
         assert read_envelope(render(as_envelope(found))) is not None

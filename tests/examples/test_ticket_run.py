@@ -23,7 +23,7 @@ REPO = Path(__file__).parents[2]
 EXAMPLE = REPO / "examples" / "ticket-run"
 CODE = Path("interlock/cli/context.py")
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 
 @dataclass
@@ -124,6 +124,7 @@ def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.long
 def test_a_builder_that_never_mends_its_page_ends_the_run_without_success(tmp_path: Path) -> None:
     example = tmp_path / "ticket-run"
     shutil.copytree(EXAMPLE, example)
@@ -142,6 +143,7 @@ def test_a_builder_that_never_mends_its_page_ends_the_run_without_success(tmp_pa
     assert "BLOCKED" in told.stdout
 
 
+@pytest.mark.long
 def test_it_runs_in_an_activated_environment_whose_python_finds_the_tests_of_the_checkout(tmp_path: Path) -> None:
     """An editable install puts the checkout's own package `tests` in the way of one that the gate might import."""
     activated = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -151,6 +153,7 @@ def test_it_runs_in_an_activated_environment_whose_python_finds_the_tests_of_the
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 def test_it_runs_with_the_interpreter_alone_on_path(tmp_path: Path) -> None:
     """The server is started by interpreter: `interlock` need not be found by name."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8", **_coverage()}

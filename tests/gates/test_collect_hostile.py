@@ -27,6 +27,7 @@ HIDDEN_FAULTS = [
 ]
 
 
+@pytest.mark.sample("overrides-axe.html", "frame-nested.html", "shadow-closed.html")
 @pytest.mark.parametrize("page", HIDDEN_FAULTS)
 def test_an_unlabelled_input_is_found_wherever_the_page_hides_it(page: str, tmp_path: Path) -> None:
     collection = look(tmp_path, page, "a11y")
@@ -48,6 +49,7 @@ CONSOLE_FAULTS = {
 }
 
 
+@pytest.mark.sample("swallows-errors.html")
 @pytest.mark.parametrize("page", CONSOLE_FAULTS)
 def test_an_error_reaches_the_log_whatever_the_page_does_to_its_console(page: str, tmp_path: Path) -> None:
     collection = look(tmp_path, page, "console")
@@ -83,6 +85,7 @@ REFUSED: list[tuple[str, EvidenceKey, str]] = [
 ]
 
 
+@pytest.mark.sample("third-party-frame.html-a11y-COL308", "leaves-late.html-screenshots-COL306")
 @pytest.mark.parametrize(("page", "key", "code"), REFUSED)
 def test_a_page_that_does_not_hold_still_leaves_no_evidence(
     page: str, key: EvidenceKey, code: str, tmp_path: Path
@@ -93,6 +96,7 @@ def test_a_page_that_does_not_hold_still_leaves_no_evidence(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.sample("endless-loop.html")
 @pytest.mark.parametrize("page", ["endless-loop.html", "late-loop.html"])
 def test_a_page_that_never_ends_is_a_timeout_and_no_evidence(page: str, tmp_path: Path) -> None:
     with pytest.raises(CollectorError) as caught:
@@ -101,6 +105,7 @@ def test_a_page_that_never_ends_is_a_timeout_and_no_evidence(page: str, tmp_path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.sample("frames-in-vain.html")
 @pytest.mark.parametrize("page", ["clean.html", "form-names.html", "hash.html", "frames-in-vain.html"])
 def test_an_honest_page_passes(page: str, tmp_path: Path) -> None:
     collection = look(tmp_path, page, "screenshots", "console", "a11y")
@@ -117,12 +122,14 @@ def test_other_origins_are_named_and_not_asked(tmp_path: Path) -> None:
     assert blocked == ["https://cdn.example/far.png", "wss://socket.example/"]
 
 
+@pytest.mark.long
 def test_a_frame_of_another_origin_hinders_only_the_check_that_must_look_into_it(tmp_path: Path) -> None:
     collection = look(tmp_path, "third-party-frame.html", "screenshots", "console")
     assert collection.ok
     assert [finding.code for finding in collection.findings] == ["EVD535"]
 
 
+@pytest.mark.long
 def test_dialogs_and_windows_are_answered_and_told(tmp_path: Path) -> None:
     collection = look(tmp_path, "dialogs.html", "console")
     assert collection.ok
@@ -134,6 +141,7 @@ def test_dialogs_and_windows_are_answered_and_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_workers_of_every_kind_are_listened_to_or_told(tmp_path: Path) -> None:
     collection = look(tmp_path, "workers.html", "console")
     assert errors(collection) == ["EVD533"]
@@ -143,6 +151,7 @@ def test_workers_of_every_kind_are_listened_to_or_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_page_wider_than_its_window_is_told(tmp_path: Path) -> None:
     collection = look(tmp_path, "wide.html", "screenshots", "console")
     assert collection.ok
@@ -154,6 +163,7 @@ def test_a_page_wider_than_its_window_is_told(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long
 def test_what_axe_could_not_decide_is_kept(tmp_path: Path) -> None:
     collection = look(tmp_path, "undecided.html", "a11y")
     assert collection.ok

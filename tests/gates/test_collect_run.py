@@ -90,6 +90,7 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
+@pytest.mark.long
 def test_the_same_page_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
@@ -98,6 +99,7 @@ def test_the_same_page_gives_the_same_bytes(tmp_path: Path) -> None:
     assert everything_in(tmp_path / "first") == everything_in(tmp_path / "second")
 
 
+@pytest.mark.long
 def test_two_collectors_run_beside_each_other(tmp_path: Path) -> None:
     gates = ["GATE-VISUAL-QA", "GATE-A11Y-BASELINE"]
     with ThreadPoolExecutor(2) as pool:
@@ -109,6 +111,7 @@ def test_two_collectors_run_beside_each_other(tmp_path: Path) -> None:
     assert [read_manifest(tmp_path, item.manifest) for item in made] == made
 
 
+@pytest.mark.long
 def test_two_collectors_for_one_place_take_turns(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(look, tmp_path, "clean.html", "console") for _ in range(2)]
@@ -116,6 +119,7 @@ def test_two_collectors_for_one_place_take_turns(tmp_path: Path) -> None:
     assert made[0] == made[1] == read_manifest(tmp_path, made[0].manifest)
 
 
+@pytest.mark.long
 def test_a_collection_that_the_caller_vouches_for_is_not_made_again(tmp_path: Path) -> None:
     first = look(tmp_path, "clean.html", "console")
 
@@ -132,6 +136,7 @@ def test_a_collection_that_the_caller_vouches_for_is_not_made_again(tmp_path: Pa
     assert (tmp_path / first.files[0].path).read_text() != "forged"
 
 
+@pytest.mark.long
 def test_a_manifest_on_disk_vouches_for_nothing(tmp_path: Path) -> None:
     honest = look(tmp_path, "inner.html", "a11y")
     forged = (tmp_path / honest.manifest).read_text().replace('"ok": false', '"ok": true')
@@ -139,6 +144,7 @@ def test_a_manifest_on_disk_vouches_for_nothing(tmp_path: Path) -> None:
     assert not look(tmp_path, "inner.html", "a11y").ok
 
 
+@pytest.mark.long
 def test_without_a_place_for_every_file_there_is_no_manifest(tmp_path: Path) -> None:
     (tmp_path / "artifacts").mkdir()
     (tmp_path / "artifacts" / "console").write_text("in the way")
@@ -157,6 +163,7 @@ def test_a_linked_artifacts_folder_is_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
+@pytest.mark.long
 def test_what_a_killed_collector_left_is_cleaned_at_the_next_run(tmp_path: Path) -> None:
     folder = staging_folder(tmp_path, "GATE-VISUAL-QA", BINDING, ["console"])
     folder.mkdir()
@@ -198,6 +205,7 @@ def test_a_killed_parent_takes_worker_and_browser_with_it(tmp_path: Path, server
     server.release.set()
 
 
+@pytest.mark.long
 def test_a_crashed_page_is_told(tmp_path: Path, server: Server) -> None:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(look, tmp_path, f"{server.url}/frame-hangs.html", "a11y")
@@ -216,6 +224,7 @@ def test_a_page_of_a_server_is_looked_at(tmp_path: Path, server: Server) -> None
     assert look(tmp_path, f"{server.url}/clean.html", "screenshots", "console").ok
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("path", "code"), [("/broken", "COL305"), ("/moved", "COL306")])
 def test_a_server_that_answers_otherwise_leaves_no_evidence(
     path: str, code: str, tmp_path: Path, server: Server
@@ -311,6 +320,7 @@ def test_a_gate_without_browser_evidence_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "COL302"
 
 
+@pytest.mark.long
 def test_the_example_page_fails_both_gates_and_its_fixed_files_pass_them(root: Path, tmp_path: Path) -> None:
     example = root / "examples" / "landing-page"
     shutil.copytree(example / "site", tmp_path / "site")

@@ -22,6 +22,7 @@ from interlock.graph.orchestrator import MAX_REASON_CHARS, MAX_REASONS, reason, 
 from interlock.graph.state import TaskState
 from interlock.graph.task import Task, task_from_mapping
 from interlock.graph.verify import verify_journal
+from tests.effort import examples
 from tests.graph.conftest import CONFIG, GATES, Answer, Project, Scripted, build, envelope
 from tests.graph.test_adversary import NO_EVIDENCE, SRC, outcomes
 
@@ -62,6 +63,7 @@ HOSTILE: dict[str, Callable[[Ask], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("remote", [False, True])
 def test_an_answer_of_any_kind_ends_in_a_finding(project: Project, name: str, remote: bool) -> None:
@@ -93,6 +95,7 @@ def ask_of(project: Project, request: Any) -> Ask:
 LONG = "x" * 600_000
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     "text",
     [
@@ -139,7 +142,7 @@ def protocol(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @given(gate=st.sampled_from(GATES), texts=st.lists(ANY_TEXT, min_size=1, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_orchestrator_can_state_any_reason_of_its_own(protocol: Any, gate: str, texts: list[str]) -> None:
     statement(
         "BLOCKED", TASK, protocol, previous="IN_PROGRESS", fail_reasons=[reason(gate, text) for text in texts],
@@ -151,7 +154,7 @@ LINES = st.lists(ANY_TEXT.map(lambda text: " ".join(text.split())), min_size=1, 
 
 
 @given(texts=LINES, gate=st.sampled_from(GATES))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_the_orchestrator_can_repeat_whatever_passed_as_a_reason(protocol: Any, texts: list[str], gate: str) -> None:
     reasons = tuple(f"{text} {gate}".strip() if n % 2 else f"{gate} {text}".strip() for n, text in enumerate(texts))
     answer = render(
@@ -183,7 +186,7 @@ JSON = st.recursive(
 
 
 @given(data=st.dictionaries(st.sampled_from("abcdefghij"), JSON), size=st.integers(0, 3000), count=st.integers(0, 300))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_whatever_is_bounded_fits_into_a_line(data: dict[str, Any], size: int, count: int) -> None:
     filled = {**data, **{f"list {name}": ["\U0001f600" * size] * count for name in range(11)}}
     assert len(json.dumps(bounded(filled))) <= MAX_BYTES

@@ -278,6 +278,7 @@ def test_a_shared_lock_of_a_look_is_not_a_drive(project: Project) -> None:
         assert not store.driven()
 
 
+@pytest.mark.long
 def test_a_process_that_leaves_its_runs_loses_nothing(project: Project) -> None:
     (project.root / "mine.py").write_text(
         "import time\ndef never(ask):\n    print('asked', flush=True)\n    time.sleep(600)\n", encoding="utf-8"

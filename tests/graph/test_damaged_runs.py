@@ -84,6 +84,7 @@ DAMAGES: list[Callable[[Path], None]] = [
 ]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_damaged_run_is_one_problem_and_the_whole_journal_is_still_checked(
     project: Project, damage: Callable[[Path], None]

@@ -331,6 +331,7 @@ def run_seeds(base: Path, seeds: range) -> Counter[str]:
     return ends
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("block", range(4))
 def test_no_random_run_ends_approved_without_deserving_it_or_fails_to_end(tmp_path: Path, block: int) -> None:
     ends = run_seeds(tmp_path, range(block * 16, block * 16 + 16))

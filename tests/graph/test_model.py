@@ -280,6 +280,7 @@ def test_a_pass_always_certifies_the_roles_own_gate_and_never_anothers() -> None
         assert all(own in gates and set(gates) <= {own, "GATE-MSG-STRICT"} for gates in passes)
 
 
+@pytest.mark.long
 def test_no_build_agent_ever_passes_and_no_judge_ever_hands_over() -> None:
     for role in DEFAULT_PROTOCOL.roles.values():
         for current in ("IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"):

@@ -402,6 +402,7 @@ def test_a_run_that_slept_past_its_lease_is_told_once_who_has_its_files(monkeypa
         assert [row.agent for row in world.leases()] == ["run:T.1"]
 
 
+@pytest.mark.long
 def test_a_command_that_waits_says_for_whom_and_an_interrupt_gives_up_its_place(tmp_path: Path) -> None:
     root = tmp_path / "project"
     task = greeting_project(root)

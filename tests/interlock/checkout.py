@@ -7,6 +7,7 @@ from pathlib import Path
 
 from interlock.install import Launch, apply, apply_undo, pick, plan, plan_undo
 from interlock.reservations import place
+from tests import warm
 
 LAUNCH = Launch(sys.executable, ("-P", "-m", "interlock", "mcp"), "for a test")
 
@@ -34,7 +35,7 @@ def git(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[s
 
 def interlock_command(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the command line."""
-    return attempt(folder, sys.executable, "-P", "-m", "interlock", *words, **more)
+    return warm.interlock(folder, *words, env=environment(**more))
 
 
 def make(folder: Path) -> Path:

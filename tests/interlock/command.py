@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import interlock
+from tests import warm
 
 HOUSE = Path(interlock.__file__).parent.parent
 MAIN = "import sys; from interlock.validate_envelope import main; sys.exit(main())"
@@ -52,17 +53,21 @@ def run(
     code: Sequence[str] = ("-c", MAIN),
     **extra: str,
 ) -> Ran:
-    """Run the command to its end; a traceback is never an answer."""
-    done = subprocess.run(
-        [sys.executable, *code, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        cwd=cwd,
-        env=environment(**extra),
-        timeout=60,
-        check=False,
-    )
-    ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    """Run the command to its end, from a cold start where code or environment are given; no answer is a traceback."""
+    if code == ("-c", MAIN) and not extra:
+        warmed = warm.validate_envelope(cwd or Path.cwd(), *map(str, arguments), stdin=stdin, env=environment())
+        ran = Ran(warmed.returncode, warmed.stdout, warmed.stderr)
+    else:
+        done = subprocess.run(
+            [sys.executable, *code, *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            cwd=cwd,
+            env=environment(**extra),
+            timeout=60,
+            check=False,
+        )
+        ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
     assert "Traceback" not in ran.err, ran.err
     return ran
 

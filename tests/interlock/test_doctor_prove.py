@@ -51,6 +51,7 @@ def is_open(found: Iterable[Proof]) -> dict[str, bool]:
     return {row.door: not row.refused for row in rows}
 
 
+@pytest.mark.long
 def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Path, tmp_path: Path) -> None:
     log = root / ".git/log"
     write_hook(root / ".git/hooks/pre-commit", f"#!/bin/sh\ntouch {log}\n")
@@ -105,6 +106,7 @@ def as_switched_off(root: Path, line: str) -> None:
     switched_off(root)
 
 
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize(
     "break_it", [as_exit_0, as_swallowed, as_missing, as_always_refusing, as_removed, as_switched_off]
 )
@@ -142,6 +144,7 @@ def plug_in(root: Path, *, switched: bool = True, folder: Path = PLUGIN) -> str:
     return f"{home}/bin:{os.environ['PATH']}"
 
 
+@pytest.mark.long
 def test_the_hooks_and_the_server_of_the_plugin_are_doors(root: Path) -> None:
     path = plug_in(root)
     assert look(root, "hooks-claude", PATH=path).verdict == "ok"
@@ -187,6 +190,7 @@ def test_a_commit_that_takes_what_others_hold_is_an_open_door(root: Path, monkey
     assert is_open(proofs(root, "interlock commit")) == {"interlock commit": True}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["codex", "gemini"])
 def test_a_broken_hook_of_another_client_is_an_open_door(root: Path, client: str) -> None:
     install(root, client)
@@ -218,6 +222,7 @@ def git_not_executable(path: Path) -> None:
     path.chmod(0o644)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("break_it", [git_exit_0, git_early_exit, git_removed, git_missing, git_not_executable])
 def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Path], None]) -> None:
     install(root, git_hooks=True)
@@ -227,6 +232,7 @@ def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Pa
     assert is_open(proofs(root, "git")) == dict.fromkeys(names, True)
 
 
+@pytest.mark.long
 def test_one_broken_hook_of_git_does_not_hide_behind_the_others(root: Path) -> None:
     install(root, git_hooks=True)
     git_early_exit(root / ".git/hooks/pre-commit")
@@ -247,6 +253,7 @@ def server_elsewhere(root: Path) -> None:
     edit(root / ".mcp.json", sys.executable, "/bin/true")
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("break_it", [command_gone, entry_gone, server_toolsets, server_elsewhere])
 def test_a_broken_server_is_an_open_door(root: Path, break_it: Callable[[Path], None]) -> None:
     install(root, "claude")
@@ -254,6 +261,7 @@ def test_a_broken_server_is_an_open_door(root: Path, break_it: Callable[[Path], 
     assert list(is_open(proofs(root, "server")).values()) == [True]
 
 
+@pytest.mark.long
 def test_what_an_entry_of_the_server_sets_does_not_lead_the_proof_astray(root: Path) -> None:
     install(root, "claude")
     set_ = '"env": {"INTERLOCK_PROJECT": "/", "INTERLOCK_AGENT_ID": "eve"}, "args"'
@@ -268,6 +276,7 @@ def test_hooks_that_are_off_are_open_doors(root: Path) -> None:
     assert set(found.values()) == {True}
 
 
+@pytest.mark.long
 def test_the_command_names_the_open_door_and_fails(root: Path) -> None:
     install(root, git_hooks=True)
     git_early_exit(root / ".git/hooks/pre-commit")
@@ -276,6 +285,7 @@ def test_the_command_names_the_open_door_and_fails(root: Path) -> None:
     assert done.stdout.splitlines()[-1].startswith("OPEN: git pre-commit:")
 
 
+@pytest.mark.long
 def test_the_real_store_does_not_see_the_proof(root: Path) -> None:
     store = hold(root, "ada", "src/**")
     install(root, "claude")

@@ -48,6 +48,7 @@ def test_a_page_with_faults_exits_1_and_says_what_to_do(project: Path, monkeypat
     assert (project / "out/artifacts/a11y/FORM-UI-002/3/inner.axe.json").is_file()
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_json_is_the_manifest_and_binds_the_page_folder(project: Path) -> None:
     def tree() -> str:

@@ -14,6 +14,7 @@ import pytest
 
 from interlock.install import INSTALLATIONS, Launch, apply, pick, plan, plan_undo
 from interlock.install.clients import SERVERS
+from tests import warm
 from tests.interlock.checkout import git, install, interlock_command, make
 
 PATHS = {row.name: row.path for row in SERVERS}
@@ -44,8 +45,7 @@ def init(folder: Path, *arguments: str, **variables: str) -> subprocess.Complete
     """Run the command for the servers alone; `interlock` is not on PATH unless the caller puts it there."""
     environment = {**os.environ, "PATH": "/usr/bin:/bin", **variables}
     alone = [] if "--undo" in arguments else ["--no-hooks"]
-    command = [sys.executable, "-P", "-m", "interlock", "init", *alone, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    return warm.interlock(folder, "init", *alone, *arguments, env=environment)
 
 
 def tree(root: Path) -> dict[str, bytes | None]:

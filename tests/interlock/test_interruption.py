@@ -29,6 +29,7 @@ def builder(ask):
 '''
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("to_group", [True, False], ids=["as a terminal does", "to the command alone"])
 def test_an_interrupted_run_stops_at_once_and_resumes_as_if_it_was_never_stopped(

@@ -421,6 +421,7 @@ def test_a_variable_that_an_agent_names_for_its_key_is_one(tmp_path: Path) -> No
     assert key_variables(replace(policy, agents={**policy.agents, "builder": setting})) == ("MY_LLM",)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.timeout(180)
 def test_a_round_with_a_real_browser_is_played_again_to_the_same_journal(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.interlock.test_cli import interlock
 from tests.server.http_process import new_project, new_token, running
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_directly_after_the_address_was_printed_ends_the_server_with_0(tmp_path: Path, number: int) -> None:
     root = new_project(tmp_path / "project")
@@ -36,6 +37,7 @@ def test_what_a_refusal_says_to_type_holds_for_a_folder_with_a_blank_in_its_name
     assert interlock(root, "token", "list").returncode == 0
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("text", ["[run]\nmax_rewrok = 1\n", "no toml"])
 def test_a_broken_configuration_is_told_at_the_start_and_the_server_goes_on(tmp_path: Path, text: str) -> None:
     root = new_project(tmp_path / "project")
@@ -69,6 +71,7 @@ def test_an_address_that_is_not_accepted_is_told_its_mistake(
     assert (done.returncode, word in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.long
 def test_mcp_says_on_a_terminal_alone_what_it_waits_for(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     command = [sys.executable, "-m", "interlock", "mcp", "--root", str(root)]

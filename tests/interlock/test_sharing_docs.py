@@ -9,6 +9,7 @@ from tests.interlock.replay import BLOCK, Shop, alike, steps
 REPO = Path(__file__).parents[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["README.md", "docs/sharing-a-checkout.md"])
 def test_every_session_on_a_page_goes_as_it_is_written(page: str, tmp_path: Path) -> None:
     """To renew it: `python -m tests.interlock.replay PAGE`."""

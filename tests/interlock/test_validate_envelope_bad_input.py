@@ -141,6 +141,7 @@ def test_a_file_of_100_mb_is_refused_unread(sparse: bool, tmp_path: Path):
     assert (ran.status, ran.errors) == (1, ["ENV101"])
 
 
+@pytest.mark.long
 def test_a_million_bullets_are_refused_by_size_and_read_when_allowed():
     bullets = b"- a\n" * 1_000_000
     assert check("-", stdin=bullets).errors == ["ENV101"]

@@ -133,6 +133,7 @@ def test_wrong_usage_with_json_is_one_object(tmp_path: Path, arguments: tuple[st
     assert "--help" in data(done)["error"]["fix"]
 
 
+@pytest.mark.long
 def test_a_full_disk_is_said_with_a_fix_and_an_exit_code_of_its_own(waiting: Path) -> None:
     with Path("/dev/full").open("w") as full:
         for arguments in (["status"], ["status", "--json"], ["graph"]):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from interlock.journal import MAX_LINE_BYTES, Entry, Head, Journal, JournalDamaged, chain, verify
 from interlock.journal.line import START, Event, Flaw, Link, decode, make, skim
+from tests.effort import examples
 
 AT = "2026-01-01T12:00:00.000000Z"
 MEMBER = re.compile(rb',"hash":"[0-9a-f]{64}"')
@@ -90,7 +91,7 @@ def _hashed(raw: bytes, number: int = -1) -> bytes:
     return raw[:start] + b',"hash":"' + digest + b'"' + raw[stop:]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(EVENTS, st.integers(0, 10**17), st.binary(min_size=32, max_size=32))
 @example(Event("R", "k", "t", {"z": NESTED}), 0, bytes(32))
 @example(Event("R", "k", "t", {"z": END.decode()}), 0, bytes(32))
@@ -102,7 +103,7 @@ def test_of_a_true_line_skimming_gives_what_the_full_reading_gives(event: Event,
     assert skim(raw) == (None if escaped else _link(entry))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(st.data(), st.dictionaries(TEXTS, JSON, max_size=3))
 def test_no_harmed_line_however_it_is_hashed_is_taken_for_another_than_the_full_reading_takes_it_for(
     data: st.DataObject, written: dict[str, Any]

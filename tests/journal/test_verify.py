@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.journal import MAX_LINE_BYTES, Head, Journal, verify
+from tests.effort import examples
 
 RUN = "DEMO-1"
 
@@ -144,7 +145,7 @@ def test_each_of_a_thousand_random_harms_is_found(
         assert all(problem.message and problem.found and problem.expected and problem.fix for problem in problems)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_no_splice_of_any_bytes_goes_unseen(written: tuple[bytes, Head], data: st.DataObject) -> None:
     text, head = written
@@ -164,7 +165,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.dictionaries(st.text(), JSON, max_size=5)), max_size=12))
 def test_whatever_is_json_comes_back_as_it_went_in_and_verifies(events: list[tuple[str, dict[str, Any]]]) -> None:
     with TemporaryDirectory() as folder:

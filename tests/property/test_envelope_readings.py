@@ -15,6 +15,7 @@ from interlock.envelope.characters import read_text
 from interlock.envelope.mend import code_span, sentence
 from interlock.envelope.parser import grammar, read_envelope
 from interlock.envelope.scanner import scan
+from tests.effort import examples
 from tests.envelope.broken import BROKEN, Broken, named
 from tests.envelope.mending import mend, spans, stated
 from tests.envelope.texts import APPROVAL, BUILD, QA
@@ -69,7 +70,7 @@ def _agree(text: str) -> None:
         assert parse(render(envelope)).envelope == envelope
 
 
-@settings(max_examples=1500, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(1500), suppress_health_check=[HealthCheck.too_slow])
 @given(changed())
 def test_the_grammar_accepts_exactly_what_the_scanner_finds_sound(text: str) -> None:
     _agree(text)
@@ -82,7 +83,7 @@ _CLEAN = st.characters(
 
 
 @settings(
-    max_examples=80,
+    max_examples=examples(80),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 @given(from_lark(grammar(), start="start", alphabet=_CLEAN))
@@ -95,7 +96,7 @@ def test_both_readings_agree_on_each_broken_envelope(case: Broken) -> None:
     _agree(case.text)
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), suppress_health_check=[HealthCheck.too_slow])
 @given(changed(), st.sampled_from([None, "IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"]))
 def test_validation_and_the_re_ask_stand_any_text(text: str, status: Any) -> None:
     for extract in (False, True):
@@ -107,7 +108,7 @@ def test_validation_and_the_re_ask_stand_any_text(text: str, status: Any) -> Non
         assert all(finding.message and finding.fix and finding.source for finding in report.findings)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 @given(changed())
 def test_mending_ends_within_a_few_turns(text: str) -> None:
     for _ in range(4):

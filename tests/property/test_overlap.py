@@ -21,6 +21,7 @@ from interlock.reservations.patterns import (
     overlaps,
     relative,
 )
+from tests.effort import examples
 
 PIECES = ["a", "b", ".", "/", "/", "*", "**", "?", "[ab]", "[!a]", "[!ab]", "[a.]", "/**/", "{a,b}", "{a/,}", "{*,b/a}"]
 MOST_CONSUMED = 4
@@ -103,14 +104,14 @@ globs = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map(_glob)
 small = globs.filter(lambda glob: bool(_expressions(glob)) and max(map(_consumed, glob.plain)) <= MOST_CONSUMED)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(globs)
 def test_a_text_is_accepted_exactly_when_all_it_stands_for_stays_inside(glob: Glob):
     found = canonical(glob.text)
     assert isinstance(found, Pattern) == (_expressions(glob) is not None)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(globs.filter(lambda glob: bool(_expressions(glob))))
 @example(_glob(["a", "/**/", "b"]))
 @example(_glob(["**", "/", "*", "/", "a"]))
@@ -124,7 +125,7 @@ def test_the_canonical_form_matches_the_same_paths_and_is_its_own(glob: Glob):
     assert wrong == []
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(small, small)
 @example(_glob(["**", "/", "a"]), _glob(["b", "a"]))
 @example(_glob(["a", "/**/", "b"]), _glob(["a", "/", "a", "b"]))
@@ -146,7 +147,7 @@ def _check_overlap(a: Glob, b: Glob) -> None:
         assert any(_holds(a, path) and _holds(b, path) for path in longer)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(globs, globs)
 def test_a_pattern_never_seems_to_cover_what_it_does_not(a: Glob, b: Glob):
     if _expressions(a) is None or _expressions(b) is None:
@@ -157,7 +158,7 @@ def test_a_pattern_never_seems_to_cover_what_it_does_not(a: Glob, b: Glob):
         assert overlaps(a.text, b.text, fold_case=False)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(globs.filter(lambda glob: bool(_expressions(glob))), st.sampled_from(REAL))
 def test_a_pattern_covers_exactly_the_paths_that_it_matches(glob: Glob, path: str):
     assert covers(glob.text, path, fold_case=False) is _holds(glob, path)
@@ -165,7 +166,7 @@ def test_a_pattern_covers_exactly_the_paths_that_it_matches(glob: Glob, path: st
     assert covers("**", glob.text, fold_case=False)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(globs.filter(lambda glob: bool(_expressions(glob))), globs.filter(lambda glob: bool(_expressions(glob))))
 def test_without_case_a_pattern_overlaps_at_least_what_it_does_with_it(a: Glob, b: Glob):
     assert overlaps(a.text, b.text, fold_case=True) is overlaps(a.text.upper(), b.text, fold_case=True)
@@ -178,7 +179,7 @@ def test_without_case_a_pattern_overlaps_at_least_what_it_does_with_it(a: Glob, 
 MEMBERS = "abcxyzABC019!^-[]{},.*?~ é"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.booleans(),
     st.lists(
@@ -211,7 +212,7 @@ def test_a_class_of_any_characters_is_written_so_that_it_is_read_the_same(
 anything = st.text(st.one_of(st.sampled_from("ab/.*?[]{},!^-~\\ \u0301e"), st.characters()), max_size=24)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(anything, st.booleans())
 def test_any_text_is_a_pattern_with_one_form_or_refused_and_never_an_error(text: str, fold_case: bool):
     found = canonical(text, fold_case=fold_case)
@@ -232,7 +233,7 @@ names = st.one_of(
 ).filter(lambda name: name not in {"", ".", ".."} and not {"/", "\0"} & set(name))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(names, min_size=1, max_size=4))
 def test_whatever_a_file_is_called_its_path_is_a_pattern_that_holds_it(parts: list[str]):
     path = "/".join(parts)

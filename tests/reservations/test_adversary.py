@@ -67,6 +67,7 @@ def unhooked(checkout: Checkout) -> Iterator[list[Wire]]:
 # -- two holders of one file ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_two_clients_without_hooks_do_not_both_hold_one_file(unhooked: list[Wire]) -> None:
     """Architecture §8: two exclusive holders of overlapping patterns must be impossible, with no hook installed too."""
     answers: list[dict[str, object]] = []

@@ -16,6 +16,7 @@ from interlock.reservations.guard import GuardRefused
 from interlock.reservations.history import Happened, history_of
 from interlock.reservations.settings import Settings
 from interlock.reservations.sqlite import SqliteStore
+from tests.effort import examples
 from tests.reservations.world import ROOT, START, World, ids
 
 NAMES = ("ann", "bob", "cid")
@@ -83,7 +84,7 @@ class Play:
         return compare(self.world.store, [ROOT], list, self.world.now).verdict
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(steps, min_size=5, max_size=40))
 def test_what_the_events_give_is_what_the_store_holds_after_any_calls(played: list[tuple[Any, ...]]) -> None:
     play = Play()

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from interlock.reservations.records import Lease, Waiter
 from interlock.reservations.settings import Settings
+from tests.effort import examples
 from tests.reservations.world import World, codes
 
 PATHS: dict[str, set[str]] = {
@@ -193,4 +194,4 @@ class Agents(RuleBasedStateMachine):
 
 
 TestAgents = Agents.TestCase
-TestAgents.settings = settings(max_examples=60, stateful_step_count=30)
+TestAgents.settings = settings(max_examples=examples(60), stateful_step_count=30)

@@ -12,6 +12,7 @@ from interlock.reservations.entry import Entry
 from interlock.reservations.leases import entered
 from interlock.reservations.messages import MAX_ANSWER_BYTES
 from interlock.reservations.post import MAX_MESSAGE_BYTES, size
+from tests.effort import examples
 from tests.reservations.team import Team, body, codes, inbox, thread_of
 
 ACK = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Ada"}
@@ -261,7 +262,7 @@ def test_an_answer_by_the_protocol_carries_no_warning() -> None:
     assert "note" not in inbox(ada, "release-request")[0]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(),
@@ -360,7 +361,7 @@ def test_a_wrong_argument_is_refused_and_nothing_is_marked_as_read(arguments: di
     assert len(bob.fetch_inbox()["messages"]) == 1
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=700).filter(lambda text: bool(text.strip())), max_size=12))
 def test_every_answer_is_at_most_four_kibibytes_whatever_is_written(texts: list[str]) -> None:
     team = Team()

@@ -227,6 +227,7 @@ def _calls(call: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fold_case", [False, True])
 def test_no_pair_that_is_accepted_is_slow(fold_case: bool):
     read = {name: canonical(text, fold_case=fold_case) for name, text in HEAVY.items()}

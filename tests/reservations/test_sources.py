@@ -1,6 +1,5 @@
 """Every line of the two sources of the reservations has its tests, and the page says so."""
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -8,23 +7,14 @@ import pytest
 from interlock.server import make_server
 from tests.clauses.negotiation_page import PAGE, SOURCES, render
 from tests.clauses.reservation_tools import RESERVATION_TOOLS
+from tests.names import existing_tests
 
-TESTS = Path(__file__).parents[1]
 HEADINGS = [(source, heading) for source, headings in SOURCES.items() for heading in headings]
 
 
-@pytest.fixture(scope="module")
-def names() -> set[str]:
-    return {
-        node.name
-        for path in TESTS.rglob("test_*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-
-
 @pytest.mark.parametrize(("source", "heading"), HEADINGS)
-def test_every_line_of_the_sources_is_held_by_tests_that_exist(source: str, heading: str, names: set[str]) -> None:
+def test_every_line_of_the_sources_is_held_by_tests_that_exist(source: str, heading: str) -> None:
+    names = existing_tests()
     for row in SOURCES[source][heading]:
         assert row.tests, row.text
         assert [name for name in row.tests if name not in names] == []

@@ -42,6 +42,7 @@ def crowded(root: Path, held: int) -> dict[str, list[str]]:
     return {"ids": ids, "threads": threads}
 
 
+@pytest.mark.long
 async def test_every_tool_answers_within_the_bound_in_the_worst_case(tmp_path: Path) -> None:
     known = crowded(tmp_path, 1000)
     bad = [f"../{'x' * 200}{number}" for number in range(100)]

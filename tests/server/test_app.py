@@ -185,6 +185,7 @@ async def test_the_text_of_a_result_is_its_structured_content(tmp_path: Path) ->
         assert "Ünïcode-1" in text
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_both_revisions_of_the_protocol_are_answered_over_stdio(tmp_path: Path, mode: Any) -> None:
     async with client(tmp_path, mode=mode) as connected:
@@ -201,6 +202,7 @@ async def test_both_revisions_of_the_protocol_are_answered_over_stdio(tmp_path: 
         assert error_of(await connected.call_tool("interlock_begin_run", {"tiket_id": "A-1"}))["code"] == "MCP202"
 
 
+@pytest.mark.long
 async def test_two_servers_of_one_project_see_each_others_runs(tmp_path: Path) -> None:
     async with client(tmp_path) as one, client(tmp_path) as other:
         await one.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})

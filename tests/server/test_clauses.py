@@ -83,6 +83,7 @@ async def test_the_example_flow_is_played_as_it_stands_in_the_governance_design(
     assert records(snapshots_path(root), "run-123")[-1]["data"]["required_fields"] == []
 
 
+@pytest.mark.long
 async def test_a_state_set_without_the_work_of_its_stage_is_a_retry_with_what_is_missing(tmp_path: Path) -> None:
     """Governance Design §Example Flow, step 5, done by an agent that sets the state and nothing else."""
     root = make_project(tmp_path / "project")
@@ -136,6 +137,7 @@ class Agent:
         return self.save(await call(self.connected, "interlock_submit_ticket", ticket_json=text))
 
 
+@pytest.mark.long
 async def test_the_workflow_is_followed_with_a_file_on_disk_from_fetch_ticket_to_complete(tmp_path: Path) -> None:
     """Ticket Protocol §Workflow and §Minimal Loop Example."""
     root = make_project(tmp_path / "project")
@@ -161,6 +163,7 @@ async def test_the_workflow_is_followed_with_a_file_on_disk_from_fetch_ticket_to
     assert agent.ticket["state"] == "complete"
 
 
+@pytest.mark.long
 async def test_a_retry_is_mended_from_its_gate_result_and_cannot_be_advanced_by_hand(tmp_path: Path) -> None:
     """Ticket Protocol §Gate retry."""
     root = make_project(tmp_path / "project")
@@ -183,6 +186,7 @@ async def test_a_retry_is_mended_from_its_gate_result_and_cannot_be_advanced_by_
         assert (await agent.submit())["next_state"] == "extract_requirements"
 
 
+@pytest.mark.long
 async def test_a_stop_comes_with_reason_state_and_invalidation_report_and_is_the_end(tmp_path: Path) -> None:
     """Ticket Protocol §Gate stop / fail-closed and §Terminal States."""
     root = make_project(tmp_path / "project")
@@ -208,6 +212,7 @@ async def test_a_stop_comes_with_reason_state_and_invalidation_report_and_is_the
         assert agent.ticket == before
 
 
+@pytest.mark.long
 async def test_next_step_answers_a_whole_ticket_exactly_as_submit_does(tmp_path: Path) -> None:
     """Ticket Protocol §Tools: Backward-compatible alias for `interlock_submit_ticket`."""
     root = make_project(tmp_path / "project")

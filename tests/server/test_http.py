@@ -127,6 +127,7 @@ def test_a_remote_address_is_served_under_its_named_host_alone(tmp_path: Path) -
         assert "plain HTTP" in server.stderr
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_server_with_0_though_streams_are_open(tmp_path: Path, number: int) -> None:
     root = new_project(tmp_path / "project")
@@ -142,6 +143,7 @@ def test_a_signal_stops_the_server_with_0_though_streams_are_open(tmp_path: Path
             pass
 
 
+@pytest.mark.long
 def test_a_subscription_of_the_newer_protocol_does_not_hold_up_the_end(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     token = new_token(root)
@@ -154,6 +156,7 @@ def test_a_subscription_of_the_newer_protocol_does_not_hold_up_the_end(tmp_path:
         assert anyio.run(listen_and_stop, server) == 0
 
 
+@pytest.mark.long
 def test_a_call_that_never_ends_does_not_keep_the_server_from_stopping(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     token = new_token(root)
@@ -181,6 +184,7 @@ def test_the_sdk_client_works_in_both_protocol_revisions(served: Served, token: 
     assert result.structured_content["ok"] is False
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_tool_knows_its_caller_from_the_token_alone(tmp_path: Path, mode: Any) -> None:
     root = new_project(tmp_path / "project")
@@ -364,6 +368,7 @@ def test_a_flood_is_refused_with_the_time_to_wait_and_harms_nobody_else(served: 
     assert other == 200
 
 
+@pytest.mark.long
 def test_a_session_that_stays_silent_is_closed(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     token = new_token(root)

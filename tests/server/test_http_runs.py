@@ -40,6 +40,7 @@ def codes(answer: dict[str, Any]) -> list[str]:
     return [issue["code"] for issue in answer["gate_result"]["issues"]]
 
 
+@pytest.mark.long
 def test_a_ticket_run_is_continued_by_the_agent_that_began_it_alone(project: Path) -> None:
     tokens = {name: new_token(project, name) for name in ("claude", "codex")}
     second = new_token(project, "claude")
@@ -69,6 +70,7 @@ def test_a_ticket_run_is_continued_by_the_agent_that_began_it_alone(project: Pat
         anyio.run(run, server)
 
 
+@pytest.mark.long
 def test_two_servers_work_on_one_project_and_one_of_two_equal_submissions_counts(project: Path) -> None:
     token = new_token(project)
 
@@ -99,6 +101,7 @@ def test_two_servers_work_on_one_project_and_one_of_two_equal_submissions_counts
         anyio.run(run, first, second)
 
 
+@pytest.mark.long
 def test_a_run_begun_over_http_is_seen_over_stdio(project: Path) -> None:
     token = new_token(project)
     parameters = StdioServerParameters(
@@ -158,6 +161,7 @@ def envelope(role: str) -> str:
     )
 
 
+@pytest.mark.long
 def test_an_agent_answers_for_its_own_role_alone(project: Path) -> None:
     shutil.rmtree(project)
     greeting_project(project)

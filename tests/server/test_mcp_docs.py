@@ -57,6 +57,7 @@ async def test_the_prompts_are_those_of_the_server(tmp_path: Path) -> None:
     assert block("prompts") == table(("prompt", "what for"), rows)
 
 
+@pytest.mark.long
 def test_the_script_on_the_page_prints_what_the_page_says(tmp_path: Path) -> None:
     script, printed = re.findall(r"```python\n(.*?)```\n\nprints `(.*?)`", PAGE.read_text(encoding="utf-8"), re.DOTALL)[
         0

@@ -185,6 +185,7 @@ async def test_a_call_that_its_client_takes_back_leaves_the_line_and_no_trace_in
     assert caplog.records == []
 
 
+@pytest.mark.long
 def test_a_server_ends_soon_after_its_client_though_a_call_still_waits(tmp_path: Path) -> None:
     ReservationCalls(tmp_path).of("anna").reserve_files(["a.py"])
     with stdio(tmp_path) as wire:

@@ -155,6 +155,7 @@ def until(wire: Wire, number: int) -> list[str]:
         told.append(message["params"]["uri"])
 
 
+@pytest.mark.long
 def test_a_client_of_an_older_revision_is_told_what_it_subscribed_to(tmp_path: Path) -> None:
     uri = "interlock://runs/r1/ticket"
     with server(tmp_path, greet=False) as wire:

@@ -27,12 +27,14 @@ def test_each_bad_line_is_answered_and_the_server_lives_on(tmp_path: Path) -> No
     assert (code, rest, err) == (0, [], "")
 
 
+@pytest.mark.long
 def test_bad_lines_before_the_greeting_are_answered_too(tmp_path: Path) -> None:
     with server(tmp_path, greet=False) as wire:
         assert wire.ask(b"nope")["error"]["data"]["code"] == "MCP101"
         assert wire.ask(INITIALIZE)["result"]["serverInfo"]["name"] == "interlock"
 
 
+@pytest.mark.long
 def test_blank_lines_and_carriage_returns_are_no_messages(tmp_path: Path) -> None:
     with server(tmp_path) as wire:
         wire.send(b"")
@@ -40,6 +42,7 @@ def test_blank_lines_and_carriage_returns_are_no_messages(tmp_path: Path) -> Non
         assert wire.ask(json.dumps(PING).encode() + b"\r")["id"] == "alive"
 
 
+@pytest.mark.long
 def test_a_line_may_come_in_pieces(tmp_path: Path) -> None:
     with server(tmp_path) as wire:
         assert wire.process.stdin is not None
@@ -67,6 +70,7 @@ def test_the_end_of_input_ends_it_with_0_after_the_last_answer(tmp_path: Path) -
     assert answer["result"]["structuredContent"]["updated_ticket"]["run_id"] == "r1"
 
 
+@pytest.mark.long
 def test_requests_may_come_from_a_file(tmp_path: Path) -> None:
     requests = tmp_path / "requests.jsonl"
     requests.write_text("".join(json.dumps(each) + "\n" for each in (INITIALIZE, INITIALIZED, PING)))
@@ -77,6 +81,7 @@ def test_requests_may_come_from_a_file(tmp_path: Path) -> None:
     assert {each["id"] for each in answers} == {"hello", "alive"}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None:
     with server(tmp_path) as wire:
@@ -86,6 +91,7 @@ def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None
         assert wire.process.stderr.read() == b""
 
 
+@pytest.mark.long
 def test_a_client_that_went_away_ends_it_with_0(tmp_path: Path) -> None:
     with server(tmp_path) as wire:
         assert wire.process.stdout is not None
@@ -94,6 +100,7 @@ def test_a_client_that_went_away_ends_it_with_0(tmp_path: Path) -> None:
         assert wire.process.wait(60) == 0
 
 
+@pytest.mark.long
 def test_a_closed_input_ends_with_an_error_of_the_system(tmp_path: Path) -> None:
     shell = f"{sys.executable} -m interlock mcp <&-"
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
@@ -119,6 +126,7 @@ anyio.run(server.run_stdio_async)
 """
 
 
+@pytest.mark.long
 def test_what_prints_or_reads_in_the_process_meets_stderr_and_the_end(tmp_path: Path) -> None:
     lines = [INITIALIZE, INITIALIZED, call("noisy", {})]
     given = "".join(json.dumps(each) + "\n" for each in lines)
@@ -132,6 +140,7 @@ def test_what_prints_or_reads_in_the_process_meets_stderr_and_the_end(tmp_path: 
     assert sorted(done.stderr.splitlines()) == ["from a child", "to descriptor 1", "to stdout"]
 
 
+@pytest.mark.long
 def test_the_root_is_found_from_a_subfolder(tmp_path: Path) -> None:
     (tmp_path / "interlock.toml").write_text("")
     inner = tmp_path / "a" / "b"
@@ -143,6 +152,7 @@ def test_the_root_is_found_from_a_subfolder(tmp_path: Path) -> None:
     assert not (inner / ".interlock").exists()
 
 
+@pytest.mark.long
 def test_the_root_can_be_named(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "there").mkdir()
@@ -151,6 +161,7 @@ def test_the_root_can_be_named(tmp_path: Path) -> None:
     assert (tmp_path / "there" / ".interlock").is_dir()
 
 
+@pytest.mark.long
 def test_an_unknown_toolset_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "--toolsets", "ticket"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -162,6 +173,7 @@ def test_an_unknown_toolset_is_refused_with_the_nearest_one(tmp_path: Path) -> N
     assert "`tickets`" in done.stderr
 
 
+@pytest.mark.long
 def test_a_toolset_that_resembles_none_gets_the_list(tmp_path: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "--toolsets", "nope"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -191,6 +203,7 @@ mcp.mcp_command()
 """
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_call_that_waits_for_an_agent_does_not_keep_the_process(tmp_path: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(

@@ -67,6 +67,7 @@ async def test_a_payload_can_be_sent_alone(server: Any, form: str) -> None:
     assert answer["gate_result"]["status"] == "pass"
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", ["interlock_submit_ticket", "interlock_next_step"])
 @pytest.mark.parametrize(
     "text",

@@ -13,6 +13,7 @@ from interlock.gates.config import load_config
 from interlock.gates.registry import build_protocol
 from interlock.graph.machine import outcome_of
 from tests.agents.injection.texts import forged, texts
+from tests.effort import examples
 from tests.graph.conftest import CONFIG, GATES, envelope
 
 ROLES = ("builder", "tester", "reviewer")
@@ -88,7 +89,7 @@ def accepted(protocol: Protocol, name: str, text: str, status: Status, failed: f
     status=st.sampled_from(STATUSES),
     failed=st.sampled_from((frozenset[str](), frozenset({"GATE-TESTS"}))),
 )
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_no_mixture_is_accepted_for_what_its_role_does_not_own(
     protocol: Protocol, text: str, name: str, status: Status, failed: frozenset[str]
 ) -> None:

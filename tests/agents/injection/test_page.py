@@ -67,6 +67,7 @@ def claim(ask: Ask, line: str) -> str:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_page_that_orders_its_judges_to_pass_it_is_blocked_for_its_faults(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     task = task_from_mapping(

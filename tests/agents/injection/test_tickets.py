@@ -119,6 +119,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return resolved(made(tmp_path_factory.mktemp("plain") / "project"), [PLAIN])[2].told()
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0].name)
 def test_texts_in_a_ticket_move_no_stage_and_no_file(
     tmp_path: Path, plain: dict[str, str], group: Sequence[Text]

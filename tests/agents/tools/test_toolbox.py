@@ -18,6 +18,7 @@ from interlock.agents.files import files_of
 from interlock.agents.tools import building_tools, reading_tools, toolbox
 from interlock.agents.usage import Limits
 from tests.agents.tools.conftest import REPORTS, Opened, Tools
+from tests.effort import examples
 
 READING = {"list_files", "search_files", "read_file"}
 WRITING = {"write_file", "edit_file", "delete_file"}
@@ -261,7 +262,7 @@ PATHS = st.builds(
 CHANGING = ("write_file", "edit_file", "delete_file", "write_report")
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(st.tuples(st.sampled_from(CHANGING), PATHS), min_size=1, max_size=4))
 def test_no_call_changes_anything_outside_scope_and_reports(ask: Any, root: Path, calls: list[tuple[str, str]]) -> None:
     outside = root.parent / "outside"

@@ -223,6 +223,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.long
 def test_of_processes_that_begin_one_run_and_submit_one_revision_exactly_one_wins(root: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     rivals = [

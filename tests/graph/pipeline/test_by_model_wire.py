@@ -30,6 +30,7 @@ def configure(root: Path, url: str, provider: str, more: str = "") -> None:
     )
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("provider", "server"),
     [("openai", OpenAI), ("anthropic", Anthropic), ("google_genai", Google), ("ollama", Ollama)],

@@ -137,6 +137,7 @@ def _play(tickets: Tickets, root: Path, random: Random, spec: PipelineSpec, run_
         ticket = dict(ticket_of(tickets.submit(given)))
 
 
+@pytest.mark.long
 def test_the_state_rebuilt_from_the_journal_equals_the_checkpoint_over_histories_of_every_edge(tmp_path: Path) -> None:
     """Histories begin with walks of every length, so that every edge of every pipeline is taken."""
     specs = {spec.name: spec for spec in (TICKET, POC, RELEASE)}

@@ -49,6 +49,7 @@ PLACES: dict[str, Callable[[Tickets, pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("step", range(7))
 def test_a_call_that_was_cut_off_is_finished_by_the_next(

@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.five.checkout import Checkout
 from benchmarks.five.course import run
 from benchmarks.five.figures import FIELD_STUDY, edits, failures, figures
 
 
+@pytest.mark.long
 def test_three_agents_settle_every_conflict_and_lose_no_edit_though_one_dies_and_one_is_stopped(tmp_path: Path) -> None:
     found = figures(run(Checkout(tmp_path / "workspace", "folders", 4), agents=3, seed=1, folder=tmp_path))
     assert failures(found) == []

@@ -219,6 +219,7 @@ def test_repository_without_any_commit_works(tmp_path: Path) -> None:
     assert committed(fresh, "bob")["commit"] == fresh.head()
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", ["a\nb", '"q"', "-dash", "[x]*", ":(top)x", "tab\t", "ünï"])
 def test_odd_file_names_are_committed(checkout: Checkout, name: str) -> None:
     checkout.reserve("bob", "odd/**")

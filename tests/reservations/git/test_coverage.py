@@ -32,6 +32,7 @@ def bare(prepared: Checkout, tmp_path: Path) -> Checkout:
     return copied(prepared, tmp_path)
 
 
+@pytest.mark.sample(every=4)
 @EACH
 def test_way_hurts_where_nothing_guards(bare: Checkout, way: Way) -> None:
     arrange(bare, way)
@@ -40,6 +41,7 @@ def test_way_hurts_where_nothing_guards(bare: Checkout, way: Way) -> None:
     assert standing(bare) != before
 
 
+@pytest.mark.sample(every=2)
 @EACH
 def test_guard_says_what_the_page_says(bare: Checkout, way: Way) -> None:
     arrange(bare, way)
@@ -49,6 +51,7 @@ def test_guard_says_what_the_page_says(bare: Checkout, way: Way) -> None:
     assert standing(bare) == before
 
 
+@pytest.mark.sample(every=4)
 @EACH
 def test_hooks_say_what_the_page_says(bare: Checkout, way: Way) -> None:
     arrange(bare, way)

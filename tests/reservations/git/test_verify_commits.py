@@ -332,6 +332,7 @@ def test_the_command_names_rule_path_lease_and_fix_and_ends_with_1(bare: Checkou
     assert verify(bare, "--commits", "HEAD~1..HEAD", "--allow-unproven").status == 0
 
 
+@pytest.mark.long
 def test_the_command_ends_with_1_where_the_record_is_missing_unless_that_is_allowed(
     bare: Checkout, tmp_path: Path
 ) -> None:
@@ -368,6 +369,7 @@ def test_a_wrong_command_line_ends_with_2(bare: Checkout, arguments: tuple[str, 
     assert verify(bare, *arguments).status == 2
 
 
+@pytest.mark.long
 def test_verify_says_whether_the_leases_are_those_of_the_journal(bare: Checkout) -> None:
     outbox.drain(bare.desk.store, str(bare.root))
     good = verify(bare)
@@ -391,6 +393,7 @@ def test_verify_names_a_store_that_cannot_be_read(bare: Checkout) -> None:
     assert [(row["run"], row["code"]) for row in data["problems"]] == [("reservations", "RSV902")]
 
 
+@pytest.mark.long
 def test_where_nothing_was_reserved_verify_says_nothing_of_it(tmp_path: Path) -> None:
     checkout = make(tmp_path)
     done = verify(checkout)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ def environment(**more: str) -> dict[str, str]:
     """Return the variables of a client: none of ours, none of the machine's git settings; compiled modules are kept."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    kept |= {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "interlock-tests-pycache")}
     return {**kept, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **more}
 
 

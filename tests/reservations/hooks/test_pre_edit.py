@@ -50,6 +50,7 @@ def test_a_file_of_another_agent_is_refused_with_holder_reason_liveness_expiry_a
     assert checkout.leases == {"src/**": "alice"}
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("tool", "arguments", "paths"),
     [
@@ -317,6 +318,7 @@ BAD = {
 }
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("data", BAD.values(), ids=BAD)
 def test_input_that_is_not_understood_refuses(checkout: Checkout, data: bytes) -> None:
     ran = checkout.hook("pre-edit", data)
@@ -399,6 +401,7 @@ def test_switched_off_every_edit_passes(checkout: Checkout) -> None:
 # -- many at once, and fast ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_of_fifty_that_edit_one_file_at_once_one_may(checkout: Checkout) -> None:
     with ThreadPoolExecutor(50) as pool:
         rows = list(pool.map(checkout.edit, [f"s{number}" for number in range(50)], ["a.py"] * 50))
@@ -408,6 +411,7 @@ def test_of_fifty_that_edit_one_file_at_once_one_may(checkout: Checkout) -> None
     assert checkout.leases == {"a.py": f"claude-s{winner}"}
 
 
+@pytest.mark.long
 def test_fifty_edits_of_one_agent_at_once_all_pass(checkout: Checkout) -> None:
     with ThreadPoolExecutor(50) as pool:
         rows = list(pool.map(checkout.edit, ["one"] * 50, [f"f{number}.py" for number in range(50)]))
