@@ -1,6 +1,7 @@
 """The gates that are compared. Each sees a project before the worker begins, and again when the work is handed over."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,15 @@ from typing import Final, Protocol
 from benchmarks.false_accept.project import Project, run_to_end
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.command import run_command_gate
+from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import Binding
+from interlock.gates.sealed.compare import BaseList
+from interlock.gates.sealed.execution import GateCase
+from interlock.gates.sealed.frozen import freeze
+from interlock.gates.sealed.gate import Work, judge
+from interlock.gates.sealed.preflight import check_base
+from interlock.gates.sealed.settings import Seal
+from interlock.gates.sealed.store import STATE
 
 TIMEOUT_SECONDS: Final = 60.0
 GATE: Final = "GATE-TESTS"
@@ -114,9 +123,45 @@ class Gate:
     adds_to: str = ""
 
 
+class Sealed:
+    """A sealed command gate, as a run applies it; with the held-out cases besides, where it is asked for."""
+
+    def __init__(self, store: Path, *, heldout: bool = False) -> None:
+        self.store = store
+        self.heldout = heldout
+        self.case: GateCase | None = None
+        self.tests: BaseList | None = None
+
+    def begin(self, project: Project) -> None:
+        """Freeze the tree and run the tests of the base."""
+        os.environ[STATE] = str(self.store)
+        gate = GateSpec(
+            id=GATE, title="the tests pass", check="command", evidence=("reports",), grade="runner",
+            command=project.program.command, timeout_seconds=TIMEOUT_SECONDS,
+        )  # fmt: skip
+        seal = Seal(heldout=str(project.held_out) if self.heldout else "")
+        frozen = freeze(project.root, [(gate, seal)], path=project.environment()["PATH"])
+        hidden = (str(project.held_out),) if self.heldout else ()
+        self.case = GateCase(gate, seal, frozen, project.root.resolve(), hidden)
+        self.tests = check_base(self.case).tests
+
+    def verdict(self, project: Project) -> Verdict:
+        """Run the gate on the work."""
+        assert self.case is not None
+        assert self.tests is not None
+        case = GateCase(self.case.gate, self.case.seal, self.case.frozen, self.case.root, self.case.hidden)
+        try:
+            done = judge(case, Work(project.scope), self.tests)
+        except CollectorError as error:
+            return Verdict(False, f"{error.code} {error.message}")
+        return Verdict(done.ok, "; ".join(f"{row.kind} {row.test}".strip() for row in done.faults[:3]))
+
+
 GATES: Final[dict[str, Gate]] = {
     "exit": Gate(lambda _store: ExitStatus()),
     "hook": Gate(lambda _store: StopHook()),
+    "sealed": Gate(Sealed),
+    "heldout": Gate(lambda store: Sealed(store, heldout=True), adds_to="sealed"),
 }
 """By the name on the command line."""
 

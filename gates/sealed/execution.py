@@ -15,7 +15,7 @@ from interlock.gates.sealed import keep, runners, sandbox
 from interlock.gates.sealed.base import LINK, Base, load, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring
-from interlock.gates.sealed.frozen import Frozen, changed_words, named_files, prefixes, program_of
+from interlock.gates.sealed.frozen import Frozen, changed_words, named_files, prefixes, reader
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.runners import Runner, recognise
 from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Level, Pipes
@@ -69,19 +69,39 @@ class GateCase:
         """What runs the tests, by the command and the settings of the base."""
         return recognise(
             self.gate.command,
-            read_file=self._content,
-            which=lambda name: program_of((name,), self.root, self.path) or None,
+            read_file=reader(self.base),
+            which=lambda name: self.frozen.programs.get(name) or None,
             tests=self.seal.tests,
             junit=self.seal.junit,
         )
 
-    def _content(self, path: str) -> bytes | None:
-        """Return what a file holds: one of the base by its path relative to the root, one of the machine by its own."""
-        if not os.path.isabs(path):
-            return self.base.content(self.base.inside(path))
-        with suppress(OSError), open(path, "rb") as file:
-            return file.read(_MAX_REPORT_BYTES)
-        return None
+    def program(self, argv: Sequence[str]) -> str:
+        """Return the program of a command: where its name led when the run started, or an absolute path as it is."""
+        return self.frozen.programs.get(argv[0], argv[0] if os.path.isabs(argv[0]) else "")
+
+    @cached_property
+    def shims(self) -> tuple[str, ...]:
+        """Programs that were put into folders of PATH since the run started; nothing inside finds them.
+
+        Raises:
+            SealError: `SEAL201` one that was there was changed or removed, or there is nothing to hide them with.
+        """
+        added: list[str] = []
+        for path, change in keep.changed(self.frozen.path_folders, deep=False):
+            if change == "added" and sandbox.level() != "none":
+                added.append(path)
+            else:
+                raise self.unfit(path, change)
+        return tuple(added)
+
+    def unfit(self, path: str, change: str) -> SealError:
+        """Return the error for a file that the gate depends on and that is not what it was."""
+        return SealError(
+            "SEAL201",
+            f"{self.gate.id} cannot be judged: {path} was {change} since the run began.",
+            "Restore it, or install the dependencies again and start a new run; a step that builds or installs them "
+            "belongs into `prepare`.",
+        )
 
     @cached_property
     def named(self) -> tuple[str, ...]:
@@ -107,14 +127,9 @@ class GateCase:
         Raises:
             SealError: `SEAL201` a kept file, `SEAL202` a file that a command names.
         """
-        first = next(keep.changed(self.frozen.kept), None)
-        if first is not None:
-            raise SealError(
-                "SEAL201",
-                f"{self.gate.id} cannot be judged: {first} since the run began.",
-                "Restore it, or install the dependencies again and start a new run; a step that builds or installs "
-                "them belongs into `prepare`.",
-            )
+        for path, change in keep.changed(self.frozen.kept):
+            raise self.unfit(path, change)
+        _ = self.shims
         files = [name for argv in (self.gate.command, *self.seal.prepare) for name in named_files(argv, self.root, self.path)]
         first = next(changed_words(self.frozen, files), None)
         if first is not None:
@@ -185,7 +200,7 @@ class Workspace:
             CollectorError: `COL202` it cannot be started.
         """
         case = self.case
-        program = program_of(argv, case.root, case.path)
+        program = case.program(argv)
         if not self.closed:
             program = program.replace(f"{case.base.top}/", f"{self.export}/", 1) if self._exported(program) else program
         try:
@@ -230,7 +245,7 @@ class Workspace:
         for folder in case.kept:
             names = [name for name in sorted(keep.SCRATCH) if os.path.isdir(f"{folder}/{name}")]
             binds += [Bind(f"{self.private}/scratch", f"{folder}/{name}", writable=True) for name in names]
-        return Enclosure(tuple(binds), (os.fspath(state_folder()), *case.hidden), case.seal.network)
+        return Enclosure(tuple(binds), (os.fspath(state_folder()), *case.hidden, *case.shims), case.seal.network)
 
 
 @contextmanager
@@ -255,6 +270,17 @@ def workspace(case: GateCase, plan: Plan, *, fresh: bool = False) -> Iterator[Wo
         yield Workspace(case, folder, private, fresh)
     if fresh:
         _forget_bytecode(case)
+
+
+def fresh_export(case: GateCase, plan: Plan, here: Workspace) -> None:
+    """Make the export what its plan says once more, after commands ran in it.
+
+    Raises:
+        SealError: It cannot be made.
+    """
+    bring(plan, here.export)
+    if not here.closed:
+        _link_kept(case, here.export)
 
 
 def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = ()) -> Execution:
@@ -356,7 +382,7 @@ def _toolchains(case: GateCase) -> Iterator[str]:
     """Yield the folders of programs that the enclosure's private folders would hide."""
     private = tuple(f"{name}/" for name in sandbox.PRIVATE)
     for argv in (case.gate.command, *case.seal.prepare):
-        program = program_of(argv, case.root, case.path)
+        program = case.program(argv)
         for name in (program, *prefixes(program)):
             if name.startswith(private) and not name.startswith(f"{case.base.top}/"):
                 yield name

@@ -19,6 +19,7 @@ from interlock.gates.sealed import keep
 from interlock.gates.sealed.base import Base
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import list_tree
+from interlock.gates.sealed.runners import recognise
 from interlock.gates.sealed.settings import Seal
 
 _ASK_PYTHON: Final = (
@@ -27,6 +28,7 @@ _ASK_PYTHON: Final = (
 )
 _ASK_SECONDS: Final = 20
 _SHEBANG_BYTES: Final = 512
+_MAX_READ_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,16 @@ class Frozen:
         base: Digest of the base.
         kept: Each kept folder, absolute, to the digest of its record.
         path: PATH, as it was when the run started.
+        path_folders: Each folder of PATH in which this user can put programs, to the digest of the record of its files.
+        programs: What the names of programs that the gates ask for meant then: name to absolute path, or to "".
         words: Absolute path of each file outside the base that a command names, its program included, to its SHA-256.
     """
 
     base: str
     kept: Mapping[str, str] = field(default_factory=dict[str, str])
     path: str = ""
+    path_folders: Mapping[str, str] = field(default_factory=dict[str, str])
+    programs: Mapping[str, str] = field(default_factory=dict[str, str])
     words: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -51,6 +57,7 @@ def freeze(
     gates: Sequence[tuple[GateSpec, Seal]],
     *,
     base: Base | None = None,
+    path: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Frozen:
     """Freeze what sealed gates need.
@@ -59,6 +66,7 @@ def freeze(
         root: The project's root.
         gates: The gates with how they are sealed.
         base: The base to use; None: the tree as it is now.
+        path: PATH of the commands; None: that of this process.
         progress: Called with the files done and the files in all.
 
     Raises:
@@ -68,10 +76,14 @@ def freeze(
     top, relative = bases.place_of(real)
     listing = list_tree(top, relative)
     found = base or bases.freeze(real, listing=listing, progress=progress)
-    path = os.pathsep.join(part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(part))
+    given = os.environ.get("PATH", os.defpath) if path is None else path
+    path = os.pathsep.join(dict.fromkeys(part for part in given.split(os.pathsep) if os.path.isabs(part)))
     words: dict[str, str] = {}
+    programs: dict[str, str] = {}
     folders: list[str] = []
+    own = [row for row in path.split(os.pathsep) if _is_users(row) and not f"{row}/".startswith(f"{top}/")]
     for gate, seal in gates:
+        programs |= _programs(gate, seal, found, real, seal.env.get("PATH", path))
         folders += keep.kept_folders(top, listing, seal.keep)
         for argv in (gate.command, *seal.prepare):
             for name in named_files(argv, real, seal.env.get("PATH", path)):
@@ -79,7 +91,50 @@ def freeze(
                     words[name] = _digest(name)
             program = program_of(argv, real, seal.env.get("PATH", path))
             folders += [row for row in python_folders(program) if not row.startswith(f"{top}/")] if program else []
-    return Frozen(found.digest, {folder: keep.record(folder) for folder in folders}, path, words)
+    return Frozen(
+        found.digest,
+        {folder: keep.record(folder) for folder in folders},
+        path,
+        {folder: keep.record(folder, deep=False) for folder in own},
+        programs,
+        words,
+    )
+
+
+def _programs(gate: GateSpec, seal: Seal, base: Base, root: Path, path: str) -> dict[str, str]:
+    """Return what the names of programs mean now: those of the commands, and those that its runner asks for."""
+    found: dict[str, str] = {argv[0]: program_of(argv, root, path) for argv in (gate.command, *seal.prepare) if argv}
+
+    def which(name: str) -> str | None:
+        found[name] = program_of((name,), root, path)
+        return found[name] or None
+
+    recognise(gate.command, read_file=reader(base), which=which, tests=seal.tests, junit=seal.junit)
+    return found
+
+
+def reader(base: Base) -> Callable[[str], bytes | None]:
+    """Return what reads a file of a base by its path relative to the root, or one of the machine by its absolute path."""
+
+    def read(path: str) -> bytes | None:
+        if not os.path.isabs(path):
+            return base.content(base.inside(path))
+        with suppress(OSError), open(path, "rb") as file:
+            return file.read(_MAX_READ_BYTES)
+        return None
+
+    return read
+
+
+def _is_users(folder: str) -> bool:
+    """Return whether this user, and so an agent, may put programs into a folder of PATH."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return False
+    home = os.path.realpath(os.path.expanduser("~"))
+    below = f"{os.path.realpath(folder)}/".startswith(f"{home}/")
+    return below or (os.access(folder, os.W_OK) and status.st_uid != 0)
 
 
 def changed_words(frozen: Frozen, files: Sequence[str]) -> Iterator[str]:

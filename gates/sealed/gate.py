@@ -14,6 +14,7 @@ from interlock.gates.sealed.compare import BaseList, Comparison, Fault, compare,
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import Execution, GateCase, Workspace, execute, not_sealed, prepare, workspace
 from interlock.gates.sealed.export import Plan, plan_of
+from interlock.gates.sealed.heldout_run import run_held_out
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import kind_of, protection
 from interlock.gates.tree import TreeError, tree_files
@@ -169,8 +170,11 @@ class _Judging:
             execution = execute(self.case, here, only=failed if self.case.runner.selects else ())
             tests, tries = _merged(tests, execution.tests), tries + 1
             comparison = self._compare(tests)
+        faults, heldout = comparison.faults, None
+        if not faults and (hidden := run_held_out(self.case, self.plan, here)) is not None:
+            faults, heldout = (() if hidden.fault is None else (hidden.fault,)), hidden.counts
         return SealedRun(
-            self.plan, comparison, replace(execution, tests=tests), comparison.faults, tries, self.inline
+            self.plan, comparison, replace(execution, tests=tests), faults, tries, self.inline, heldout
         )
 
     def _compare(self, tests: TestRun) -> Comparison:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from interlock.gates.sealed.base import LINK, Entry, entry_of, read_entry
 from interlock.gates.sealed.errors import SealError
@@ -28,6 +28,8 @@ _NONE: Final = (None, None)
 Records: TypeAlias = Mapping[str, str]
 """Each kept folder, absolute, to the digest of the record of what it held when the run began."""
 
+Change: TypeAlias = Literal["added", "removed", "changed"]
+
 _Files: TypeAlias = dict[str, tuple[Stamp, Entry]]
 
 
@@ -41,8 +43,12 @@ def kept_folders(top: Path, listing: Listing, names: Iterable[str]) -> tuple[str
     )
 
 
-def record(folder: str) -> str:
+def record(folder: str, *, deep: bool = True) -> str:
     """Record what a folder holds now and return the digest of the record.
+
+    Args:
+        folder: The folder, absolute.
+        deep: Whether the folders in it belong to it; else its files alone do.
 
     Raises:
         SealError: `SEAL102` a file cannot be read, `SEAL112` the store cannot be written.
@@ -52,7 +58,7 @@ def record(folder: str) -> str:
     with suppress(OSError, SealError, ValueError):
         digest = last.read_text("ascii")
         before = _load(digest)
-    present = dict(_walk(folder))
+    present = dict(_walk(folder, deep=deep))
     if digest and len(before) == len(present) and all(row == before.get(name, _NONE)[0] for name, row in present.items()):
         return digest
     files = {name: (stamp, entry_of(Path(folder), name, stamp, before)) for name, stamp in present.items()}
@@ -63,22 +69,22 @@ def record(folder: str) -> str:
     return digest
 
 
-def changed(records: Records) -> Iterator[str]:
-    """Yield the files of kept folders that are not what they were, each with what became of it.
+def changed(records: Records, *, deep: bool = True) -> Iterator[tuple[str, Change]]:
+    """Yield the files of kept folders that are not what they were, absolute, each with what became of it.
 
     Raises:
         SealError: `SEAL102` a folder cannot be listed, `SEAL110` the record was changed.
     """
     for folder, digest in records.items():
-        files, present = _load(digest), dict(_walk(folder))
+        files, present = _load(digest), dict(_walk(folder, deep=deep))
         differing = [name for name, stamp in present.items() if stamp != files.get(name, _NONE)[0]]
         for name in sorted({*differing, *(files.keys() - present.keys())}):
             if name not in present:
-                yield f"{folder}/{name} was removed"
+                yield f"{folder}/{name}", "removed"
             elif name not in files:
-                yield f"{folder}/{name} was added"
+                yield f"{folder}/{name}", "added"
             elif not _is(folder, name, files[name][1]):
-                yield f"{folder}/{name} was changed"
+                yield f"{folder}/{name}", "changed"
 
 
 def _is(folder: str, name: str, entry: Entry) -> bool:
@@ -105,7 +111,7 @@ def leads_back(records: Records, top: Path) -> Iterator[str]:
                 yield path
 
 
-def _walk(folder: str) -> Iterator[tuple[str, Stamp]]:
+def _walk(folder: str, *, deep: bool) -> Iterator[tuple[str, Stamp]]:
     """Yield every file and link of a kept folder, relative to it, with its stamp."""
     pending, cut = [folder], len(folder) + 1
     while pending:
@@ -115,7 +121,7 @@ def _walk(folder: str) -> Iterator[tuple[str, Stamp]]:
                 for item in entries:
                     if item.is_dir(follow_symlinks=False):
                         scratch = item.name in SCRATCH and at.endswith("/node_modules")
-                        if item.name not in _PASSED_OVER and not scratch:
+                        if deep and item.name not in _PASSED_OVER and not scratch:
                             pending.append(item.path)
                     else:
                         yield item.path[cut:], stamp_of(item.stat(follow_symlinks=False))

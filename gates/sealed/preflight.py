@@ -22,6 +22,7 @@ from interlock.gates.sealed.compare import BaseList, Fault, allow_failing_line, 
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
+from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
@@ -130,6 +131,7 @@ def check_base(
         with suppress(OSError, KeyError, TypeError, ValueError):
             return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
     case.check_kept()
+    load_for(case)
     progress("the tests of the base run sealed")
     base = case.base
     with workspace(case, Plan(base, base.files, frozenset(), (), (), ()), fresh=True) as here:
