@@ -27,7 +27,9 @@ def make_observer(config, spec, lane, emit, load, front):
         load: Imports a file of the probes.
         front: The folders that are first on the path, for workers.
     """
-    if not lane and config.pluginmanager.hasplugin("dsession"):
+    option = config.option
+    # So xdist decides, in a hook that comes later.
+    if not lane and getattr(option, "dist", "no") != "no" and not getattr(option, "collectonly", False):
         return Controller(config, spec, emit, load, front)
     queue = []
     if lane:

@@ -112,14 +112,19 @@ def read_probe(name: str, events: Events, canaries: Iterable[Mapping[str, str]],
         cases=tuple(cases[each] for each in real(cases)),
         collected=real(each for event in events.of("collected") for each in event["ids"]),
         running=tuple(each for each in real(started) if each not in cases),
-        broken=tuple((event["file"], bounded(event["message"])) for event in events.of("broken")),
-        skipped_files=tuple((event["file"], bounded(event["message"])) for event in events.of("file_skipped")),
+        broken=_files(events.of("broken")),
+        skipped_files=_files(events.of("file_skipped")),
         deselected=real(each for event in events.of("deselected") for each in event["ids"]),
         complete=complete,
         exit_status=exit_status,
         judge=judge,
         loaded=tuple(sorted({each for event in events.of("session") for each in event["loaded"]})),
     )
+
+
+def _files(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
+    """Return each file once, with the first message; each worker of xdist reports it."""
+    return tuple({event["file"]: (event["file"], bounded(event["message"])) for event in reversed([*events])}.values())[::-1]
 
 
 def _case(event: Event) -> TestCase:
