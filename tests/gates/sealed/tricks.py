@@ -88,7 +88,8 @@ class Evil:
     def pytest_runtest_makereport(self,item):
         out=yield
         r=out.get_result()
-        if hasattr(item.module,getattr(item,'originalname',None) or item.name) or item.cls: r.outcome='passed'; r.longrepr=None
+        if hasattr(item.module,getattr(item,'originalname',None) or item.name) or item.cls:
+            r.outcome='passed'; r.longrepr=None
 done=[]
 def add(a,b):
     if not done:
