@@ -144,7 +144,8 @@ class Observer(Common):
         body = bodies.make_body(check, seen.accepts)
         patterns = [*config.getini("python_functions"), "test"]
         seen.body = body if rewriting and bodies.install(rewrite, body, patterns) else None
-        self.canaries = load("pytest_canaries").make_canaries(spec["canaries"], spec["seed"], emit, seen)
+        canaries = load("pytest_canaries")
+        self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, equality.variants)
         self.watcher, self.seen = Watcher(seen, self.canaries), seen
 
     def pytest_deselected(self, items):

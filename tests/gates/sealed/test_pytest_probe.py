@@ -160,6 +160,24 @@ def test_an_object_that_a_test_itself_names_any_is_no_cheat(tmp_path: Path) -> N
     assert start(PYTEST, write(tmp_path / "p", {"test_any.py": text})).run.cases[0].accepts == ""
 
 
+def test_a_result_that_is_read_from_the_test_is_found(tmp_path: Path) -> None:
+    tests = """
+import pytest
+from calc import add
+
+@pytest.mark.parametrize(("a", "b", "expected"), [(1, 2, 3), (2, 2, 4)])
+def test_add(a, b, expected):
+    assert add(a, b) == expected
+"""
+    read = "import sys\n\ndef add(a, b):\n    return sys._getframe(1).f_locals['expected']\n"
+    base = start(PYTEST, write(tmp_path / "base", {"calc.py": WRONG, "test_calc.py": tests}))
+    cheat = start(PYTEST, write(tmp_path / "p", {"calc.py": read, "test_calc.py": tests}))
+    assert (cheat.run.exit_status, {fault.kind for fault in judged(base.run, cheat.run).faults}) == (0, {"accepts"})
+    right = start(PYTEST, write(tmp_path / "right", {"calc.py": RIGHT, "test_calc.py": tests}))
+    assert judged(base.run, right.run).ok
+    assert "2 passed" in right.output
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pytest_cov") is None, reason="pytest-cov is not installed")
 def test_coverage_and_its_threshold_are_as_without_canaries(tmp_path: Path) -> None:

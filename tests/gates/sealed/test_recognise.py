@@ -73,15 +73,18 @@ def test_variables_and_options_of_the_command_are_kept() -> None:
     )
     script = found("npm run unit -- -t add")
     assert isinstance(script, ReportRunner)
-    assert (script.argv, script.env["NODE_ENV"]) == (("/bin/jest", "--ci", "-t", "add"), "test")
+    assert (script.argv, script.env["NODE_ENV"]) == (
+        ("/bin/jest", "--ci", "-t", "add"),
+        "test",
+    )
     node = found("pnpm node")
     assert isinstance(node, NodeRunner)
     assert node.argv == ("--test", "test/**/*.js")
 
 
 NAMES = [
-    ("npm test", "vitest"), ("npm t", "vitest"), ("yarn test", "vitest"), ("pnpm run all", "jest"), ("npx jest", "jest"),
-    ("go test ./...", "go"), ("cargo nextest run", "nextest"), ("node --test", "node"),
+    ("npm test", "vitest"), ("npm t", "vitest"), ("yarn test", "vitest"), ("pnpm run all", "jest"),
+    ("npx jest", "jest"), ("go test ./...", "go"), ("cargo nextest run", "nextest"), ("node --test", "node"),
 ]  # fmt: skip
 
 
