@@ -413,9 +413,9 @@ _TEXTS: Final[Mapping[FaultKind, tuple[str, str, str]]] = {
         "Remove the code that ends, replaces or skips the body of {test}.",
     ),
     "accepts": (
-        "{test} passed only because an object is equal to values that differ from each other.",
-        "a result that equals the expected value and no other",
-        "Return a real value; remove the `__eq__` that holds for everything.",
+        "{test} passed only because its result equals more than one expected value.",
+        "a result that equals the expected value and no other, whatever the test expects",
+        "Compute the result from the input; remove an `__eq__` that always holds, or what reads the test's values.",
     ),
     "not_collected": (
         "{test} cannot be collected.",

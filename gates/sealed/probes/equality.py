@@ -24,7 +24,7 @@ def make_check():
     """
     base_exception, exact, scalars, plain = BaseException, type, _SCALARS, _PLAIN
     other, identity, length, members_of = _Other, object.__eq__, len, _members
-    variants_of = _variants
+    variants_of = variants
 
     def equals(value, foreign):
         try:
@@ -92,7 +92,7 @@ def _members(left, right):
     return []
 
 
-def _variants(value):
+def variants(value):
     """Return values of the same built-in type that differ from this one clearly."""
     kind = type(value)
     if kind is bool:

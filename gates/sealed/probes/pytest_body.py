@@ -35,6 +35,7 @@ def make_body(check, equal):
     needed = []
     softly = []
     bodies = {}
+    expected = {}
     running = {}
 
     def begin(index):
@@ -69,6 +70,9 @@ def make_body(check, equal):
         """Put the statements into a module, and remember its bodies by qualified name."""
         for name, node in _functions(tree):
             if any(node.name.startswith(each) or fnmatch.fnmatch(node.name, each) for each in patterns):
+                name_of_expected = _expected(node)
+                if name_of_expected:
+                    expected[path, name] = name_of_expected
                 index = len(needed)
                 must, may = _into(node, index)
                 needed.append(must)
@@ -100,7 +104,7 @@ def make_body(check, equal):
         )
         return code.replace(co_consts=constants)
 
-    return types.SimpleNamespace(instrument=instrument, forget=forget, proof=proof, fill=fill)
+    return types.SimpleNamespace(instrument=instrument, forget=forget, proof=proof, fill=fill, expected=expected.get)
 
 
 def install(rewrite, body, patterns):
@@ -188,6 +192,27 @@ def _own(node):
         if not isinstance(child, _INNER):
             for each in _own(child):
                 yield each
+
+
+def _expected(function):
+    """Return the parameter that a test compares a result with and uses for nothing else; empty where there is none."""
+    names = [argument.arg for argument in function.args.args]
+    used = [node.id for node in ast.walk(function) if isinstance(node, ast.Name)]
+    for statement in function.body:
+        test = getattr(statement, "test", None)
+        if not (isinstance(statement, ast.Assert) and isinstance(test, ast.Compare) and len(test.ops) == 1):
+            continue
+        sides = [_approximated(side) for side in (test.left, test.comparators[0])]
+        for side in sides if isinstance(test.ops[0], ast.Eq) else ():
+            if isinstance(side, ast.Name) and side.id in names and used.count(side.id) == 1:
+                return side.id
+    return ""
+
+
+def _approximated(side):
+    """Return the value in `approx(value)`, or the side as it is."""
+    named = isinstance(side, ast.Call) and getattr(side.func, "attr", getattr(side.func, "id", "")) == "approx"
+    return side.args[0] if named and side.args else side
 
 
 def _into(function, index):

@@ -24,7 +24,7 @@ class Cases:
     """The record of the test that runs, and the event when it has ended."""
 
     def __init__(self, root):
-        self.root, self.body, self.current = root, None, None
+        self.root, self.body, self.current, self.passed = root, None, None, {}
         self.skips, self.xfail = (pytest.skip.Exception, unittest.SkipTest), pytest.xfail.Exception
         self.reset("")
 
@@ -83,12 +83,15 @@ class Cases:
         """Return the event of a test whose reports are all there."""
         item = self.current if self.id == reports[0].nodeid else None
         outcome, message = outcome_of(reports)
+        seconds = round(sum(getattr(each, "duration", 0.0) for each in reports), 6)
+        if outcome == "passed":
+            self.passed[reports[0].nodeid] = seconds
         return {
             "e": "case",
             "id": reports[0].nodeid,
             "outcome": outcome,
             "message": message,
-            "seconds": round(sum(getattr(each, "duration", 0.0) for each in reports), 6),
+            "seconds": seconds,
             "file": relative(file_of(item), self.root) if item is not None else "",
             "differs": self.differs(outcome) if item is not None else "no phase of it was seen",
             "proof": self.proof(item),

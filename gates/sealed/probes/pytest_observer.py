@@ -27,7 +27,9 @@ def make_observer(config, spec, lane, emit, load, front):
         load: Imports a file of the probes.
         front: The folders that are first on the path, for workers.
     """
-    if not lane and config.pluginmanager.hasplugin("dsession"):
+    option = config.option
+    # So xdist decides, in a hook that comes later.
+    if not lane and getattr(option, "dist", "no") != "no" and not getattr(option, "collectonly", False):
         return Controller(config, spec, emit, load, front)
     queue = []
     if lane:
@@ -142,7 +144,8 @@ class Observer(Common):
         body = bodies.make_body(check, seen.accepts)
         patterns = [*config.getini("python_functions"), "test"]
         seen.body = body if rewriting and bodies.install(rewrite, body, patterns) else None
-        self.canaries = load("pytest_canaries").make_canaries(spec["canaries"], spec["seed"], emit, seen)
+        canaries = load("pytest_canaries")
+        self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, equality.variants)
         self.watcher, self.seen = Watcher(seen, self.canaries), seen
 
     def pytest_deselected(self, items):

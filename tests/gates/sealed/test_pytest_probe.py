@@ -1,0 +1,186 @@
+"""pytest with the probe in it: outcomes, canaries that nobody sees, and code under test that attacks its runner."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.sealed.compare import Comparison, compare, make_base_list
+from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
+from interlock.gates.sealed.runners.python import PYTEST_CANARIES, PythonRunner
+from tests.gates.sealed.launching import PYTEST, Ran, start, write
+from tests.gates.sealed.tricks import MORE_TRICKS, RIGHT, TESTS, TRICKS, WRONG
+
+ALL_OUTCOMES = """
+import unittest
+import pytest
+
+@pytest.mark.parametrize("x", [1, 2])
+def test_param(x):
+    assert x == 1
+
+@pytest.mark.skip(reason="later")
+def test_skip(): ...
+
+@pytest.mark.xfail
+def test_expected(): assert 0
+
+@pytest.mark.xfail
+def test_unexpected(): assert 1
+
+@pytest.fixture
+def bad(): raise ValueError("no database")
+
+def test_setup(bad): ...
+
+class TestClass:
+    def test_method(self):
+        with pytest.raises(KeyError):
+            {}[1]
+
+class TestUnit(unittest.TestCase):
+    def test_fails(self): self.assertEqual(1, 2)
+    def test_sub(self):
+        for i in range(2):
+            with self.subTest(i=i): self.assertEqual(i, i)
+"""
+EXPECTED = {
+    "test_all.py::test_param[1]": "passed",
+    "test_all.py::test_param[2]": "failed",
+    "test_all.py::test_skip": "skipped",
+    "test_all.py::test_expected": "xfailed",
+    "test_all.py::test_unexpected": "xpassed",
+    "test_all.py::test_setup": "error",
+    "test_all.py::TestClass::test_method": "passed",
+    "test_all.py::TestUnit::test_fails": "failed",
+    "test_all.py::TestUnit::test_sub": "passed",
+}
+
+
+def runner(*options: str) -> PythonRunner:
+    return PythonRunner("pytest", (sys.executable,), ("-p", "no:cacheprovider", *options), True, {})
+
+
+def judged(base: TestRun, now: TestRun) -> Comparison:
+    return compare(make_base_list(base), now, may_change=lambda _: False, changed=lambda _: False)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return start(PYTEST, write(tmp_path_factory.mktemp("base") / "p", {"calc.py": WRONG, "test_calc.py": TESTS}))
+
+
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_each_outcome_is_seen_and_canaries_appear_in_no_report(tmp_path: Path, options: tuple[str, ...]) -> None:
+    root = write(tmp_path / "p", {"test_all.py": ALL_OUTCOMES, "test_broken.py": "import nothing_of_this_name\n"})
+    junit = tmp_path / "junit.xml"
+    ran = start(runner("--continue-on-collection-errors", f"--junitxml={junit}", *options), root)
+    assert ran.outcomes == EXPECTED
+    assert set(ran.run.collected) == set(EXPECTED)
+    assert [path for path, _ in ran.run.broken] == ["test_broken.py"]
+    assert (ran.run.complete, ran.run.exit_status, ran.run.judge) == (True, 1, "")
+    assert ran.run.canaries == len(PYTEST_CANARIES)
+    assert "2 failed, 3 passed, 1 skipped, 1 xfailed, 1 xpassed, 2 errors" in ran.output
+    assert junit.read_text().count("<testcase") == len(EXPECTED) + 1
+    assert str(root / "test_all.py") in ran.run.loaded
+    assert run_from_json(run_to_json(ran.run)) == ran.run
+
+
+def test_canaries_count_neither_for_maxfail_nor_for_the_exit_status(tmp_path: Path) -> None:
+    root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS})
+    ran = start(runner("-x", "--maxfail=1"), root)
+    assert (ran.run.exit_status, ran.run.count("passed"), ran.run.canaries) == (0, 6, len(PYTEST_CANARIES))
+    assert {case.proof for case in ran.run.cases} == {"ended"}
+
+
+@pytest.mark.parametrize("options", [("-k", "zero"), ("--assert=plain",), ("-p", "no:terminal"), ("--tb=no", "-v")])
+def test_options_of_the_user_keep_their_meaning(tmp_path: Path, options: tuple[str, ...]) -> None:
+    root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS})
+    ran = start(runner(*options), root)
+    assert (ran.run.complete, ran.run.exit_status, ran.run.judge) == (True, 0, "")
+    assert len(ran.run.cases) + len(ran.run.deselected) == 6
+
+
+def test_a_run_that_hangs_keeps_what_was_collected_and_names_the_test(tmp_path: Path) -> None:
+    root = write(tmp_path / "p", {"test_a.py": "def test_a(): ...\ndef test_hangs():\n    while True: pass\n"})
+    ran = start(PYTEST, root, stop_at=b'"test_a.py::test_hangs"}')
+    assert not ran.run.complete
+    assert ran.run.collected == ("test_a.py::test_a", "test_a.py::test_hangs")
+    assert (ran.outcomes, ran.run.running) == ({"test_a.py::test_a": "passed"}, ("test_a.py::test_hangs",))
+
+
+def test_planted_modules_are_not_taken_for_the_runner(tmp_path: Path) -> None:
+    planted = "import os\nos._exit(0)\n"
+    files = {"calc.py": WRONG, "test_calc.py": TESTS, "xdist.py": planted, "pytest.py": planted}
+    root = write(
+        tmp_path / "p", files | {"sitecustomize.py": planted, "hashlib.py": planted, "_pytest/__init__.py": planted}
+    )
+    ran = start(runner("-p", "xdist", "-n", "2"), root, env={"PYTHONPATH": "."})
+    assert ran.run.count("failed") == 5
+    assert ran.run.exit_status == 1
+
+
+def test_one_test_can_be_run_again_alone_and_tests_can_be_listed(tmp_path: Path) -> None:
+    root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS})
+    assert start(PYTEST, root, only=("test_calc.py::test_zero",)).outcomes == {"test_calc.py::test_zero": "passed"}
+    listed = start(PYTEST, root, collect_only=True).run
+    assert (len(listed.collected), listed.cases, listed.complete) == (6, (), True)
+
+
+def test_the_right_code_passes_and_the_wrong_one_does_not(tmp_path: Path, base: Ran) -> None:
+    right = start(PYTEST, write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS}))
+    assert judged(base.run, right.run).faults == ()
+    assert {fault.kind for fault in judged(base.run, base.run).faults} == {"still_failing"}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_a_trick_of_the_tested_code_does_not_pass(tmp_path: Path, base: Ran, trick: str) -> None:
+    ran = start(PYTEST, write(tmp_path / "p", {"calc.py": WRONG + TRICKS[trick], "test_calc.py": TESTS}))
+    assert not judged(base.run, ran.run).ok
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("trick", [*TRICKS, *MORE_TRICKS])
+def test_no_trick_passes_with_workers_either(tmp_path: Path, base: Ran, trick: str, workers: tuple[str, ...]) -> None:
+    code = {**TRICKS, **MORE_TRICKS}[trick]
+    ran = start(runner(*workers), write(tmp_path / "p", {"calc.py": WRONG + code, "test_calc.py": TESTS}))
+    assert not judged(base.run, ran.run).ok
+
+
+@pytest.mark.parametrize("trick", ["report_class", "runtest_noop", "assertequal", "builtins_assertionerror"])
+def test_a_trick_on_the_runner_is_named_as_one(tmp_path: Path, base: Ran, trick: str) -> None:
+    ran = start(PYTEST, write(tmp_path / "p", {"calc.py": WRONG + TRICKS[trick], "test_calc.py": TESTS}))
+    assert [fault.kind for fault in judged(base.run, ran.run).faults] == ["judge"]
+
+
+def test_an_object_that_a_test_itself_names_any_is_no_cheat(tmp_path: Path) -> None:
+    text = "from unittest.mock import ANY\n\ndef test_any():\n    assert {'id': 3} == {'id': ANY}\n"
+    assert start(PYTEST, write(tmp_path / "p", {"test_any.py": text})).run.cases[0].accepts == ""
+
+
+def test_a_result_that_is_read_from_the_test_is_found(tmp_path: Path) -> None:
+    tests = """
+import pytest
+from calc import add
+
+@pytest.mark.parametrize(("a", "b", "expected"), [(1, 2, 3), (2, 2, 4)])
+def test_add(a, b, expected):
+    assert add(a, b) == expected
+"""
+    read = "import sys\n\ndef add(a, b):\n    return sys._getframe(1).f_locals['expected']\n"
+    base = start(PYTEST, write(tmp_path / "base", {"calc.py": WRONG, "test_calc.py": tests}))
+    cheat = start(PYTEST, write(tmp_path / "p", {"calc.py": read, "test_calc.py": tests}))
+    assert (cheat.run.exit_status, {fault.kind for fault in judged(base.run, cheat.run).faults}) == (0, {"accepts"})
+    right = start(PYTEST, write(tmp_path / "right", {"calc.py": RIGHT, "test_calc.py": tests}))
+    assert judged(base.run, right.run).ok
+    assert "2 passed" in right.output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pytest_cov") is None, reason="pytest-cov is not installed")
+def test_coverage_and_its_threshold_are_as_without_canaries(tmp_path: Path) -> None:
+    root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS})
+    ran = start(runner("-p", "pytest_cov", "--cov=calc", "--cov=.", "--cov-branch", "--cov-fail-under=100"), root)
+    assert (ran.run.exit_status, ran.run.judge) == (0, "")
