@@ -81,9 +81,12 @@ class Trials:
 
     def run(self, pairs: Sequence[tuple[Program, Behaviour]], gates: Sequence[str], jobs: int) -> list[Trial]:
         """Make every trial there is, in the order of the pairs whatever ended first."""
+
+        def every(pair: tuple[Program, Behaviour]) -> list[Trial]:
+            return self.before_every_gate(pair[0], pair[1], gates)
+
         with ThreadPoolExecutor(jobs) as pool:
-            made = pool.map(lambda pair: self.before_every_gate(*pair, gates), pairs)
-            return [trial for trials in made for trial in trials]
+            return [trial for trials in pool.map(every, pairs) for trial in trials]
 
 
 def _trial(program: Program, behaviour: Behaviour, gate: str, verdict: Verdict, seconds: float) -> Trial:
