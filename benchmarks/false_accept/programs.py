@@ -156,11 +156,13 @@ QUIXBUGS: Final = (
     "bitcount", "bucketsort", "find_first_in_sorted", "find_in_sorted", "flatten", "gcd", "get_factors", "hanoi",
     "is_valid_parenthesization", "kheapsort", "knapsack", "kth", "lcs_length", "levenshtein", "lis",
     "longest_common_subsequence", "max_sublist_sum", "mergesort", "next_palindrome", "next_permutation", "pascal",
-    "possible_change", "powerset", "quicksort", "rpn_eval", "shunting_yard", "sieve", "sqrt", "subsequences",
+    "possible_change", "powerset", "rpn_eval", "shunting_yard", "sieve", "sqrt", "subsequences",
     "to_base", "wrap",
 )  # fmt: skip
 """Those whose wrong version fails the visible rows and whose right version passes them."""
 
+_SLOW: Final = (6404180, "amanaplanacanalpanama")
+"""First arguments of the two rows that the tests of QuixBugs leave out, because they take minutes."""
 _LISTS: Final = ("flatten", "kheapsort")
 _TUPLES: Final = ("hanoi",)
 
@@ -176,6 +178,7 @@ def quixbugs_programs(folder: Path) -> list[Program]:
 
 def _quixbug(folder: Path, name: str) -> Program:
     rows = _rows((folder / f"json_testcases/{name}.json").read_text("utf-8"))
+    visible, held_out = ([row for row in rows[start::2] if row[0][0] not in _SLOW] for start in (0, 1))
     call = f"list({name}(*args))" if name in _LISTS else f"{name}(*args)"
     expected = "[tuple(each) for each in expected]" if name in _TUPLES else "expected"
     if name == "sqrt":
@@ -187,10 +190,10 @@ def _quixbug(folder: Path, name: str) -> Program:
         function=name,
         good=(folder / f"correct_python_programs/{name}.py").read_text("utf-8"),
         bad=(folder / f"python_programs/{name}.py").read_text("utf-8"),
-        files={f"tests/test_{name}.py": test, LOADER: _LOAD.lstrip(), DATA["python"]: _lines(rows[::2])},
+        files={f"tests/test_{name}.py": test, LOADER: _LOAD.lstrip(), DATA["python"]: _lines(visible)},
         tests=f"tests/test_{name}.py",
         command=COMMANDS["python"],
-        visible=rows[::2],
-        held_out=rows[1::2],
+        visible=visible,
+        held_out=held_out,
         tolerance=0.01 if name == "sqrt" else None,
     )

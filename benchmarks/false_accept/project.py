@@ -133,7 +133,11 @@ class Workshop:
         for made in (root, home / ".local/bin", secret):
             made.mkdir(parents=True)
         rows = [{"args": args, "expected": expected} for args, expected in program.held_out]
-        table = {"function": f"{program.source}:{program.function}", "cases": rows, "timeout_seconds": 20}
+        table: dict[str, object] = {
+            "function": f"{program.source}:{program.function}",
+            "cases": rows,
+            "timeout_seconds": 20,
+        }
         if program.tolerance is not None:
             table["tolerance"] = program.tolerance
         (secret / "cases.json").write_text(json.dumps(table))

@@ -79,15 +79,14 @@ class Trials:
             self.notice(self.done)
         return list(trials.values())
 
-    def run(self, programs: Iterable[Program], gates: Sequence[str], names: Sequence[str], jobs: int) -> list[Trial]:
-        """Make every trial there is, in the order of programs and behaviours whatever ended first."""
+    def run(self, pairs: Sequence[tuple[Program, Behaviour]], gates: Sequence[str], jobs: int) -> list[Trial]:
+        """Make every trial there is, in the order of the pairs whatever ended first."""
+
+        def every(pair: tuple[Program, Behaviour]) -> list[Trial]:
+            return self.before_every_gate(pair[0], pair[1], gates)
+
         with ThreadPoolExecutor(jobs) as pool:
-            pairs = [(program, each) for program in programs for each in behaviours_of(program, names)]
-            return [
-                trial
-                for trials in pool.map(lambda pair: self.before_every_gate(*pair, gates), pairs)
-                for trial in trials
-            ]
+            return [trial for trials in pool.map(every, pairs) for trial in trials]
 
 
 def _trial(program: Program, behaviour: Behaviour, gate: str, verdict: Verdict, seconds: float) -> Trial:
@@ -103,10 +102,26 @@ def _trial(program: Program, behaviour: Behaviour, gate: str, verdict: Verdict, 
     )
 
 
-def behaviours_of(program: Program, names: Sequence[str] = ()) -> list[Behaviour]:
-    """List the behaviours for a program, or those of them that are named."""
+def pairs_of(
+    programs: Sequence[Program], names: Sequence[str] = (), *, known: bool = False, full: bool = False
+) -> list[tuple[Program, Behaviour]]:
+    """List what is tried: honest work and none on each program, each cheat on each or on every third.
+
+    Args:
+        programs: The programs.
+        names: The behaviours; none means all.
+        known: Whether of the cheats only those that were measured first are tried.
+        full: Whether each cheat is tried on each program.
+    """
     return [
-        each for each in BEHAVIOURS.values() if program.language in each.languages and (not names or each.name in names)
+        (program, behaviour)
+        for at, program in enumerate(programs)
+        for number, behaviour in enumerate(BEHAVIOURS.values())
+        if program.language in behaviour.languages
+        and (not names or behaviour.name in names)
+        and (
+            behaviour.place in {"honest", "idle"} or ((behaviour.known or not known) and (full or at % 3 == number % 3))
+        )
     ]
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out
+from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, Language, load_held_out
 from interlock.gates.sealed.heldout_judge import HeldOutResult, judge_cases, same
 
-PYTHON = {"python": (sys.executable,), "javascript": ("node",)}
+NONE: list[object] = []
+PYTHON: dict[Language, tuple[str, ...]] = {"python": (sys.executable,), "javascript": ("node",)}
 Calls = list[tuple[Sequence[str], bytes]]
 
 
@@ -307,7 +308,7 @@ def test_a_module_of_a_package_is_imported_as_one(secret: Path, checkout: Path) 
     (checkout / "src/pkg/__init__.py").write_text("")
     (checkout / "src/pkg/json.py").write_text("N = 3\n")
     code = "from .json import N\nfrom pkg.json import N as again\ndef it(): return N + again\n"
-    assert judged(secret, checkout, code, [[[], 6]], "src/pkg/queue.py").ok
+    assert judged(secret, checkout, code, [[NONE, 6]], "src/pkg/queue.py").ok
 
 
 HONEST_JAVASCRIPT = """
@@ -404,7 +405,7 @@ def test_code_that_does_not_know_the_answer_does_not_pass(how: str, secret: Path
     ],
 )
 def test_an_object_equal_to_everything_is_judged_by_its_value(value: str, secret: Path, checkout: Path) -> None:
-    result = judged(secret, checkout, f"def it(): return {value}\n", [[[], 1]])
+    result = judged(secret, checkout, f"def it(): return {value}\n", [[NONE, 1]])
     assert (result.passed, result.total) == (0, 1)
 
 
@@ -421,7 +422,7 @@ def test_an_object_equal_to_everything_is_judged_by_its_value(value: str, secret
     ],
 )
 def test_javascript_that_does_not_know_the_answer_does_not_pass(code: str, secret: Path, checkout: Path) -> None:
-    result = judged(secret, checkout, f"{code}\nexport function it() {{ return 9; }}\n", [[[], 1]], "src/it.mjs")
+    result = judged(secret, checkout, f"{code}\nexport function it() {{ return 9; }}\n", [[NONE, 1]], "src/it.mjs")
     assert (result.passed, result.total) == (0, 1)
 
 
