@@ -30,7 +30,7 @@ from interlock.graph.machine import (
     unjudged,
 )
 from interlock.graph.orchestrator import MSG_STRICT, reason, repeated, statement
-from interlock.graph.record import Recorder, set_aside
+from interlock.graph.record import Recorder, set_aside, undelivered
 from interlock.graph.state import TaskState, round_of
 from interlock.graph.store import RunStore
 
@@ -126,6 +126,7 @@ class Nodes(Collecting):
             "roster": list(desk.policy.protocol.roles),
             "fingerprints": dict(desk.policy.fingerprints),
             "missing_inputs": gone,
+            "origin": undelivered(self.recorder.journal, desk.task, run_id),
         }
         entry = self.recorder.keep(run_id, "run_started", "run_started", data)
         if entry.data["task_sha256"] != data["task_sha256"]:
@@ -141,6 +142,7 @@ class Nodes(Collecting):
             "attempt": 1,
             "turn": 0,
             "step": 0,
+            "origin": entry.data.get("origin", ""),
             "tree_before": "",
             "tree": "",
             "outcome": "broken" if gone else "holds",

@@ -118,9 +118,7 @@ def test_a_pass_against_the_collected_evidence_is_refused(project: Project) -> N
     view = project.run()
     assert view.status == "BLOCKED"
     assert "APPROVED" not in project.path()
-    assert {entry.data["outcome"] for entry in project.entries("answer") if entry.data["role"] == "tester"} == {
-        "invalid"
-    }
+    assert {entry.data["outcome"] for entry in project.entries("answer") if entry.data["role"] == "tester"} == {"fail"}
 
 
 def test_a_builder_that_writes_the_testers_evidence_beforehand_gains_nothing(project: Project) -> None:
@@ -590,3 +588,93 @@ def test_a_kill_after_a_run_was_taken_up_loses_nothing(project: Project) -> None
 
 def _gone(_ask: Ask) -> str:
     raise RunnerError("gone", "Come back.")
+
+
+def believing(ask: Ask) -> str:
+    """Answer as a tester that passes whatever it is shown."""
+    evidence = {"screenshots": (), "a11y": (), "console": (), "reports": ask.evidence["reports"]}
+    return envelope(ask, "QA_IN_PROGRESS", gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence=evidence)
+
+
+def test_a_judge_that_denies_interlocks_own_evidence_counts_as_a_fail_and_the_work_goes_back(project: Project) -> None:
+    project.runners["builder"] = Scripted([build("wrong\n"), build()])
+    project.runners["tester"] = Scripted([believing])
+    assert project.run().status == "APPROVED"
+    assert [ask.reask for ask in project.asks("tester")] == [0, 0], "asking again could change nothing"
+    first, second = [entry.data for entry in project.entries("answer") if entry.data["role"] == "tester"]
+    assert (first["outcome"], first["verdict_by"]) == ("fail", "orchestrator")
+    assert "verdict_by" not in second
+    (reason,) = project.entries("status")[3].data["envelope"]["fail_reasons"]
+    assert reason.startswith("GATE-TESTS: ")
+    assert "status 1" in reason
+
+
+@pytest.mark.parametrize("last", ["looks good to me", FENCED], ids=["no envelope", "fenced"])
+def test_a_judge_that_says_nothing_readable_about_a_failed_gate_does_not_end_the_run(
+    project: Project, last: str
+) -> None:
+    project.runners["builder"] = Scripted([build("wrong\n"), build()])
+    project.runners["tester"] = Scripted([last, last, last, judge_log])
+    assert project.run().status == "APPROVED"
+    assert [ask.reask for ask in project.asks("tester")] == [0, 1, 2, 0]
+
+
+def test_a_judge_cannot_pass_by_saying_nothing_readable(project: Project) -> None:
+    project.runners["tester"] = Scripted(["looks good to me"])
+    view = project.run()
+    assert (view.status, view.values["cause"]) == ("BLOCKED", "protocol")
+
+
+def test_the_fixes_for_a_judge_that_denies_the_evidence_end_in_one_turn(project: Project) -> None:
+    """Its answer has another fault too, so that it is asked again."""
+
+    def nearly(ask: Ask) -> str:
+        return believing(ask).replace("REPORTS_TO: orchestrator", "REPORTS_TO: builder")
+
+    project.runners["builder"] = Scripted([build("wrong\n")])
+    project.runners["tester"] = Scripted([nearly, nearly])
+    project.task = replace(project.task, run={"max_rework": 0})
+    project.run()
+    text = project.asks("tester")[1].prompt
+    assert "ENV419" in text
+    assert "BLOCKED" in text
+    assert "not of your answer" in text
+
+
+def handing(ask: Ask) -> str:
+    """Answer as a builder that finds the work done."""
+    return envelope(ask, "READY_FOR_QA")
+
+
+def test_a_new_run_delivers_the_work_that_an_earlier_one_left(project: Project) -> None:
+    project.runners["reviewer"] = Scripted(["no"])
+    assert project.run().status == "BLOCKED"
+    project.runners |= {"reviewer": Scripted(["no"]), "builder": Scripted([handing])}
+    assert project.run().status == "BLOCKED", "the reviewer is at fault, not the builder"
+    project.runners["reviewer"] = Scripted([reviewing])
+    assert project.run().status == "APPROVED"
+    assert len(project.asks("builder")) == 2
+    project.runners["builder"] = Scripted([handing])
+    view = project.run()
+    assert (view.status, len(project.asks("builder"))) == ("BLOCKED", 3), "what was approved is delivered"
+
+
+def test_work_that_was_taken_back_is_not_delivered(project: Project) -> None:
+    project.runners["reviewer"] = Scripted(["no"])
+    project.run()
+    (project.root / "src/greeting.txt").unlink()
+    project.runners["builder"] = Scripted([handing])
+    view = project.run()
+    assert (view.status, view.values["cause"]) == ("BLOCKED", "protocol")
+    assert any("RUN610" in reason for reason in view.values["fail_reasons"])
+
+
+def test_work_that_failed_a_gate_is_changed_before_it_is_handed_over_again(project: Project) -> None:
+    project.task = replace(project.task, run={"max_rework": 0})
+    project.runners["builder"] = Scripted([build("wrong\n")])
+    project.run()
+    project.task = replace(project.task, run={"max_rework": 1})
+    project.runners["builder"] = Scripted([handing])
+    view = project.run()
+    assert project.path()[-2:] == ["IN_PROGRESS", "BLOCKED"]
+    assert (view.values["attempt"], view.values["cause"]) == (2, "protocol")
