@@ -87,6 +87,7 @@ def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int)
         notice(_answered(role, reply, {}))
         return _update(desk, role, state, reply, number, store)
     key = _answer_key(role, state, number)
+    state = _with_failures(role, state, store.spent_in_vain(key))
     used_up = "" if store.answer(key) is not None else _used_up(desk, role, state)
     if used_up:
         used_up = f"{role.name} was not asked: {used_up}"
@@ -107,6 +108,14 @@ def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int)
         reply = replace(reply, outcome="stale")
     notice(_answered(role, reply, cost))
     return _update(desk, role, state, reply, number, store)
+
+
+def _with_failures(role: Role, state: TaskState, spent: Usage) -> TaskState:
+    """Return the state with what runners spent on this ask before they failed: it counts as the role's."""
+    if spent == Usage():
+        return state
+    before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
+    return {**state, "spent": {**state.get("spent", {}), role.name: (before + spent).to_json()}}
 
 
 def _answered(role: Role, reply: Reply, cost: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +195,12 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
         answer = _kept(desk, Answer(text, told=False))
         desk.tape.answered(ask, answer)
     else:
-        answer = _kept(desk, _brought(desk, runner, ask))
+        try:
+            answer = _kept(desk, _brought(desk, runner, ask))
+        except RunnerError as error:
+            if error.spent is not None and error.spent.calls:
+                store.keep_failure(key, role.name, error.spent)
+            raise
         desk.tape.answered(ask, answer)
         store.keep_cost(key, answer)
     store.keep_answer(key, answer.text)
@@ -212,7 +226,7 @@ def _brought(desk: Desk, runner: Runner, ask: Ask) -> Answer:
         message, fix = desk.redactor.text(error.message), desk.redactor.text(error.fix)
         if (message, fix) == (error.message, error.fix):
             raise
-        raise RunnerError(message, fix) from None
+        raise RunnerError(message, fix, error.spent) from None
     if isinstance(brought, Answer):
         return brought
     if not isinstance(brought, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
@@ -339,9 +353,11 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
         "answers": {role.name: answered},
         "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number, cost)},
     }
+    before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
     if cost:
-        before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
         update["spent"] = {role.name: (before + Usage.from_json(cost["usage"])).to_json()}
+    elif store.spent_in_vain(key) != Usage():
+        update["spent"] = {role.name: before.to_json()}
     if role.kind in ("qa", "review") and (
         reply.outcome != "invalid" or not may_ask_again(state, role.name, number, desk.policy.max_reasks)
     ):
