@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from interlock.agents.answer import Answer
-from interlock.agents.usage import Limits
+from interlock.agents.usage import Limits, Usage
 from interlock.envelope.protocol import EvidenceKey
 from interlock.envelope.protocol import Protocol as EnvelopeProtocol
 
@@ -142,9 +142,19 @@ class AgentsError(Exception):
 
 
 class RunnerError(AgentsError):
-    """There is no response to an ask. The runner, its script or its surroundings must be mended."""
+    """There is no response to an ask. The runner, its script or its surroundings must be mended.
+
+    Args:
+        message: What is wrong, in one sentence.
+        fix: What to do, in the imperative.
+        spent: What was spent before, as far as the runner knows it; None when it knows nothing.
+    """
 
     code = "AGT902"
+
+    def __init__(self, message: str, fix: str, spent: Usage | None = None) -> None:
+        super().__init__(message, fix)
+        self.spent = spent
 
 
 class AgentConfigError(AgentsError):

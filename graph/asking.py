@@ -20,6 +20,7 @@ from interlock.envelope import MAX_BYTES, Report, validate
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import Role
 from interlock.gates.judge import judge_evidence, places_of
+from interlock.gates.manifest import Collection
 from interlock.graph.admission import exists
 from interlock.graph.assigning import make_ask
 from interlock.graph.budgets import spent_by
@@ -50,6 +51,7 @@ class Reply:
         files: The evidence files that were read and accepted.
         verified: The claimed gates whose evidence is complete and passed its check.
         tree: The digest of the scope when the answer was judged.
+        overruled: Why the verdict is FAIL whatever the role said: what Interlock's own evidence for its gate says.
     """
 
     outcome: Outcome
@@ -58,6 +60,7 @@ class Reply:
     files: tuple[CitedFile, ...]
     verified: tuple[str, ...]
     tree: str
+    overruled: tuple[str, ...] = ()
 
 
 def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[str, Any]:
@@ -84,6 +87,7 @@ def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int)
         notice(_answered(role, reply, {}))
         return _update(desk, role, state, reply, number, store)
     key = _answer_key(role, state, number)
+    state = _with_failures(role, state, store.spent_in_vain(key))
     used_up = "" if store.answer(key) is not None else _used_up(desk, role, state)
     if used_up:
         used_up = f"{role.name} was not asked: {used_up}"
@@ -98,10 +102,20 @@ def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int)
         notice(_answered(role, reply, cost))
         return _update(desk, role, state, reply, number, store)
     reply = judge(desk, role, state, text, worked=_worked(role, state, cost))
+    if reply.outcome == "invalid" and not may_ask_again(state, role.name, number, desk.policy.max_reasks):
+        reply = _overruled(reply, role, own_collection(state, role.name))
     if _went_stale(desk, role, state):
         reply = replace(reply, outcome="stale")
     notice(_answered(role, reply, cost))
     return _update(desk, role, state, reply, number, store)
+
+
+def _with_failures(role: Role, state: TaskState, spent: Usage) -> TaskState:
+    """Return the state with what runners spent on this ask before they failed: it counts as the role's."""
+    if spent == Usage():
+        return state
+    before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
+    return {**state, "spent": {**state.get("spent", {}), role.name: (before + spent).to_json()}}
 
 
 def _answered(role: Role, reply: Reply, cost: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +195,12 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
         answer = _kept(desk, Answer(text, told=False))
         desk.tape.answered(ask, answer)
     else:
-        answer = _kept(desk, _brought(desk, runner, ask))
+        try:
+            answer = _kept(desk, _brought(desk, runner, ask))
+        except RunnerError as error:
+            if error.spent is not None and error.spent.calls:
+                store.keep_failure(key, role.name, error.spent)
+            raise
         desk.tape.answered(ask, answer)
         store.keep_cost(key, answer)
     store.keep_answer(key, answer.text)
@@ -207,7 +226,7 @@ def _brought(desk: Desk, runner: Runner, ask: Ask) -> Answer:
         message, fix = desk.redactor.text(error.message), desk.redactor.text(error.fix)
         if (message, fix) == (error.message, error.fix):
             raise
-        raise RunnerError(message, fix) from None
+        raise RunnerError(message, fix, error.spent) from None
     if isinstance(brought, Answer):
         return brought
     if not isinstance(brought, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
@@ -246,18 +265,26 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str, *, worked: bool =
     policy, tree = desk.policy, desk.tree()
     collection = own_collection(state, role.name)
     failed = frozenset({role.certifies} if collection is not None and not collection.ok and role.certifies else ())
-    report = validate(
-        text,
-        agent=role.name,
-        task_id=desk.task.task_id,
-        gates=desk.task.gates_required,
-        current_status=state["status"],
-        protocol=policy.protocol,
-        certified=held_gates(desk, state),
-        failed=failed,
-        input_exists=lambda path: exists(desk.root, path),
-        inputs=policy.inputs,
-    )
+
+    def read(failed: frozenset[str]) -> Report:
+        return validate(
+            text,
+            agent=role.name,
+            task_id=desk.task.task_id,
+            gates=desk.task.gates_required,
+            current_status=state["status"],
+            protocol=policy.protocol,
+            certified=held_gates(desk, state),
+            failed=failed,
+            input_exists=lambda path: exists(desk.root, path),
+            inputs=policy.inputs,
+        )
+
+    report = read(failed)
+    # A pass that would be valid, were it not for what Interlock found: asking again could only have it taken back.
+    claim = bool(failed) and not report.ok and (without := read(frozenset())).ok and without.verdict == "PASS"
+    known = {item.code for item in collection.findings if item.level == "error"} if collection is not None else set()
+    of_evidence: set[str] = set()
     files: tuple[CitedFile, ...] = ()
     verified: tuple[str, ...] = ()
     if report.envelope is not None:
@@ -275,15 +302,33 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str, *, worked: bool =
             for row in evidence.files
         )
         verified = evidence.verified
-        more: list[Finding] = list(evidence.findings)
+        of_evidence = {item.code for item in evidence.findings if item.level == "error"}
+        more = [_for_judge(item, role) if failed and item.code in known else item for item in evidence.findings]
         if report.status == "READY_FOR_QA" and tree.startswith(UNREADABLE):
             more.append(unreadable_tree(report, tree))
         elif report.status == "READY_FOR_QA" and tree == state["tree_before"] and state["cause"] in (None, "gate"):
             scope = desk.task.scope
-            more.append(unchanged_tree(report, policy.unchanged, scope) if worked else idle(report, scope))
+            if not worked:
+                more.append(idle(report, scope))
+            elif not _is_delivered(state, tree):
+                more.append(unchanged_tree(report, policy.unchanged, scope))
         report = report.with_findings(more)
     outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
-    return Reply(outcome, report, text, files, verified, tree)
+    reply = Reply(outcome, report, text, files, verified, tree)
+    return _overruled(reply, role, collection) if claim and known.issuperset(of_evidence) else reply
+
+
+def _overruled(reply: Reply, role: Role, collection: Collection | None) -> Reply:
+    """Return a reply as FAIL where Interlock's own evidence of the role's gate says so, else as it is.
+
+    What Interlock itself found needs nobody's word: a judge that denies it, or says nothing that can be read, costs no
+    run; the work goes back with what was found.
+    """
+    if collection is None or collection.ok or role.certifies is None:
+        return reply
+    faults = [item for item in collection.findings if item.level == "error"]
+    reasons = repeated(reason(role.certifies, f"{item.message} Found: {item.found}.") for item in faults)
+    return replace(reply, outcome="fail", overruled=tuple(reasons))
 
 
 def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, store: RunStore) -> dict[str, Any]:
@@ -308,9 +353,11 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
         "answers": {role.name: answered},
         "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number, cost)},
     }
+    before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
     if cost:
-        before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
         update["spent"] = {role.name: (before + Usage.from_json(cost["usage"])).to_json()}
+    elif store.spent_in_vain(key) != Usage():
+        update["spent"] = {role.name: before.to_json()}
     if role.kind in ("qa", "review") and (
         reply.outcome != "invalid" or not may_ask_again(state, role.name, number, desk.policy.max_reasks)
     ):
@@ -318,7 +365,21 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
     return update
 
 
+def _is_delivered(state: TaskState, tree: str) -> bool:
+    """Return whether files that nobody changed hold work of an earlier run of the task that was never approved."""
+    origin = state.get("origin", "")
+    return state["attempt"] == 1 and bool(origin) and origin != tree
+
+
+def _for_judge(item: Finding, role: Role) -> Finding:
+    """Return a finding about the work with the fix that a judge can make."""
+    fix = f"This is a fault of the work, not of your answer: set STATUS to BLOCKED, and name {role.certifies} with it"
+    return replace(item, fix=f"{fix} under FAIL_REASONS.")
+
+
 def _reasons(role: Role, reply: Reply, changes: str) -> list[str]:
+    if reply.overruled and reply.outcome == "fail":
+        return list(reply.overruled)
     envelope = None if reply.report is None else reply.report.envelope
     match reply.outcome:
         case "stale":
@@ -374,6 +435,8 @@ def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, 
         "outcome": reply.outcome,
         "tree": reply.tree,
     }
+    if reply.overruled and reply.outcome == "fail":
+        data |= {"verdict_by": "orchestrator", "reasons": list(reply.overruled)}
     if cost.get("told"):
         data |= {"usage": cost["usage"], "model": cost["model"], "tool_calls": cost["tool_calls"]}
     if report is not None:

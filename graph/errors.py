@@ -51,6 +51,15 @@ class RunDamagedError(GraphError):
     code = "RUN604"
 
 
+class RunAbandonedError(GraphError):
+    """The run was ended for good by `interlock abandon`."""
+
+    code = "RUN609"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id} was abandoned", "Start a new run: interlock run TASK.toml, or a new ticket.")
+
+
 class AnswerError(GraphError):
     """An answer was given to a run that does not wait for it."""
 

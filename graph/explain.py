@@ -53,7 +53,8 @@ def run_summary(view: RunView, root: Path) -> dict[str, Any]:
         "status": view.status,
         "attempt": attempt,
         "driven": store.driven(),
-        "stopped": store.stopped(),
+        "abandoned": view.abandoned,
+        "stopped": None if view.abandoned else store.stopped(),
         "path": [entry.data["to"] for entry in entries if entry.type == "status"],
         "fail_reasons": list(values.get("fail_reasons", [])),
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
@@ -183,6 +184,8 @@ def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
 def _next_steps(view: RunView, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool) -> list[str]:
     if driven:
         return ["Wait: a process drives the run at this moment."]
+    if view.abandoned:
+        return ["Nothing: the run was abandoned. Start a new run of the task with `interlock run`."]
     if view.phase == "waiting":
         return [
             f"Hand in the answer of {item.role}: interlock resume {view.run_id} --answer {item.role}=FILE"

@@ -31,7 +31,7 @@ from interlock.graph.machine import (
 )
 from interlock.graph.orchestrator import MSG_STRICT, reason, repeated, statement
 from interlock.graph.outside import Outside, changes_outside, keep_listing
-from interlock.graph.record import Recorder, set_aside
+from interlock.graph.record import Recorder, set_aside, undelivered
 from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
 from interlock.graph.state import TaskState, round_of
 from interlock.graph.store import RunStore
@@ -130,6 +130,7 @@ class Nodes(Collecting):
             "fingerprints": dict(desk.policy.fingerprints),
             "missing_inputs": gone,
             "base": sealing.get("frozen", {}).get("base", ""),
+            "origin": undelivered(self.recorder.journal, desk.task, run_id),
         }
         entry = self.recorder.keep(run_id, "run_started", "run_started", data)
         if entry.data["task_sha256"] != data["task_sha256"]:
@@ -145,6 +146,7 @@ class Nodes(Collecting):
             "attempt": 1,
             "turn": 0,
             "step": 0,
+            "origin": entry.data.get("origin", ""),
             "tree_before": "",
             "tree": "",
             "sealing": dict(sealing),

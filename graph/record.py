@@ -15,6 +15,7 @@ from interlock.graph.bounded import bounded
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.policy import grammar_fingerprint
 from interlock.graph.state import HeadRecord, TaskState
+from interlock.graph.task import Task
 from interlock.journal import Entry, Head, Journal
 
 _APPLIED: Final = {"config": "frozen", "grammar": "present"}
@@ -37,6 +38,31 @@ def policy_changes(root: Path, frozen: Mapping[str, str]) -> list[dict[str, str]
         for name, present in (("config", config), ("grammar", grammar_fingerprint()))
         if present != frozen[name]
     ]
+
+
+def undelivered(journal: Journal, task: Task, run_id: str) -> str:
+    """Return the tree that the work on a task began with, where its newest earlier run did not end APPROVED.
+
+    What that run left in the files is work of the task: a new run may deliver it without a further change. A run that
+    began with such work itself passes on where that began. Empty when there is none, or its scope was another one.
+
+    Args:
+        journal: The journal of the root.
+        task: The task.
+        run_id: The run that begins.
+    """
+    last, origin, status = "", "", ""
+    for entry in journal.entries():
+        data = entry.data
+        if entry.type == "run_started":
+            of_task = isinstance(begun := data.get("task"), Mapping) and begun.get("task_id") == task.task_id
+            if of_task and entry.run != run_id:
+                same = list(begun["scope"]) == list(task.scope)
+                last, origin, status = (entry.run, str(data.get("origin", "")), "") if same else ("", "", "")
+        elif entry.run == last and entry.type == "status":
+            status = data["to"]
+            origin = origin or str(data["tree"])
+    return "" if status in ("", "APPROVED") else origin
 
 
 def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:

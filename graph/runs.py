@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
-from interlock.agents.ask import REMOTE, Remote, Runner
+from interlock.agents.ask import REMOTE, Remote, Runner, RunnerError
 from interlock.agents.recording import Tape
 from interlock.agents.secrets import Redactor
 from interlock.envelope import MAX_BYTES
@@ -22,7 +22,7 @@ from interlock.envelope.protocol import Status
 from interlock.graph.admission import admitted
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
-from interlock.graph.errors import AnswerError, RunDamagedError
+from interlock.graph.errors import AnswerError, RunAbandonedError, RunDamagedError
 from interlock.graph.machine import RESUMED, unjudged
 from interlock.graph.policy import Policy, key_variables
 from interlock.graph.preflight import preflight, prepare, refusal
@@ -32,6 +32,9 @@ from interlock.graph.scope_leases import ScopeLeases, clear
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
 from interlock.journal import Head, Journal
+
+RUNNER_FAILED: Final = "runner_failed"
+"""The type of the journal line of what was spent before a runner failed."""
 
 RunPhase: TypeAlias = Literal["new", "running", "waiting", "done"]
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -63,6 +66,7 @@ class RunView:
         next: The nodes that come next.
         waiting: The roles that it waits for.
         queued: Who holds the files that it waits for before it can go on; told by whoever drives it.
+        abandoned: It was ended for good; it is `done`, wherever it was.
     """
 
     run_id: str
@@ -73,11 +77,12 @@ class RunView:
     next: tuple[str, ...]
     waiting: tuple[Waiting, ...]
     queued: tuple[Mapping[str, Any], ...] = ()
+    abandoned: bool = False
 
     @property
     def failed(self) -> tuple[str, ...]:
         """The steps that ended the run for a reason outside the work: `drive` can do them again."""
-        if self.phase != "done" or self.status != "BLOCKED":
+        if self.phase != "done" or self.status != "BLOCKED" or self.abandoned:
             return ()
         return unjudged(self.values.get("verdicts", {}), self.values["attempt"])
 
@@ -182,7 +187,7 @@ def drive(
         take_up: Where the run ended BLOCKED for a reason outside the work, go on at the steps of `RunView.failed`.
 
     Raises:
-        UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
+        UnknownRunError, RunBusyError, RunDamagedError, RunAbandonedError: See `graph.errors`.
         AnswerError: An answer was given for a role that the run does not wait for, or to an ask that is over;
             nothing was done.
         ScopeHeldError, LeasesError: The files of the scope cannot be had; nothing was done.
@@ -191,6 +196,8 @@ def drive(
     store.load()
     with store.locked():
         task, policy, frozen = store.load()
+        if store.abandoned():
+            raise RunAbandonedError(run_id)
         with checkpointer(store) as saver:
             graph = task_graph(task, root=root, policy=policy, runners=runners, checkpointer=saver, tape=tape)
             config = _config(run_id, policy)
@@ -206,6 +213,7 @@ def drive(
                 return view
             if view.phase != "new":
                 Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints)
+                _write_failures(root, store)
             start: Any = (
                 {"run_id": run_id, "frozen": frozen}
                 if view.phase == "new"
@@ -216,17 +224,28 @@ def drive(
             with _leases(root, run_id, task, policy, notice, queue_seconds) as held, store.stops_noted():
                 if again:  # the edge after BLOCKED then leads on; a kill after this line leaves a run to be resumed
                     graph.update_state(config, {"take_up": True}, as_node="BLOCKED")
-                for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
-                    start, config, stream_mode="custom", durability="sync", version="v2"
-                ):
-                    if notice is not None:
-                        notice(cast("Mapping[str, Any]", part["data"]))
+                try:
+                    for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
+                        start, config, stream_mode="custom", durability="sync", version="v2"
+                    ):
+                        if notice is not None:
+                            notice(cast("Mapping[str, Any]", part["data"]))
+                except RunnerError:
+                    _write_failures(root, store)
+                    raise
                 view = _view(run_id, task, policy, graph.get_state(config))
                 if held is not None and view.phase == "done":
                     held.finish()
                 elif held is not None:
                     held.rest()
             return view
+
+
+def _write_failures(root: Path, store: RunStore) -> None:
+    """Write down what runners spent before they failed; the roles that were asked beside them have ended by now."""
+    recorder = Recorder(Journal(journal_path(root)))
+    for key, row in store.failures():
+        recorder.keep(store.run_id, key, RUNNER_FAILED, {"role": row["role"], "usage": row["usage"]})
 
 
 def agent_roles(policy: Policy) -> tuple[str, ...]:
@@ -243,11 +262,13 @@ def view_run(run_id: str, *, root: Path) -> RunView:
     store = RunStore(root, run_id)
     task, policy, _ = store.load()
     if not has_checkpoints(store):
-        return RunView(run_id, task, policy, "new", {}, (), ())
+        abandoned = store.abandoned()
+        return RunView(run_id, task, policy, "done" if abandoned else "new", {}, (), (), abandoned=abandoned)
     nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
     with checkpointer(store, looks=True) as saver:
         graph = task_graph(task, root=root, policy=policy, runners=nobody, checkpointer=saver)
-        return _view(run_id, task, policy, read_state(store, graph, _config(run_id, policy)))
+        view = _view(run_id, task, policy, read_state(store, graph, _config(run_id, policy)))
+    return replace(view, phase="done", waiting=(), abandoned=True) if store.abandoned() else view
 
 
 def find_run(root: Path, name: str) -> str | None:
@@ -398,7 +419,7 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
         )
     known = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
     for entry in entries[head.seq :]:
-        of_step = entry.key in known or entry.type == "policy_changed" or (entry.type == RESUMED and RESUMED in steps)
+        of_step = entry.key in known or entry.type in ("policy_changed", RUNNER_FAILED) or (entry.type == RESUMED and RESUMED in steps)
         if not of_step and not (entry.type == "status" and entry.key.rpartition("/")[2] in steps):
             raise RunDamagedError(
                 f"the journal holds line {entry.seq} of run {view.run_id}, which no step of the run wrote",

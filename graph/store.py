@@ -10,10 +10,11 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentsError
+from interlock.agents.usage import Usage, total
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.policy import Policy
 from interlock.graph.task import Task
@@ -23,7 +24,11 @@ _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """No stored answer is longer: what is kept of one is cut by characters."""
 
 _STOPPED = "stopped.json"
+_FAILED = ".failed.json"
 _MAX_STOP_CHARS = 2000
+
+ABANDONED: Final = "abandoned"
+"""The file and the journal line that say that a run was ended for good."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
@@ -174,6 +179,35 @@ class RunStore:
         row |= {"stopped": answer.stopped, "told": answer.told}
         write_atomically(self.folder / "answers" / f"{key}.json", _readable(row))
 
+    def keep_failure(self, key: str, role: str, spent: Usage) -> None:
+        """Add what was spent on an ask before its runner failed.
+
+        Args:
+            key: The key that the answer would have had.
+            role: The role that was asked.
+            spent: What was spent.
+        """
+        rows = [*self._failures(key), {"key": key, "role": role, "usage": spent.to_json()}]
+        write_atomically(self.folder / "answers" / f"{key}{_FAILED}", _readable(rows))
+
+    def spent_in_vain(self, key: str) -> Usage:
+        """Return what was spent on an ask by runners that failed."""
+        return total(Usage.from_json(row["usage"]) for row in self._failures(key))
+
+    def failures(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return every time that a runner failed after it had spent something: a journal key, and what is known."""
+        paths = sorted((self.folder / "answers").glob(f"*{_FAILED}"))
+        found = [(path.name.removesuffix(_FAILED), self._failures(path.name.removesuffix(_FAILED))) for path in paths]
+        return [(f"{key}/failed/{number}", row) for key, rows in found for number, row in enumerate(rows, 1)]
+
+    def _failures(self, key: str) -> list[dict[str, Any]]:
+        try:
+            return list(json.loads((self.folder / "answers" / f"{key}{_FAILED}").read_bytes()))
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, TypeError) as error:
+            raise self.damaged(f"answers/{key}{_FAILED}", str(error)) from error
+
     @contextmanager
     def stops_noted(self) -> Generator[None]:
         """Keep why an agent ended the drive that happens within, and forget why an earlier one ended.
@@ -196,6 +230,10 @@ class RunStore:
             return {name: str(read[name]) for name in ("code", "message", "fix")}
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def abandoned(self) -> bool:
+        """Return whether this run was ended for good; its journal says so too."""
+        return (self.folder / ABANDONED).exists()
 
     def keep_tree(self, attempt: int, files: Mapping[str, str]) -> None:
         """Store the files in scope as they were handed over, so that a later change can be named."""

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from interlock.agents.answer import Answer
-from interlock.agents.ask import Ask
+from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.constrain import BOUNDS, LOCAL_BOUNDS, Form, answer_text, constraint, form_for, longest_answer
 from interlock.agents.prices import Price
 from interlock.agents.runners.conversation import Conversations
@@ -102,6 +102,9 @@ class ChatRunner:
             text = self._work(ask, turn)
         except SpentError as spent:
             stopped = str(spent)
+        except RunnerError as error:
+            error.spent = turn.used
+            raise
         return Answer(text, turn.used, turn.model or self._settings.name, turn.tool_calls, stopped)
 
     def _work(self, ask: Ask, turn: "Turn") -> str:

@@ -88,8 +88,12 @@ class CommandRunner:
                 if isinstance(error, OSError) and error.errno == errno.E2BIG:
                     fix = "Hand long texts on by {prompt_file} and {system_file}, or on standard input."
                 raise RunnerError(f"{argv[0]} cannot be started: {why}", fix) from error
-            _refuse(argv[0], ended, command)
-            answer = _answer(argv[0], ended, command, Path(words["answer_file"]))
+            try:
+                _refuse(argv[0], ended, command)
+                answer = _answer(argv[0], ended, command, Path(words["answer_file"]))
+            except RunnerError as error:
+                error.spent = _spent(ended, command)
+                raise
         if command.resume and (name := session_of(command.form, ended.output)):
             self._sessions.keep(ask, Session(name, answer.usage))
         usage = replace(answer.usage, seconds=ended.seconds)
@@ -144,6 +148,15 @@ def fill(text: str, words: Mapping[str, str]) -> str:
 def environment_of(names: tuple[str, ...]) -> dict[str, str]:
     """Return the variables of this process that are named; `*` at the end of a name stands for any ending."""
     return {name: value for name, value in os.environ.items() if any(fnmatchcase(name, each) for each in names)}
+
+
+def _spent(ended: Ended, command: Command) -> Usage:
+    """Return what a program that gave no answer says that it spent; of its money nothing is known where it is silent."""
+    try:
+        used = read_output(command.form, ended.output).usage
+    except UnreadableOutput as error:
+        used = error.usage
+    return replace(used or Usage(calls=1, usd=None), seconds=ended.seconds)
 
 
 def _refuse(program: str, ended: Ended, command: Command) -> None:

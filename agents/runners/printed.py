@@ -21,11 +21,13 @@ class UnreadableOutput(Exception):  # noqa: N818 - named by what is the case
     Args:
         message: What is wrong, in one sentence.
         told: The agent's own words about why it failed; empty when it has none.
+        usage: What it says that it spent all the same; None when it does not say.
     """
 
-    def __init__(self, message: str, told: str = "") -> None:
+    def __init__(self, message: str, told: str = "", usage: Usage | None = None) -> None:
         super().__init__(message)
         self.told = told
+        self.usage = usage
 
 
 def read_output(form: Form, output: bytes) -> Answer:
@@ -66,15 +68,15 @@ def _text(output: bytes) -> Answer:
 def _claude(output: bytes) -> Answer:
     """Read the one object of `claude -p --output-format json`."""
     row = _object(_json(output))
-    result = row.get("result")
-    if row.get("is_error") or not isinstance(result, str):
-        told = f"{row.get('subtype') or 'error'}: {_shown(result)}" if row else ""
-        raise UnreadableOutput(f"it says {told}" if told else "it is no object", told)
     used = _object(row.get("usage"))
     sent = sum(_number(used, key) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"))
     cost = row.get("total_cost_usd")
     usd = float(cost) if isinstance(cost, (int, float)) else None
     usage = Usage(max(1, _number(row, "num_turns")), sent, _number(used, "output_tokens"), usd=usd)
+    result = row.get("result")
+    if row.get("is_error") or not isinstance(result, str):
+        told = f"{row.get('subtype') or 'error'}: {_shown(result)}" if row else ""
+        raise UnreadableOutput(f"it says {told}" if told else "it is no object", told, usage if row else None)
     models = list(_object(row.get("modelUsage")))
     # Each turn but the last one is a tool's.
     turns = row.get("num_turns")
@@ -103,17 +105,14 @@ def _codex(output: bytes) -> Answer:
             case _:
                 pass
     if text is None:
-        raise UnreadableOutput(f"it says: {failure}" if failure else "no message of the agent is in it", failure)
+        message = f"it says: {failure}" if failure else "no message of the agent is in it"
+        raise UnreadableOutput(message, failure, usage if usage.calls else None)
     return Answer(text, usage, tool_calls=calls)
 
 
 def _gemini(output: bytes) -> Answer:
     """Read the one object of `gemini --output-format json`."""
     row = _object(_json(output))
-    text = row.get("response")
-    if row.get("error") or not isinstance(text, str):
-        told = _shown(_object(row.get("error")).get("message") or row.get("error"))
-        raise UnreadableOutput(f"it says: {told}", told if row.get("error") else "")
     stats = _object(row.get("stats"))
     models = _object(stats.get("models"))
     usage = Usage(usd=None)
@@ -121,6 +120,10 @@ def _gemini(output: bytes) -> Answer:
         tokens, api = _object(_object(model).get("tokens")), _object(_object(model).get("api"))
         said = _number(tokens, "candidates") + _number(tokens, "thoughts")
         usage += Usage(max(1, _number(api, "totalRequests")), _number(tokens, "prompt"), said, usd=None)
+    text = row.get("response")
+    if row.get("error") or not isinstance(text, str):
+        told = _shown(_object(row.get("error")).get("message") or row.get("error"))
+        raise UnreadableOutput(f"it says: {told}", told if row.get("error") else "", usage if models else None)
     calls = _object(stats.get("tools")).get("totalCalls")
     return Answer(text, usage, next(iter(models), "") if len(models) == 1 else "", calls if _is_count(calls) else None)
 

@@ -35,6 +35,9 @@ class PythonRunner:
             answer = self._function(ask)
         except RunnerError:
             raise
+        except SystemExit as error:
+            message = f"{self._spec} called sys.exit({error.code!r})"
+            raise RunnerError(message, "Let it return the text of the response, or raise RunnerError.") from error
         except Exception as error:
             message = f"{self._spec} raised {type(error).__name__}: {error}"
             raise RunnerError(message, "Mend the function, or let it raise RunnerError(message, fix).") from error
@@ -84,6 +87,6 @@ def _import(name: str, base: Path, path: str, key: str) -> object:
             raise AgentConfigError(path, key, f"there is no module {name}", fix) from error
         message = f"the module {name} needs {error.name}, which is not installed"
         raise AgentConfigError(path, key, message, f"Install {error.name} into this environment.") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"the module {name} cannot be imported: {type(error).__name__}: {error}"
         raise AgentConfigError(path, key, message, f"Mend it until `python -c 'import {name}'` works.") from error

@@ -69,6 +69,9 @@ def _verdict(case: Case) -> Iterator[Draft]:
     expected = f"{to_pass} or FAIL (BLOCKED, a reason that names {gate})"
     if case.status is not None and case.status == case.echo:
         if passed and not case.own_reasons:
+            if gate in case.failed - case.certified:
+                message = f"{role.name} says that {gate} passed, and the journal of this task says that it failed."
+                yield draft("ENV419", "STATUS", item, message, expected, state(case, "BLOCKED"))
             return
         what = "with reasons for a failure" if passed else f"without {gate} in GATES_PASSED"
         message = f"{role.name} repeats {case.status} {what}: neither a pass nor a fail."

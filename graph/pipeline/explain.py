@@ -71,10 +71,12 @@ def ticket_summary(tickets: Tickets, run_id: str, limits: Limits | None = None) 
         rest = {"waits_for": ["the next call"], "driven": False, "usage": ticket_usage(())}
         return {"schema": "interlock.ticket-run/1", **row, **rest, **places, "head": None}
     status = tickets.standing(run)
+    abandoned = TicketStore(tickets.root, run_id).abandoned()
     return {
         "schema": "interlock.ticket-run/1",
         **status,
-        "waits_for": _waits_for(status),
+        **({"terminal": True, "abandoned": True} if abandoned else {}),
+        "waits_for": [] if abandoned else _waits_for(status),
         "driven": TicketStore(tickets.root, run_id).driven(),
         "usage": ticket_usage(answer_lines(tickets.journal, run_id), limits),
         **places,

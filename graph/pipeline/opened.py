@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, GraphOutput
 
-from interlock.graph.errors import RunDamagedError, UnknownRunError
+from interlock.graph.errors import RunAbandonedError, RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.build import PipelineGraph, pipeline_graph
 from interlock.graph.pipeline.checkpoints import TicketSaver, has_ticket_checkpoints, open_checkpoints, read_checkpoint
 from interlock.graph.pipeline.contract import Ticket
@@ -84,6 +84,8 @@ class OpenRuns:
     def open(self, store: TicketStore) -> OpenRun:
         """Read a run, and finish what a killed call left half done; the caller holds the run's lock."""
         begin = store.load()
+        if store.abandoned():
+            raise RunAbandonedError(store.run_id)
         spec = self._spec(begin, store)
         graph = self._graph(spec)
         config = _config(store.run_id)

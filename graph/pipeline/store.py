@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.state import RunInput
-from interlock.graph.store import state_dir, write_atomically
+from interlock.graph.store import ABANDONED, state_dir, write_atomically
 
 _LOG: Final = logging.getLogger("interlock.tickets")
 
@@ -69,6 +69,10 @@ class TicketStore:
     def exists(self) -> bool:
         """Say whether this run was begun."""
         return (self.folder / "run.json").exists()
+
+    def abandoned(self) -> bool:
+        """Return whether this run was ended for good; its journal says so too."""
+        return (self.folder / ABANDONED).exists()
 
     def made_ns(self) -> int:
         """Return when this run was begun, in nanoseconds since the epoch."""

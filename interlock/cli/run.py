@@ -224,6 +224,7 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         ("status", summary["status"] or "(none)"),
         ("attempts", str(summary["attempt"])),
         *(("reason", item) for item in summary["fail_reasons"]),
+        *([("ended", "abandoned")] if summary["abandoned"] else []),
         *([("stopped", f"{stop['code']}: {stop['message']}")] if (stop := summary["stopped"]) else []),
         *(row for item in summary["waiting"] for row in _waiting(run_id, item["role"], root_words(folder))),
         *(("usage", line) for line in usage_lines(summary["usage"])),

@@ -169,6 +169,8 @@ def _list(
             note = f"stopped: {row['stopped']['code']}; `interlock explain` says why"
         if row["driven"]:
             note = "driven now"
+        if row["abandoned"]:
+            note = "abandoned"
         click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}")
     for row in tickets:
         report = row.get("invalidation_report") if row["terminal"] else None
@@ -177,6 +179,8 @@ def _list(
             note = f"failed closed: {report['reason_code']}"
         if row["driven"]:
             note = "a model works it now"
+        if row.get("abandoned"):
+            note = "abandoned"
         where = f"{row['state'] or '-':<21} revision {row['revision']}"
         click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {where}  {note}")
     for item in damaged:

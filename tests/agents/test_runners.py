@@ -15,6 +15,8 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     name = "interlock_test_agents"
     (tmp_path / f"{name}.py").write_text(
         """
+import sys
+
 from interlock.agents import RunnerError
 
 class Box:
@@ -30,6 +32,9 @@ def number(ask):
 
 def breaks(ask):
     raise ValueError("no model")
+
+def leaves(ask):
+    sys.exit(3)
 
 def refuses(ask):
     raise RunnerError("the model is asleep", "Wake it.")
@@ -117,7 +122,7 @@ def test_a_module_that_cannot_be_imported_is_refused(
     assert caught.value.__cause__ is not None
 
 
-@pytest.mark.parametrize(("function", "part"), [("number", "int"), ("breaks", "ValueError"), ("refuses", "asleep")])
+@pytest.mark.parametrize(("function", "part"), [("number", "int"), ("breaks", "ValueError"), ("refuses", "asleep"), ("leaves", "sys.exit(3)")])
 def test_a_function_that_gives_no_text_is_a_runner_error(
     tmp_path: Path, module: str, function: str, part: str, make_ask: Any
 ) -> None:

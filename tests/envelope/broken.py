@@ -406,6 +406,10 @@ OWNERSHIP = (
     ),
     _case("failed gate without its reason", BUILD, "ENV417", _TWO),
     _case(
+        "own gate passed though the journal says failed", QA, "ENV416 ENV417 ENV419",
+        {"failed": ["GATE-VISUAL-QA"], **IN_QA},
+    ),
+    _case(
         "failed gate beside another reason",
         change(BUILD, FAIL_REASONS="FAIL_REASONS:\n  - GATE-VISUAL-QA: the menu"),
         "ENV417",

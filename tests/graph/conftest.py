@@ -182,6 +182,21 @@ def make_project(root: Path) -> Project:
     return Project(root, runners, task)
 
 
+def without_linter(project: Project) -> Path:
+    """Let a project have a linter that is gone once the builder has worked, and return its path."""
+    config, linter = project.root / "interlock.toml", project.root / "linter"
+    config.write_text(config.read_text().replace('["sh", "lint.sh"]', '["./linter"]'))
+    linter.write_text("#!/bin/sh\n! grep -q '\t' src/greeting.txt\n")
+    linter.chmod(0o755)
+
+    def answer(ask: Ask) -> str:
+        linter.rename(linter.with_name("gone"))
+        return build()(ask)
+
+    project.runners["builder"] = Scripted([answer])
+    return linter
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """Return a project whose builder writes a good greeting at once."""

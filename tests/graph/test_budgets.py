@@ -11,6 +11,7 @@ from interlock.graph import TaskError
 from interlock.graph.errors import GraphError
 from interlock.graph.runs import start_run
 from interlock.graph.task import task_from_mapping
+from interlock.graph.verify import verify_journal
 from tests.graph.conftest import GATES, Project, build
 
 FEE = Usage(calls=2, input_tokens=1000, output_tokens=50, seconds=1.5, usd=0.25)
@@ -139,3 +140,42 @@ def test_a_budget_of_a_role_that_cannot_be_used_is_refused_at_its_key(project: P
     with pytest.raises((AgentConfigError, GraphError)) as caught:
         start_run(project.root, project.task, roles=tuple(project.runners))
     assert "agents.builder.budget.calls" in str(caught.value)
+
+
+def test_what_was_spent_before_a_runner_failed_is_written_down_and_counts(project: Project) -> None:
+    configure(project, "[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 5\n")
+    left: list[int | None] = []
+
+    def failing(ask: Ask) -> Answer:
+        left.append(ask.limits.calls)
+        if len(left) < 3:
+            raise RunnerError("gone", "Come back.", FEE)
+        return Answer(build()(ask), FEE)
+
+    use(project, "builder", failing)
+    run_id = project.start()
+    for number in (1, 2):
+        with pytest.raises(RunnerError):
+            project.drive(run_id)
+        lines = project.entries("runner_failed")
+        assert [line.data["usage"] for line in lines] == [FEE.to_json()] * number
+    view = project.drive(run_id)
+    assert left == [5, 3, 1]
+    assert view.status == "APPROVED"
+    assert view.values["spent"]["builder"] == (FEE + FEE + FEE).to_json()
+    assert verify_journal(project.root).problems == ()
+
+
+def test_a_budget_that_failures_used_up_ends_the_run(project: Project) -> None:
+    configure(project, "[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 2\n")
+
+    def failing(_ask: Ask) -> str:
+        raise RunnerError("gone", "Come back.", FEE)
+
+    use(project, "builder", failing)
+    run_id = project.start()
+    with pytest.raises(RunnerError):
+        project.drive(run_id)
+    view = project.drive(run_id)
+    assert (view.status, view.values["cause"]) == ("BLOCKED", "budget")
+    assert view.values["spent"]["builder"] == FEE.to_json()

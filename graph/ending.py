@@ -1,0 +1,112 @@
+"""Ending runs for good, and removing what ended runs keep below `.interlock`."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from interlock.graph.errors import RunBusyError, RunDamagedError
+from interlock.graph.pipeline.store import TicketStore, journal_run
+from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph.record import Recorder
+from interlock.graph.runs import view_run
+from interlock.graph.scope_leases import clear
+from interlock.graph.store import ABANDONED, RunStore, journal_path, list_runs, write_atomically
+from interlock.journal import Journal
+
+_DAY_SECONDS: Final = 24 * 60 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that is over, and whose folder can go.
+
+    Args:
+        run_id: The run.
+        status: The status that it ended with; empty for one that was abandoned before it had any.
+        days: How long ago its last step was.
+    """
+
+    run_id: str
+    status: str
+    days: float
+
+
+def abandon(root: Path, run_id: str) -> bool:
+    """End a task run for good: a journal line, its leases released, and nobody can take it on. Safe to repeat.
+
+    Returns:
+        Whether this call ended it; False when it was over before.
+
+    Raises:
+        UnknownRunError: There is no such run.
+        RunBusyError: A process drives it at this moment.
+        RunDamagedError: It cannot be read back.
+    """
+    store = RunStore(root, run_id)
+    task, policy, _ = store.load()
+    with store.locked():
+        view = view_run(run_id, root=root)
+        open_before = not view.abandoned and (view.phase != "done" or bool(view.failed))
+        if open_before:
+            data = {"status": view.status, "attempt": view.values.get("attempt", 0)}
+            Recorder(Journal(journal_path(root))).keep(run_id, ABANDONED, ABANDONED, data)
+            write_atomically(store.folder / ABANDONED, b"")
+        if policy.reserve:
+            clear(root, run_id, task)
+    return open_before
+
+
+def abandon_ticket(root: Path, run_id: str) -> bool:
+    """End a ticket run for good, as `abandon` ends that of a task.
+
+    Raises:
+        UnknownRunError, RunBusyError, RunDamagedError: As for `abandon`.
+    """
+    tickets = Tickets(root)
+    tickets.open_runs.known(run_id)
+    store = TicketStore(root, run_id)
+    if store.driven():
+        raise RunBusyError(f"ticket run {run_id} is being resolved by another process", "Stop that process first.")
+    with store.locked():
+        run = tickets.open_runs.peek(run_id)
+        if store.abandoned() or (run is not None and tickets.standing(run)["terminal"]):
+            return False
+        data = {"state": None if run is None else run.state["state"]}
+        Recorder(Journal(journal_path(root))).keep(journal_run(run_id), ABANDONED, ABANDONED, data)
+        write_atomically(store.folder / ABANDONED, b"")
+    return True
+
+
+def ended_runs(root: Path, *, older_than_days: float = 0.0) -> Iterator[Ended]:
+    """Yield the task runs that are over: APPROVED, abandoned, or BLOCKED with no step that could be taken up again.
+
+    A run that cannot be read back is none.
+
+    Args:
+        root: The project's root.
+        older_than_days: Only those whose last step was so long ago.
+    """
+    for run_id in list_runs(root):
+        folder = RunStore(root, run_id).folder
+        try:
+            view = view_run(run_id, root=root)
+        except RunDamagedError:
+            continue
+        days = (time.time() - max(path.stat().st_mtime for path in folder.iterdir())) / _DAY_SECONDS
+        if view.phase == "done" and not view.failed and days >= older_than_days:
+            yield Ended(run_id, view.status or "", days)
+
+
+def remove(root: Path, run_id: str) -> None:
+    """Remove the folder of an ended run. Journal and evidence stay; the journal's lines of it have no head any more.
+
+    Raises:
+        RunBusyError: A process drives it at this moment.
+        OSError: It cannot be removed.
+    """
+    store = RunStore(root, run_id)
+    with store.locked():
+        shutil.rmtree(store.folder)

@@ -1,0 +1,85 @@
+"""Runs that a person ends for good, and the folders of ended ones."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from interlock.agents import REMOTE, Remote
+from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
+from interlock.graph.errors import RunAbandonedError
+from interlock.graph.pipeline.explain import ticket_summary
+from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph.runs import view_run
+from interlock.graph.store import RunStore, list_runs
+from interlock.graph.verify import verify_journal
+from interlock.reservations.opening import open_reservations
+from tests.graph.conftest import Project, Scripted, reviewing
+
+DAY = 24 * 60 * 60
+
+
+def test_an_abandoned_run_gives_up_its_files_and_nobody_takes_it_on(project: Project) -> None:
+    project.runners["reviewer"] = REMOTE
+    view = project.run()
+    assert view.phase == "waiting"
+    assert open_reservations(str(project.root), name="observer").standing()["leases"]
+    assert abandon(project.root, view.run_id)
+    assert open_reservations(str(project.root), name="observer").standing()["leases"] == []
+    with pytest.raises(RunAbandonedError):
+        project.drive(view.run_id)
+    seen = view_run(view.run_id, root=project.root)
+    assert (seen.phase, seen.abandoned, seen.waiting) == ("done", True, ())
+    assert not abandon(project.root, view.run_id), "once is enough"
+    assert len(project.entries("abandoned")) == 1
+    assert verify_journal(project.root).problems == ()
+
+
+def test_a_run_that_has_ended_is_not_abandoned(project: Project) -> None:
+    view = project.run()
+    assert not abandon(project.root, view.run_id)
+    assert project.entries("abandoned") == []
+    assert project.drive(view.run_id).status == "APPROVED"
+
+
+def test_an_abandoned_run_that_never_began_stays_so(project: Project) -> None:
+    run_id = project.start()
+    assert abandon(project.root, run_id)
+    assert view_run(run_id, root=project.root).phase == "done"
+    with pytest.raises(RunAbandonedError):
+        project.drive(run_id)
+
+
+def test_an_abandoned_ticket_waits_for_nothing_and_takes_nothing(tmp_path: Path) -> None:
+    tickets = Tickets(tmp_path)
+    run_id = tickets.begin("T-1", run_id="one")["updated_ticket"]["run_id"]
+    assert ticket_summary(tickets, run_id)["waits_for"]
+    assert abandon_ticket(tmp_path, run_id)
+    assert not abandon_ticket(tmp_path, run_id)
+    summary = ticket_summary(tickets, run_id)
+    assert (summary["terminal"], summary["abandoned"], summary["waits_for"]) == (True, True, [])
+    with pytest.raises(RunAbandonedError):
+        tickets.submit_payload(run_id, 1, {})
+    assert verify_journal(tmp_path).problems == ()
+
+
+def ended_by(project: Project, reviewer: Scripted | Remote) -> str:
+    """Run the task on fresh files with a reviewer, and return the run."""
+    (project.root / "src/greeting.txt").unlink(missing_ok=True)
+    project.runners["reviewer"] = reviewer
+    return project.run().run_id
+
+
+def test_only_runs_that_are_over_are_pruned_and_the_journal_keeps_them(project: Project) -> None:
+    done, blocked, waiting = (ended_by(project, runner) for runner in (Scripted([reviewing]), Scripted(["no"]), REMOTE))
+    lines = len(project.entries())
+    folder = RunStore(project.root, done).folder
+    for path in folder.iterdir():
+        os.utime(path, (path.stat().st_mtime - 3 * DAY,) * 2)
+    assert [run.run_id for run in ended_runs(project.root)] == [done], "a reviewer that failed can be asked again"
+    assert [run.run_id for run in ended_runs(project.root, older_than_days=4)] == []
+    remove(project.root, done)
+    assert list_runs(project.root) == [blocked, waiting]
+    assert len(project.entries()) == lines
+    assert verify_journal(project.root).problems == ()
+    assert project.start() not in (done, blocked, waiting)
