@@ -7,6 +7,8 @@ from typing import Final, Literal, TypeAlias
 
 from interlock.agents.quoting import bounded, bullets, data_block
 
+TITLE: Final = "What changed since the run began"
+"""The heading of this part of an assignment."""
 MAX_LISTED_BYTES: Final = 2 * 1024
 MAX_DIFF_BYTES: Final = 14 * 1024
 """How much of all diffs an assignment quotes."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from interlock.agents.changes import ChangedFile, changed_files
+from interlock.agents.changes import TITLE, ChangedFile, changed_files
 from interlock.agents.contract import answer_form, contract
 from interlock.agents.failures import FailedGate, failed_gates
 from interlock.agents.quoting import bounded, bullets, data_block, visible
@@ -168,7 +168,7 @@ def _work(
     if failed:
         sections.append(f"## What Interlock measured then\n\n{failed_gates(failed)}")
     if changes is not None:
-        sections.append(f"## What changed since the run began\n\n{changed_files(changes)}")
+        sections.append(f"## {TITLE}\n\n{changed_files(changes)}")
     return sections
 
 

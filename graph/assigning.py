@@ -1,7 +1,5 @@
 """What a role is given for one answer: its assignment, and what its runner has to know beside it."""
 
-from collections.abc import Mapping
-
 from interlock.agents.ask import Ask, Notice, agent_of_run
 from interlock.agents.changes import ChangedFile
 from interlock.agents.prompt import assignment, correction, reask
@@ -50,7 +48,7 @@ def make_ask(
         }
     if role.kind == "build" and (state["attempt"], state["turn"], number) == (1, 1, 0):
         keep_start(desk, store)
-    commands = _commands(desk) if role.kind == "build" else {}
+    commands = _commands(desk, role)
     tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
     reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
     status = state["status"] or "IN_PROGRESS"
@@ -106,10 +104,12 @@ def make_ask(
     )
 
 
-def _commands(desk: Desk) -> Mapping[str, tuple[str, ...]]:
+def _commands(desk: Desk, role: Role) -> dict[str, tuple[str, ...]]:
     """Return what a build role may run: the commands of the task, and those of its gates by the names of the gates."""
+    if role.kind != "build":
+        return {}
     gates = (desk.policy.protocol.gate(gate_id) for gate_id in desk.task.gates_required)
-    return {gate.id: gate.command for gate in gates if gate.command} | dict(desk.policy.commands)
+    return {**{gate.id: gate.command for gate in gates if gate.command}, **desk.policy.commands}
 
 
 def _changes(desk: Desk, role: Role, state: TaskState, store: RunStore) -> list[ChangedFile] | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, RunnerError
+from interlock.agents.changes import TITLE
 from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.failures import MEASURED
 from interlock.agents.files import ScopedFiles, files_of
@@ -27,6 +28,8 @@ _DIGEST: Final = re.compile(r"\b[0-9a-f]{64}\b|(?<=\(sha256 )[0-9a-f]{16}(?=…\
 _SECONDS: Final = re.compile(r"\b[0-9]+\.[0-9]+ ?s\b", re.ASCII)
 _MEASURED: Final = re.compile(rf'^(<data from="(?:{"|".join(MEASURED)}) .*>\n)(?:\|.*\n)*', re.MULTILINE)
 """Quoted logs: Interlock makes them again, and times, addresses and folders in them may differ."""
+_CHANGES: Final = re.compile(rf"^## {TITLE}\n(?:(?!## ).*\n)*", re.MULTILINE)
+"""What a run changed, which follows from the tree, that is compared, and from files before it and outside the scope."""
 _MAX_SHOWN: Final = 200
 _MAX_NAMED: Final = 5
 _FIX: Final = (
@@ -184,7 +187,7 @@ def _lines(text: str, names: Mapping[str, str]) -> list[str]:
     for value in sorted((value for value in names if len(value) > 1), key=len, reverse=True):
         text = text.replace(value, names[value])
     text = _SECONDS.sub("{seconds}", _DIGEST.sub("{sha256}", text))
-    return _MEASURED.sub(r"\1", text).splitlines()
+    return _CHANGES.sub("", _MEASURED.sub(r"\1", text)).splitlines()
 
 
 def _quoted(line: str | None) -> str:

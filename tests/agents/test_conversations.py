@@ -120,14 +120,14 @@ def test_a_runner_keeps_few_conversations_and_forgets_the_oldest(make_ask: Any) 
 
 # -- a program ---------------------------------------------------------------------------------------------------------
 
-OUTPUTS = {
-    "claude": {"result": "said", "session_id": "s-1", "total_cost_usd": 0.5, "usage": {"input_tokens": 10}},
+OUTPUTS: dict[str, list[dict[str, Any]]] = {
+    "claude": [{"result": "said", "session_id": "s-1", "total_cost_usd": 0.5, "usage": {"input_tokens": 10}}],
     "codex": [
         {"type": "thread.started", "thread_id": "s-1"},
         {"type": "item.completed", "item": {"type": "agent_message", "text": "said"}},
         {"type": "turn.completed", "usage": {"input_tokens": 10, "output_tokens": 5}},
     ],
-    "gemini": {"response": "said", "session_id": "s-1", "stats": {}},
+    "gemini": [{"response": "said", "session_id": "s-1", "stats": {}}],
 }
 RESUMED = {"claude": ["--resume", "s-1"], "codex": ["resume", "s-1", "-"], "gemini": ["--resume", "s-1"]}
 PROGRAM = """#!{python}
@@ -147,11 +147,10 @@ print({output!r})
 class StandIn:
     """A program on PATH with the name of a preset, which keeps what it was given."""
 
-    def __init__(self, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, output: object = None) -> None:
+    def __init__(self, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
         self.root, self._folder = folder, folder / "kept"
         self._folder.mkdir()
-        rows: object = OUTPUTS[name] if output is None else output
-        lines = [json.dumps(row) for row in (rows if isinstance(rows, list) else [rows])]  # pyright: ignore[reportUnknownVariableType]
+        lines = [json.dumps(row | changes) for row in OUTPUTS[name]]
         path = folder / "bin" / name
         path.parent.mkdir()
         path.write_text(PROGRAM.format(python=sys.executable, folder=str(self._folder), output="\n".join(lines)))
@@ -171,7 +170,8 @@ class StandIn:
 
     def given(self) -> list[tuple[list[str], str]]:
         """Return arguments and standard input of each start."""
-        return [tuple(json.loads(line)) for line in (self._folder / "given.jsonl").read_text().splitlines()]  # type: ignore[misc]
+        rows = [json.loads(line) for line in (self._folder / "given.jsonl").read_text().splitlines()]
+        return [(argv, stdin) for argv, stdin in rows]
 
 
 each_preset = pytest.mark.parametrize("name", OUTPUTS)
@@ -236,7 +236,7 @@ def test_a_program_whose_time_is_up_is_not_started_again(
 def test_a_conversation_without_a_plain_name_or_with_input_of_the_users_is_not_gone_on_with(
     session: object, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_ask: Any
 ) -> None:
-    stand_in = StandIn("claude", tmp_path, monkeypatch, {**OUTPUTS["claude"], "session_id": session})  # type: ignore[dict-item]
+    stand_in = StandIn("claude", tmp_path, monkeypatch, session_id=session)
     runner = stand_in.runner(**settings)
     for ask in pair(make_ask, tmp_path):
         runner(ask)

@@ -82,7 +82,8 @@ def test_each_role_is_told_its_own_work_and_its_own_prompt(role: str) -> None:
 @pytest.mark.parametrize("role", [role.name for role in ROLES if role.kind != "orchestrator"])
 def test_the_contract_stands_once_in_an_ask_and_nothing_about_pages_where_there_is_none(role: str) -> None:
     for page in ("site/index.html", None):
-        built = assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, "page": page})
+        facts: dict[str, Any] = {**FACTS, "page": page}
+        built = assignment(ROLE[role], DEFAULT_PROTOCOL, **facts)
         whole = f"{built.system}\n{reask(built.prompt, 'Replace line 3.', refused='STATUS: DONE')}"
         assert whole.count("## The contract of your answer") == 1
         assert whole.count("### Layout") == 1
@@ -94,8 +95,11 @@ def test_a_build_agent_is_told_how_it_will_be_judged_and_what_it_may_run() -> No
     gate = GateSpec("GATE-TESTS", "the tests pass", command=("pytest", "-q", "-k", "not slow"))
     protocol = Protocol(gates=DEFAULT_PROTOCOL.gates | {gate.id: gate})
     note = "on a copy: tests keep the content they had"
-    more = {"gate_notes": {gate.id: note}, "commands": {"lint": ("ruff", "check"), gate.id: gate.command}}
-    facts = {**FACTS, "gates_required": (gate.id,), "page": None, **more}
+    more: dict[str, Any] = {
+        "gate_notes": {gate.id: note},
+        "commands": {"lint": ("ruff", "check"), gate.id: gate.command},
+    }
+    facts: dict[str, Any] = {**FACTS, "gates_required": (gate.id,), "page": None, **more}
     line = f"- GATE-TESTS: the tests pass (Interlock runs `pytest -q -k 'not slow'`, and its result decides): {note}"
     for role in ("frontend-implementer", "code-reviewer"):
         prompt = assignment(ROLE[role], protocol, **facts).prompt

@@ -14,6 +14,7 @@ import pytest
 
 from interlock.agents import AgentConfigError, Ask, RunnerError
 from interlock.agents.answer import Answer
+from interlock.agents.changes import TITLE, ChangedFile, changed_files
 from interlock.agents.failures import FailedGate, FailedTest, failed_gates
 from interlock.agents.quoting import data_block
 from interlock.agents.recording import Recording
@@ -331,6 +332,17 @@ def test_quoted_logs_and_seconds_may_differ_and_nothing_around_them(work: Work, 
         prompt = measured(*(changes.get(number, text) for number, text in enumerate(told)))
         with pytest.raises(RunnerError):
             work.play(file)(work.ask(prompt=prompt))
+
+
+def test_what_changed_since_the_run_began_may_differ_and_what_follows_may_not(work: Work, file: Path) -> None:
+    def prompt(path: str, note: str) -> str:
+        changed = changed_files([ChangedFile(path, "added", diff=f"+## {path}\n+text")])
+        return f"Do it.\n\n## {TITLE}\n\n{changed}\n\n## Next\n\n{note}"
+
+    one_turn(work, file, ask=work.ask(prompt=prompt("a", "Go on.")))
+    assert work.play(file)(work.ask(prompt=prompt("b", "Go on."))).text == "done"
+    with pytest.raises(RunnerError):
+        work.play(file)(work.ask(prompt=prompt("a", "Stop.")))
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ def test_an_ask_says_what_its_runner_has_to_know(project: Project) -> None:
     assert project.run().status == "APPROVED"
     (ask,) = asks
     assert (ask.task, ask.required, ask.status) == (project.task.task, GATES, "IN_PROGRESS")
-    assert ask.commands == {"test": ("sh", "check.sh")}
+    gates = {"GATE-TESTS": ("sh", "check.sh"), "GATE-LINT": ("sh", "lint.sh")}
+    assert ask.commands == {"test": ("sh", "check.sh"), **gates}
     assert ask.limits == Limits(calls=9)
     assert ask.protocol is not None
     assert "builder" in ask.protocol.roles
@@ -76,7 +77,8 @@ def test_a_task_file_replaces_a_command_of_the_project_and_adds_its_own(project:
          "commands": {"test": ["new", "now"]}}
     )  # fmt: skip
     project.run()
-    assert seen[0].commands == {"test": ("new", "now"), "lint": ("ruff",)}
+    own = {name: argv for name, argv in seen[0].commands.items() if not name.startswith("GATE-")}
+    assert own == {"test": ("new", "now"), "lint": ("ruff",)}
 
 
 @pytest.mark.parametrize("commands", [{"a b": ["x"]}, {"a": []}, {"a": "x"}, {"a": [""]}, {"a": ["\0"]}, {"": ["x"]}])
