@@ -13,7 +13,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.envelope.steps import read_actions
 
 _KEY: Final = re.compile(
-    r"[ \t]*+(?:[-*][ \t]++)?+[*_`\"']{0,3}([A-Za-z0-9][A-Za-z0-9_ \-]{0,31}?)[*_`\"']{0,3}[ \t]*+:"
+    r"[ \t]*+(?>(?:[-*][ \t]++)?)[*_`\"']{0,3}([A-Za-z0-9][A-Za-z0-9_ \-]{0,31}?)[*_`\"']{0,3}[ \t]*+:"
 )
 _EXACT_KEY: Final = re.compile(rf"[ \t]*+({'|'.join(EVIDENCE_KEYS)}):")
 _SINGLE: Final = frozenset({"STATUS", "TASK_ID", "TASK", "ASSIGNED_AGENT", "REPORTS_TO"})

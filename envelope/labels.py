@@ -12,7 +12,7 @@ EXACT: Final = re.compile(rf"({_ANY}):")
 IN_OUTPUT: Final = re.compile(rf"({_ANY})[ \t]*+:")
 """What may not begin a line of OUTPUT."""
 _NEAR: Final = re.compile(
-    r"[ \t]*+(?:\#{1,6}[ \t]++|>[ \t]*+)?+[*_`]{0,3}"
+    r"[ \t]*+(?>(?:\#{1,6}[ \t]++|>[ \t]*+)?)[*_`]{0,3}"
     r"([A-Za-z][A-Za-z0-9_ \-]{1,23}?)"
     r"[*_`]{0,3}[ \t]*+[:=][*_`]{0,3}"
 )

@@ -14,7 +14,7 @@ _NEAR_BULLET: Final = re.compile(
 )
 EMPTY_BULLET: Final = re.compile(r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,9}[.)])[ \t]*+")
 _INLINE: Final = re.compile(
-    r"\[[ \t]*+(?:[^ \t,\[\]][^,\[\]]*+(?:,[ \t]*+[^ \t,\[\]][^,\[\]]*+)*+)?\]",
+    r"\[[ \t]*+(?:[^ \t,\[\]][^,\[\]]*+(?>(?:,[ \t]*+[^ \t,\[\]][^,\[\]]*+)*))?\]",
 )
 _NOTHING: Final = frozenset({"", "none", "n/a", "na", "nil", "null", "empty", "{}", "()", "nothing", "(none)", "no"})
 RULER: Final = re.compile(r"[ \t]*+(?:`{3,}|~{3,}|-{3,}|={3,}|\*{3,}|_{3,}|#|>)")

@@ -12,7 +12,7 @@ from interlock.envelope.tables import LARK_VERSION, TABLES
 if TYPE_CHECKING:
     from lark import Lark
 
-_LEADING_BLANK: Final = re.compile(r"(?:[ \t]*+\r?\n)*+")
+_LEADING_BLANK: Final = re.compile(r"(?>(?:[ \t]*+\r?\n)*)")
 _BLANKS: Final = " \t\r\n"
 _FOREVER: Final = repeat(_BLANKS)
 _SINGLE: Final = 5

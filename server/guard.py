@@ -22,7 +22,7 @@ from interlock.server.rules import (
 
 _HEAD_BYTES: Final = 64 * 1024
 _TAIL_BYTES: Final = 1024
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"?|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _LAST_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
