@@ -156,7 +156,9 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         fingerprints={
             "config": config.fingerprint(),
             "roster": _digest([asdict(role) for role in roster.values()]),
-            "gates": _digest([asdict(whole.gate(name)) | {"seal": _plain(sealed.get(name))} for name in task.gates_required]),
+            "gates": _digest(
+                [asdict(whole.gate(name)) | {"seal": _plain(sealed.get(name))} for name in task.gates_required]
+            ),
             "grammar": grammar_fingerprint(),
             **{
                 script_key(gate_id): found

@@ -27,8 +27,8 @@ from interlock.graph.machine import RESUMED, unjudged
 from interlock.graph.policy import Policy, key_variables
 from interlock.graph.preflight import preflight, prepare, refusal
 from interlock.graph.record import Recorder
-from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
 from interlock.graph.scope_leases import ScopeLeases, clear
+from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
 from interlock.journal import Head, Journal
@@ -419,7 +419,11 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
         )
     known = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
     for entry in entries[head.seq :]:
-        of_step = entry.key in known or entry.type in ("policy_changed", RUNNER_FAILED) or (entry.type == RESUMED and RESUMED in steps)
+        of_step = (
+            entry.key in known
+            or entry.type in ("policy_changed", RUNNER_FAILED)
+            or (entry.type == RESUMED and RESUMED in steps)
+        )
         if not of_step and not (entry.type == "status" and entry.key.rpartition("/")[2] in steps):
             raise RunDamagedError(
                 f"the journal holds line {entry.seq} of run {view.run_id}, which no step of the run wrote",

@@ -40,7 +40,10 @@ _WANTED: Final[Mapping[str, tuple[str, str]]] = {
     "inputs.*": (_LINE, "Write each input as its path relative to the root, or take it out."),
     "scope": ("a list of at least one pattern", 'List the files that the work may touch, such as ["src/**"].'),
     "scope.*": (_LINE, 'Write each pattern as a text, such as "src/**", or take it out.'),
-    "may_change": ("a list of patterns", 'List the tests and settings that the work may change, such as ["tests/test_cart.py"].'),
+    "may_change": (
+        "a list of patterns",
+        'List the tests and settings that the work may change, such as ["tests/test_cart.py"].',
+    ),
     "may_change.*": (_LINE, 'Write each pattern as a text, such as "tests/**", or take it out.'),
     "page": (_LINE, "Write a path relative to the root or an http(s) URL, or leave `page` out."),
     "run": ("a table", "Write the budgets below `[run]`, or leave it out."),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from interlock.envelope.protocol import GateSpec
-from interlock.gates.command import KEPT_ENVIRONMENT, Output, unstartable
+from interlock.gates.command import Output, unstartable
 from interlock.gates.sealed import keep, runners, sandbox
 from interlock.gates.sealed.base import LINK, Base, load, read_entry
 from interlock.gates.sealed.errors import SealError
@@ -130,7 +130,9 @@ class GateCase:
         for path, change in keep.changed(self.frozen.kept):
             raise self.unfit(path, change)
         _ = self.shims
-        files = [name for argv in (self.gate.command, *self.seal.prepare) for name in named_files(argv, self.root, self.path)]
+        files = [
+            name for argv in (self.gate.command, *self.seal.prepare) for name in named_files(argv, self.root, self.path)
+        ]
         first = next(changed_words(self.frozen, files), None)
         if first is not None:
             raise SealError(

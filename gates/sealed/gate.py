@@ -164,7 +164,9 @@ class _Judging:
         execution = execute(self.case, here)
         tests, tries = execution.tests, 1
         comparison = self._compare(tests)
-        while tries <= self.case.seal.retries and comparison.faults and {row.kind for row in comparison.faults} <= _AGAIN:
+        while (
+            tries <= self.case.seal.retries and comparison.faults and {row.kind for row in comparison.faults} <= _AGAIN
+        ):
             failed = [row.test for row in comparison.faults]
             self.progress(f"try {tries + 1}: {len(failed)} failed before")
             execution = execute(self.case, here, only=failed if self.case.runner.selects else ())
@@ -173,9 +175,7 @@ class _Judging:
         faults, heldout = comparison.faults, None
         if not faults and (hidden := run_held_out(self.case, self.plan, here)) is not None:
             faults, heldout = (() if hidden.fault is None else (hidden.fault,)), hidden.counts
-        return SealedRun(
-            self.plan, comparison, replace(execution, tests=tests), faults, tries, self.inline, heldout
-        )
+        return SealedRun(self.plan, comparison, replace(execution, tests=tests), faults, tries, self.inline, heldout)
 
     def _compare(self, tests: TestRun) -> Comparison:
         kept = protection((), self.work.may_change)

@@ -61,7 +61,9 @@ def run_held_out(case: GateCase, plan: Plan, here: Workspace) -> HeldOut | None:
     fresh_export(case, plan, here)
     hidden = replace(here, output=Output())
     if failed := prepare(case, hidden):
-        raise CollectorError("HELD107", f"A command of `prepare` failed before the held-out checks: {failed}.", "Look at it.")
+        raise CollectorError(
+            "HELD107", f"A command of `prepare` failed before the held-out checks: {failed}.", "Look at it."
+        )
     try:
         return _table(case, hidden, checks) if isinstance(checks, HeldOutTable) else _folder(case, hidden, checks)
     finally:

@@ -59,7 +59,11 @@ def record(folder: str, *, deep: bool = True) -> str:
         digest = last.read_text("ascii")
         before = _load(digest)
     present = dict(_walk(folder, deep=deep))
-    if digest and len(before) == len(present) and all(row == before.get(name, _NONE)[0] for name, row in present.items()):
+    if (
+        digest
+        and len(before) == len(present)
+        and all(row == before.get(name, _NONE)[0] for name, row in present.items())
+    ):
         return digest
     files = {name: (stamp, entry_of(Path(folder), name, stamp, before)) for name, stamp in present.items()}
     data = json.dumps(files, separators=(",", ":")).encode("ascii")

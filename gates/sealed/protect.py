@@ -26,7 +26,7 @@ _DECIDES: Final = (
     # Go, Rust, and others
     "go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock", "build.rs", "rust-toolchain", "rust-toolchain.toml",
     "nextest.toml", "Makefile", "makefile", "GNUmakefile", "*.mk", "CMakeLists.txt", "justfile", "Justfile", "Taskfile.y*ml",
-    "Rakefile", "Gemfile", "Gemfile.lock", "build.gradle*", "settings.gradle*", "pom.xml", 
+    "Rakefile", "Gemfile", "Gemfile.lock", "build.gradle*", "settings.gradle*", "pom.xml",
     ".env", ".env.*", ".envrc", "interlock.toml",
     # continuous integration
     ".gitlab-ci.y*ml", ".travis.yml", "Jenkinsfile", "azure-pipelines.y*ml", ".pre-commit-config.yaml",

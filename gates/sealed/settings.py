@@ -86,7 +86,9 @@ def seal_problems(path: str, gates: Mapping[str, GateSpec], config: "Config") ->
             yield ConfigProblem("CFG218", path, f"{key}.{given[0]}", message, f"Add `command`, or remove `{given[0]}`.")
         elif row.sealed is False and len(given) > 1:
             message = f"{gate_id} is not sealed."
-            yield ConfigProblem("CFG218", path, f"{key}.{given[0]}", message, f"Remove `{given[0]}`, or `sealed = false`.")
+            yield ConfigProblem(
+                "CFG218", path, f"{key}.{given[0]}", message, f"Remove `{given[0]}`, or `sealed = false`."
+            )
         yield from _value_problems(path, key, row)
 
 

@@ -128,7 +128,9 @@ def _root(mounts: list[tuple[str, ...]]) -> None:
 def _devices(root: str) -> None:
     """Put the few devices that every program may use in place of the machine's."""
     names = ("null", "zero", "full", "random", "urandom", "tty")
-    opened = {name: os.open(f"/dev/{name}", os.O_PATH | os.O_CLOEXEC) for name in names if os.path.exists(f"/dev/{name}")}
+    opened = {
+        name: os.open(f"/dev/{name}", os.O_PATH | os.O_CLOEXEC) for name in names if os.path.exists(f"/dev/{name}")
+    }
     _mount("tmpfs", f"{root}/dev", "tmpfs", _MS_NOSUID, "mode=755")
     for name, descriptor in opened.items():
         with open(f"{root}/dev/{name}", "wb"):

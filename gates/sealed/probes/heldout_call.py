@@ -14,8 +14,8 @@ Runs on Python 3.8 and newer, with the standard library alone.
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - nothing is imported before the path is right
-sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]  # noqa: PTH100
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
 
 import collections.abc  # noqa: E402
 import enum  # noqa: E402
@@ -23,7 +23,7 @@ import importlib  # noqa: E402
 import importlib.util  # noqa: E402
 import json  # noqa: E402
 from types import ModuleType  # noqa: E402
-from typing import Any, Dict, List  # noqa: E402, UP035
+from typing import Any, Dict, List  # noqa: E402
 
 MAX_ITEMS = 1000000
 MAX_DEPTH = 200
@@ -80,7 +80,7 @@ class Plain:
             return json.dumps(key)
         raise NoJsonError
 
-    def in_order(self, items: List[Any]) -> List[Any]:  # noqa: UP006
+    def in_order(self, items: List[Any]) -> List[Any]:
         """Sort the items of a set by value, or by their JSON where values cannot be compared."""
         try:
             return sorted(items)
@@ -90,13 +90,13 @@ class Plain:
 
 def load(program: str) -> ModuleType:
     """Import a file of the project by its path, as a module of its package when it has one."""
-    path = os.path.abspath(program)  # noqa: PTH100
+    path = os.path.abspath(program)
     folder, name = os.path.split(path)
-    names = [os.path.splitext(name)[0]]  # noqa: PTH122
-    while os.path.exists(os.path.join(folder, "__init__.py")):  # noqa: PTH110, PTH118
+    names = [os.path.splitext(name)[0]]
+    while os.path.exists(os.path.join(folder, "__init__.py")):
         folder, package = os.path.split(folder)
         names.insert(0, package)
-    sys.path[:0] = [entry for entry in (folder, os.getcwd(), os.path.join(os.getcwd(), "src")) if os.path.isdir(entry)]  # noqa: PTH109, PTH112, PTH118
+    sys.path[:0] = [entry for entry in (folder, os.getcwd(), os.path.join(os.getcwd(), "src")) if os.path.isdir(entry)]
     sys.argv[:] = [path]
     if len(names) > 1:
         dotted = ".".join(names[:-1] if names[-1] == "__init__" else names)
@@ -114,24 +114,24 @@ def load(program: str) -> ModuleType:
     return module
 
 
-def answered(call: Dict[str, Any]) -> Dict[str, Any]:  # noqa: UP006
+def answered(call: Dict[str, Any]) -> Dict[str, Any]:
     """Return what the call came to: a value, the error that it raised, or why there is neither."""
     try:
         function: Any = load(call["program"])
         for name in call["function"].split("."):
             function = getattr(function, name)
-    except BaseException:  # noqa: BLE001 - whatever the program raises when it is loaded, there is no function
+    except BaseException:
         return {"fault": "load"}
     try:
         value = function(*call["args"])
         if isinstance(value, COROUTINE):
-            import asyncio  # noqa: PLC0415 - 0.03 s that other calls do not pay
+            import asyncio
 
             value = asyncio.run(value)
         return {"value": Plain().of(value)}
     except (NoJsonError, RecursionError) as error:
         return {"fault": "json"} if isinstance(error, NoJsonError) else {"raised": "RecursionError"}
-    except BaseException as error:  # noqa: BLE001 - the case decides whether it is the right one
+    except BaseException as error:
         return {"raised": type(error).__name__}
 
 
