@@ -86,7 +86,7 @@ class GateConfig:
         command: argv of a command gate; no shell.
         grade: The weakest grade that a run accepts.
         timeout_seconds: How long the command may run.
-        sealed: Whether the command judges an export instead of the tree that the agent edits; default: in a git project.
+        sealed: Whether the command judges an export instead of the agent's tree; default: in a git project.
         protect, keep, prepare, network, env, tests, junit, allow_failing, retries, heldout: How it is sealed; see
             `gates.sealed.settings.Seal`.
     """

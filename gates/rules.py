@@ -1,7 +1,8 @@
 """The rules of this room as rows: evidence files (EVD) and a task's roster and gates (TSK).
 
-The codes are stable. `EVD50x`-`EVD51x` reading, `EVD52x` images, `EVD53x` console logs, `EVD54x` accessibility results,
-`EVD55x` reports and command logs, `EVD56x` whose evidence it is, `EVD57x`-`EVD59x` sealed gates, `TSK7xx` whether a task can ever be approved.
+The codes are stable. `EVD50x`-`EVD51x` reading, `EVD52x` images, `EVD53x` console logs, `EVD54x` accessibility
+results, `EVD55x` reports and command logs, `EVD56x` whose evidence it is, `EVD57x`-`EVD59x` sealed gates, `TSK7xx`
+whether a task can ever be approved.
 """
 
 from typing import Final
@@ -273,7 +274,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("TSK707", "error", "A required gate is listed once", _APPROVABLE,
          "List each gate once.",
          "GATE-X", "GATE-X, GATE-X"),
-    Rule("TSK708", "error", "A roster has a build role that hands over, and QA and review roles or a command gate", _INVOKE,
+    Rule("TSK708", "error", "A roster has a build role that hands over, and QA and review or a command gate", _INVOKE,
          "Add the missing role, or require a gate whose command decides alone; without either nobody could move the "
          "task on.",
          "a code-reviewer", "no review role"),

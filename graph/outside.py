@@ -36,7 +36,7 @@ class Outside(TypedDict):
 
 
 def keep_listing(root: Path, store: RunStore) -> None:
-    """Keep what the project looks like when work is first assigned; of a tree that cannot be listed nothing is known."""
+    """Keep what the project looks like when work is first assigned; of a tree that cannot be listed, nothing."""
     path = _listing_path(store)
     if path.exists():
         return
@@ -78,7 +78,7 @@ def diffs_outside(root: Path, rows: list[Outside], sealing: Mapping[str, Any]) -
     """Return the changes as a reviewer is shown them, with a diff where the content at the start is known."""
     base = _base(root, sealing)
     return [
-        ChangedFile(row["path"], row["kind"], in_scope=False, holder=row["holder"], diff=_diff(root, row, base))
+        ChangedFile(row["path"], row["kind"], in_scope=False, holder=row["holder"], diff=_diff(row, base))
         for row in rows
     ]
 
@@ -133,7 +133,7 @@ def _with_holders(root: Path, store: RunStore, rows: list[Outside]) -> list[Outs
     return [Outside(path=row["path"], kind=row["kind"], holder=holders.get(row["path"], "")) for row in rows]
 
 
-def _diff(root: Path, row: Outside, base: Base | None) -> str:
+def _diff(row: Outside, base: Base | None) -> str:
     """Return the difference of one file, or one line that says why there is none."""
     if base is None:
         return "[not compared: the content at the start of the run was not kept]"

@@ -52,8 +52,9 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
     if rows and held_back:
         yield subject.finding(
             "EVD590", gate, f"{_named(held_back)} changed, and the gate judged the content of the base.",
-            found=", ".join(held_back[:_PATHS]), expected="tests, and what decides a gate, as they were when the run began",
-            fix="Leave these files as they were. Where the task is to change them, its owner lists them in `may_change`.",
+            found=", ".join(held_back[:_PATHS]),
+            expected="tests, and what decides a gate, as they were when the run began",
+            fix="Leave these files as they were; where the task is to change them, its owner lists them in `may_change`.",
         )  # fmt: skip
     if rows and outside:
         yield subject.finding(

@@ -1,4 +1,4 @@
-"""One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where the runner is known."""
+"""One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where there is one."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -106,8 +106,8 @@ class GateCase:
     @cached_property
     def named(self) -> tuple[str, ...]:
         """The files of the base that a command of the gate names, relative to the root."""
-        words = [argv for argv in (self.gate.command, *self.seal.prepare)]
-        names = {name for argv in words for name in named_files(argv, self.root, self.path)}
+        commands = (self.gate.command, *self.seal.prepare)
+        names = {name for argv in commands for name in named_files(argv, self.root, self.path)}
         inside = (os.path.relpath(name, self.root) for name in names)
         return tuple(sorted(name for name in inside if self.base.inside(name) in self.base.files))
 
@@ -373,7 +373,7 @@ def _forget_bytecode(case: GateCase) -> None:
     """Remove the bytecode of the base's own code, so that only that of dependencies is left."""
     top = f"{bytecode_folder(case)}{case.base.top}"
     kept = {f"{bytecode_folder(case)}{folder}" for folder in case.kept}
-    for folder, names, files in os.walk(top):
+    for folder, _, files in os.walk(top):
         if any(f"{folder}/".startswith(f"{row}/") for row in kept):
             continue
         for name in files:

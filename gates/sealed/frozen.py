@@ -114,7 +114,7 @@ def _programs(gate: GateSpec, seal: Seal, base: Base, root: Path, path: str) -> 
 
 
 def reader(base: Base) -> Callable[[str], bytes | None]:
-    """Return what reads a file of a base by its path relative to the root, or one of the machine by its absolute path."""
+    """Return what reads a file of a base by its path relative to the root, or one of the machine by its own path."""
 
     def read(path: str) -> bytes | None:
         if not os.path.isabs(path):

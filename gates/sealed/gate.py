@@ -1,4 +1,4 @@
-"""A sealed gate from its parts: export the present work, run the tests, compare them with the base, keep the evidence."""
+"""A sealed gate from its parts: export the work, run its tests, compare them with the base, keep the evidence."""
 
 import json
 import re

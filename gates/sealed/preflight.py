@@ -1,8 +1,8 @@
 """The base of a gate before anything is spent: its tests run bare and sealed, and what the seal breaks is said.
 
 A test that passes bare and fails sealed is a fault of the seal, never of the work: a dependency that is not kept, a
-variable, a network. It is named with the key of `[gates.X]` that helps. What the tests of a base came to is kept by tree
-and command, so that a second run of the same task does not run them again.
+variable, a network. It is named with the key of `[gates.X]` that helps. What the tests of a base came to is kept by
+tree and command, so that a second run of the same task does not run them again.
 """
 
 import json
@@ -34,7 +34,8 @@ _HINTS: Final = (
     (re.compile(r"Network is unreachable|Temporary failure in name resolution|ENETUNREACH|EAI_AGAIN|getaddrinfo|"
                 r"Name or service not known|Max retries exceeded|ConnectionRefused|ECONNREFUSED"),
      "network", 'network = "host", or "loopback" for servers that the tests start themselves'),
-    (re.compile(r"Cannot find (?:module|package)|No module named|ModuleNotFoundError|cannot find -l|ERR_MODULE_NOT_FOUND|"
+    (re.compile(r"Cannot find (?:module|package)|No module named|ModuleNotFoundError|cannot find -l|"
+                r"ERR_MODULE_NOT_FOUND|"
                 r"no required module provides|command not found"),
      "keep", 'keep = [".venv", "node_modules"]: the ignored folder that holds it; or a `prepare` step that makes it'),
     (re.compile(r"KeyError: '[A-Z][A-Z0-9_]+'|environment variable|is not set"),
@@ -142,13 +143,13 @@ def check_base(
     write(log, here.output.finish()[0])
     listed = make_base_list(tests, again)
     if not bare:
-        return _kept(case, path, BaseCheck(listed, tests, (), case.runner.note, log))
+        return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log))
     progress("the tests of the base run bare")
     unsealed = _bare(case)
-    return _kept(case, path, BaseCheck(listed, unsealed, tuple(_faults(unsealed, tests)), case.runner.note, log))
+    return _kept(path, BaseCheck(listed, unsealed, tuple(_faults(unsealed, tests)), case.runner.note, log))
 
 
-def _kept(case: GateCase, path: Path, check: BaseCheck) -> BaseCheck:
+def _kept(path: Path, check: BaseCheck) -> BaseCheck:
     """Keep what a base came to, unless the seal broke something: that may be the machine's fault of the moment."""
     if not check.faults:
         write(path, json.dumps(check.to_json(), separators=(",", ":")).encode())
@@ -181,7 +182,8 @@ class _Bare(Workspace):
         try:
             return sandbox.run(
                 argv, None, cwd=self.root, env=env or self.environment(),
-                timeout_seconds=timeout_seconds or self.case.gate.timeout_seconds, pipes=pipes or Pipes(self.output.add),
+                timeout_seconds=timeout_seconds or self.case.gate.timeout_seconds,
+                pipes=pipes or Pipes(self.output.add),
             )  # fmt: skip
         except (OSError, ValueError) as error:
             raise unstartable(self.case.gate, error) from error

@@ -16,16 +16,21 @@ Kind: TypeAlias = Literal["decides", "test", "support", ""]
 
 _DECIDES: Final = (
     # Python
-    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "tox.toml", "setup.cfg", "setup.py",
+    "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "tox.toml", "setup.cfg",
+    "setup.py",
     "pyproject.toml", "noxfile.py", ".coveragerc", "sitecustomize.py", "usercustomize.py", "*.pth", "requirements*.txt",
     "uv.lock", "poetry.lock", "pdm.lock", "Pipfile", "Pipfile.lock", ".python-version",
     # JavaScript
-    "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml", ".npmrc",
-    ".yarnrc", ".yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs", "vitest.*.*", "vite.config.*", "jest.config.*", "jest.setup.*",
+    "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
+    "pnpm-workspace.yaml", ".npmrc",
+    ".yarnrc", ".yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs", "vitest.*.*", "vite.config.*", "jest.config.*",
+    "jest.setup.*",
     "babel.config.*", ".babelrc*", ".swcrc", ".mocharc.*", "karma.conf.*", "playwright.config.*", "tsconfig*.json",
     # Go, Rust, and others
-    "go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock", "build.rs", "rust-toolchain", "rust-toolchain.toml",
-    "nextest.toml", "Makefile", "makefile", "GNUmakefile", "*.mk", "CMakeLists.txt", "justfile", "Justfile", "Taskfile.y*ml",
+    "go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock", "build.rs", "rust-toolchain",
+    "rust-toolchain.toml",
+    "nextest.toml", "Makefile", "makefile", "GNUmakefile", "*.mk", "CMakeLists.txt", "justfile", "Justfile",
+    "Taskfile.y*ml",
     "Rakefile", "Gemfile", "Gemfile.lock", "build.gradle*", "settings.gradle*", "pom.xml",
     ".env", ".env.*", ".envrc", "interlock.toml",
     # continuous integration
@@ -33,15 +38,18 @@ _DECIDES: Final = (
 )  # fmt: skip
 _DECIDING_FOLDERS: Final = frozenset({".github", ".circleci", ".cargo", ".config", ".husky", ".buildkite"})
 _TEST_FILES: Final = (
-    "test_*.py", "*_test.py", "tests.py", "*_test.go", "*.test.*", "*.spec.*", "*-test.*", "*_spec.rb", "*_test.rb", "test_*.rb",
-    "*Test.java", "*Tests.java", "*Test.kt", "*Tests.cs", "*Test.php", "*_test.exs", "test-*.*", "*_test.rs", "tests.rs",
+    "test_*.py", "*_test.py", "tests.py", "*_test.go", "*.test.*", "*.spec.*", "*-test.*", "*_spec.rb", "*_test.rb",
+    "test_*.rb",
+    "*Test.java", "*Tests.java", "*Test.kt", "*Tests.cs", "*Test.php", "*_test.exs", "test-*.*", "*_test.rs",
+    "tests.rs",
 )  # fmt: skip
 _TEST_FOLDERS: Final = frozenset({
     "test", "tests", "__tests__", "spec", "specs", "testdata", "test_data", "test-data", "fixtures", "__fixtures__",
     "__mocks__", "__snapshots__", "cassettes", "e2e",
 })  # fmt: skip
 _CODE: Final = frozenset({
-    "py", "pyi", "pyx", "so", "pyd", "pyc", "js", "cjs", "mjs", "jsx", "ts", "cts", "mts", "tsx", "node", "wasm", "go", "rs", "rb",
+    "py", "pyi", "pyx", "so", "pyd", "pyc", "js", "cjs", "mjs", "jsx", "ts", "cts", "mts", "tsx", "node", "wasm",
+    "go", "rs", "rb",
     "java", "kt", "cs", "php", "ex", "exs", "c", "cc", "cpp", "h", "hpp", "sh", "bash", "pl",
 })  # fmt: skip
 

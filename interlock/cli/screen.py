@@ -83,11 +83,8 @@ class Screen:
             case "collected":
                 self._done(step["gate"])
                 self._line(self._collected(step))
-            case "gate":
-                self._await(step["gate"], step["gate"], step["line"])
-                self._line(Text(f"  {step['gate']}: {step['line']}", "dim"))
-            case "outside":
-                self._line(self._outside(step))
+            case "gate" | "outside":
+                self._line(self._gate(step) if step["kind"] == "gate" else self._outside(step))
             case "queued":
                 self._queue(step)
                 self._await(_LINE, "waiting", "for the files of the task")
@@ -151,6 +148,10 @@ class Screen:
         if len(step["findings"]) > 3:
             text.append(f"\n{' ' * 12}and {len(step['findings']) - 3} more", "dim")
         return text
+
+    def _gate(self, step: Mapping[str, Any]) -> Text:
+        self._await(step["gate"], step["gate"], step["line"])
+        return Text(f"  {step['gate']}: {step['line']}", "dim")
 
     def _outside(self, step: Mapping[str, Any]) -> Text:
         rows = step["files"]

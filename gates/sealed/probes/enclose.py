@@ -1,6 +1,7 @@
 """Run a command in namespaces of its own, by the system calls of Linux: what `bwrap` does, where it is not installed.
 
-    python -I -S enclose.py [--network none|loopback|host] --chdir DIR [--tmpfs DIR | --bind SRC DST | --ro-bind SRC DST]…
+    python -I -S enclose.py [--network none|loopback|host] --chdir DIR
+        [--tmpfs DIR | --bind SRC DST | --ro-bind SRC DST]…
         -- PROGRAM [WORD…]
 
 The machine is seen read-only, the mounts that are named come on top in their order, `/proc` shows the command's own
@@ -97,7 +98,7 @@ def _read_only(path: str) -> None:
 def _root(mounts: list[tuple[str, ...]]) -> None:
     """Build the root that the command sees, and enter it."""
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
-    build = "/tmp"  # noqa: S108 - a mount of our own covers it
+    build = "/tmp"
     sources = {row[1]: os.open(row[1], os.O_PATH | os.O_CLOEXEC) for row in mounts if len(row) == 3}
     old = os.open("/", os.O_PATH | os.O_CLOEXEC)
     _mount("tmpfs", build, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755")
