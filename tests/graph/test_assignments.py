@@ -50,7 +50,7 @@ def test_a_log_that_is_not_the_judged_one_any_more_is_not_quoted(project: Projec
 
     def builder(ask: Ask) -> str:
         if ask.attempt == 2:
-            (project.root / "artifacts/reports/HELLO-001/1/GATE-TESTS.log").write_text("all is well\n")
+            (project.root / "artifacts/reports/HELLO-001/1/GATE-TESTS.log").write_text("{}\nall is well\n")
             return "Done!"
         return build("bye\n")(ask)
 

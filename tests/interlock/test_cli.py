@@ -189,6 +189,22 @@ def test_an_agent_file_holds_front_matter_and_the_contract_of_this_project(tmp_p
         assert (refused.returncode, refused.stdout) == (2, "")
 
 
+def test_an_agent_file_for_a_task_has_the_text_that_its_runs_have(tmp_path: Path) -> None:
+    facts = 'task_id = "A-1"\ntask = "Sort"\ngates_required = ["GATE-MSG-STRICT"]\nscope = ["src/**"]\n'
+    (tmp_path / "own.md").write_text("---\nname: code-reviewer\ndescription: d\n---\nLook twice.\n")
+    own = '[agents.code-reviewer]\nrunner = "remote"\nprompt = "own.md"\n'
+    for name, more in (("page", 'page = "index.html"\n'), ("software", own)):
+        (tmp_path / f"{name}.toml").write_text(facts + more)
+    printed = {
+        name: interlock(tmp_path, "agent", "frontend-implementer", "--task", f"{name}.toml").stdout
+        for name in ("page", "software")
+    }
+    assert printed["page"] == interlock(tmp_path, "agent", "frontend-implementer").stdout
+    assert "# Frontend implementer" in printed["page"]
+    assert "# Build agent" in printed["software"]
+    assert "Look twice." in interlock(tmp_path, "agent", "code-reviewer", "--task", "software.toml").stdout
+
+
 def test_completion_scripts_are_printed_for_three_shells(tmp_path: Path) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_INTERLOCK_COMPLETE" in interlock(tmp_path, "completion", shell).stdout
