@@ -283,7 +283,8 @@ def judge(desk: Desk, role: Role, state: TaskState, text: str, *, worked: bool =
     report = read(failed)
     # A pass that would be valid, were it not for what Interlock found: asking again could only have it taken back.
     claim = bool(failed) and not report.ok and (without := read(frozenset())).ok and without.verdict == "PASS"
-    known = {item.code for item in collection.findings if item.level == "error"} if collection is not None else set()
+    found = () if collection is None else collection.findings
+    known = {item.code for item in found if item.level == "error"}
     of_evidence: set[str] = set()
     files: tuple[CitedFile, ...] = ()
     verified: tuple[str, ...] = ()

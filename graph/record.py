@@ -55,8 +55,8 @@ def undelivered(journal: Journal, task: Task, run_id: str) -> str:
     for entry in journal.entries():
         data = entry.data
         if entry.type == "run_started":
-            of_task = isinstance(begun := data.get("task"), Mapping) and begun.get("task_id") == task.task_id
-            if of_task and entry.run != run_id:
+            begun: Any = data.get("task") or {}
+            if begun.get("task_id") == task.task_id and entry.run != run_id:
                 same = list(begun["scope"]) == list(task.scope)
                 last, origin, status = (entry.run, str(data.get("origin", "")), "") if same else ("", "", "")
         elif entry.run == last and entry.type == "status":

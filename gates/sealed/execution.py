@@ -1,7 +1,7 @@
 """One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where there is one."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -251,7 +251,7 @@ class Workspace:
 
 
 @contextmanager
-def workspace(case: GateCase, plan: Plan, *, fresh: bool = False) -> Iterator[Workspace]:
+def workspace(case: GateCase, plan: Plan, *, fresh: bool = False) -> Generator[Workspace]:
     """Make the export of a plan, to run commands in.
 
     Args:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -314,7 +314,7 @@ def _enclose_words(enclosure: Enclosure, cwd: str) -> Iterator[str]:
 
 
 @contextmanager
-def private_folder() -> Iterator[str]:
+def private_folder() -> Generator[str]:
     """Make a folder for one run of a gate, and remove it with whatever is in it."""
     try:
         folder = tempfile.mkdtemp(prefix="interlock-")

@@ -38,7 +38,7 @@ def main(words: list[str]) -> NoReturn:
     mounts, options = _read(words[:at])
     try:
         _unshare(options["network"])
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(_FAILED))
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         child = os.fork()
         if child == 0:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
