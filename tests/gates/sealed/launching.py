@@ -69,7 +69,13 @@ def start(runner: Runner, root: Path, *, stop_at: bytes = b"", **plan: Any) -> R
     reader.start()
     with os.fdopen(spec_in, "wb") as pipe:
         pipe.write(launch.spec)
-    output, _ = process.communicate(timeout=60)
+    try:
+        output, _ = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        # As a gate does at its time limit.
+        stopped = True
+        process.kill()
+        output, _ = process.communicate()
     reader.join(10)
     os.close(stream_out)
     found = output if launch.report == "stdout" else report.read_bytes() if report.exists() else b""
