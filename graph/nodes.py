@@ -17,12 +17,11 @@ from interlock.graph.collecting import Collecting, Node, Update
 from interlock.graph.desk import UNREADABLE, Desk, held_gates, own_collection
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.machine import (
-    COMMAND_GATES,
+    RESUMED,
     REWORKABLE,
     Budget,
     Cause,
     Outcome,
-    RESUMED,
     judges,
     route,
     standing,

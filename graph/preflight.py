@@ -77,9 +77,7 @@ def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), played: bool =
     """
     config = load_config(root)
     tables: Mapping[str, Mapping[str, Any]] = {**config.agents, **task.agents}
-    vacant = tuple(
-        role for role in vacant_roles(task, config) if role not in roles and not (played and role in tables)
-    )
+    vacant = tuple(role for role in vacant_roles(task, config) if role not in roles and not (played and role in tables))
     policy = make_policy(task, config, root, roles=(*roles, *(role for role in vacant if role not in tables)))
     brought = frozenset(policy.protocol.roles if played else roles)
     return Prepared(root, task, config, build_protocol(config), policy, vacant, brought)

@@ -399,7 +399,11 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
         )
     known = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
     for entry in entries[head.seq :]:
-        of_step = entry.key in known or entry.type in ("policy_changed", RUNNER_FAILED) or (entry.type == RESUMED and RESUMED in steps)
+        of_step = (
+            entry.key in known
+            or entry.type in ("policy_changed", RUNNER_FAILED)
+            or (entry.type == RESUMED and RESUMED in steps)
+        )
         if not of_step and not (entry.type == "status" and entry.key.rpartition("/")[2] in steps):
             raise RunDamagedError(
                 f"the journal holds line {entry.seq} of run {view.run_id}, which no step of the run wrote",

@@ -122,7 +122,10 @@ def test_a_module_that_cannot_be_imported_is_refused(
     assert caught.value.__cause__ is not None
 
 
-@pytest.mark.parametrize(("function", "part"), [("number", "int"), ("breaks", "ValueError"), ("refuses", "asleep"), ("leaves", "sys.exit(3)")])
+@pytest.mark.parametrize(
+    ("function", "part"),
+    [("number", "int"), ("breaks", "ValueError"), ("refuses", "asleep"), ("leaves", "sys.exit(3)")],
+)
 def test_a_function_that_gives_no_text_is_a_runner_error(
     tmp_path: Path, module: str, function: str, part: str, make_ask: Any
 ) -> None:

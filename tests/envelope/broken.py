@@ -406,7 +406,9 @@ OWNERSHIP = (
     ),
     _case("failed gate without its reason", BUILD, "ENV417", _TWO),
     _case(
-        "own gate passed though the journal says failed", QA, "ENV416 ENV417 ENV419",
+        "own gate passed though the journal says failed",
+        QA,
+        "ENV416 ENV417 ENV419",
         {"failed": ["GATE-VISUAL-QA"], **IN_QA},
     ),
     _case(

@@ -74,9 +74,7 @@ def subsets(items: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))
 
 
-ANSWERS: dict[
-    tuple[tuple[str, ...], str, Status, frozenset[str]], frozenset[tuple[Outcome, tuple[str, ...]]]
-] = {}
+ANSWERS: dict[tuple[tuple[str, ...], str, Status, frozenset[str]], frozenset[tuple[Outcome, tuple[str, ...]]]] = {}
 
 
 def answers(
