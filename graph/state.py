@@ -61,8 +61,8 @@ class TaskState(TypedDict):
     """Everything a run knows about itself between two nodes.
 
     Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;
-    `reask` counts by role; `take_up` is set from outside when the steps that failed for a reason outside the work are to
-    be done again; `resumed` counts how often that happened in this attempt, and `first_asks` holds the number of the
+    `reask` counts by role; `take_up` is set from outside when the steps that failed for a reason outside the work are
+    to be done again; `resumed` counts how often that happened in this attempt, and `first_asks` holds the number of the
     first ask since then, by role; `origin` is the tree that an earlier run of the task began with, where its work is
     still to be delivered, or empty; `tree` is the digest of the scope as handed over; `spent` is an
     `agents.usage.Usage` as JSON by role, over the whole run.
