@@ -119,14 +119,15 @@ class Nodes(Collecting):
         run_id = str(state.get("run_id") or config.get("configurable", {})["thread_id"])
         desk = self.desk
         gone = [path for path in desk.task.inputs if not exists(desk.root, path)]
-        data = {
+        data: Update = {
             "task": desk.task.to_json() | {"base": ""},
             "task_sha256": desk.task.fingerprint(),
             "roster": list(desk.policy.protocol.roles),
             "fingerprints": dict(desk.policy.fingerprints),
             "missing_inputs": gone,
-            "origin": undelivered(self.recorder.journal, desk.task, run_id),
         }
+        if origin := undelivered(self.recorder.journal, desk.task, run_id):
+            data["origin"] = origin
         entry = self.recorder.keep(run_id, "run_started", "run_started", data)
         if entry.data["task_sha256"] != data["task_sha256"]:
             raise RunDamagedError(
