@@ -274,7 +274,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("TSK707", "error", "A required gate is listed once", _APPROVABLE,
          "List each gate once.",
          "GATE-X", "GATE-X, GATE-X"),
-    Rule("TSK708", "error", "A roster has a build role that hands over, and QA and review or a command gate", _INVOKE,
+    Rule("TSK708", "error", "A roster has a build role that hands over, and judges or a command gate", _INVOKE,
          "Add the missing role, or require a gate whose command decides alone; without either nobody could move the "
          "task on.",
          "a code-reviewer", "no review role"),

@@ -122,15 +122,17 @@ class Nodes(Collecting):
         desk = self.desk
         gone = [path for path in desk.task.inputs if not exists(desk.root, path)]
         sealing = desk.policy.sealing or self._sealed()
-        data = {
+        data: Update = {
             "task": desk.task.to_json() | {"base": ""},
             "task_sha256": desk.task.fingerprint(),
             "roster": list(desk.policy.protocol.roles),
             "fingerprints": dict(desk.policy.fingerprints),
             "missing_inputs": gone,
-            "base": sealing.get("frozen", {}).get("base", ""),
-            "origin": undelivered(self.recorder.journal, desk.task, run_id),
         }
+        if origin := undelivered(self.recorder.journal, desk.task, run_id):
+            data["origin"] = origin
+        if sealing:
+            data["base"] = sealing["frozen"]["base"]
         entry = self.recorder.keep(run_id, "run_started", "run_started", data)
         if entry.data["task_sha256"] != data["task_sha256"]:
             raise RunDamagedError(

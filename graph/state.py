@@ -63,11 +63,11 @@ class TaskState(TypedDict):
 
     Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;
     `reask` counts by role; `take_up` is set from outside when the steps that failed for a reason outside the work are
-    to be done again; `resumed` counts how often a step of this attempt was taken up again after it had ended the run,
-    and `first_asks` the number of the first ask since then, by role; `origin` is the tree that an earlier run of the
-    task began with, where its work is still to be delivered, or empty; `tree` is the digest of the scope as handed
-    over; `spent` is an `agents.usage.Usage` as JSON by role, over the whole run; `sealing` is what the run froze for
-    its sealed gates; `outside` are the files outside the scope that changed since work was assigned.
+    to be done again; `resumed` counts how often that happened in this attempt, and `first_asks` holds the number of the
+    first ask since then, by role; `origin` is the tree that an earlier run of the task began with, where its work is
+    still to be delivered, or empty; `tree` is the digest of the scope as handed over; `spent` is an
+    `agents.usage.Usage` as JSON by role, over the whole run; `sealing` is what the run froze for its sealed gates;
+    `outside` are the files outside the scope that changed since work was assigned.
     """
 
     run_id: str
@@ -96,7 +96,7 @@ class TaskState(TypedDict):
 
 
 def round_of(state: TaskState) -> str:
-    """Return what the journal keys of this round begin with: the attempt, and how often it was taken up again."""
+    """Return what the journal keys of the present round begin with: the attempt, and how often it was resumed."""
     resumed = state.get("resumed", 0)
     return f"{state['attempt']}+{resumed}" if resumed else str(state["attempt"])
 

@@ -151,7 +151,7 @@ def environment_of(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _spent(ended: Ended, command: Command) -> Usage:
-    """Return what a program that gave no answer says that it spent; its money is unknown where it is silent."""
+    """Return what a program that gave no answer says that it spent; where it is silent, its money is not known."""
     try:
         used = read_output(command.form, ended.output).usage
     except UnreadableOutput as error:

@@ -91,7 +91,7 @@ def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_jso
             talk().print(f"warning: {text}", style="yellow", markup=False)
     if view.failed:
         talk().print(f"going on at {', '.join(view.failed)}; the work is not done again", markup=False)
-    elif view.phase == "done":
+    elif view.phase == "done" and not view.abandoned:
         text = f"run {run_id} has ended {view.status}; start a new run of the task: interlock run TASK.toml"
         talk().print(f"note: {text}{root_words(folder)}", style="yellow", markup=False)
     sys.exit(drive_and_show(run_id, folder, as_json=as_json, answers=given, taping=taping, take_up=True))

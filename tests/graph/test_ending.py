@@ -52,7 +52,8 @@ def test_an_abandoned_run_that_never_began_stays_so(project: Project) -> None:
 
 def test_an_abandoned_ticket_waits_for_nothing_and_takes_nothing(tmp_path: Path) -> None:
     tickets = Tickets(tmp_path)
-    run_id = tickets.begin("T-1", run_id="one")["updated_ticket"]["run_id"]
+    run_id = "one"
+    tickets.begin("T-1", run_id)
     assert ticket_summary(tickets, run_id)["waits_for"]
     assert abandon_ticket(tmp_path, run_id)
     assert not abandon_ticket(tmp_path, run_id)
@@ -75,7 +76,8 @@ def test_only_runs_that_are_over_are_pruned_and_the_journal_keeps_them(project: 
     lines = len(project.entries())
     folder = RunStore(project.root, done).folder
     for path in folder.iterdir():
-        os.utime(path, (path.stat().st_mtime - 3 * DAY,) * 2)
+        before = path.stat().st_mtime - 3 * DAY
+        os.utime(path, (before, before))
     assert [run.run_id for run in ended_runs(project.root)] == [done], "a reviewer that failed can be asked again"
     assert [run.run_id for run in ended_runs(project.root, older_than_days=4)] == []
     remove(project.root, done)

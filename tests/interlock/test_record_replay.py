@@ -385,7 +385,7 @@ def test_no_error_at_the_last_door_shows_a_key(
     monkeypatch.setattr("interlock.cli.run.load_config", defect)
     assert call("run", task, "--root", tmp_path / "a") == 70
     said = capsys.readouterr().err
-    assert said.count("[OPENAI_API_KEY]") == 2
+    assert said.count("[OPENAI_API_KEY]") > 1, "in the refusal of each role of that module, and in the defect"
     assert key not in said
 
 
