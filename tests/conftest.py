@@ -17,6 +17,12 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ["LANGSMITH_TRACING"] = "false"
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 
+# Git knows its author and no configuration of the machine; a suite that a hook of git started has GIT_DIR and more set.
+for _name in [name for name in os.environ if name.startswith("GIT_")]:
+    del os.environ[_name]
+os.environ |= {f"GIT_{role}_{part}": "t@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+
 settings.register_profile("short", deadline=None, derandomize=True, print_blob=True, max_examples=20)
 settings.register_profile("long", settings.get_profile("short"), max_examples=200)
 settings.load_profile("short")

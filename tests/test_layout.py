@@ -63,11 +63,14 @@ def _import_faults(path: Path, data: bytes, tree: ast.Module) -> Iterator[str]:
     if not MAY_IMPORT.search(data):
         return
     for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
             if node.level:
                 yield f"{path}:{node.lineno}: a relative import"
-            names = [node.module or ""]
+        else:
+            continue
         yield from (f"{path}:{node.lineno}: imports {name}" for name in names if name.split(".")[0] in ROOMS)
 
 

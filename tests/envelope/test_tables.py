@@ -1,6 +1,7 @@
 """The stored parser tables are those of the grammar."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,7 +33,9 @@ def _comparable(tables: dict[str, Any]) -> list[Any]:
     for state in numbers_in_order(table, numbers):
         row = {table["tokens"][token]: action for token, action in table["states"][state].items()}
         rows.append({name: numbers[to] if kind == 0 else memo[to["@"]] for name, (kind, to) in sorted(row.items())})
-    terminals = [memo[each["@"]] for each in data["parser"]["lexer_conf"]["terminals"]]
+    terminals = [deepcopy(memo[each["@"]]) for each in data["parser"]["lexer_conf"]["terminals"]]
+    for each in terminals:  # how Python counts what has no greatest width is the version's own business
+        each["pattern"]["_width"] = [min(width, 2**32 - 1) for width in each["pattern"]["_width"]]
     ends = numbers[table["end_states"]["start"]]
     return [rows, ends, sorted(terminals, key=lambda each: str(each["name"])), data["options"]]
 
