@@ -47,7 +47,7 @@ def faults(root: Path) -> list[tuple[str, str]]:
     return [(item.level, item.code) for item in found]
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[tuple[str, str], list[tuple[str, str]]]] = {
     "nobody": (("runner = ", "budget = { calls = 2 } # "), [("error", "RUN620")]),
     "no program": (('"sh", "-c"', '"no-such-program", "-c"'), [("error", "RUN621")]),
     "program to be made": (('"sh", "-c"', '"./src/made", "-c"'), [("warning", "RUN621")]),
@@ -67,7 +67,7 @@ def test_each_fault_of_the_configuration_is_known_before_a_run(
     assert faults(plain) == expected
 
 
-SCOPES = {
+SCOPES: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "files": (["src/**"], []),
     "nothing and no folder": (["lib/**"], [("error", "RUN623")]),
     "an empty folder": (["empty/**"], [("warning", "RUN623")]),
@@ -87,9 +87,7 @@ def test_a_scope_that_matches_nothing_is_an_error_where_its_folders_are_missing_
 
 
 def test_a_budget_below_one_call_a_role_is_refused(plain: Path) -> None:
-    rows = (
-        '[roles.qa]\nkind = "qa"\ncertifies = "GATE-QA"\n[gates.GATE-QA]\n[agents.qa]\nrunner = "python:json:dumps"\n'
-    )
+    qa = '[roles.qa]\nkind = "qa"\ncertifies = "GATE-QA"\n[gates.GATE-QA]\n[agents.qa]\nrunner = "python:json:dumps"\n'
     text = GOOD.replace('runner = "remote"', 'runner = "python:json:dumps"') + qa + "[budget]\ncalls = 1\n"
     (plain / "interlock.toml").write_text(text)
     (plain / "task.toml").write_text(TASK.replace('"GATE-TESTS"', '"GATE-TESTS", "GATE-QA"'))
