@@ -118,7 +118,7 @@ def test_a_mode_is_work_and_a_link_is_laid_over_as_one(tmp_path: Path) -> None:
     assert made.files["src/calc.py"].mode == PROGRAM
     folder = tmp_path / "export"
     bring(made, folder)
-    assert os.readlink(folder / "src/old.py") == "/etc/passwd"
+    assert str((folder / "src/old.py").readlink()) == "/etc/passwd"
     assert stat.S_IMODE((folder / "src/calc.py").stat().st_mode) == 0o755
 
 

@@ -55,8 +55,8 @@ TREES: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     ),
     "spaces, escapes, comments and line endings": (
         {
-            ".gitignore": "\ufeffbom.txt\n\n# no\n\\#yes\n\\!bang\ntrail.txt   \nkept\\ \nwin.txt\r\n a\nb[ac]d\n[!x]y\n"
-            "q?x\nstar\\*\n",
+            ".gitignore": "\ufeffbom.txt\n\n# no\n\\#yes\n\\!bang\ntrail.txt   \nkept\\ \nwin.txt\r\n"
+            " a\nb[ac]d\n[!x]y\nq?x\nstar\\*\n",
             "bom.txt": "", "no": "", "#yes": "", "!bang": "", "trail.txt": "", "kept ": "", "kept": "", "win.txt": "",
             " a": "", "a": "", "bad": "", "bbd": "", "ay": "", "xy": "", "qax": "", "qx": "", "star*": "", "starx": "",
         },
