@@ -1,4 +1,4 @@
-"""`interlock demo`: an example in a folder of its own, with scripted agents; the gates and what they look at are real."""
+"""`interlock demo`: an example in a folder of its own, with scripted agents and real gates."""
 
 import shutil
 import subprocess
@@ -44,7 +44,7 @@ class _Example(click.Path):
 @click.option("--dir", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("interlock-demo"),
               show_default=True, help="Where to run it; emptied first if an earlier demo made it.")  # fmt: skip
 @click.option("--example", type=_Example(exists=True, file_okay=False, path_type=Path), default=EXAMPLES[0],
-              show_default=True, help=f"{' or '.join(EXAMPLES)}, or another folder that holds a task.toml.")  # fmt: skip
+              show_default=True, help=f"{', '.join(EXAMPLES)}, or a folder that holds a task.toml.")  # fmt: skip
 @events_option
 def demo_command(folder: Path, example: str | Path, as_json: bool) -> None:
     """Run an example from a first hand-over that fails its gates to APPROVED.
@@ -61,8 +61,10 @@ def demo_command(folder: Path, example: str | Path, as_json: bool) -> None:
             _copy(source, work)
     if any(row.command for row in load_config(work).gates.values()):
         _make_checkout(work)
-    talk().print(f"demo in {work}")
-    run_id = start_run(work, load_task(work / "task.toml"))
+    console = talk()
+    console.print(f"demo in {work}")
+    task = load_task(work / "task.toml")
+    run_id = start_run(work, task, progress=lambda line: console.print(line, style="dim", markup=False))
     code = drive_and_show(run_id, work, as_json=as_json)
     if not as_json:
         click.echo(f"{'folder':<12}{work}")
@@ -82,7 +84,9 @@ def _make_checkout(work: Path) -> None:
         )
     except (OSError, subprocess.CalledProcessError) as error:
         said = getattr(error, "stderr", None) or str(error)
-        raise TaskError(f"`git init` failed in {work}: {said.strip()}", "Install git; this example needs it.") from error
+        raise TaskError(
+            f"`git init` failed in {work}: {said.strip()}", "Install git; this example needs it."
+        ) from error
 
 
 def _show_refusals(work: Path, run_id: str) -> None:
