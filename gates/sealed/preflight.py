@@ -206,10 +206,13 @@ def _faults(bare: TestRun, sealed: TestRun) -> list[SealingFault]:
         return []
     never = frozenset[str]().__contains__
     passed = {case.id for case in bare.cases if case.outcome in ("passed", "xpassed")}
+    listed = make_base_list(bare)
+    own = {row.kind for row in compare(listed, bare, may_change=never, changed=never).faults if not row.test}
     found = [
         row
-        for row in compare(make_base_list(bare), sealed, may_change=never, changed=never).faults
-        if row.kind in _KINDS and (not row.test or row.test in passed or row.kind == "not_collected")
+        for row in compare(listed, sealed, may_change=never, changed=never).faults
+        if row.kind in _KINDS - (frozenset() if row.test else own)
+        and (not row.test or row.test in passed or row.kind == "not_collected")
     ]
     if not bare.parsed and bare.exit_status != 0:
         return []
