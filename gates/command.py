@@ -78,11 +78,28 @@ def run_command_gate(
     """
     if not gate.command:
         raise CollectorError("COL201", f"{gate.id} has no command.", f"Add `command = […]` to [gates.{gate.id}].")
+    output = Output()
+    ended = run_gate_command(gate, root, output, environment=environment, clock=clock)
+    return store_log(gate, ended, output, root=root, binding=binding)
+
+
+def run_gate_command(
+    gate: GateSpec,
+    root: str | Path,
+    output: Output,
+    *,
+    environment: Mapping[str, str] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> sandbox.Ended:
+    """Run the command of a gate that is not sealed, in the root.
+
+    Raises:
+        CollectorError: `COL202` it cannot be started.
+    """
     if environment is None:
         environment = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
-    output = Output()
     try:
-        ended = sandbox.run(
+        return sandbox.run(
             gate.command,
             None,
             cwd=os.fspath(root),
@@ -93,7 +110,6 @@ def run_command_gate(
         )
     except (OSError, ValueError) as error:
         raise unstartable(gate, error) from error
-    return store_log(gate, ended, output, root=root, binding=binding)
 
 
 def unstartable(gate: GateSpec, error: Exception) -> CollectorError:

@@ -29,10 +29,10 @@ from interlock.graph.machine import (
     unjudged,
 )
 from interlock.graph.orchestrator import MSG_STRICT, reason, repeated, statement
-from interlock.graph.outside import Outside, changes_outside, keep_listing
+from interlock.graph.outside import changes_outside, keep_listing
 from interlock.graph.record import Recorder, set_aside, undelivered
 from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
-from interlock.graph.state import TaskState, round_of
+from interlock.graph.state import Outside, TaskState, round_of
 from interlock.graph.store import RunStore
 
 EVIDENCE_SUFFIX = ".evidence"

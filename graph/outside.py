@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from interlock.agents.ask import agent_of_run
 from interlock.agents.changes import ChangedFile, ChangeKind, unified
@@ -19,20 +19,13 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, Stamp, list_tree
 from interlock.gates.tree import in_scope
 from interlock.graph.sealing import base_of
+from interlock.graph.state import Outside
 from interlock.graph.store import RunStore, write_atomically
 from interlock.graph.task import Task
 from interlock.reservations import ReservationError, open_reservations
 
 MAX_NAMED: Final = 200
 _MAX_ASKED: Final = 50
-
-
-class Outside(TypedDict):
-    """One file outside the scope that changed: its path relative to the root, what became of it, and who holds it."""
-
-    path: str
-    kind: ChangeKind
-    holder: str
 
 
 def keep_listing(root: Path, store: RunStore) -> None:

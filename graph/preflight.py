@@ -1,8 +1,8 @@
 """Preflight: everything about a run that can be known before anything is spent.
 
 `interlock check` prints it, and each run begins with it. Looking costs no call of a model and changes no file. The
-checks of `CHECKS` are cheap and all run, so that every fault is named at once; those of `TRIALS` run commands of the
-project, and so only when nothing else stands in the way.
+checks of `CHECKS` are cheap and all run, so that every fault is named at once. What the tests of the base come to is
+looked at after them, by `graph.sealing`: it runs commands of the project.
 """
 
 import shutil
@@ -85,10 +85,7 @@ def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), played: bool =
 
 def preflight(prepared: Prepared) -> tuple[Fault, ...]:
     """Return what is wrong with a run before it starts, the runners that are missing first."""
-    faults = [fault for check in CHECKS for fault in check(prepared)]
-    if not any(fault.level == "error" for fault in faults):
-        faults += (fault for check in TRIALS for fault in check(prepared))
-    return tuple(faults)
+    return tuple(fault for check in CHECKS for fault in check(prepared))
 
 
 def refusal(faults: Sequence[Fault]) -> AgentConfigError | None:
@@ -242,6 +239,3 @@ def _is_in_scope(task: Task, path: str) -> bool:
 
 CHECKS: Final[tuple[Check, ...]] = (_runners, _task, _tables, _programs, _browser, _scope, _budget)
 """What costs nothing, in the order in which it is told."""
-
-TRIALS: Final[tuple[Check, ...]] = ()
-"""What runs commands of the project; only when no check found an error."""

@@ -1,7 +1,7 @@
 """The seals of a run: what is frozen when it starts, the tests of the base, and the gate that goes by both."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
@@ -17,6 +17,7 @@ from interlock.gates.sealed.execution import GateCase
 from interlock.gates.sealed.frozen import Frozen, freeze
 from interlock.gates.sealed.gate import Work, run_sealed_gate
 from interlock.gates.sealed.preflight import BaseCheck, SealingFault, check_base
+from interlock.graph.admission import Fault
 from interlock.graph.policy import Policy
 from interlock.graph.task import Task
 
@@ -90,6 +91,45 @@ def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
                 "`interlock check TASK.toml` tries again and spends nothing.",
             )
     return None
+
+
+def base_faults(root: Path, task: Task, policy: Policy, progress: Progress = lambda _line: None) -> Iterator[Fault]:
+    """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run.
+
+    Args:
+        root: The project's root.
+        task: The task.
+        policy: The policy that a run would freeze.
+        progress: Takes what happens.
+    """
+    try:
+        frozen = freeze_run(root, task, policy, progress)
+        checks = {} if frozen is None else check_bases(root, task, policy, frozen, progress)
+    except CollectorError as error:
+        yield Fault(error.code, "gates_required", error.message, error.fix)
+        return
+    for gate_id, check in checks.items():
+        key = f"gates.{gate_id}"
+        for row in check.faults:
+            what = row.test or "the command"
+            last = row.found.strip().rpartition("\n")[2][:200]
+            yield Fault("SEAL401", f"{key}.{row.key}", f"{what} passes in the checkout and fails sealed: {last}.",
+                        f"Write {row.fix}; the log is {check.log}.")  # fmt: skip
+        tests = check.tests.run
+        if tests.judge or tests.problem:
+            why = tests.judge or tests.problem
+            yield Fault("SEAL403", key, f"The tests of the base cannot be watched: {why}.", "Remove what causes it.")
+        if check.note:
+            yield Fault("SEAL404", f"{key}.command", check.note, "The exit status decides.", "warning")
+        if check.allow_line:
+            number = len(check.tests.failing())
+            message = f"{number} of the base's tests fail now, and have to pass in the end."
+            yield Fault(
+                "SEAL405", f"{key}.allow_failing", message, f"Nothing, or allow them: {check.allow_line}", "warning"
+            )
+        if check.level == "none":
+            message = "This machine has no namespaces, so the sealed command is not isolated."
+            yield Fault("SEAL406", key, message, "Install bubblewrap, or allow user namespaces.", "warning")
 
 
 def _first(faults: tuple[SealingFault, ...]) -> str:

@@ -3,9 +3,17 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired, TypedDict
 
+from interlock.agents.changes import ChangeKind
 from interlock.envelope.protocol import Status
 from interlock.graph.machine import Cause, Outcome, Verdict
-from interlock.graph.outside import Outside
+
+
+class Outside(TypedDict):
+    """One file outside the scope that changed: its path relative to the root, what became of it, and who holds it."""
+
+    path: str
+    kind: ChangeKind
+    holder: str
 
 
 class Event(TypedDict):

@@ -23,6 +23,7 @@ from interlock.gates.sealed.settings import Seal
 from interlock.gates.sealed.store import state_folder
 
 _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the enclosure
+_CASE: Final = b'{"e": "case"'
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
 _CACHES: Final = (
     ("GOMODCACHE", "go/pkg/mod"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"),
@@ -169,6 +170,7 @@ class Workspace:
         private: A folder for the command's HOME and for reports.
         fresh: Whether bytecode of dependencies is written for later runs; it is read-only otherwise.
         output: What its commands printed.
+        progress: Takes the number of tests that ended so far.
     """
 
     case: GateCase
@@ -177,6 +179,7 @@ class Workspace:
     fresh: bool = False
     output: Output = field(default_factory=Output)
     closed: bool = field(default_factory=lambda: sandbox.level() == "namespaces")
+    progress: Callable[[int], None] | None = None
 
     @property
     def root(self) -> str:
@@ -291,9 +294,17 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
     Raises:
         CollectorError: The command cannot be started.
     """
-    stream, report_name = bytearray(), "report"
+    stream, report_name, ended_tests = bytearray(), "report", 0
+
+    def take(data: bytes) -> None:
+        nonlocal ended_tests
+        stream.extend(data)
+        ended_tests += data.count(_CASE)
+        if here.progress is not None:
+            here.progress(ended_tests)
+
     report_host = f"{here.private}/home/{report_name}"
-    channel = Channel(stream.extend)
+    channel = Channel(take)
     try:
         plan = runners.Plan(
             root=here.root,

@@ -161,6 +161,8 @@ class _Judging:
 
     def run(self, here: Workspace) -> SealedRun:
         """Run the tests, and those that failed again as often as the gate allows."""
+        known = len(self.tests.run.cases)
+        here.progress = lambda number: self.progress(f"{number} of {known} tests" if known else f"{number} tests")
         execution = execute(self.case, here)
         tests, tries = execution.tests, 1
         comparison = self._compare(tests)

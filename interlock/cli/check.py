@@ -8,10 +8,11 @@ import click
 
 from interlock.agents.model_spec import OPTION
 from interlock.cli.completion import complete_model
-from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option
+from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, talk
 from interlock.gates.config import load_config
 from interlock.graph.admission import Fault
 from interlock.graph.preflight import preflight, prepare
+from interlock.graph.sealing import base_faults
 from interlock.graph.staffing import staffed
 from interlock.graph.task import load_task
 
@@ -31,11 +32,19 @@ from interlock.graph.task import load_task
 def check_command(task_file: Path, models: tuple[str, ...], root: Path | None, as_json: bool) -> None:
     """Say whether the task of TASK_FILE can start: its gates, commands, runners, keys, scope and budgets.
 
+    The tests of sealed gates run on the tree as it is, in the checkout and sealed, unless that is known.
+
     Exit 0 when it can, 2 when it cannot.
     """
     folder = resolve_root(root)
     task = staffed(load_task(task_file), load_config(folder), folder, models)
-    faults = preflight(prepare(folder, task))
+    prepared = prepare(folder, task)
+    faults = [*preflight(prepared)]
+    if not any(fault.level == "error" for fault in faults):
+        console = talk()
+        faults += base_faults(
+            folder, task, prepared.policy, lambda line: console.print(line, style="dim", markup=False)
+        )
     errors = [fault for fault in faults if fault.level == "error"]
     if as_json:
         rows = [asdict(fault) | {"path": fault.path or str(task_file)} for fault in faults]

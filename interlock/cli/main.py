@@ -36,6 +36,7 @@ SECTIONS: Final = {
     "Tasks and tickets": {
         "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
         "check": ("interlock.cli.check", "Say whether a task can start, and all that keeps it from it."),
+        "gate": ("interlock.cli.gate", "Run one command gate of a task on the present tree."),
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Take a task run on: after a crash, an answer, or a change."),
         "resolve": ("interlock.cli.resolve", "Work a ticket of a file with a model, stage by stage."),

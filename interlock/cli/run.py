@@ -56,7 +56,13 @@ def run_command(task_file: Path, models: tuple[str, ...], root: Path | None, as_
     task = staffed(written, config, folder, models)
     taping.check(folder, task)
     try:
-        run_id = start_run(folder, task, warn=warn, played=taping.replay is not None)
+        run_id = start_run(
+            folder,
+            task,
+            warn=warn,
+            played=taping.replay is not None,
+            progress=lambda line: console.print(line, style="dim", markup=False),
+        )
     except (TaskError, AgentConfigError) as error:
         _name_models(error, written, task, config, task_file)
         raise

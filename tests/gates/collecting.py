@@ -4,6 +4,7 @@ import json
 import os
 import select
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +57,29 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 
 
 def processes_naming(text: str) -> dict[int, str]:
-    """Return pid and command line of every process that has `text` in its command line or current folder."""
-    found: dict[int, str] = {}
+    """Return pid and command line of every process with `text` in its command line or folder, and of their descendants.
+
+    A renderer in the browser's own sandbox hides its folder from everybody but root.
+    """
+    commands: dict[int, str] = {}
+    parents: dict[int, int] = {}
+    found: set[int] = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
+        pid, folder = int(entry.name), ""
         try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            folder = os.readlink(entry / "cwd")  # noqa: PTH115 - the target need not exist
+            commands[pid] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            parents[pid] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if command and text in f"{command} {folder}":
-            found[int(entry.name)] = command
-    return found
+        with suppress(OSError):
+            folder = os.readlink(entry / "cwd")  # noqa: PTH115 - the target need not exist
+        if text in f"{commands[pid]} {folder}":
+            found.add(pid)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {pid: commands[pid] for pid in found if commands[pid]}
 
 
 def wait_for_end(pids: Iterable[int], seconds: float = 20.0) -> bool:

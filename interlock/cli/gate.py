@@ -1,0 +1,155 @@
+"""`interlock gate`: one command gate on the present tree, as a run would judge it; no run and no role is needed."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, talk
+from interlock.envelope.protocol import GateSpec
+from interlock.gates.command import Output, run_gate_command
+from interlock.gates.config import load_config
+from interlock.gates.sealed.base import Base, load, place_of
+from interlock.gates.sealed.frozen import freeze
+from interlock.gates.sealed.gate import SealedRun, Work, judge, summary
+from interlock.gates.sealed.preflight import check_base
+from interlock.gates.sealed.revision import base_of
+from interlock.gates.sealed.store import Store, write
+from interlock.gates.tree import in_scope
+from interlock.graph.policy import Policy, make_policy
+from interlock.graph.runs import runs_of
+from interlock.graph.sealing import case_of, frozen_of, in_git
+from interlock.graph.store import RunStore
+from interlock.graph.task import Task, load_task
+
+_SHOWN = 10
+
+
+@click.command("gate")
+@click.argument("gate_id", metavar="GATE")
+@click.option(
+    "--task", "task_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The task file, for its scope and `may_change`.",
+)  # fmt: skip
+@click.option("--base", "revision", metavar="REV|start", default="HEAD", show_default=True,
+              help="What the work is compared with: a commit, or the start of the task's newest run.")  # fmt: skip
+@root_option
+@json_option
+def gate_command(gate_id: str, task_file: Path, revision: str, root: Path | None, as_json: bool) -> None:
+    """Run the command gate GATE on the present tree, sealed as its table says.
+
+    Exit 0 when it is passed, 1 when it is not, 2 for wrong usage.
+    """
+    folder = resolve_root(root)
+    task = load_task(task_file)
+    policy = make_policy(task, load_config(folder), folder)
+    gate = policy.protocol.gates.get(gate_id)
+    if gate is None or not gate.command:
+        known = ", ".join(row.id for row in policy.protocol.gates.values() if row.command) or "none"
+        raise click.UsageError(f"{gate_id} is no gate with a command; those of this project: {known}")
+    if gate_id not in task.gates_required:
+        raise click.UsageError(f"the task {task.task_id} does not require {gate_id}; add it to `gates_required`")
+    if gate_id not in policy.seals:
+        sys.exit(_unsealed(gate, folder, as_json=as_json))
+    console = talk()
+    base, dirty = _base(folder, task, revision)
+    outside = tuple(path for path in dirty if not in_scope(path, task.scope))
+    if outside and not as_json:
+        _name(console, outside)
+    done, said = _sealed(gate, folder, task, policy, base, outside, console)
+    if as_json:
+        print_json({"schema": "interlock.gate/1", "gate": gate_id, "task_id": task.task_id, "ok": done.ok, **said})
+    else:
+        _show(gate, done, said)
+    sys.exit(Exit.GOOD if done.ok else Exit.REFUSED)
+
+
+def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...]]:
+    """Return the base, and what differs from it in the checkout where that is known, relative to the root."""
+    if revision == "start":
+        for run_id in runs_of(folder, task.task_id):
+            frozen = frozen_of(RunStore(folder, run_id).load()[1].sealing)
+            if frozen is not None:
+                return load(folder, frozen.base), ()
+        raise click.UsageError(f"no run of {task.task_id} froze its start; name a commit with --base")
+    if not in_git(folder):
+        raise click.UsageError(
+            "this project is no git checkout, so there is no commit to compare with; use --base start"
+        )
+    base, dirty = base_of(folder, revision)
+    paths = (base.outside(path) for path in dirty)
+    return base, tuple(path for path in paths if path is not None)
+
+
+def _sealed(
+    gate: GateSpec, folder: Path, task: Task, policy: Policy, base: Base, outside: tuple[str, ...], console: Console
+) -> tuple[SealedRun, dict[str, Any]]:
+    with console.status(f"{gate.id}: freezing the tree") as status:
+
+        def said(line: str) -> None:
+            status.update(f"{gate.id}: {line}")
+
+        frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base)
+        case = case_of(folder, gate, policy, frozen)
+        check = check_base(case, progress=said, bare=False)
+        work = Work(task.scope, task.may_change, outside)
+        said("its tests run")
+        done = judge(case, work, check.tests, progress=said)
+    log = f"{case.base.store.folder}/gate/{gate.id}.log"
+    write(log, done.execution.output.finish()[0])
+    ended = done.execution.ended
+    return done, {
+        **summary(case, done, work),
+        "seconds": round(ended.seconds, 3), "exit_status": ended.exit_status, "timed_out": ended.timed_out, "log": log,
+    }  # fmt: skip
+
+
+def _unsealed(gate: GateSpec, folder: Path, *, as_json: bool) -> int:
+    """Run a gate that is not sealed, and return the exit code."""
+    output = Output()
+    ended = run_gate_command(gate, folder, output)
+    log = str(Store(place_of(folder)[0]).folder / "gate" / f"{gate.id}.log")
+    write(log, output.finish()[0])
+    good = ended.exit_status == 0
+    if as_json:
+        print_json({
+            "schema": "interlock.gate/1", "gate": gate.id, "ok": good, "level": "unsealed",
+            "exit_status": ended.exit_status,
+            "timed_out": ended.timed_out, "seconds": round(ended.seconds, 3), "log": log,
+        })  # fmt: skip
+    else:
+        how = "timed out" if ended.timed_out else f"exit status {ended.exit_status}"
+        click.echo(f"{gate.id} {'passed' if good else 'not passed'}: {how}, {ended.seconds:.1f} s, not sealed")
+        click.echo(f"  log: {log}")
+    return Exit.GOOD if good else Exit.REFUSED
+
+
+def _name(console: Console, paths: tuple[str, ...]) -> None:
+    """Name what differs from the base and has no say in the gate."""
+    what = "differs from the base and has" if len(paths) == 1 else "differ from the base and have"
+    console.print(f"{count(paths, 'file')} outside the scope {what} no say:", style="yellow")
+    for path in paths[:_SHOWN]:
+        console.print(f"  {path}", markup=False)
+    if len(paths) > _SHOWN:
+        console.print(f"  and {len(paths) - _SHOWN} more")
+
+
+def _show(gate: GateSpec, done: SealedRun, said: dict[str, Any]) -> None:
+    counts = ", ".join(f"{number} {name}" for name, number in said["counts"].items()) or "tests not parsed"
+    level = "sealed" if said["level"] == "namespaces" else "sealed without namespaces"
+    click.echo(f"{gate.id} {'passed' if done.ok else 'not passed'}: {counts}, {said['seconds']:.1f} s, {level}")
+    for row in done.faults[:_SHOWN]:
+        click.echo(f"  {row.message}")
+        click.echo(f"    found:    {' '.join(row.found.split())[:300]}")
+        click.echo(f"    expected: {row.expected}")
+        click.echo(f"    fix:      {row.fix}")
+    if len(done.faults) > _SHOWN:
+        click.echo(f"  and {len(done.faults) - _SHOWN} more")
+    for title, paths in (("kept as in the base", done.plan.held_back), ("new tests", done.comparison.new)):
+        if paths:
+            click.echo(f"  {title}: {', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}")
+    if done.heldout is not None:
+        click.echo(f"  held out: {done.heldout['passed']} of {done.heldout['total']} passed")
+    click.echo(f"  log: {said['log']}")

@@ -1,0 +1,132 @@
+"""`interlock check`, `abandon`, `prune` and the end of `resume`, as a user of a plain project meets them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.config import load_config
+from interlock.gates.errors import ConfigError
+from interlock.graph.preflight import preflight, prepare
+from interlock.graph.task import load_task
+from tests import warm
+
+TASK = """
+task_id = "CALC-1"
+task = "Fix it"
+gates_required = ["GATE-MSG-STRICT", "GATE-TESTS"]
+scope = ["src/**"]
+"""
+GOOD = """
+[roles.builder]
+kind = "build"
+[agents.builder]
+runner = "remote"
+[gates.GATE-TESTS]
+command = ["sh", "-c", "true"]
+"""
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "calc.py").write_text("x = 1\n")
+    (tmp_path / "task.toml").write_text(TASK)
+    (tmp_path / "interlock.toml").write_text(GOOD)
+    return tmp_path
+
+
+def interlock(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return warm.interlock(root, *arguments)
+
+
+def faults(root: Path) -> list[tuple[str, str]]:
+    found = preflight(prepare(root, load_task(root / "task.toml")))
+    assert all(item.fix.endswith((".", "!")) for item in found)
+    return [(item.level, item.code) for item in found]
+
+
+FAULTS: dict[str, tuple[tuple[str, str], list[tuple[str, str]]]] = {
+    "nobody": (("runner = ", "budget = { calls = 2 } # "), [("error", "RUN620")]),
+    "no program": (('"sh", "-c"', '"no-such-program", "-c"'), [("error", "RUN621")]),
+    "program to be made": (('"sh", "-c"', '"./src/made", "-c"'), [("warning", "RUN621")]),
+    "no program for agents": (("[gates", '[commands]\nx = ["no-such-program"]\n[gates'), [("warning", "RUN621")]),
+    "table of nobody": (("[gates", '[agents.bilder]\nrunner = "remote"\n[gates'), [("error", "RUN625")]),
+    "judge left out": (("[gates", '[agents.visual-qa]\nrunner = "remote"\n[gates'), [("warning", "RUN625")]),
+    "budget": (('runner = "remote"', 'runner = "python:json:dumps"\n[budget]\ncalls = 1'), []),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), FAULTS.values(), ids=FAULTS.keys())
+def test_each_fault_of_the_configuration_is_known_before_a_run(
+    plain: Path, change: tuple[str, str], expected: list[tuple[str, str]]
+) -> None:
+    assert change[0] in GOOD
+    (plain / "interlock.toml").write_text(GOOD.replace(*change))
+    assert faults(plain) == expected
+
+
+SCOPES: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
+    "files": (["src/**"], []),
+    "nothing and no folder": (["lib/**"], [("error", "RUN623")]),
+    "an empty folder": (["empty/**"], [("warning", "RUN623")]),
+    "a file to be written": (["lib/new.py"], [("warning", "RUN623")]),
+    "beside files": (["src/**", "lib/**"], [("warning", "RUN623")]),
+    "any folder": (["**/*.rs"], [("warning", "RUN623")]),
+}
+
+
+@pytest.mark.parametrize(("scope", "expected"), SCOPES.values(), ids=SCOPES.keys())
+def test_a_scope_that_matches_nothing_is_an_error_where_its_folders_are_missing_too(
+    plain: Path, scope: list[str], expected: list[tuple[str, str]]
+) -> None:
+    (plain / "empty").mkdir()
+    (plain / "task.toml").write_text(TASK.replace('["src/**"]', json.dumps(scope)))
+    assert faults(plain) == expected
+
+
+def test_a_budget_below_one_call_a_role_is_refused(plain: Path) -> None:
+    qa = '[roles.qa]\nkind = "qa"\ncertifies = "GATE-QA"\n[gates.GATE-QA]\n[agents.qa]\nrunner = "python:json:dumps"\n'
+    text = GOOD.replace('runner = "remote"', 'runner = "python:json:dumps"') + qa + "[budget]\ncalls = 1\n"
+    (plain / "interlock.toml").write_text(text)
+    (plain / "task.toml").write_text(TASK.replace('"GATE-TESTS"', '"GATE-TESTS", "GATE-QA"'))
+    assert faults(plain) == [("error", "RUN624")]
+
+
+def test_a_command_that_is_one_text_is_answered_with_the_list_of_its_words(plain: Path) -> None:
+    (plain / "interlock.toml").write_text('[gates.GATE-TESTS]\ncommand = "pytest -q"\n')
+    with pytest.raises(ConfigError) as refused:
+        load_config(plain)
+    (problem,) = refused.value.problems
+    assert 'command = ["pytest", "-q"]' in problem.fix
+
+
+def test_check_exits_2_with_every_fault_and_starts_nothing(plain: Path) -> None:
+    assert interlock(plain, "check", "task.toml").returncode == 0
+    (plain / "interlock.toml").write_text(GOOD.replace('"sh", "-c"', '"no-such-program", "-c"').replace("runner", "#"))
+    done = interlock(plain, "check", "task.toml", "--json")
+    assert done.returncode == 2
+    told = json.loads(done.stdout)
+    assert (told["schema"], told["ok"]) == ("interlock.check/1", False)
+    assert [row["code"] for row in told["findings"]] == ["RUN620", "RUN621"], "the missing runner comes first"
+    assert [row["key"] for row in told["findings"]] == ["agents.builder", "gates.GATE-TESTS.command"]
+    assert interlock(plain, "run", "task.toml").returncode == 2
+    assert not (plain / ".interlock").exists()
+    assert not (plain / "artifacts").exists()
+
+
+def test_a_run_is_abandoned_shown_so_refused_and_pruned(plain: Path) -> None:
+    assert interlock(plain, "run", "task.toml").returncode == 3
+    assert interlock(plain, "prune", "--yes").returncode == 0
+    assert (plain / ".interlock/runs/CALC-1.1").exists(), "an open run stays"
+    assert interlock(plain, "abandon", "CALC-1").returncode == 0
+    assert interlock(plain, "abandon", "CALC-1").returncode == 0
+    assert "abandoned" in interlock(plain, "status").stdout
+    assert "RUN609" in interlock(plain, "resume", "CALC-1").stderr
+    assert interlock(plain, "prune").returncode == 2
+    assert interlock(plain, "prune", "--dry-run").returncode == 0
+    assert (plain / ".interlock/runs/CALC-1.1").exists()
+    assert interlock(plain, "prune", "--yes").returncode == 0
+    assert not (plain / ".interlock/runs/CALC-1.1").exists()
+    assert interlock(plain, "verify").returncode == 0
