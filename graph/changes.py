@@ -1,8 +1,8 @@
 """What a run has changed in its scope: the files as they were when its first agent was asked, and as they are now.
 
-Where the run froze a base, that is how they were. What the base lacks, such as ignored files, and runs without a base go
-by a listing and texts in the run's folder, which an agent could write: what is made of them is read by other agents, and
-decides nothing.
+Where the run froze a base, that is how they were. For what a base lacks, such as ignored files, and where there is no
+base, a listing and texts lie in the run's folder, which an agent could write: what is made of them is read by other
+agents, and decides nothing.
 """
 
 import hashlib

@@ -170,8 +170,8 @@ def gate_notes(task: Task, policy: Policy) -> dict[str, str]:
     """Return how the sealed gates of a task judge, one line for an assignment, by gate id."""
     free = f", those of {', '.join(task.may_change)} excepted" if task.may_change else ""
     note = (
-        "it runs on a copy of the tree as it was when the run began, with the files in scope laid over it; tests, their "
-        f"data and the settings of the test runner keep the content they had then{free}"
+        "it runs on a copy of the tree as it was when the run began, with the files in scope laid over it; tests, "
+        f"their data and the settings of the test runner keep the content they had then{free}"
     )
     return {gate.id: note for gate in sealed_gates(task, policy)}
 
