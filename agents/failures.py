@@ -34,12 +34,14 @@ class FailedGate:
         log: The path of its log, relative to the root; empty when there is none.
         tests: The tests that did not pass; empty where tests are not read.
         output: The end of what the command printed.
+        more: How many tests beside `tests` did not pass.
     """
 
     gate: str
     log: str = ""
     tests: tuple[FailedTest, ...] = ()
     output: str = ""
+    more: int = 0
 
 
 def failed_gates(rows: Sequence[FailedGate]) -> str:
@@ -61,7 +63,9 @@ def _gate(row: FailedGate, share: int) -> str:
     if row.log:
         lines.append(f"Its log, to be read whole: `{_line(row.log, 300)}`")
     if row.tests:
-        lines.append(f"{len(row.tests)} {'test' if len(row.tests) == 1 else 'tests'} did not pass:")
+        whole = len(row.tests) + row.more
+        some = f"; these are {len(row.tests)} of them" if row.more else ""
+        lines.append(f"{whole} {'test' if whole == 1 else 'tests'} did not pass{some}:")
         part = share // 2 if row.output else share
         lines.append(data_block(f"{MEASURED[0]} {name}", _tests(row.tests, part), part))
         share -= part

@@ -11,6 +11,7 @@ from interlock.graph.changes import changes_in_scope, keep_start
 from interlock.graph.desk import Desk, held_gates, own_collection
 from interlock.graph.failures import failed_before
 from interlock.graph.outside import diffs_outside
+from interlock.graph.sealing import gate_notes
 from interlock.graph.state import TaskState
 from interlock.graph.store import RunStore
 
@@ -67,6 +68,7 @@ def make_ask(
         fail_reasons=tuple(state.get("fail_reasons", ())) if role.kind == "build" else (),
         failed=failed_before(desk, state) if role.kind == "build" else (),
         changes=_changes(desk, role, state, store),
+        gate_notes=gate_notes(desk.task, desk.policy),
         commands=commands,
         evidence=evidence,
         digests={} if collection is None else {file.path: file.sha256 for file in collection.files},
@@ -117,8 +119,9 @@ def _changes(desk: Desk, role: Role, state: TaskState, store: RunStore) -> list[
     gate = None if role.certifies is None else desk.policy.protocol.gate(role.certifies)
     if role.kind != "review" and (role.kind != "qa" or gate is None or not gate.command):
         return None
-    found = changes_in_scope(desk, store)
-    outside = diffs_outside(desk.root, state.get("outside", []), state.get("sealing", {}))
+    sealing = state.get("sealing", {})
+    found = changes_in_scope(desk, store, sealing)
+    outside = diffs_outside(desk.root, state.get("outside", []), sealing)
     return [*(found or []), *outside] if found is not None or outside else None
 
 

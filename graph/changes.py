@@ -1,12 +1,14 @@
 """What a run has changed in its scope: the files as they were when its first agent was asked, and as they are now.
 
-The listing and the texts of that time lie in the run's folder, which an agent could write: what is made of them is read
-by other agents, and decides nothing.
+Where the run froze a base, that is how they were. For what a base lacks, such as ignored files, and where there is no
+base, a listing and texts lie in the run's folder, which an agent could write: what is made of them is read by other
+agents, and decides nothing.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -15,8 +17,13 @@ from interlock.agents.ask import RunnerError
 from interlock.agents.changes import MAX_COMPARED_BYTES, ChangedFile, ChangeKind, unified
 from interlock.agents.confined import read_confined
 from interlock.gates.errors import TreeError
-from interlock.gates.tree import tree_diff, tree_files
+from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed.base import Base
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.listing import list_tree
+from interlock.gates.tree import left_out, tree_diff, tree_files
 from interlock.graph.desk import Desk
+from interlock.graph.sealing import base_of
 from interlock.graph.store import RunStore, write_atomically
 
 MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
@@ -82,34 +89,69 @@ def read_start(store: RunStore) -> Start | None:
         return None
 
 
-def changes_in_scope(desk: Desk, store: RunStore, old_content: OldContent | None = None) -> list[ChangedFile] | None:
+def changes_in_scope(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) -> list[ChangedFile] | None:
     """Return the files in scope that changed since the run began; None when that is not known.
 
     Args:
         desk: The task and its surroundings.
         store: The run's files.
-        old_content: Where old contents come from; default: what the run kept of them.
+        sealing: What the run froze; empty where it froze nothing.
     """
-    start = read_start(store)
-    if start is None:
+    start, base = read_start(store), base_of(desk.root, sealing)
+    if start is None and base is None:
         return None
+    start = start or Start({}, {})
     try:
         now = tree_files(desk.root, desk.task.scope)
-    except TreeError:
+        before = start.files if base is None else _frozen(desk, base, start.files)
+    except (TreeError, SealError):
         return None
-    found = tree_diff(start.files, now)
+    found = tree_diff(before, now)
     kinds: list[tuple[str, ChangeKind]] = [
         *((path, "added") for path in found.added),
         *((path, "removed") for path in found.removed),
         *((path, "changed") for path in found.changed),
     ]
-    old = old_content or start.old_content
+    old = start.old_content if base is None else _old_content(base, start)
     return [
-        ChangedFile(path, kind, diff=_diff(desk, path, start.files.get(path, ""), now.get(path, ""), old))
+        ChangedFile(path, kind, diff=_diff(desk, path, before.get(path, ""), now.get(path, ""), old))
         if number < MAX_COMPARED
         else ChangedFile(path, kind)
         for number, (path, kind) in enumerate(sorted(kinds))
     ]
+
+
+def _frozen(desk: Desk, base: Base, start: Mapping[str, str]) -> dict[str, str]:
+    """Return the files in scope as they were when the tree was frozen.
+
+    A base has no ignored files, so these are as `start` says. What is not ignored and not in the base was not there.
+
+    Raises:
+        TreeError, SealError: A tree cannot be listed.
+    """
+    scope = compile_scope(desk.task.scope)
+    found = {
+        path: f"{entry.mode} {entry.sha256}"
+        for inside, entry in base.files.items()
+        if (path := base.outside(inside)) is not None and not left_out(path) and scope.matches(path)
+    }
+    if others := start.keys() - found.keys():
+        listed = list_tree(base.top, base.root).files
+        found |= {path: start[path] for path in others if base.inside(path) not in listed}
+    return found
+
+
+def _old_content(base: Base, start: Start) -> OldContent:
+    """Return where old contents come from in a run that froze a base."""
+
+    def old_content(path: str) -> bytes | None:
+        if base.inside(path) not in base.files:
+            return start.old_content(path)
+        with suppress(SealError):
+            return base.content(base.inside(path))
+        return None
+
+    return old_content
 
 
 def _diff(desk: Desk, path: str, was: str, now: str, old_content: OldContent) -> str:

@@ -14,11 +14,11 @@ from typing import Any, Final
 from interlock.agents.ask import agent_of_run
 from interlock.agents.changes import ChangedFile, ChangeKind, unified
 from interlock.gates.errors import GateError
-from interlock.gates.sealed.base import Base, load, place_of, read_entry
+from interlock.gates.sealed.base import Base, place_of, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, Stamp, list_tree
 from interlock.gates.tree import in_scope
-from interlock.graph.sealing import frozen_of
+from interlock.graph.sealing import base_of
 from interlock.graph.state import Outside
 from interlock.graph.store import RunStore, write_atomically
 from interlock.graph.task import Task
@@ -57,7 +57,7 @@ def changes_outside(
         now = list_tree(top, relative)
     except (OSError, ValueError, TypeError, AttributeError, SealError):
         return []
-    base = _base(root, sealing)
+    base = base_of(root, sealing)
     found = [
         Outside(path=path, kind=kind, holder="")
         for inside in sorted(before.keys() | now.files.keys())
@@ -69,7 +69,7 @@ def changes_outside(
 
 def diffs_outside(root: Path, rows: list[Outside], sealing: Mapping[str, Any]) -> list[ChangedFile]:
     """Return the changes as a reviewer is shown them, with a diff where the content at the start is known."""
-    base = _base(root, sealing)
+    base = base_of(root, sealing)
     return [
         ChangedFile(row["path"], row["kind"], in_scope=False, holder=row["holder"], diff=_diff(row, base))
         for row in rows
@@ -102,14 +102,6 @@ def _kind(path: str, before: Mapping[str, Stamp], now: Listing, top: Path, base:
         with suppress(SealError):
             return None if read_entry(top, path)[0] == entry else "changed"
     return "changed"
-
-
-def _base(root: Path, sealing: Mapping[str, Any]) -> Base | None:
-    frozen = frozen_of(sealing)
-    if frozen is not None:
-        with suppress(SealError):
-            return load(root, frozen.base)
-    return None
 
 
 def _with_holders(root: Path, store: RunStore, rows: list[Outside]) -> list[Outside]:

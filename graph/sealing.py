@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import Binding, Collection
-from interlock.gates.sealed.base import place_of
+from interlock.gates.sealed.base import Base, load, place_of
+from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import GateCase
 from interlock.gates.sealed.frozen import Frozen, freeze
 from interlock.gates.sealed.gate import Work, run_sealed_gate
@@ -153,6 +155,25 @@ def sealing_record(frozen: Frozen | None, checks: Mapping[str, BaseCheck]) -> di
 def frozen_of(record: Mapping[str, Any]) -> Frozen | None:
     """Return what was frozen, from the record of a run."""
     return Frozen(**record["frozen"]) if record else None
+
+
+def base_of(root: Path, record: Mapping[str, Any]) -> Base | None:
+    """Return the base of a run, from its record; None where it froze none, or the store does not hold it any more."""
+    frozen = frozen_of(record)
+    if frozen is not None:
+        with suppress(SealError):
+            return load(root, frozen.base)
+    return None
+
+
+def gate_notes(task: Task, policy: Policy) -> dict[str, str]:
+    """Return how the sealed gates of a task judge, one line for an assignment, by gate id."""
+    free = f", those of {', '.join(task.may_change)} excepted" if task.may_change else ""
+    note = (
+        "it runs on a copy of the tree as it was when the run began, with the files in scope laid over it; tests, "
+        f"their data and the settings of the test runner keep the content they had then{free}"
+    )
+    return {gate.id: note for gate in sealed_gates(task, policy)}
 
 
 def collect_sealed(

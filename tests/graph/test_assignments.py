@@ -1,7 +1,11 @@
 """What a run puts into its assignments: what failed and where its log is, what changed, and what may be run."""
 
 import json
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+
+import pytest
 
 from interlock.agents import Ask
 from interlock.graph.changes import read_start
@@ -11,9 +15,10 @@ from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, 
 CHECK = "echo looking for hello\ngrep -qx hello src/greeting.txt\n"
 
 
-def rework(project: Project) -> dict[str, list[Ask]]:
+def rework(project: Project, check: str | None = CHECK) -> dict[str, list[Ask]]:
     """Run a task whose builder writes the wrong greeting first; return the asks of each role."""
-    (project.root / "check.sh").write_text(CHECK, encoding="utf-8")
+    if check is not None:
+        (project.root / "check.sh").write_text(check, encoding="utf-8")
     runners = {
         "builder": Scripted([build("bye\n"), "Done!", build()]),
         "tester": Scripted([judge_log]),
@@ -126,3 +131,58 @@ def test_a_correction_holds_the_findings_and_not_the_assignment(project: Project
     first, again = builder.asks
     assert first.prompt not in again.correction
     assert "ENV" in again.correction
+
+
+JUNIT = """
+if grep -qx hello src/greeting.txt; then bad=''; else bad='<failure message="not hello">expected hello</failure>'; fi
+echo "<testsuite><testcase classname='greeting' name='test_says_hello'>$bad</testcase></testsuite>" > report.xml
+test -z "$bad"
+"""
+
+
+@pytest.fixture
+def sealed(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return the project as a git checkout, whose tests are sealed and come as a JUnit report."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    (project.root / ".git").mkdir()
+    (project.root / ".gitignore").write_text("*.log\n")
+    (project.root / "check.sh").write_text(JUNIT)
+    (project.root / "src" / "greeting.txt").write_text("good morning\n")
+    (project.root / "src" / "old.log").write_text("was there\n")
+    config = project.root / "interlock.toml"
+    seal = 'tests = "junit"\njunit = "report.xml"\n'
+    config.write_text(config.read_text().replace('["sh", "check.sh"]\n', f'["sh", "check.sh"]\n{seal}'))
+    project.task = replace(project.task, may_change=("src/free/**",))
+    return project
+
+
+def test_an_assignment_says_how_a_sealed_gate_judges_and_a_rework_names_its_failed_tests(sealed: Project) -> None:
+    first, again, _ = rework(sealed, check=None)["builder"]
+    gates = {line.partition(":")[0]: line for line in section(first, "Gates of the task")}
+    assert "a copy of the tree as it was when the run began" in gates["- GATE-TESTS"]
+    assert "src/free/**" in gates["- GATE-TESTS"]
+    assert "a copy" not in gates["- GATE-REVIEW"]
+    lines = section(again, "What Interlock measured then")
+    assert "1 test did not pass:" in lines
+    named = next(at for at, line in enumerate(lines) if "test_says_hello" in line)
+    assert "not hello" in lines[named + 1]
+
+
+def test_a_reviewer_of_a_sealed_run_sees_the_changes_since_its_base_whatever_the_run_folder_says(
+    sealed: Project,
+) -> None:
+    def forges(ask: Ask) -> str:
+        path = RunStore(Path(ask.root), ask.run_id).folder / "start.json"
+        kept = json.loads(path.read_text())
+        for name, text in (("src/greeting.txt", "hello\n"), ("src/added.txt", "new\n")):
+            kept["files"][name] = f"100644 {sha256(text.encode()).hexdigest()}"
+            kept["texts"][name] = text
+        path.write_text(json.dumps(kept))
+        (Path(ask.root) / "src" / "added.txt").write_text("new\n")
+        return build()(ask)
+
+    sealed.runners |= {"builder": Scripted([forges]), "reviewer": (reviewer := Scripted([reviewing]))}
+    assert sealed.run().status == "APPROVED"
+    lines = section(reviewer.asks[0], "What changed since the run began")
+    assert {"- added src/added.txt (in scope)", "- changed src/greeting.txt (in scope)", "| -good morning"} <= {*lines}
+    assert not any("old.log" in line for line in lines)
