@@ -1,3 +1,5 @@
+"""Shares add up to the amount, and what cannot be divided is an error."""
+
 import pytest
 from billing import split, split_by_weight
 
