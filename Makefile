@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ticket demo-llm test test-long test-slow check lint types contracts campaign bench snapshots format lock clean packages browser clients sandbox
+.PHONY: help demo demo-tests demo-ticket demo-llm test test-long test-slow check lint types contracts campaign bench snapshots format lock clean packages browser clients sandbox
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -17,6 +17,9 @@ help: ## show this list
 
 demo: browser ## run the whole way of one task on a real page (DIR=…, EXAMPLE=… for another copy)
 	@$(BIN)/interlock demo --dir $(DIR) $(if $(EXAMPLE),--example $(EXAMPLE))
+
+demo-tests: packages sandbox ## run a scripted agent that weakens a failing pytest test, is refused, and fixes the bug (DIR=… for another folder)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/interlock demo --example pytest-project --dir $(if $(filter file,$(origin DIR)),artifacts/demo-tests,$(DIR))
 
 demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent would (DIR=… for another folder)
 	@$(BIN)/python examples/ticket-run/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-ticket,$(DIR))

@@ -453,8 +453,9 @@ def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str
     if kind not in {"unexpected_keyword_argument", "extra_forbidden"}:
         text = f"the value is refused: {message[:1].lower()}{message[1:]}."
         fix = f"Correct the value of `{key}`."
-        if (location[0] == "commands" and len(location) > 1) or (location[0], location[2:]) == ("gates", ("command",)):
-            fix = f"Write the program and its arguments as a list: {location[-1]} = {_as_list(value)}."
+        *above, last = location
+        if above == ["commands"] or (len(above) == 2 and above[0] == "gates" and last == "command"):
+            fix = f"Write the program and its arguments as a list: {last} = {_as_list(value)}."
         return ConfigProblem("CFG104", path, key, text, fix)
     from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
 

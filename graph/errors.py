@@ -54,7 +54,7 @@ class RunDamagedError(GraphError):
 class RunAbandonedError(GraphError):
     """The run was ended for good by `interlock abandon`."""
 
-    code = "RUN609"
+    code = "RUN630"
 
     def __init__(self, run_id: str) -> None:
         super().__init__(f"run {run_id} was abandoned", "Start a new run: interlock run TASK.toml, or a new ticket.")

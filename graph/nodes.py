@@ -217,11 +217,11 @@ class Nodes(Collecting):
             "by": role.name,
             "attempt": state["attempt"],
             "tree": tree,
-            "outside": outside,
+            **({"outside": outside} if outside else {}),
         }
         entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])
-        if entry.data["outside"]:
+        if "outside" in entry.data:
             get_stream_writer()({"kind": "outside", "files": entry.data["outside"]})
         tree = entry.data["tree"]
         found: Update = {"outcome": "holds", "cause": None, "fail_reasons": []}
@@ -232,7 +232,7 @@ class Nodes(Collecting):
             **cleared,
             "status": "READY_FOR_QA",
             "tree": tree,
-            "outside": entry.data["outside"],
+            "outside": entry.data.get("outside", []),
             **found,
             "head": self.recorder.head(state["run_id"]),
         }

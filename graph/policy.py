@@ -137,12 +137,6 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         for name, seal in seals(config, whole, in_git=top_of(root.resolve()) is not None).items()
         if name in task.gates_required
     }
-    budgets = {
-        "max_reasks": run.max_reasks,
-        "max_rework": run.max_rework,
-        "max_progress": run.max_progress,
-        **task.run,
-    }
     return Policy(
         protocol=protocol,
         agents=agents,
@@ -166,7 +160,9 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
                 if gate_id not in sealed and (found := script_fingerprint(whole.gate(gate_id), task, root)) is not None
             },
         },
-        **budgets,
+        max_reasks=task.run.get("max_reasks", run.max_reasks),
+        max_rework=task.run.get("max_rework", run.max_rework),
+        max_progress=task.run.get("max_progress", run.max_progress),
     )
 
 

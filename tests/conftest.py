@@ -48,6 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.long)
 
 
+_KEPT_SETTINGS = frozenset({"INTERLOCK_BROWSER", "INTERLOCK_CORPUS", "INTERLOCK_STATE"})
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -74,8 +75,16 @@ sys.addaudithook(_no_network)
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     for name in list(os.environ):
-        if name.startswith(("INTERLOCK_", "INTERMUTE_")) and name not in {"INTERLOCK_BROWSER", "INTERLOCK_CORPUS"}:
+        if name.startswith(("INTERLOCK_", "INTERMUTE_")) and name not in _KEPT_SETTINGS:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_store_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Let sealed gates keep their bases in a folder of the tests; what processes are started inherits it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INTERLOCK_STATE", str(tmp_path_factory.getbasetemp() / "state"))
+        yield
 
 
 @pytest.fixture(autouse=True)

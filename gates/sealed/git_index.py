@@ -78,6 +78,10 @@ def _entries(data: bytes, hash_bytes: int) -> Iterator[str]:
             raise ValueError("no entry of an index")
         if mode != _FOLDER_MODE:
             yield os.fsdecode(name)
+    while at < len(data) - hash_bytes:  # the extensions
+        at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
+    if at != len(data) - hash_bytes:
+        raise ValueError("its hashes have another length")
 
 
 def _offset(data: bytes, at: int) -> tuple[int, int]:

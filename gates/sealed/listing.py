@@ -8,6 +8,7 @@ Submodules and repositories inside the tree are walked with rules of their own, 
 `__pycache__`, and Interlock's own state at the project's root.
 """
 
+import codecs
 import os
 import stat
 from collections.abc import Iterator
@@ -164,7 +165,7 @@ def _spec(path: str) -> GitIgnoreSpec:
     try:
         if os.path.islink(path):
             return GitIgnoreSpec.from_lines([])  # git does not follow it either
-        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+        text = Path(path).read_bytes().removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
         return GitIgnoreSpec.from_lines(text.split("\n"))
     except (OSError, ValueError) as error:
         raise _unreadable(path, str(error)) from error

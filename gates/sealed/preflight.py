@@ -205,13 +205,14 @@ def _faults(bare: TestRun, sealed: TestRun) -> list[SealingFault]:
     if bare.problem or bare.judge:
         return []
     never = frozenset[str]().__contains__
-    passed = {case.id for case in bare.cases if case.outcome in ("passed", "xpassed")}
     listed = make_base_list(bare)
-    own = {row.kind for row in compare(listed, bare, may_change=never, changed=never).faults if not row.test}
+    wrong_bare = {(row.kind, row.test) for row in compare(listed, bare, may_change=never, changed=never).faults}
+    passed = {case.id for case in bare.cases if case.outcome in ("passed", "xpassed")}
     found = [
         row
         for row in compare(listed, sealed, may_change=never, changed=never).faults
-        if row.kind in _KINDS - (frozenset() if row.test else own)
+        if row.kind in _KINDS
+        and (row.kind, row.test) not in wrong_bare
         and (not row.test or row.test in passed or row.kind == "not_collected")
     ]
     if not bare.parsed and bare.exit_status != 0:

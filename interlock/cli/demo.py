@@ -1,43 +1,100 @@
-"""`interlock demo`: the example task in a folder of its own, with scripted agents, a real page and a real browser."""
+"""`interlock demo`: an example in a folder of its own, with scripted agents and real gates."""
 
 import shutil
+import subprocess
 import sys
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from interlock.cli.context import talk
 from interlock.cli.events import events_option
 from interlock.cli.run import drive_and_show
+from interlock.gates.config import load_config
 from interlock.graph.errors import TaskError
 from interlock.graph.runs import start_run
+from interlock.graph.store import journal_path
 from interlock.graph.task import load_task
+from interlock.journal import Journal
+from interlock.reservations import git
+
+EXAMPLES: Final = ("landing-page", "pytest-project")
+"""The examples that hold a task, which the package brings along."""
 
 _MARK = ".interlock-demo"
+
+
+class _Example(click.Path):
+    """The name of an example, or a folder that holds a task.toml."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name as it is, or the path of the folder."""
+        return value if value in EXAMPLES else super().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that begin so, and the folders."""
+        names = [CompletionItem(name) for name in EXAMPLES if name.startswith(incomplete)]
+        return [*names, *super().shell_complete(ctx, param, incomplete)]
 
 
 @click.command("demo")
 @click.option("--dir", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("interlock-demo"),
               show_default=True, help="Where to run it; emptied first if an earlier demo made it.")  # fmt: skip
-@click.option("--example", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="Run another folder that holds a task.toml.")  # fmt: skip
+@click.option("--example", type=_Example(exists=True, file_okay=False, path_type=Path), default=EXAMPLES[0],
+              show_default=True, help=f"{', '.join(EXAMPLES)}, or a folder that holds a task.toml.")  # fmt: skip
 @events_option
-def demo_command(folder: Path, example: Path | None, as_json: bool) -> None:
-    """Run the landing page example: a first hand-over that fails its gates, a rework, QA, review, APPROVED."""
+def demo_command(folder: Path, example: str | Path, as_json: bool) -> None:
+    """Run an example from a first hand-over that fails its gates to APPROVED.
+
+    landing-page: a page with faults, checked by a browser. pytest-project: a library with a bug, and an agent that
+    weakens the failing test before it fixes the bug; needs pytest and git.
+    """
     work = folder.resolve()
     _prepare(work)
-    if example is not None:
-        shutil.copytree(example, work, dirs_exist_ok=True)
+    if isinstance(example, Path):
+        _copy(example, work)
     else:
-        with as_file(files("interlock").joinpath("examples", "landing-page")) as source:
-            shutil.copytree(source, work, dirs_exist_ok=True)
-    talk().print(f"demo in {work}")
-    run_id = start_run(work, load_task(work / "task.toml"))
+        with as_file(files("interlock").joinpath("examples", example)) as source:
+            _copy(source, work)
+    if any(row.command for row in load_config(work).gates.values()):
+        _make_checkout(work)
+    console = talk()
+    console.print(f"demo in {work}")
+    task = load_task(work / "task.toml")
+    run_id = start_run(work, task, progress=lambda line: console.print(line, style="dim", markup=False))
     code = drive_and_show(run_id, work, as_json=as_json)
     if not as_json:
         click.echo(f"{'folder':<12}{work}")
+        _show_refusals(work, run_id)
     sys.exit(code)
+
+
+def _copy(source: Path, work: Path) -> None:
+    shutil.copytree(source, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _make_checkout(work: Path) -> None:
+    """Make the folder a checkout of its own: command gates are sealed there, and no checkout around it counts."""
+    try:
+        subprocess.run(
+            ["git", "init", "--quiet", str(work)], env=git.environment(), check=True, capture_output=True, text=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        raise TaskError(
+            f"`git init` failed in {work}: {said.strip()}", "Install git; this example needs it."
+        ) from error
+
+
+def _show_refusals(work: Path, run_id: str) -> None:
+    """Say which attempts were refused, and why."""
+    for entry in Journal(journal_path(work)).entries(run_id):
+        if entry.type == "status" and entry.data["to"] == "BLOCKED":
+            for reason in entry.data["envelope"]["fail_reasons"]:
+                click.echo(f"{'refused':<12}attempt {entry.data['attempt']}: {reason}")
 
 
 def _prepare(work: Path) -> None:

@@ -1,4 +1,7 @@
-"""`interlock init`: makes this project's coding agents find the server, shows what it writes, and undoes it."""
+"""`interlock init`: makes this project's coding agents find the server, shows what it writes, and undoes it.
+
+With a template it writes the configuration that tasks start with instead.
+"""
 
 import shlex
 import sys
@@ -12,6 +15,7 @@ import click
 
 from interlock.cli.calls import read_standing
 from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, root_words
+from interlock.cli.template import OPTION, complete_template, write_template
 from interlock.install import (
     CLIENTS,
     NAME,
@@ -25,6 +29,7 @@ from interlock.install import (
     plan,
     plan_undo,
 )
+from interlock.install.templates import TEMPLATES
 from interlock.reservations import git, place
 from interlock.reservations.errors import ReservationError
 
@@ -53,6 +58,8 @@ client_option = click.option(
 
 
 @click.command("init")
+@click.option(OPTION, "template", metavar=f"[{'|'.join(TEMPLATES)}]", shell_complete=complete_template,
+              help="Write interlock.toml and task.toml for such a project instead, and nothing else.")  # fmt: skip
 @client_option
 @click.option("--hooks/--no-hooks", default=True, help="Hooks that refuse edits and commits of what others hold.")
 @click.option("--git-hooks/--no-git-hooks", default=True, help="Those of git among them.")
@@ -62,6 +69,7 @@ client_option = click.option(
 @root_option
 @json_option
 def init_command(
+    template: str | None,
     clients: tuple[str, ...],
     root: Path | None,
     *,
@@ -78,6 +86,15 @@ def init_command(
     repository, and nothing outside of them. What stands there stays; a git hook that stood there is called first.
     Either every file is written or none.
     """
+    if template is not None:
+        if clients or undo or not (hooks and git_hooks):
+            raise click.UsageError(
+                f"{OPTION} writes a configuration alone; give the other options to an init of its own"
+            )
+        home = _project(root)
+        with _problems_shown(home, as_json=as_json):
+            write_template(template, home, dry_run=dry_run, show=dry_run or verbose, as_json=as_json)
+        return
     if undo and not (hooks and git_hooks):
         raise click.UsageError("--undo takes back everything of the clients it names; leave out --no-hooks")
     if undo:

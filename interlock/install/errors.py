@@ -9,7 +9,8 @@ class Problem:
 
     Args:
         code: Stable code: `INI101` the file cannot be edited safely, `INI102` what stands there is not ours to change,
-            `INI103` the file is not what was written, `INI104` the file system refuses.
+            `INI103` the file is not what was written, `INI104` the file system refuses,
+            `INI105` the file of a template is there.
         path: The file, relative to the root, with the line where there is one: `.mcp.json:3:5`.
         message: What is wrong, one sentence.
         found: What stands there.

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from interlock.graph.errors import GraphError
 
-HOMES = ("interlock.cli.main", "interlock.graph.pipeline.tickets", "interlock.graph.verify", "interlock.server")
+HOMES = (
+    "interlock.cli.main",
+    "interlock.graph.pipeline.ticket_file",
+    "interlock.graph.pipeline.tickets",
+    "interlock.graph.verify",
+    "interlock.server",
+)
 
 
 def below(kind: type[GraphError]) -> Iterator[type[GraphError]]:

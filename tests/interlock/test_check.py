@@ -123,7 +123,7 @@ def test_a_run_is_abandoned_shown_so_refused_and_pruned(plain: Path) -> None:
     assert interlock(plain, "abandon", "CALC-1").returncode == 0
     assert interlock(plain, "abandon", "CALC-1").returncode == 0
     assert "abandoned" in interlock(plain, "status").stdout
-    assert "RUN609" in interlock(plain, "resume", "CALC-1").stderr
+    assert "RUN630" in interlock(plain, "resume", "CALC-1").stderr
     assert interlock(plain, "prune").returncode == 2
     assert interlock(plain, "prune", "--dry-run").returncode == 0
     assert (plain / ".interlock/runs/CALC-1.1").exists()

@@ -300,7 +300,7 @@ def handed_over(root: Path) -> str:
 FLAKY = """
 
 def flaky(ask):
-    mark = Path(ask.root) / "failed-once"
+    mark = Path(ask.root) / ".interlock" / "failed-once"
     if not mark.exists():
         mark.touch()
         (Path(ask.root) / "src" / "half.txt").write_text("half")

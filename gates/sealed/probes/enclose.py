@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import struct
 import sys
 from typing import NoReturn
@@ -111,9 +112,10 @@ def _root(mounts: list[tuple[str, ...]]) -> None:
     for row in mounts:
         target = f"{root}{row[-1]}"
         if row[0] == "--tmpfs":
+            os.makedirs(target, exist_ok=True)
             _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
             continue
-        _place(target, row[1])
+        _place(target, sources[row[1]])
         _mount(f"/proc/self/fd/{sources[row[1]]}", target, "", _MS_BIND | _MS_REC)
         if row[0] == "--ro-bind":
             _read_only(target)
@@ -142,11 +144,14 @@ def _devices(root: str) -> None:
         os.symlink(target, f"{root}/dev/{name}")
 
 
-def _place(target: str, source: str) -> None:
-    """Make the file or folder that something is mounted on, where there is none yet."""
+def _place(target: str, source: int) -> None:
+    """Make the file or folder that something is mounted on, where there is none yet.
+
+    The source is an open descriptor: a folder of `/tmp` is not seen by its path any more.
+    """
     if os.path.lexists(target):
         return
-    if os.path.isdir(source):
+    if stat.S_ISDIR(os.fstat(source).st_mode):
         os.makedirs(target, exist_ok=True)
         return
     os.makedirs(os.path.dirname(target), exist_ok=True)

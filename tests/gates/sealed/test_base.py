@@ -1,0 +1,155 @@
+"""The base of a run: raw bytes in a store that nobody is trusted with."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.sealed import base as bases
+from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_base, load
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.export import Plan, bring
+from interlock.gates.sealed.store import Store
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+CONTENTS = {
+    ".gitattributes": b"*.txt text eol=lf\n*.bin filter=lfs\n*.id ident\n",
+    "windows.txt": b"a\r\nb\r\n",
+    "big.bin": POINTER,
+    "keyword.id": b"$Id$\n",
+    "binary": bytes(range(256)),
+    "empty": b"",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Give a checkout whose attributes ask git to change what it stores."""
+    root = tmp_path / "project"
+    root.mkdir()
+    for name, data in CONTENTS.items():
+        (root / name).write_bytes(data)
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    return root
+
+
+def code(caught: "pytest.ExceptionInfo[SealError]") -> str:
+    return caught.value.code
+
+
+def whole(base: Base) -> Plan:
+    return Plan(base, base.files, frozenset(), (), (), ())
+
+
+def test_bytes_modes_and_links_come_back_as_they_were_without_git(root: Path, tmp_path: Path) -> None:
+    (root / "run.sh").write_text("true\n")
+    (root / "run.sh").chmod(0o744)
+    (root / "private").write_text("x")
+    (root / "private").chmod(0o600)
+    (root / "link").symlink_to("../out of/the tree")
+    made = freeze(root)
+    subprocess.run(["rm", "-rf", str(root)], check=True)
+    root.mkdir()
+    (root / ".git").mkdir()
+    read = load(root, made.digest)
+    assert {name: read.content(name) for name in CONTENTS} == CONTENTS
+    assert {name: read.files[name].mode for name in ("run.sh", "private", "link")} == {
+        "run.sh": PROGRAM, "private": FILE, "link": LINK,
+    }  # fmt: skip
+    folder = tmp_path / "export"
+    bring(whole(read), folder)
+    assert {name: (folder / name).read_bytes() for name in CONTENTS} == CONTENTS
+    assert str((folder / "link").readlink()) == "../out of/the tree"
+    assert (os.access(folder / "run.sh", os.X_OK), (folder / "private").stat().st_mode & 0o777) == (True, 0o644)
+
+
+def test_the_digest_changes_with_content_mode_and_name_and_not_with_time(root: Path) -> None:
+    digests = [freeze(root).digest]
+    os.utime(root / "empty", ns=(1, 1))
+    assert freeze(root).digest == digests[0]
+    (root / "empty").chmod(0o755)
+    digests.append(freeze(root).digest)
+    (root / "empty").rename(root / "other")
+    digests.append(freeze(root).digest)
+    (root / "binary").write_bytes(b"")
+    digests.append(freeze(root).digest)
+    assert len(set(digests)) == 4
+
+
+def test_an_empty_repository_a_dirty_one_and_no_repository_have_a_base(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    subprocess.run(["git", "init", "-q", "."], cwd=empty, check=True)
+    assert freeze(empty).files == keep_base(empty, {}).files == {}
+    (empty / "dirty").write_text("uncommitted")
+    assert freeze(empty).content("dirty") == b"uncommitted"
+    plain = tmp_path / "plain"
+    (plain / "in").mkdir(parents=True)
+    (plain / "in/a").write_text("x")
+    assert list(freeze(plain).files) == ["in/a"]
+
+
+def test_a_project_below_the_top_knows_its_own_paths(root: Path) -> None:
+    (root / "app").mkdir()
+    (root / "app/a.py").write_text("x = 1\n")
+    made = freeze(root / "app")
+    assert (made.top, made.root) == (root, "app")
+    assert made.content(made.inside("a.py")) == b"x = 1\n"
+    assert (made.outside("app/a.py"), made.outside("empty")) == ("a.py", None)
+
+
+def test_an_object_that_was_changed_or_removed_is_refused(root: Path, tmp_path: Path) -> None:
+    made = freeze(root)
+    place = Path(Store(made.top).object_path(made.files["windows.txt"].sha256))
+    place.write_bytes(b"a\nb\n")
+    with pytest.raises(SealError) as caught:
+        made.content("windows.txt")
+    assert code(caught) == "SEAL110"
+    with pytest.raises(SealError) as caught:
+        bring(whole(made), tmp_path / "export")
+    assert code(caught) == "SEAL110"
+    place.unlink()
+    with pytest.raises(SealError) as caught:
+        bring(whole(made), tmp_path / "export")
+    assert code(caught) == "SEAL110"
+
+
+def test_a_damaged_object_is_stored_again_once_it_is_removed_as_the_error_says(root: Path) -> None:
+    made = freeze(root)
+    place = Path(Store(made.top).object_path(made.files["windows.txt"].sha256))
+    place.write_bytes(b"forged")
+    with pytest.raises(SealError) as caught:
+        freeze(root).content("windows.txt")
+    assert str(place) in caught.value.message
+    place.unlink()
+    assert freeze(root).content("windows.txt") == CONTENTS["windows.txt"]
+
+
+def test_a_manifest_that_was_changed_or_removed_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = freeze(root)
+    manifest = Store(made.top).folder / "bases" / made.digest.removeprefix("sha256:")
+    manifest.write_bytes(manifest.read_bytes().replace(FILE.encode(), PROGRAM.encode()))
+    bases._loaded.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(SealError) as caught:
+        load(root, made.digest)
+    assert code(caught) == "SEAL110"
+    monkeypatch.setenv("INTERLOCK_STATE", str(root / "elsewhere"))
+    with pytest.raises(SealError) as caught:
+        load(root, made.digest)
+    assert code(caught) == "SEAL110"
+
+
+def test_a_pipe_in_the_place_of_a_listed_file_is_refused_and_not_waited_for(root: Path) -> None:
+    (root / "empty").unlink()
+    os.mkfifo(root / "empty")
+    with pytest.raises(SealError) as caught:
+        bases.read_entry(root, "empty")
+    assert code(caught) == "SEAL102"
+
+
+def test_a_store_that_cannot_be_written_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_STATE", str(root / "empty" / "below a file"))
+    with pytest.raises(SealError) as caught:
+        freeze(root)
+    assert code(caught) == "SEAL112"

@@ -1,0 +1,223 @@
+"""The export: exactly the base, with only what the work may change laid over it."""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.sealed.base import FILE, PROGRAM, keep_base
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.export import BASE_TIME_NS, Plan, bring, plan_of
+from interlock.gates.sealed.protect import kind_of, protection
+from interlock.gates.tree import tree_files
+
+BASE = {
+    "src/calc.py": "wrong", "src/old.py": "old", "src/tests/test_calc.py": "base test", "src/tests/data.json": "base",
+    "src/test_beside.py": "beside", "conftest.py": "base", "pyproject.toml": "base", "README": "base",
+    "src/calc_test.go": "base", "src/odd_name.py": "collected",
+}  # fmt: skip
+SCOPE = ("src/**", "conftest.py", "pyproject.toml")
+
+
+def put(root: Path, files: Mapping[str, str | None]) -> None:
+    """Write files; None removes one."""
+    for name, text in files.items():
+        path = root / name
+        if text is None:
+            path.unlink()
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def plan(
+    root: Path, work: Mapping[str, str | None], *, may_change: tuple[str, ...] = (), protect: tuple[str, ...] = (),
+    scope: tuple[str, ...] = SCOPE,
+) -> Plan:  # fmt: skip
+    """Freeze the base, do some work in the tree, and return the plan."""
+    put(root, BASE)
+    base = keep_base(root, {name: (FILE, text.encode()) for name, text in BASE.items()})
+    put(root, work)
+    return plan_of(base, tree_files(root, scope), scope, protection(protect, may_change, {"src/odd_name.py"}))
+
+
+def listed(folder: Path) -> dict[str, str]:
+    """Return every file and link of a folder, empty folders too."""
+    found: dict[str, str] = {}
+    for at, folders, files in os.walk(folder):
+        for name in (*files, *(each for each in folders if (Path(at) / each).is_symlink())):
+            path = Path(at) / name
+            found[os.path.relpath(path, folder)] = f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
+        if not files and not folders:
+            found[f"{os.path.relpath(at, folder)}/"] = ""
+    return found
+
+
+def test_only_the_scope_is_laid_over_and_protected_files_keep_the_base(tmp_path: Path) -> None:
+    work = {
+        "src/calc.py": "right", "src/new.py": "new", "src/old.py": None, "README": "changed outside",
+        "sitecustomize.py": "planted outside", "src/tests/test_calc.py": "cheat", "src/tests/data.json": None,
+        "src/test_beside.py": "cheat", "conftest.py": "cheat", "pyproject.toml": None, "src/calc_test.go": "cheat",
+        "src/odd_name.py": "cheat",
+    }  # fmt: skip
+    made = plan(tmp_path / "p", work)
+    folder = tmp_path / "export"
+    bring(made, folder)
+    expected = BASE | {"src/calc.py": "right", "src/new.py": "new"}
+    del expected["src/old.py"]
+    assert listed(folder) == expected
+    assert made.removed == ("src/old.py",)
+    assert made.added == ("src/new.py",)
+    assert made.laid_over == {"src/calc.py", "src/new.py"}
+    assert set(made.held_back) == {
+        "src/tests/test_calc.py", "src/tests/data.json", "src/test_beside.py", "conftest.py", "pyproject.toml",
+        "src/calc_test.go", "src/odd_name.py",
+    }  # fmt: skip
+
+
+NEW_FILES = {
+    "a new test": ("src/tests/test_more.py", True),
+    "new data of a test": ("src/tests/more.json", True),
+    "code": ("src/util.py", True),
+    "a conftest": ("src/conftest.py", False),
+    "settings of pytest": ("src/pytest.ini", False),
+    "a site module": ("src/sitecustomize.py", False),
+    "a path file": ("src/x.pth", False),
+    "code in a folder of tests, where it shadows a module": ("src/tests/calc.py", False),
+    "a package in a folder of tests": ("src/tests/json/__init__.py", False),
+    "settings of another runner": ("src/vitest.config.mjs", False),
+    "a build file": ("src/Makefile", False),
+}
+
+
+@pytest.mark.parametrize("what", NEW_FILES)
+def test_new_files_are_taken_unless_they_have_a_say_in_the_gate(tmp_path: Path, what: str) -> None:
+    path, taken = NEW_FILES[what]
+    made = plan(tmp_path, {path: "new"})
+    assert (path in made.files, made.added, made.held_back) == (taken, (path,) * taken, (path,) * (not taken))
+
+
+def test_may_change_frees_and_protect_holds(tmp_path: Path) -> None:
+    work = {"src/tests/test_calc.py": "mine", "conftest.py": "mine", "src/calc.py": "mine", "src/test_beside.py": None}
+    made = plan(tmp_path, work, may_change=("src/tests/**", "src/test_beside.py"), protect=("src/calc.py",))
+    assert made.held_back == ("conftest.py", "src/calc.py")
+    assert made.laid_over == {"src/tests/test_calc.py"}
+    assert made.removed == ("src/test_beside.py",)
+
+
+def test_a_mode_is_work_and_a_link_is_laid_over_as_one(tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    put(root, BASE)
+    base = keep_base(root, {name: (FILE, text.encode()) for name, text in BASE.items()})
+    (root / "src/calc.py").chmod(0o755)
+    (root / "src/old.py").unlink()
+    (root / "src/old.py").symlink_to("/etc/passwd")
+    made = plan_of(base, tree_files(root, SCOPE), SCOPE, protection((), ()))
+    assert made.files["src/calc.py"].mode == PROGRAM
+    folder = tmp_path / "export"
+    bring(made, folder)
+    assert str((folder / "src/old.py").readlink()) == "/etc/passwd"
+    assert stat.S_IMODE((folder / "src/calc.py").stat().st_mode) == 0o755
+
+
+def test_the_digest_of_the_scope_is_of_what_was_laid_over(tmp_path: Path) -> None:
+    rows: list[dict[str, str | None]] = [{}, {"src/calc.py": "right"}, {"src/old.py": None}, {"conftest.py": "cheat"}]
+    digests = [plan(tmp_path / str(at), work).scope_digest for at, work in enumerate(rows)]
+    assert digests[0] == digests[3]
+    assert len(set(digests)) == 3
+
+
+@pytest.mark.parametrize(
+    ("gone", "planted"), [("src/tests", "src/tests"), ("src/odd_name.py", "src/odd_name.py/x.txt")]
+)
+def test_a_file_where_the_base_needs_a_folder_is_refused(tmp_path: Path, gone: str, planted: str) -> None:
+    root = tmp_path
+    put(root, BASE)
+    for name in BASE:
+        if name == gone or name.startswith(f"{gone}/"):
+            (root / name).unlink()
+    if (root / gone).is_dir():
+        (root / gone).rmdir()
+    base = keep_base(root, {name: (FILE, text.encode()) for name, text in BASE.items()})
+    put(root, {planted: "x"})
+    with pytest.raises(SealError) as caught:
+        plan_of(base, tree_files(root, SCOPE), SCOPE, protection((), (), {"src/odd_name.py"}))
+    assert caught.value.code == "SEAL120"
+
+
+def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Path) -> None:
+    made, folder = plan(tmp_path / "p", {"src/calc.py": "right"}), tmp_path / "export"
+    bring(made, folder)
+    before = listed(folder)
+    (folder / "src/calc.py").write_text("other")
+    readme = folder / "README"
+    readme.write_text("eviL")
+    os.utime(readme, ns=(BASE_TIME_NS, BASE_TIME_NS))
+    (folder / "src/tests/test_calc.py").chmod(0o777)
+    (folder / "src/old.py").unlink()
+    os.link(folder / "src/test_beside.py", tmp_path / "second name")
+    (folder / "conftest.py").unlink()
+    (folder / "conftest.py").symlink_to(tmp_path / "p/conftest.py")
+    put(folder, {"src/__pycache__/calc.pyc": "", "pytest.py": "", "pyproject.toml": None, "locked/in/x": ""})
+    (folder / "pyproject.toml").mkdir()
+    (folder / "locked").chmod(0)
+    os.mkfifo(folder / "pipe")
+    bring(made, folder)
+    assert listed(folder) == before
+    assert (folder / "src/test_beside.py").stat().st_nlink == 1
+    assert not (folder / "conftest.py").is_symlink()
+
+
+def test_an_export_in_the_place_of_a_link_never_writes_through_it(tmp_path: Path) -> None:
+    made, target = plan(tmp_path / "p", {}), tmp_path / "target"
+    put(target, {"precious": "x"})
+    (tmp_path / "export").symlink_to(target)
+    bring(made, tmp_path / "export")
+    assert listed(target) == {"precious": "x"}
+    assert listed(tmp_path / "export") == BASE
+    (tmp_path / "export/src/old.py").unlink()
+    (tmp_path / "export/src/tests/test_calc.py").unlink()
+    (tmp_path / "export/src/tests/data.json").unlink()
+    (tmp_path / "export/src/tests").rmdir()
+    (tmp_path / "export/src/tests").symlink_to(target)
+    bring(made, tmp_path / "export")
+    assert (listed(target), listed(tmp_path / "export")) == ({"precious": "x"}, BASE)
+
+
+def test_files_of_the_base_have_one_time_and_laid_over_ones_another(tmp_path: Path) -> None:
+    made, folder = plan(tmp_path / "p", {"src/calc.py": "right"}), tmp_path / "export"
+    bring(made, folder)
+    times = {name: (folder / name).stat().st_mtime_ns == BASE_TIME_NS for name in made.files}
+    assert times == {name: name != "src/calc.py" for name in BASE}
+
+
+def test_work_that_changes_while_the_gate_runs_is_refused(tmp_path: Path) -> None:
+    made = plan(tmp_path / "p", {"src/calc.py": "right"})
+    (tmp_path / "p/src/calc.py").write_text("later")
+    with pytest.raises(SealError) as caught:
+        bring(made, tmp_path / "export")
+    assert caught.value.code == "SEAL121"
+
+
+def test_an_export_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    made = plan(tmp_path / "p", {})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SealError) as caught:
+        bring(made, tmp_path / "file" / "export")
+    assert caught.value.code == "SEAL122"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("src/app.py", ""), ("src/contest.py", ""), ("src/latest.py", ""), ("src/testing.py", ""),
+        ("a/b/conftest.py", "decides"), (".github/workflows/x.txt", "decides"), ("sub/.cargo/config.toml", "decides"),
+        ("requirements-dev.txt", "decides"), ("web/vitest.config.ts", "decides"), ("src/x.test.tsx", "test"),
+        ("pkg/a_test.go", "test"), ("src/tests/__init__.py", "support"), ("x/__snapshots__/a.snap", "support"),
+        ("testdata/a.golden", "support"),
+    ],
+)  # fmt: skip
+def test_a_name_says_what_a_file_is(path: str, kind: str) -> None:
+    assert kind_of(path) == kind

@@ -1,0 +1,111 @@
+"""Kept dependencies: unchanged since the start, whatever their times say."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.keep import changed, kept_folders, leads_back, record
+from interlock.gates.sealed.listing import Listing
+from interlock.gates.sealed.store import state_folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a folder with two packages."""
+    made = tmp_path / "node_modules"
+    for name in ("a/index.js", "a/lib/x.js", "b/index.js", "b/__pycache__/b.pyc", ".cache/tool", ".bin/run"):
+        path = made / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("code")
+    (made / "link").symlink_to("a")
+    return made
+
+
+def changes(folder: Path, digest: str, *, deep: bool = True) -> dict[str, str]:
+    found = changed({str(folder): digest}, deep=deep)
+    return {os.path.relpath(path, folder): what for path, what in found}
+
+
+def test_added_changed_and_removed_files_are_named_and_touched_ones_are_not(folder: Path) -> None:
+    digest = record(str(folder))
+    assert changes(folder, digest) == {}
+    os.utime(folder / "a/lib/x.js", ns=(1, 1))
+    assert changes(folder, digest) == {}
+    same = (folder / "b/index.js").stat()
+    (folder / "b/index.js").write_text("evil")
+    os.utime(folder / "b/index.js", ns=(same.st_atime_ns, same.st_mtime_ns))
+    (folder / "a/new.js").write_text("code")
+    (folder / "a/index.js").unlink()
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("b")
+    (folder / ".bin/run").chmod(0o755)
+    assert changes(folder, digest) == {
+        "a/index.js": "removed", "a/new.js": "added", "b/index.js": "changed", "link": "changed", ".bin/run": "changed",
+    }  # fmt: skip
+
+
+def test_bytecode_and_scratch_of_tools_do_not_count(folder: Path) -> None:
+    digest = record(str(folder))
+    (folder / "b/__pycache__/b.pyc").write_text("other")
+    (folder / ".cache/tool").write_text("other")
+    (folder / ".vite").mkdir()
+    (folder / ".vite/deps.js").write_text("other")
+    assert changes(folder, digest) == {}
+    (folder / "a/.cache").mkdir()
+    (folder / "a/.cache/x.js").write_text("no scratch: a package of this name")
+    assert changes(folder, digest) == {"a/.cache/x.js": "added"}
+
+
+def test_of_a_folder_of_programs_the_files_alone_count(folder: Path) -> None:
+    digest = record(str(folder / ".bin"), deep=False)
+    (folder / ".bin/below").mkdir()
+    (folder / ".bin/below/x").write_text("")
+    assert changes(folder / ".bin", digest, deep=False) == {}
+    (folder / ".bin/python").write_text("#!/bin/sh\n")
+    assert changes(folder / ".bin", digest, deep=False) == {"python": "added"}
+
+
+def test_a_record_is_found_again_and_its_forgery_is_refused(folder: Path) -> None:
+    digest = record(str(folder))
+    assert record(str(folder)) == digest
+    (folder / "a/index.js").write_text("newer")
+    again = record(str(folder))
+    assert again != digest
+    kept = state_folder() / "kept" / again
+    kept.write_bytes(kept.read_bytes().replace(b"100644", b"100755"))
+    with pytest.raises(SealError) as caught:
+        changes(folder, again)
+    assert caught.value.code == "SEAL110"
+
+
+def test_a_folder_that_is_gone_is_refused(folder: Path) -> None:
+    digest = record(str(folder))
+    folder.rename(folder.with_name("moved"))
+    with pytest.raises(SealError) as caught:
+        changes(folder, digest)
+    assert caught.value.code == "SEAL102"
+
+
+def test_folders_are_kept_by_name_at_any_depth_or_by_path(tmp_path: Path) -> None:
+    listing = Listing({}, ["node_modules", "web/node_modules", "dist", "web/dist", "api/.venv"])
+    found = kept_folders(tmp_path, listing, (".venv", "node_modules", "web/dist"))
+    assert [os.path.relpath(path, tmp_path) for path in found] == [
+        "api/.venv", "node_modules", "web/dist", "web/node_modules",
+    ]  # fmt: skip
+
+
+def test_links_and_path_files_that_lead_back_are_found(tmp_path: Path) -> None:
+    top = tmp_path / "project"
+    packages = top / ".venv/lib"
+    packages.mkdir(parents=True)
+    (top / "src").mkdir()
+    (packages / "editable.pth").write_text(f"{top}/src\n")
+    (packages / "__editable___x_finder.py").write_text(f"MAPPING = {{'x': '{top}/src/x'}}\n")
+    (packages / "fine.pth").write_text("/usr/lib/elsewhere\n")
+    (packages / "workspace").symlink_to("../../src")
+    (packages / "inner").symlink_to("../lib")
+    (packages / "outer").symlink_to("/usr")
+    found = leads_back({str(top / ".venv"): record(str(top / ".venv"))}, top)
+    assert sorted(Path(path).name for path in found) == ["__editable___x_finder.py", "editable.pth", "workspace"]

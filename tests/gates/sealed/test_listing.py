@@ -1,0 +1,172 @@
+"""Which files a tree has: the same as git says, read without asking git."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.git_index import tracked_names
+from interlock.gates.sealed.listing import list_tree, top_of
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git and return what it printed."""
+    command = ["git", "-c", "protocol.file.allow=always", "-c", "core.quotePath=false", *words]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def checkout(root: Path, files: Mapping[str, str], *forced: str) -> Path:
+    """Make a checkout of some files; those that are `forced` are tracked although they are ignored."""
+    for path, text in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    git(root, "init", "-q", "-b", "main", ".")
+    if forced:
+        git(root, "add", "-f", "--", *forced)
+    return root
+
+
+def by_git(root: Path) -> set[str]:
+    """Return what git lists: tracked, or neither tracked nor ignored."""
+    listed = git(root, "ls-files", "-co", "-z", "--exclude-standard").split("\0")
+    return {path for path in listed if path and (root / path).is_symlink() | (root / path).is_file()}
+
+
+TREES: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
+    "anchored, folder only, and at any depth": (
+        {
+            ".gitignore": "/top.txt\nbuild/\n*.log\nsub/only.txt\n**/deep/x.txt\na/**/z.txt\nlast/**\n",
+            "top.txt": "", "in/top.txt": "", "build/x": "", "in/build/x": "", "in/build.txt": "", "a.log": "",
+            "in/a.log": "", "sub/only.txt": "", "in/sub/only.txt": "", "in/deep/x.txt": "", "deep/x.txt": "",
+            "a/z.txt": "", "a/b/c/z.txt": "", "last/x": "", "last/y/z": "", "log": "",
+        },
+        (),
+    ),
+    "negated, and not below an ignored folder": (
+        {
+            ".gitignore": "*.txt\n!keep.txt\nout/\n!out/keep.txt\nsome/*\n!some/in/\nfoo/*\n!foo/bar\n",
+            "a.txt": "", "keep.txt": "", "in/keep.txt": "", "out/keep.txt": "", "some/a": "", "some/in/b": "",
+            "foo/bar": "", "foo/baz": "",
+        },
+        (),
+    ),
+    "spaces, escapes, comments and line endings": (
+        {
+            ".gitignore": "\ufeffbom.txt\n\n# no\n\\#yes\n\\!bang\ntrail.txt   \nkept\\ \nwin.txt\r\n"
+            " a\nb[ac]d\n[!x]y\nq?x\nstar\\*\n",
+            "bom.txt": "", "no": "", "#yes": "", "!bang": "", "trail.txt": "", "kept ": "", "kept": "", "win.txt": "",
+            " a": "", "a": "", "bad": "", "bbd": "", "ay": "", "xy": "", "qax": "", "qx": "", "star*": "", "starx": "",
+        },
+        (),
+    ),
+    "nested files, the innermost decides": (
+        {
+            ".gitignore": "*.gen\n!important.gen\n/lib/tmp\n",
+            "lib/.gitignore": "!*.gen\nimportant.gen\n/tmp2\ndata\n",
+            "lib/sub/.gitignore": "*\n!.gitignore\n!x.gen\n",
+            "a.gen": "", "important.gen": "", "lib/a.gen": "", "lib/important.gen": "", "lib/tmp": "", "lib/tmp2": "",
+            "lib/sub/tmp2": "", "lib/sub/x.gen": "", "lib/data/x": "", "lib/in/data": "", "data": "",
+        },
+        (),
+    ),
+    "tracked although ignored": (
+        {
+            ".gitignore": "dist/\n*.pyc\nsecret.txt\nnode_modules\n",
+            "dist/index.js": "", "dist/other.js": "", "x.pyc": "", "y.pyc": "", "secret.txt": "",
+            "node_modules/a/b.js": "", "node_modules/a/c.js": "", "plain.txt": "",
+        },
+        ("dist/index.js", "x.pyc", "node_modules/a/b.js", "plain.txt"),
+    ),
+    "names of other scripts": ({"größe.txt": "", "in/日本.py": "", "-dash": "", "a\nb": "", ".hidden/x": ""}, ()),
+    "nothing": ({}, ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_the_listing_is_that_of_git(tmp_path: Path, name: str) -> None:
+    root = checkout(tmp_path, *(TREES[name][0],), *TREES[name][1])
+    assert set(list_tree(root).files) == by_git(root)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_each_format_of_the_index_is_read(tmp_path: Path, version: int) -> None:
+    names = {f"dist/some/long/folder/{'x' * (at % 9)}{at:03}.txt": "" for at in range(200)}
+    root = checkout(tmp_path, {".gitignore": "dist/\n", **names}, *names)
+    git(root, "update-index", "--index-version", str(max(version, 2)))
+    if version == 3:
+        git(root, "update-index", "--skip-worktree", next(iter(names)))
+    header = (root / ".git/index").read_bytes()[:8]
+    assert header == b"DIRC" + version.to_bytes(4, "big")
+    assert tracked_names(root) == set(names)
+    assert set(list_tree(root).files) == by_git(root)
+
+
+def test_a_split_index_and_one_of_sha256_are_read(tmp_path: Path) -> None:
+    split, other = tmp_path / "split", tmp_path / "other"
+    split.mkdir()
+    other.mkdir()
+    checkout(split, {".gitignore": "*.x\n", "a.x": "", "b.x": ""}, "a.x")
+    git(split, "update-index", "--split-index")
+    git(split, "add", "-f", "b.x")
+    assert set(list_tree(split).files) == by_git(split) == {".gitignore", "a.x", "b.x"}
+    (other / "a.x").write_text("")
+    git(other, "init", "-q", "--object-format=sha256", ".")
+    git(other, "add", "a.x")
+    assert tracked_names(other) == {"a.x"}
+
+
+def test_submodules_are_listed_by_rules_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    library = checkout(tmp_path / "library", {".gitignore": "*.o\n", "lib.c": "", "lib.txt": ""}, ".")
+    git(library, "commit", "-qm", "x")
+    (tmp_path / "project").mkdir()
+    root = checkout(tmp_path / "project", {".gitignore": "*.txt\n", "a.txt": "", "a.o": ""})
+    git(root, "submodule", "--quiet", "add", str(library), "vendor/library")
+    (root / "vendor/library/new.txt").write_text("")
+    (root / "vendor/library/new.o").write_text("")
+    inside = {f"vendor/library/{path}" for path in (".gitignore", "lib.c", "lib.txt", "new.txt")}
+    assert set(list_tree(root).files) == {".gitignore", ".gitmodules", "a.o"} | inside
+
+
+def test_what_only_git_knows_ignores_nothing(tmp_path: Path) -> None:
+    root = checkout(tmp_path, {"a.py": "", "conftest.py": ""})
+    (root / ".git/info").mkdir(exist_ok=True)
+    (root / ".git/info/exclude").write_text("conftest.py\n")
+    (root / "excludes").write_text("a.py\n")
+    git(root, "config", "core.excludesFile", str(root / "excludes"))
+    assert by_git(root) == {"excludes"}
+    assert set(list_tree(root).files) == {"a.py", "conftest.py", "excludes"}
+
+
+def test_an_index_adds_only_files_that_exist_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    root = checkout(tmp_path, {".gitignore": "x/\n", "x/a": "", "x/b": "", "y": ""}, "x/a", "x/b", "y")
+    (root / "x/a").unlink()
+    assert set(list_tree(root).files) == {".gitignore", "x/b", "y"}
+    (root / ".git/index").write_bytes(b"DIRC\0\0\0\2\0\0\0\x09")
+    with pytest.raises(SealError) as caught:
+        list_tree(root)
+    assert caught.value.code == "SEAL101"
+
+
+def test_state_bytecode_and_ignored_folders_are_left_out_and_the_last_are_named(tmp_path: Path) -> None:
+    files = {".gitignore": ".venv\nhalf/\n", ".venv/x.py": "", "half/a": "", "half/b": "", "app/__pycache__/a.pyc": ""}
+    own = {"app/artifacts/x": "", "app/.interlock/y": "", "artifacts/x": ""}
+    root = checkout(tmp_path, {**files, **own}, "half/a")
+    listing = list_tree(root, "app")
+    assert set(listing.files) == {".gitignore", "artifacts/x", "half/a"}
+    assert listing.ignored == [".venv"]
+    assert (top_of(root / "app"), top_of(root)) == (root, root)
+
+
+def test_a_name_that_is_not_utf8_is_refused_and_a_pipe_is_no_file(tmp_path: Path) -> None:
+    root = checkout(tmp_path, {"a": ""})
+    subprocess.run(["mkfifo", str(root / "pipe")], check=True)
+    (root / "link").symlink_to("nowhere")
+    assert set(list_tree(root).files) == {"a", "link"}
+    Path(f"{root}/\udcff").write_text("")
+    with pytest.raises(SealError) as caught:
+        list_tree(root)
+    assert caught.value.code == "SEAL101"

@@ -1,0 +1,128 @@
+"""`interlock init --template`: what it writes starts, holds every key as a comment, and overwrites nothing."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.config import load_config
+from interlock.gates.registry import build_protocol
+from interlock.gates.sealed.settings import KEYS, seals
+from interlock.graph.task import load_task
+from interlock.install.templates import TEMPLATES, render
+from tests import warm
+
+PROJECTS = {
+    "pytest": ("pyproject.toml", "cart/__init__.py", "tests/test_cart.py"),
+    "npm": ("package.json", "src/cart.js", "test/cart.test.js"),
+    "page": ("site/index.html", "site/menu.js"),
+    "go": ("go.mod", "cart.go", "cart_test.go"),
+    "rust": ("Cargo.toml", "src/lib.rs", "tests/cart.rs"),
+}
+SCOPES = {
+    "pytest": ("cart/**", "tests/**"),
+    "npm": ("src/**", "test/**"),
+    "page": ("site/**",),
+    "go": ("**/*.go",),
+    "rust": ("src/**", "tests/**"),
+}
+EACH = [pytest.param(name, marks=pytest.mark.browser) if name == "page" else name for name in PROJECTS]
+COMMENTED = re.compile(r"^# (?=[a-z_]+ = |\[[a-zA-Z0-9.-]+\]$)", re.MULTILINE)
+
+
+def project(folder: Path, kind: str) -> Path:
+    """Make a small project; its files are empty where their content does not count."""
+    root = folder / kind
+    for name in PROJECTS[kind]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("{}" if name.endswith(".json") else "")
+    return root
+
+
+def init(root: Path, *arguments: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
+    """Run the command in a project."""
+    return warm.interlock(root, *arguments, env={**os.environ, "PATH": path})
+
+
+@pytest.mark.parametrize("kind", EACH)
+def test_what_a_template_writes_can_start_in_a_project_of_its_kind(tmp_path: Path, kind: str) -> None:
+    root, programs = project(tmp_path, kind), tmp_path / "bin"
+    programs.mkdir()
+    for name in ("claude", "pytest", "npm", "go", "cargo"):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    path = f"{programs}:/usr/bin:/bin"
+    done = init(root, "init", "--template", kind, path=path)
+    assert done.returncode == 0, done.stderr
+    check = next(line for line in done.stdout.splitlines() if line.startswith("check it: "))
+    words = check.removeprefix("check it: interlock ").split()
+    checked = init(root, *words, "--json", path=path)
+    assert json.loads(checked.stdout)["findings"] == []
+    assert load_task(root / "task.toml").scope == SCOPES[kind]
+    sealed = seals(load_config(root), build_protocol(load_config(root)), in_git=False)
+    assert list(sealed) == ([] if kind == "page" else ["GATE-TESTS"])
+
+
+@pytest.mark.parametrize("kind", PROJECTS)
+def test_every_key_of_a_gate_and_a_task_is_there_and_valid_when_it_is_uncommented(tmp_path: Path, kind: str) -> None:
+    root = project(tmp_path, kind)
+    for name, text in render(TEMPLATES[kind], root).items():
+        (root / name).write_text(COMMENTED.sub("", text))
+    config, task = load_config(root), load_task(root / "task.toml")
+    gate = build_protocol(config) and config.gates["GATE-TESTS"]
+    assert [key for key in (*KEYS, "sealed", "command") if getattr(gate, key) is None] == []
+    assert all((task.inputs, task.may_change, task.commands, task.budget))
+    assert all(row["preset"] == "claude" for row in config.agents.values())
+
+
+def test_existing_files_are_named_and_nothing_is_written(tmp_path: Path) -> None:
+    root = project(tmp_path, "pytest")
+    (root / "task.toml").write_text("mine")
+    done = init(root, "init", "--template", "pytest")
+    assert done.returncode == 2
+    assert "task.toml: error INI105" in done.stderr
+    assert (root / "task.toml").read_text() == "mine"
+    assert not (root / "interlock.toml").exists()
+
+
+def test_a_dry_run_shows_the_files_and_writes_none(tmp_path: Path) -> None:
+    root = project(tmp_path, "rust")
+    (root / "task.toml").write_text("mine")
+    done = init(root, "init", "--template", "rust", "--dry-run")
+    assert done.returncode == 0
+    assert all(text in done.stdout for text in render(TEMPLATES["rust"], root).values())
+    assert "task.toml: is there, and would be refused" in done.stdout
+    assert sorted(path.name for path in root.iterdir()) == ["Cargo.toml", "src", "task.toml", "tests"]
+
+
+def test_a_configuration_in_pyproject_is_not_doubled(tmp_path: Path) -> None:
+    root = project(tmp_path, "pytest")
+    (root / "pyproject.toml").write_text("[tool.interlock.run]\nmax_rework = 1\n")
+    done = init(root, "init", "--template", "pytest", "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["code"] == "INI105"
+    assert not (root / "interlock.toml").exists()
+
+
+def test_an_unknown_template_is_refused_with_the_one_that_the_files_suggest(tmp_path: Path) -> None:
+    root = project(tmp_path, "go")
+    done = init(root, "init", "--template", "golang-project")
+    assert done.returncode == 2
+    assert "go.mod is here: --template go." in done.stderr
+    assert not (root / "interlock.toml").exists()
+
+
+@pytest.mark.parametrize("option", [("--undo",), ("--client", "codex"), ("--no-hooks",)])
+def test_a_template_and_the_options_of_clients_do_not_mix(tmp_path: Path, option: tuple[str, ...]) -> None:
+    root = project(tmp_path, "go")
+    assert init(root, "init", "--template", "go", *option).returncode == 2
+    assert not (root / "interlock.toml").exists()
+
+
+def test_templates_are_completed_in_the_shell(tmp_path: Path) -> None:
+    words = {"_INTERLOCK_COMPLETE": "bash_complete", "COMP_WORDS": "interlock init --template p", "COMP_CWORD": "3"}
+    done = warm.interlock(tmp_path, env={**os.environ, **words})
+    assert done.stdout.split() == ["plain,pytest", "plain,page"]
