@@ -111,10 +111,10 @@ def test_a_build_agent_is_told_how_it_will_be_judged_and_what_it_may_run() -> No
 def test_a_rework_names_the_failing_tests_before_all_with_messages_and_log() -> None:
     tests = tuple(FailedTest(f"tests/test_a.py::test_{number}", "E   assert 1 == 2\n" * 50) for number in range(12))
     log = "artifacts/reports/HOME-UI-001/1/GATE-TESTS.log"
-    failed = FailedGate("GATE-TESTS", log, tests, "first line\n" + "x\n" * 9000 + "last line\n")
+    failed = FailedGate("GATE-TESTS", log, tests, "first line\n" + "x\n" * 9000 + "last line\n", more=3)
     prompt = build(attempt=2, failed=(failed,))
     assert f"`{log}`" in prompt
-    assert "12 tests did not pass" in prompt
+    assert "15 tests did not pass; these are 12 of them:" in prompt.splitlines()
     assert all(f"| {test.id}\n" in prompt for test in tests)
     assert prompt.count("|     E   assert 1 == 2") >= len(tests) > 0
     assert "| last line\n" in prompt
