@@ -67,10 +67,10 @@ def resolve_root(root: Path | None) -> Path:
     return root.resolve() if root is not None else find_root()
 
 
-def count(items: int | Sized, noun: str) -> str:
+def count(items: int | Sized, noun: str, several: str = "") -> str:
     """Return a number with its noun: `1 run`, `2 runs`."""
     number = items if isinstance(items, int) else len(items)
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def warn_of_configuration(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -290,6 +291,7 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
     "--allow-unproven", is_flag=True, help="With --commits: exit with 0 when no commit is worse than unproven."
 )
 @click.option("--allow-incomplete", is_flag=True, help="Events that stand in no journal here are no failure.")
+@click.option("--evidence", is_flag=True, help="Compare every evidence file and its kept copy with the journal too.")
 @root_option
 @json_option
 def verify_command(
@@ -298,6 +300,7 @@ def verify_command(
     journals: tuple[Path, ...],
     allow_unproven: bool,
     allow_incomplete: bool,
+    evidence: bool,
     root: Path | None,
     as_json: bool,
 ) -> None:
@@ -309,21 +312,31 @@ def verify_command(
     if commits is None and (journals or allow_unproven):
         raise click.UsageError("--journal and --allow-unproven go with --commits RANGE")
     if commits is not None:
-        if heads:
-            raise click.UsageError("choose one of --commits and --head")
+        if heads or evidence:
+            raise click.UsageError("--commits stands alone: leave --head and --evidence out")
         from interlock.cli.commits import show_commits  # noqa: PLC0415
 
         show_commits(
             root, commits, journals, allow_unproven=allow_unproven, allow_incomplete=allow_incomplete, as_json=as_json
         )
+    from interlock.graph.kept_evidence import check_evidence  # noqa: PLC0415
     from interlock.graph.verify import parse_head, verify_journal  # noqa: PLC0415
 
     folder = resolve_root(root)
     report = verify_journal(folder, [parse_head(item) for item in heads])
+    looked = check_evidence(folder) if evidence else None
     good = not report.problems and (allow_incomplete or not report.is_incomplete)
+    good = good and (looked is None or not looked.problems)
     if as_json:
-        print_json({**report.to_json(), "ok": good})
+        print_json({**report.to_json(), "ok": good, **({} if looked is None else {"evidence": asdict(looked)})})
     else:
+        for row in () if looked is None else looked.problems:
+            click.echo(f"{row.path}: {row.code} {row.run}: {row.message}; found {row.found}, expected {row.expected}")
+            click.echo(f"  fix: {row.fix}")
+        if looked is not None:
+            copies = count(looked.objects, "copy", "copies")
+            click.echo(f"evidence: {count(looked.files, 'file')} and {copies} compared, "
+                       f"{len(looked.problems)} not what was judged")  # fmt: skip
         for problem in report.problems:
             click.echo(f"{report.place(problem)}: {problem.code} {problem.run}: {problem.message}; "
                        f"found {problem.found}, expected {problem.expected}")  # fmt: skip
