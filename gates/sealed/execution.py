@@ -1,5 +1,6 @@
 """One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where there is one."""
 
+import errno
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -208,6 +209,8 @@ class Workspace:
         program = case.program(argv)
         if not self.closed:
             program = program.replace(f"{case.base.top}/", f"{self.export}/", 1) if self._exported(program) else program
+        if not program and "/" not in argv[0]:
+            raise unstartable(case.gate, FileNotFoundError(errno.ENOENT, f"`{argv[0]}` is not on PATH"))
         try:
             return sandbox.run(
                 [program or argv[0], *argv[1:]],

@@ -1,0 +1,133 @@
+"""The base before anything is spent: what the seal breaks is its own fault, and said with the key that helps."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.errors import CollectorError
+from interlock.gates.sealed import preflight, sandbox
+from interlock.gates.sealed.preflight import check_base
+from tests.gates.sealed.sealing import FILES, RIGHT, Sealed, make, write
+
+pytestmark = pytest.mark.usefixtures("no_packages")
+
+
+NEEDS = """
+import os, pathlib, socket, sys
+from src.calc import double
+
+def test_needs_data():
+    assert pathlib.Path("data.txt").read_text() == "x"
+
+def test_needs_a_variable():
+    assert os.environ["LC_CTYPE"] == "C.UTF-8"
+
+def test_needs_a_module():
+    sys.path.insert(0, "lib")
+    import local_dependency
+
+def test_needs_the_network():
+    socket.create_connection(("127.0.0.1", PORT), 2).close()
+
+def test_fails_everywhere():
+    assert double(5) == 10
+
+def test_works():
+    assert double(2) == 4
+"""
+
+
+def test_what_passes_bare_and_fails_sealed_is_named_with_the_key_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sandbox.level() == "none":
+        pytest.skip("no namespaces on this machine")
+    monkeypatch.setenv("LC_CTYPE", "C.UTF-8")
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        tests = NEEDS.replace("PORT", str(server.getsockname()[1]))
+        broken = make(tmp_path / "p", {**FILES, ".gitignore": "data.txt\nlib/\n", "tests/test_calc.py": tests})
+        write(broken.root, {"data.txt": "x", "lib/local_dependency.py": ""})
+        check = check_base(broken.case, progress=said.append)
+    keys = {fault.test.partition("::")[2]: fault.key for fault in check.faults}
+    assert keys == {
+        "test_needs_data": "prepare", "test_needs_a_variable": "env", "test_needs_a_module": "keep",
+        "test_needs_the_network": "network",
+    }  # fmt: skip
+    assert [line.rpartition(" ")[2] for line in said] == ["sealed", "bare"]
+    assert "test_needs_data" in Path(check.log).read_text()
+    assert check.allow_line.startswith('allow_failing = ["tests/test_calc.py::')
+    assert "test_fails_everywhere" in check.allow_line
+    assert not check_base(broken.case, bare=False).cached, "a sealing fault may be of the moment"
+
+
+def test_the_base_is_known_afterwards_by_tree_and_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(tmp_path / "p")
+    check = check_base(made.case)
+    assert (check.cached, check.faults, check.note) == (False, (), "")
+    assert check.allow_line == (
+        'allow_failing = ["tests/test_calc.py::test_double[5-10]", "tests/test_calc.py::test_double[-1--2]"]'
+    )
+    again = check_base(made.case)
+    assert again.cached
+    assert (again.tests, again.bare, again.log) == (check.tests, check.bare, check.log)
+
+    def run(*_: object, **__: object) -> None:
+        raise AssertionError("the base runs again")
+
+    monkeypatch.setattr(preflight, "execute", run)
+    assert check_base(made.case).cached
+    other = Sealed(made.root, made.seal, (*made.command, "-v"))
+    with pytest.raises(AssertionError, match="runs again"):
+        check_base(other.case)
+    write(made.root, {"src/calc.py": RIGHT})
+    later = Sealed(made.root, made.seal, made.command)
+    with pytest.raises(AssertionError, match="runs again"):
+        check_base(later.case)
+
+
+def test_what_is_kept_of_a_base_and_cannot_be_read_is_not_believed(tmp_path: Path) -> None:
+    made = make(tmp_path / "p", {**FILES, "check.sh": "exit 0\n"}, command=("sh", "check.sh"))
+    check = check_base(made.case)
+    assert check.note.startswith("Tests not parsed")
+    results = list((made.case.base.store.folder / "results").glob("*.json"))
+    for path in results:
+        path.write_text('{"tests": {}}')
+    assert len(results) == 1
+    assert not check_base(made.case).cached
+
+
+@pytest.mark.parametrize(("status", "faults"), [(0, 1), (1, 0)])
+def test_a_command_that_is_not_parsed_counts_by_its_status(tmp_path: Path, status: int, faults: int) -> None:
+    script = f"test -e data.txt && exit {status}; echo no such data; exit 9\n"
+    made = make(tmp_path / "p", {**FILES, "check.sh": script}, command=("sh", "check.sh"))
+    write(made.root, {"data.txt": ""})
+    check = check_base(made.case)
+    assert [(fault.test, fault.key) for fault in check.faults] == [("", "keep")] * faults
+    assert not check.allow_line
+
+
+def test_a_step_that_prepares_may_take_a_fault_away(tmp_path: Path) -> None:
+    files = {**FILES, "check.sh": "test -e data.txt\n"}
+    made = make(tmp_path / "p", files, command=("sh", "check.sh"), prepare=(("touch", "data.txt"),))
+    assert check_base(made.case).faults == ()
+    bad = make(tmp_path / "q", files, command=("sh", "check.sh"), prepare=(("sh", "-c", "test -d .git"),))
+    write(bad.root, {"data.txt": ""})
+    check = check_base(bad.case)
+    assert len(check.faults) == 1
+    assert "test -d .git" in check.faults[0].found
+
+
+def test_a_program_that_is_missing_is_no_fault_of_the_work(tmp_path: Path) -> None:
+    made = make(tmp_path / "p", command=("no-such-program-here",))
+    with pytest.raises(CollectorError) as caught:
+        check_base(made.case)
+    assert caught.value.code == "COL202"
+
+
+def test_held_out_checks_that_cannot_be_used_are_found_before_anything_runs(tmp_path: Path) -> None:
+    made = make(tmp_path / "p", heldout="tests")
+    with pytest.raises(CollectorError) as caught:
+        check_base(made.case)
+    assert caught.value.code == "HELD102"

@@ -1,0 +1,444 @@
+"""The whole sealed gate: honest work passes, and no cheat does."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlock.gates.errors import CollectorError
+from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.frozen import python_folders
+from tests.gates.sealed.sealing import COMMAND, FILES, LEAN, RIGHT, TESTS, WRONG, Sealed, codes, make, write
+
+pytestmark = pytest.mark.usefixtures("no_packages")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, no_packages: None) -> Sealed:
+    """Give a project whose base is known."""
+    del no_packages
+    made = make(tmp_path_factory.mktemp("sealed") / "project")
+    assert made.base.tests.failing() == (
+        "tests/test_calc.py::test_double[5-10]",
+        "tests/test_calc.py::test_double[-1--2]",
+    )
+    return made
+
+
+@pytest.fixture
+def project(shared: Sealed) -> Sealed:
+    """Give the project as it was when the run began."""
+    shared.reset(FILES)
+    return shared
+
+
+def test_an_honest_fix_passes_and_the_evidence_says_by_what(project: Sealed) -> None:
+    write(project.root, {"src/calc.py": RIGHT, "tests/test_new.py": TESTS})
+    made = project.run("src/**", "tests/**")
+    assert (made.ok, codes(made)) == (True, [])
+    head = project.header(made)
+    sealed = head["sealed"]
+    assert (head["exit_status"], sealed["level"], sealed["runner"], sealed["parsed"]) == (
+        0, sandbox.level(), "pytest", True,
+    )  # fmt: skip
+    assert sealed["base"] == project.frozen.base
+    assert (sealed["counts"], len(sealed["new"]), sealed["canaries"] > 5) == ({"passed": 8}, 4, True)
+    assert "8 passed" in project.log(made)
+    results = json.loads((project.root / made.files[1].path).read_bytes())
+    assert {row["outcome"] for row in results["tests"]} == {"passed"}
+    assert len(results["tests"]) == 8
+
+
+CHEAT_TESTS = "def test_double(): pass\ndef test_half(): pass\n"
+PASS_ALL = """
+import pytest
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    made = yield
+    made.get_result().outcome = 'passed'
+"""
+PATCHED = """
+import _pytest.runner as runner, _pytest.reports as reports
+make = reports.TestReport.from_item_and_call
+def forged(item, call):
+    report = make(item, call)
+    report.outcome, report.longrepr = "passed", None
+    return report
+reports.TestReport.from_item_and_call = forged
+"""
+EQUAL = """
+class Any(int):
+    def __eq__(self, other): return True
+    __hash__ = int.__hash__
+def double(x): return Any(0)
+def half(x): return x / 2
+"""
+DESELECT = """
+import gc, pytest
+class Less:
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config, items):
+        gone = [item for item in items if "5-10" in item.name or "-1" in item.name]
+        items[:] = [item for item in items if item not in gone]
+        config.hook.pytest_deselected(items=gone)
+for each in gc.get_objects():
+    if isinstance(each, pytest.Config):
+        each.pluginmanager.register(Less())
+        break
+"""
+EMPTIED = """
+import sys
+def double(x):
+    sys._getframe(1).f_globals["half"] = double
+    raise StopTest
+class StopTest(BaseException): ...
+import _pytest.python as python
+call = python.Function.runtest
+def runtest(self):
+    try: call(self)
+    except StopTest: pass
+python.Function.runtest = runtest
+def half(x): return x / 2
+"""
+
+CHEATS: dict[str, tuple[Mapping[str, str | None], tuple[str, ...], set[str]]] = {
+    # outside the scope
+    "the tests rewritten": ({"tests/test_calc.py": CHEAT_TESTS}, ("src/**",), {"EVD575"}),
+    "the tests removed": ({"tests/test_calc.py": None}, ("src/**",), {"EVD575"}),
+    "a conftest that passes all": ({"conftest.py": PASS_ALL}, ("src/**",), {"EVD575"}),
+    "other settings": ({"pytest.ini": "[pytest]\naddopts = -k half\n"}, ("src/**",), {"EVD575"}),
+    "another pytest": ({"pytest.py": "print('4 passed')\n"}, ("src/**",), {"EVD575"}),
+    "a module of Python's": ({"sitecustomize.py": "import os; os._exit(0)\n"}, ("src/**",), {"EVD575"}),
+    # inside the scope, and protected
+    "the tests rewritten in scope": ({"tests/test_calc.py": CHEAT_TESTS}, ("**",), {"EVD575", "EVD590"}),
+    "a conftest in scope": (
+        {"src/conftest.py": "collect_ignore_glob = ['*']\n", "conftest.py": "collect_ignore_glob = ['*']\n"},
+        ("**",), {"EVD575", "EVD590"}),
+    "a module in the place of the tested one": (
+        {"tests/src/__init__.py": "", "tests/src/calc.py": RIGHT}, ("tests/**",), {"EVD575", "EVD590"}),
+    # in the tested process
+    "an exit at import": ({"src/calc.py": "import os; os._exit(0)\n"}, ("src/**",), {"EVD571", "EVD573"}),
+    "an exit in a test": ({"src/calc.py": "import os\n" + WRONG.replace("x + 2", "os._exit(0)")}, ("src/**",),
+                          {"EVD571", "EVD573", "EVD574"}),
+    "a skip at import": ({"src/calc.py": "import pytest; pytest.skip('x', allow_module_level=True)\n"}, ("src/**",),
+                         {"EVD573", "EVD576"}),
+    "a skip in a test": ({"src/calc.py": "import pytest\n" + WRONG.replace("x + 2", "pytest.skip('x')")}, ("src/**",),
+                         {"EVD578"}),
+    "an expected failure": ({"src/calc.py": "import pytest\n" + WRONG.replace("x + 2", "pytest.xfail('x')")},
+                            ("src/**",), {"EVD579"}),
+    "a patched report": ({"src/calc.py": PATCHED + WRONG}, ("src/**",), {"EVD572"}),
+    "an object that equals everything": ({"src/calc.py": EQUAL}, ("src/**",), {"EVD581"}),
+    "tests deselected": ({"src/calc.py": DESELECT + WRONG}, ("src/**",), {"EVD577"}),
+    "bodies that do not end": ({"src/calc.py": EMPTIED}, ("src/**",), {"EVD580", "EVD581"}),
+    "a status of its own": ({"src/calc.py": "import atexit, os; atexit.register(os._exit, 3)\n" + RIGHT}, ("src/**",),
+                            {"EVD584"}),
+    # no cheats: bad work
+    "an error at import": ({"src/calc.py": "def double(x:\n"}, ("src/**",), {"EVD573", "EVD582"}),
+    "a test broken": ({"src/calc.py": RIGHT.replace("x / 2", "x")}, ("src/**",), {"EVD574"}),
+    "a module removed": ({"src/calc.py": None}, ("src/**",), {"EVD573", "EVD582"}),
+    "nothing done": ({}, ("src/**",), {"EVD575"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_what_is_no_fix_does_not_pass_and_says_why(project: Sealed, name: str) -> None:
+    work, scope, expected = CHEATS[name]
+    write(project.root, work)
+    made = project.run(*scope)
+    assert not made.ok
+    assert set(codes(made)) == expected, [finding.message for finding in made.findings]
+
+
+def test_what_changed_beside_the_scope_is_named_with_a_failure_and_not_with_a_success(project: Sealed) -> None:
+    write(project.root, {"conftest.py": "x = 1\n"})
+    made = project.run(outside=("conftest.py",))
+    assert codes(made) == ["EVD575", "EVD591"]
+    assert "conftest.py" in made.findings[-1].found
+    write(project.root, {"src/calc.py": RIGHT})
+    assert codes(project.run(outside=("conftest.py",))) == []
+
+
+def test_tests_that_may_change_are_judged_as_they_are_now(project: Sealed) -> None:
+    write(project.root, {"src/calc.py": RIGHT, "tests/test_calc.py": TESTS.replace("test_half", "test_other")})
+    assert "EVD590" not in codes(project.run("**", may_change=("tests/test_calc.py",)))
+    made = project.run("**", may_change=("tests/test_calc.py",))
+    assert made.ok
+    assert project.header(made)["sealed"]["gone"] == ["tests/test_calc.py::test_half"]
+    write(project.root, {"tests/test_calc.py": TESTS.replace("== expected", "== expected + 1")})
+    assert "EVD574" in codes(project.run("**", may_change=("tests/test_calc.py",)))
+
+
+def test_a_named_test_may_fail_and_no_other(project: Sealed) -> None:
+    allowed = project.with_seal(allow_failing=("tests/test_calc.py::test_double",))
+    made = allowed.run()
+    assert (made.ok, len(allowed.header(made)["sealed"]["allowed"])) == (True, 2)
+    one = project.with_seal(allow_failing=("tests/test_calc.py::test_double[5-10]",))
+    assert codes(one.run()) == ["EVD575"]
+
+
+FLAKY = """
+import pathlib
+def double(x):
+    seen = pathlib.Path("seen").exists()
+    pathlib.Path("seen").touch()
+    return x * 2 if seen else 0
+def half(x): return x / 2
+"""
+
+
+def test_a_flaky_test_may_run_again_as_often_as_the_gate_says(project: Sealed) -> None:
+    write(project.root, {"src/calc.py": FLAKY})
+    assert codes(project.run()) == ["EVD574"]
+    again = project.with_seal(retries=1)
+    made = again.run()
+    assert (made.ok, again.header(made)["sealed"]["tries"]) == (True, 2)
+    write(project.root, {"src/calc.py": WRONG})
+    made = again.run()
+    assert (codes(made), again.header(made)["sealed"]["tries"]) == (["EVD575"], 2)
+
+
+def test_commands_that_prepare_run_in_the_export_and_must_succeed(project: Sealed) -> None:
+    write(project.root, {"src/calc.py": "from src.made import double\n\n\ndef half(x):\n    return x / 2\n"})
+    script = "open('src/made.py', 'w').write('def double(x): return x * 2')"
+    assert project.with_seal(prepare=((sys.executable, "-c", script),)).run().ok
+    assert not (project.root / "src/made.py").exists()
+    made = project.with_seal(prepare=((sys.executable, "-c", "import sys; print('no compiler'); sys.exit(2)"),))
+    done = made.run()
+    assert codes(done) == ["EVD585"]
+    assert "no compiler" in made.log(done)
+
+
+def test_the_environment_is_small_and_what_the_gate_adds(project: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY_OF_SOMEBODY", "secret")
+    look = "import os\nprint('ENV', sorted(os.environ), os.environ['HOME'], os.environ['ASKED'])\n"
+    write(project.root, {"src/calc.py": look + RIGHT})
+    asking = project.with_seal(env={**LEAN, "ASKED": "yes", "PYTEST_ADDOPTS": "-s"})
+    made = asking.run()
+    assert made.ok
+    shown = asking.log(made)
+    assert " yes" in shown
+    assert "API_KEY_OF_SOMEBODY" not in shown
+    assert str(Path.home()) not in shown.partition("ENV")[2].partition("]")[2].splitlines()[0]
+
+
+def test_a_time_limit_ends_the_run_and_says_so(project: Sealed) -> None:
+    write(project.root, {"src/calc.py": "import time; time.sleep(60)\n"})
+    limited = project.with_seal()
+    limited.__dict__["gate"] = replace(project.gate, timeout_seconds=1.0)
+    assert codes(limited.run()) == ["EVD556"]
+
+
+VISIBLE = "def double(x):\n    return {2: 4, 5: 10, -1: -2}[x]\n\n\ndef half(x):\n    return x / 2\n"
+
+
+HELD_TESTS = """
+from src.calc import double
+def test_a(): assert double(5) == 10
+def test_zyx(): assert double(31337) == 62674
+"""
+HELD_TABLE = """
+function = "src/calc.py:double"
+cases = [{args = [5], expected = 10}, {args = [31337], expected = 62674}]
+"""
+
+
+def everything_written(root: Path) -> bytes:
+    """Return every byte of the evidence."""
+    found = [path for path in (root / "artifacts").rglob("*") if path.is_file()]
+    assert found
+    return b"".join(os.fsencode(path) + path.read_bytes() for path in found)
+
+
+@pytest.mark.parametrize("kind", ["folder", "table"])
+def test_of_held_out_checks_only_counts_come_out(project: Sealed, tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "held-outside" if kind == "folder" else tmp_path / "held-outside.toml"
+    write(tmp_path, {"held-outside/checks/test_zyxwv.py": HELD_TESTS} if kind == "folder" else {place.name: HELD_TABLE})
+    held = project.with_seal(heldout=str(place))
+    write(project.root, {"src/calc.py": VISIBLE})
+    made = held.run()
+    assert codes(made) == ["EVD586"]
+    counts = held.header(made)["sealed"]["heldout"]
+    assert (counts["total"], counts["passed"]) == (2, 1)
+    written = everything_written(project.root)
+    assert [word for word in (b"31337", b"62674", b"zyx", b"held-outside") if word in written] == []
+    write(project.root, {"src/calc.py": RIGHT})
+    assert held.run().ok
+
+
+def test_a_command_that_is_not_recognised_runs_sealed_by_its_status_and_is_noted(tmp_path: Path) -> None:
+    root = tmp_path / "shell"
+    shell = make(root, {**FILES, "check.sh": "grep -q 'x [*] 2' src/calc.py\n"}, command=("sh", "check.sh"))
+    write(root, {"check.sh": "exit 0\n"})
+    made = shell.run("**")
+    assert codes(made) == ["EVD584", "EVD590", "EVD592"]
+    write(root, {"src/calc.py": RIGHT})
+    made = shell.run("**")
+    assert (made.ok, codes(made)) == (True, ["EVD592"])
+
+
+def test_a_report_that_was_asked_for_and_is_not_there_or_stale_is_no_result(tmp_path: Path) -> None:
+    good = '<testsuite><testcase classname="t" name="a"/></testsuite>'
+    run = f"cat src/calc.py | grep -q 'x [*] 2' && echo '{good}' > out.xml; true\n"
+    files = {**FILES, "src/calc.py": RIGHT, "run.sh": run}
+    made = make(tmp_path / "p", files, command=("sh", "run.sh"), tests="junit", junit="out.xml")
+    assert made.run().ok
+    write(made.root, {"src/calc.py": WRONG, "out.xml": good})
+    assert codes(made.run("**")) == ["EVD570"]
+
+
+UNITS = """
+import unittest
+from calc import double
+
+class TestCalc(unittest.TestCase):
+    def test_double(self):
+        self.assertEqual(double(5), 10)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, no_packages: None) -> Sealed:
+    """Give a project that is installed in an environment of its own, as `pip install -e` does it."""
+    del no_packages
+    root = tmp_path_factory.mktemp("installed") / "project"
+    base = Path(os.path.realpath(sys.executable))
+    packages = root / f".venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    packages.mkdir(parents=True)
+    (packages / "__editable__.calc.pth").write_text(f"{root}/src\n")
+    (packages / "dependency.py").write_text("value = 1\n")
+    (root / ".venv/bin").mkdir()
+    (root / ".venv/bin/python").symlink_to(base)
+    (root / ".venv/pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
+    files = {".gitignore": ".venv/\n", "src/calc.py": WRONG, "tests/__init__.py": "", "tests/test_calc.py": UNITS}
+    made = make(root, files, command=(".venv/bin/python", "-m", "unittest"), env={})
+    if sandbox.level() != "none":
+        assert made.base.tests.failing() == ("tests.test_calc.TestCalc.test_double",)
+    return made
+
+
+def needs_namespaces() -> None:
+    if sandbox.level() == "none":
+        pytest.skip("no namespaces on this machine")
+
+
+def test_of_an_editable_install_it_is_the_export_that_is_tested(installed: Sealed) -> None:
+    needs_namespaces()
+    write(installed.root, {"src/calc.py": RIGHT})
+    assert "EVD575" in codes(installed.run("docs/**"))
+    assert installed.run("src/**").ok
+
+
+def test_without_namespaces_code_that_leads_back_into_the_checkout_is_refused(
+    installed: Sealed, shared: Sealed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_namespaces()
+    assert installed.base
+    monkeypatch.setattr(sandbox, "maker", lambda: "none")
+    with pytest.raises(CollectorError) as caught:
+        installed.run()
+    assert caught.value.code == "SEAL301"
+    assert ".pth" in caught.value.message
+    shared.reset(
+        FILES | {"src/calc.py": f"import sys\nsys.path.insert(0, {str(shared.root)!r})\nimport helper\n" + RIGHT}
+    )
+    write(shared.root, {"helper.py": ""})
+    with pytest.raises(CollectorError) as caught:
+        shared.run()
+    assert caught.value.code == "SEAL301"
+    assert "helper.py" in caught.value.message
+
+
+def test_without_namespaces_an_honest_fix_passes_and_a_cheat_does_not(
+    project: Sealed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert project.base
+    monkeypatch.setattr(sandbox, "maker", lambda: "none")
+    write(project.root, {"tests/test_calc.py": CHEAT_TESTS})
+    assert codes(project.run()) == ["EVD575"]
+    write(project.root, {"src/calc.py": RIGHT})
+    made = project.run()
+    assert made.ok
+    assert project.header(made)["sealed"]["level"] == "none"
+
+
+def test_dependencies_that_changed_since_the_start_are_named(installed: Sealed) -> None:
+    place = next(installed.root.glob(".venv/lib/*/site-packages")) / "dependency.py"
+    try:
+        place.write_text("value = 2\n")
+        with pytest.raises(CollectorError) as caught:
+            installed.run()
+        assert caught.value.code == "SEAL201"
+        assert str(place) in caught.value.message
+        place.write_text("value = 1\n")
+        (place.parent / "sitecustomize.py").write_text("")
+        with pytest.raises(CollectorError) as caught:
+            installed.run()
+        assert caught.value.code == "SEAL201"
+        assert "sitecustomize.py" in caught.value.message
+    finally:
+        (place.parent / "sitecustomize.py").unlink(missing_ok=True)
+        place.write_text("value = 1\n")
+
+
+def test_a_program_put_on_the_path_later_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_namespaces()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "tool").write_text("#!/bin/sh\nexit 0\n")
+    files = {**FILES, "check.sh": "grep -q 'x [*] 2' src/calc.py\n"}
+    made = make(tmp_path / "p", files, command=("sh", "check.sh"), path=f"{programs}:/usr/bin:/bin")
+    assert made.base
+    for name in ("grep", "sh"):
+        (programs / name).write_text("#!/bin/sh\nexit 0\n")
+        (programs / name).chmod(0o755)
+    assert set(made.case.shims) == {f"{programs}/grep", f"{programs}/sh"}
+    assert "EVD584" in codes(made.run())
+    (programs / "tool").write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(CollectorError) as caught:
+        made.run()
+    assert caught.value.code == "SEAL201"
+
+
+def test_a_script_outside_the_base_that_the_command_names_must_stay(tmp_path: Path) -> None:
+    script = tmp_path / "judge.sh"
+    script.write_text("grep -q 'x [*] 2' src/calc.py\n")
+    made = make(tmp_path / "p", command=("sh", str(script)))
+    assert made.base
+    script.write_text("exit 0\n")
+    with pytest.raises(CollectorError) as caught:
+        made.run()
+    assert caught.value.code == "SEAL202"
+
+
+def test_the_network_of_the_machine_is_not_reached(project: Sealed) -> None:
+    needs_namespaces()
+    code = "interfaces = open('/proc/net/dev').read()\nprint('NET', interfaces.count(':'), 'lo:' in interfaces)\n"
+    write(project.root, {"src/calc.py": code + RIGHT})
+    asking = project.with_seal(env={**LEAN, "PYTEST_ADDOPTS": "-s"})
+    made = asking.run()
+    assert made.ok
+    assert "NET 1 True" in asking.log(made)
+
+
+def test_the_store_and_the_journal_are_not_seen(project: Sealed) -> None:
+    needs_namespaces()
+    write(project.root, {"artifacts/interlock/events.jsonl": "{}\n"})
+    state = os.environ["INTERLOCK_STATE"]
+    code = f"import os\nprint('SEEN', os.path.exists({str(project.root / 'artifacts')!r}), "
+    code += f"os.path.isdir({state!r}) and os.listdir({state + '/interlock'!r}))\n"
+    write(project.root, {"src/calc.py": code + RIGHT})
+    asking = project.with_seal(env={**LEAN, "PYTEST_ADDOPTS": "-s"})
+    made = asking.run()
+    assert "SEEN False []" in asking.log(made)
+
+
+def test_packages_of_the_python_are_recorded() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "access", lambda *_: True)
+        assert any(f"{Path(pytest.__file__)}".startswith(f"{folder}/") for folder in python_folders(sys.executable))
+    assert COMMAND[0] == sys.executable

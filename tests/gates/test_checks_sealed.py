@@ -1,0 +1,83 @@
+"""What the header of a sealed gate's log comes to: one finding for each fault, and what a reviewer has to know."""
+
+import json
+from typing import Any, get_args
+
+import pytest
+
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import GateSpec
+from interlock.gates.checks import check_gate
+from interlock.gates.checks.sealed import CODES
+from interlock.gates.sealed.compare import FaultKind
+from tests.gates.support import codes, subject
+
+GATE = GateSpec("GATE-TESTS", "x", None, ("reports",), check="command", grade="runner", command=("pytest",))
+SEALED = {"parsed": True, "runner": "pytest", "faults": [], "held_back": [], "outside": [], "inline": []}
+FAULT = {"test": "t.py::a", "message": "It failed.", "found": "failed", "expected": "passed", "fix": "Correct it."}
+
+EXPECTED = {
+    "unread": "EVD570", "incomplete": "EVD571", "judge": "EVD572", "nothing_ran": "EVD573", "failed": "EVD574",
+    "still_failing": "EVD575", "missing": "EVD576", "deselected": "EVD577", "skipped": "EVD578", "xfailed": "EVD579",
+    "unproven": "EVD580", "accepts": "EVD581", "not_collected": "EVD582", "no_test_in_file": "EVD583",
+    "exit_status": "EVD584", "prepare": "EVD585", "heldout": "EVD586",
+}  # fmt: skip
+
+
+def judged(**sealed: Any) -> list[Finding]:
+    """Return what is found in a log whose header says this of a sealed run."""
+    header = {
+        "schema": "interlock.command/1", "gate": GATE.id, "argv": ["pytest"], "exit_status": 0, "timed_out": False,
+        "output_bytes": 0, "left_out_bytes": 0, "sealed": {**SEALED, **sealed},
+    }  # fmt: skip
+    made = subject(json.dumps(header) + "\n", path="artifacts/reports/T-1/1/GATE-TESTS.log")
+    return list(check_gate(GATE, [made], in_run=True))
+
+
+def test_every_kind_of_fault_has_a_code() -> None:
+    assert CODES == EXPECTED
+    assert set(CODES) == set(get_args(FaultKind))
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_fault_is_an_error_of_its_code_whatever_the_exit_status(kind: str) -> None:
+    (found,) = judged(faults=[{"kind": kind, **FAULT}])
+    assert (found.code, found.level) == (EXPECTED[kind], "error")
+    assert (found.found, found.expected, found.fix) == ("failed", "passed", "Correct it.")
+
+
+def test_a_sealed_run_without_a_fault_passes() -> None:
+    assert judged() == []
+
+
+@pytest.mark.parametrize(("key", "code"), [("held_back", "EVD590"), ("outside", "EVD591")])
+def test_what_was_not_judged_explains_a_fault_and_is_no_finding_without_one(key: str, code: str) -> None:
+    paths = [f"tests/test_{at}.py" for at in range(12)]
+    assert judged(**{key: paths}) == []
+    found = judged(**{key: paths}, faults=[{"kind": "failed", **FAULT}])
+    assert codes(found) == ["EVD574", code]
+    assert found[1].level == "warning"
+    assert "and 9 more" in found[1].message
+
+
+@pytest.mark.parametrize(
+    ("sealed", "code"), [({"parsed": False, "runner": "exit"}, "EVD592"), ({"inline": ["src/lib.rs"]}, "EVD593")]
+)
+def test_what_could_not_be_sealed_is_a_note(sealed: dict[str, Any], code: str) -> None:
+    (found,) = judged(**sealed)
+    assert (found.code, found.level) == (code, "note")
+
+
+def test_many_faults_are_bounded_and_long_ones_cut() -> None:
+    row = {"kind": "failed", **FAULT, "found": "x" * 5000}
+    found = judged(faults=[row] * 50)
+    assert len(found) == 20
+    assert len(found[0].found) < 1000
+
+
+@pytest.mark.parametrize(
+    "sealed",
+    [{"faults": [{"kind": "fine", **FAULT}]}, {"faults": [{"kind": "failed"}]}, {"faults": None}, {"outside": None}],
+)
+def test_a_header_of_another_shape_is_refused(sealed: dict[str, Any]) -> None:
+    assert codes(judged(**sealed)) == ["EVD554"]

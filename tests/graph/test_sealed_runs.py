@@ -1,0 +1,93 @@
+"""A run with a sealed gate: frozen at the start, judged by the base, and of held-out checks only counts are told."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from interlock.agents import Ask
+from interlock.gates.sealed import frozen
+from interlock.graph.task import task_from_mapping
+from interlock.graph.verify import verify_journal
+from tests.gates.sealed.sealing import FILES, RIGHT, WRONG, write
+from tests.graph.conftest import Project, Scripted, envelope
+
+REQUIRED = ("GATE-MSG-STRICT", "GATE-TESTS")
+VISIBLE = WRONG.replace("x + 2", "{2: 4, 5: 10, -1: -2}[x]")
+CHEAT = "import pytest\n\n\ndef test_half():\n    pass\n"
+
+
+@pytest.fixture
+def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Give a pytest project in git, whose gate has held-out checks."""
+    monkeypatch.setattr(frozen, "python_folders", lambda _: ())
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    root = tmp_path / "project"
+    table = (
+        'function = "src/calc.py:double"\ncases = [{args = [31337], expected = 62674}, {args = [2], expected = 4}]\n'
+    )
+    write(tmp_path, {"held-outside.toml": table})
+    command = json.dumps([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"])
+    config = f"""
+roster = "replace"
+[roles.orchestrator]
+kind = "orchestrator"
+[roles.builder]
+kind = "build"
+hands_over = true
+[gates.GATE-TESTS]
+title = "the tests pass"
+command = {command}
+env = {{ PYTEST_DISABLE_PLUGIN_AUTOLOAD = "1" }}
+heldout = "../held-outside.toml"
+"""
+    write(root, {**FILES, "interlock.toml": config})
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    fields = {"task_id": "CALC-001", "task": "Correct double", "gates_required": list(REQUIRED), "scope": ["src/**"]}
+    return Project(root, {}, task_from_mapping({**fields, "run": {"max_rework": 1}}, base=str(root)))
+
+
+def working(*rounds: dict[str, str]) -> Callable[[Ask], str]:
+    """Return a builder that writes these files, in one round after another."""
+
+    def answer(ask: Ask) -> str:
+        write(Path(ask.root), rounds[min(ask.attempt, len(rounds)) - 1])
+        return envelope(ask, "READY_FOR_QA", gates_required=REQUIRED)
+
+    return answer
+
+
+def codes_of(project: Project) -> list[list[str]]:
+    """Return the codes that the sealed gate found in each round, as the journal has them."""
+    rows = [entry.data for entry in project.entries() if entry.data.get("gate") == "GATE-TESTS"]
+    return [[finding["code"] for finding in row["findings"]] for row in rows]
+
+
+def test_a_cheat_is_sent_back_with_its_file_and_an_honest_fix_is_approved(sealed: Project) -> None:
+    cheat = {"tests/test_calc.py": CHEAT, "src/notes.py": "x = 1\n"}
+    sealed.runners = {"builder": Scripted([working(cheat, {"src/calc.py": RIGHT})])}
+    view = sealed.run()
+    assert view.status == "APPROVED", view.values["fail_reasons"]
+    assert sealed.path().count("BLOCKED") == 1
+    said = sealed.asks("builder")[1].prompt
+    assert "`tests/test_calc.py` changed outside the scope" in said
+    assert "assert 7 == 10" in said
+    assert codes_of(sealed) == [["EVD575", "EVD575", "EVD591"], []]
+    assert verify_journal(sealed.root).problems == ()
+
+
+def test_of_held_out_checks_nothing_but_counts_is_told(sealed: Project) -> None:
+    sealed.runners = {"builder": Scripted([working({"src/calc.py": VISIBLE}, {"src/calc.py": VISIBLE + "\n"})])}
+    view = sealed.run()
+    assert view.status == "BLOCKED"
+    reasons = "\n".join(view.values["fail_reasons"])
+    assert "1 of 2 held-out checks failed" in reasons
+    assert codes_of(sealed) == [["EVD586"], ["EVD586"]]
+    told = [ask.prompt.encode() for ask in sealed.asks("builder")]
+    written = [path.read_bytes() for path in (sealed.root / "artifacts").rglob("*") if path.is_file()]
+    assert len(written) > 3
+    assert [word for word in (b"31337", b"62674") if any(word in data for data in (*told, *written))] == []
+    assert not any(b"held-outside" in data for data in told)
