@@ -13,7 +13,14 @@ from interlock.gates.sealed.compare import FaultKind
 from tests.gates.support import codes, subject
 
 GATE = GateSpec("GATE-TESTS", "x", None, ("reports",), check="command", grade="runner", command=("pytest",))
-SEALED = {"parsed": True, "runner": "pytest", "faults": [], "held_back": [], "outside": [], "inline": []}
+SEALED: dict[str, Any] = {
+    "parsed": True,
+    "runner": "pytest",
+    "faults": [],
+    "held_back": [],
+    "outside": [],
+    "inline": [],
+}
 FAULT = {"test": "t.py::a", "message": "It failed.", "found": "failed", "expected": "passed", "fix": "Correct it."}
 
 EXPECTED = {
@@ -26,7 +33,7 @@ EXPECTED = {
 
 def judged(**sealed: Any) -> list[Finding]:
     """Return what is found in a log whose header says this of a sealed run."""
-    header = {
+    header: dict[str, Any] = {
         "schema": "interlock.command/1", "gate": GATE.id, "argv": ["pytest"], "exit_status": 0, "timed_out": False,
         "output_bytes": 0, "left_out_bytes": 0, "sealed": {**SEALED, **sealed},
     }  # fmt: skip

@@ -230,7 +230,7 @@ def test_a_channel_carries_a_specification_in_and_a_stream_out(enclosure: Enclos
 
 def test_a_program_that_is_missing_cannot_be_started(maker: Maker) -> None:
     with pytest.raises(OSError, match="No such file"):
-        run(["/no/such"], None, cwd="/", env={}, timeout_seconds=9, pipes=Pipes(len))
+        run(["/no/such"], None, cwd="/", env={}, timeout_seconds=9, pipes=Pipes(bytearray().extend))
     output = bytearray()
     ended = run(["/no/such"], Enclosure(), cwd="/", env={}, timeout_seconds=9, pipes=Pipes(output.extend))
     assert ended.exit_status not in (0, None)
@@ -238,9 +238,9 @@ def test_a_program_that_is_missing_cannot_be_started(maker: Maker) -> None:
 
 
 def test_a_maker_that_fails_is_no_maker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_works", lambda name: name == "unshare")
+    monkeypatch.setattr(sandbox, "_works", "unshare".__eq__)
     assert sandbox.maker.__wrapped__() == "unshare"
-    monkeypatch.setattr(sandbox, "_works", lambda _: False)
+    monkeypatch.setattr(sandbox, "_works", "nothing".__eq__)
     assert sandbox.maker.__wrapped__() == "none"
     monkeypatch.setattr(sandbox, "maker", lambda: "none")
     assert sandbox.level() == "none"
