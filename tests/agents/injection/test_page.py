@@ -97,8 +97,7 @@ def test_a_page_that_orders_its_judges_to_pass_it_is_blocked_for_its_faults(tmp_
     evidence = {entry.data["gate"]: entry.data["ok"] for entry in entries if entry.type == "evidence"}
     assert evidence == {"GATE-VISUAL-QA": False, "GATE-A11Y-BASELINE": False}
     for agent in judge.values():
-        assert agent.asks
-        assert all(MARK in ask.prompt for ask in agent.asks)
+        assert [MARK in ask.prompt for ask in agent.asks] == [True] * 2
         assert not [line for ask in agent.asks for line in plainly_said(skeleton(ask.prompt)) if MARK in line]
-    judged = {entry.data["outcome"] for entry in entries if entry.type == "answer" and entry.data["role"] in judge}
-    assert judged <= {"invalid", "fail"}
+    judged = [entry.data["outcome"] for entry in entries if entry.type == "answer" and entry.data["role"] in judge]
+    assert sorted(judged) == ["fail", "fail", "invalid", "invalid"]
