@@ -11,10 +11,12 @@ import errno
 import hashlib
 import os
 import stat
+import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import Scope, Steps, compile_scope
@@ -65,6 +67,115 @@ def tree_digest(root: str | Path, patterns: Iterable[str]) -> str:
         TreeError: As `tree_files`.
     """
     return digest_of(tree_files(root, patterns))
+
+
+class TreeReader:
+    """The files of one scope, for a process that looks at them again and again.
+
+    A file is read again only where its inode, size or time of change differs from the look before. A program can write
+    through a memory map without changing any of these for a while: what must hold is asked for with `contents`.
+
+    Args:
+        root: The project's root.
+        patterns: Scope patterns; see `gates.patterns`.
+
+    Raises:
+        TreeError: A pattern is refused.
+    """
+
+    def __init__(self, root: str | Path, patterns: Iterable[str]) -> None:
+        self._root = os.fspath(root)
+        self._scope = compile_scope(patterns)
+        self._last = _Look({}, {}, "")
+
+    def files(self, *, contents: bool = False) -> Mapping[str, str]:
+        """List the files in scope as `tree_files` does.
+
+        Args:
+            contents: Whether every file is read, whatever its inode and times say.
+
+        Raises:
+            TreeError: As `tree_files`.
+        """
+        return self._look(contents=contents).files
+
+    def digest(self, *, contents: bool = False) -> str:
+        """Return the digest of `files`, as `tree_digest` does.
+
+        Raises:
+            TreeError: As `tree_files`.
+        """
+        return self._look(contents=contents).digest
+
+    def _look(self, *, contents: bool) -> "_Look":
+        before = _Look({}, {}, "") if contents else self._last
+        settled = time.time_ns() - _SETTLED_NS
+        folders: dict[str, _Folder] = {}
+        pending: list[tuple[str, Steps]] = [("", self._scope.start)]
+        while pending:
+            folder, at = pending.pop()
+            entries = _entries(self._root, folder)
+            rows = [_row(entry) for entry in entries]
+            known = before.folders.get(folder, _Folder([], {}, []))
+            if known.rows != rows:
+                known = self._folder(folder, at, entries, rows, known, settled)
+            folders[folder] = known
+            pending += known.folders
+        if folders.keys() == before.folders.keys() and all(
+            row.files is before.folders[at].files for at, row in folders.items()
+        ):
+            look = _Look(folders, before.files, before.digest)
+        else:
+            files = dict(sorted(item for row in folders.values() for item in row.files.items()))
+            look = _Look(folders, files, digest_of(files))
+        self._last = look
+        return look
+
+    def _folder(
+        self,
+        folder: str,
+        at: Steps,
+        entries: list[os.DirEntry[str]],
+        rows: "list[_Row]",
+        known: "_Folder",
+        settled: int,
+    ) -> "_Folder":
+        """List a folder that is not as it was; a file that is as it was keeps its value."""
+        before, now = ({row[0]: row for row in some} for some in (known.rows, rows))
+        found = _Folder([row if row[3] < settled else (row[0], 0, 0, 0) for row in rows], {}, [])
+        for entry, path, below in _inside(self._scope, folder, at, entries):
+            if below is not None:
+                found.folders.append((path, below))
+            elif path in known.files and before[entry.name] == now[entry.name]:
+                found.files[path] = known.files[path]
+            else:
+                found.files[path] = _value(self._root, path)
+        return found if found.files != known.files else replace(found, files=known.files)
+
+
+_Row: TypeAlias = tuple[str, int, int, int]
+"""Name, inode, size and time of change of an entry of a folder; without the last three it equals nothing."""
+
+_SETTLED_NS: Final = 2 * 10**9
+"""What changed so shortly before a look may change again unseen, within one tick of its file system's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """One folder as it was looked at: its entries, the values of its files in scope, the folders in it to look at."""
+
+    rows: list[_Row]
+    files: dict[str, str]
+    folders: list[tuple[str, Steps]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one look found; threads that look at the same time replace it whole."""
+
+    folders: dict[str, _Folder]
+    files: Mapping[str, str]
+    digest: str
 
 
 def digest_of(files: Mapping[str, str]) -> str:
@@ -146,17 +257,36 @@ def _paths(root: str, scope: Scope, start: str) -> Iterator[str]:
     pending: list[tuple[str, Steps]] = [(start, scope.start)]
     while pending:
         folder, at = pending.pop()
-        for entry in _entries(root, folder):
-            if entry.name in (_ANYWHERE if folder else _AT_ROOT):
-                continue
-            below = scope.descend(at, entry.name)
-            if not below:
-                continue
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.is_dir(follow_symlinks=False):
-                pending.append((path, below))
-            elif (scope.accepts(below) or entry.is_symlink()) and not scope.excludes(path):
+        for _, path, below in _inside(scope, folder, at, _entries(root, folder)):
+            if below is None:
                 yield path
+            else:
+                pending.append((path, below))
+
+
+def _inside(
+    scope: Scope, folder: str, at: Steps, entries: Iterable[os.DirEntry[str]]
+) -> Iterator[tuple[os.DirEntry[str], str, Steps | None]]:
+    """Yield what of a folder belongs to a scope: a file with None, a folder with the steps that may follow in it."""
+    for entry in entries:
+        if entry.name in (_ANYWHERE if folder else _AT_ROOT):
+            continue
+        below = scope.descend(at, entry.name)
+        if not below:
+            continue
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.is_dir(follow_symlinks=False):
+            yield entry, path, below
+        elif (scope.accepts(below) or entry.is_symlink()) and not scope.excludes(path):
+            yield entry, path, None
+
+
+def _row(entry: os.DirEntry[str]) -> _Row:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return entry.name, -1, -1, sys.maxsize  # gone again, which is an error only for a file in scope
+    return entry.name, status.st_ino, status.st_size, status.st_ctime_ns
 
 
 def _entries(root: str, folder: str) -> list[os.DirEntry[str]]:

@@ -104,7 +104,7 @@ def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int)
     reply = judge(desk, role, state, text, worked=_worked(role, state, cost))
     if reply.outcome == "invalid" and not may_ask_again(state, role.name, number, desk.policy.max_reasks):
         reply = _overruled(reply, role, own_collection(state, role.name))
-    if _went_stale(desk, role, state):
+    if role.kind in ("qa", "review") and reply.tree != state["tree"]:
         reply = replace(reply, outcome="stale")
     notice(_answered(role, reply, cost))
     return _update(desk, role, state, reply, number, store)

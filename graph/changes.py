@@ -21,13 +21,13 @@ from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed.base import Base
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.tree import left_out, tree_diff, tree_files
+from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.desk import Desk
 from interlock.graph.sealing import base_of
 from interlock.graph.store import RunStore, write_atomically
 
-MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
-"""How much of the texts is kept in all; what is beyond that is listed, and not compared."""
+MAX_KEPT_BYTES: Final = 4 * 1024 * 1024
+"""How much of the texts that no base holds is kept in all; what is beyond that is listed, and not compared."""
 MAX_COMPARED: Final = 200
 """How many files are compared; the others are listed."""
 
@@ -57,19 +57,29 @@ class Start:
         return data if data is not None and hashlib.sha256(data).hexdigest() == listed else None
 
 
-def keep_start(desk: Desk, store: RunStore) -> None:
-    """Keep the files in scope as they are now, unless that was done; a tree that cannot be read is not kept."""
+def keep_start(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) -> None:
+    """Keep the files in scope as they are now, unless that was done; a tree that cannot be read is not kept.
+
+    Args:
+        desk: The task and its surroundings.
+        store: The run's files.
+        sealing: What the run froze, whose contents need not be kept again.
+    """
     path = store.folder / _START
     if path.exists():
         return
     try:
-        files = tree_files(desk.root, desk.task.scope)
+        files = desk.files()
     except TreeError:
         return
-    texts: dict[str, str] = {}
+    base, texts = base_of(desk.root, sealing), dict[str, str]()
     left = MAX_KEPT_BYTES
     for name, value in files.items():
-        data = _plain(desk.root, name, value) if left > 0 else None
+        if left <= 0:
+            break
+        if base is not None and base.inside(name) in base.files:
+            continue
+        data = _plain(desk.root, name, value)
         if data is None or b"\0" in data or len(data) > min(left, MAX_COMPARED_BYTES):
             continue
         try:
@@ -77,7 +87,7 @@ def keep_start(desk: Desk, store: RunStore) -> None:
         except UnicodeDecodeError:
             continue
         left -= len(data)
-    write_atomically(path, json.dumps({"files": files, "texts": texts}, ensure_ascii=True).encode("ascii"))
+    write_atomically(path, json.dumps({"files": dict(files), "texts": texts}, ensure_ascii=True).encode("ascii"))
 
 
 def read_start(store: RunStore) -> Start | None:
@@ -102,7 +112,7 @@ def changes_in_scope(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) ->
         return None
     start = start or Start({}, {})
     try:
-        now = tree_files(desk.root, desk.task.scope)
+        now = desk.files()
         before = start.files if base is None else _frozen(desk, base, start.files)
     except (TreeError, SealError):
         return None

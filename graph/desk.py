@@ -1,7 +1,6 @@
 """What every node of a task works with: the task and its policy, and what the run itself holds to be so."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,7 +11,7 @@ from interlock.agents.recording import NoTape, Tape
 from interlock.agents.secrets import Redactor
 from interlock.gates.errors import TreeError
 from interlock.gates.manifest import Binding, Collection, from_json
-from interlock.gates.tree import tree_diff, tree_digest, tree_files
+from interlock.gates.tree import TreeReader, digest_of, tree_diff
 from interlock.graph.machine import certified
 from interlock.graph.policy import Policy
 from interlock.graph.state import TaskState
@@ -45,27 +44,35 @@ class Desk:
     runners: Mapping[str, Runner | Remote]
     tape: Tape = field(default_factory=NoTape)
     redactor: Redactor = field(default_factory=Redactor)
+    _reader: TreeReader = field(init=False)
 
-    def tree(self) -> str:
-        """Digest the files in scope as they are now.
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_reader", TreeReader(self.root, self.task.scope))
+
+    def tree(self, *, contents: bool = False) -> str:
+        """Digest the files in scope as they are now; with `contents` each of them is read, changed or not.
 
         A tree that cannot be read gets a text that is no digest, so that it equals no tree which was handed over.
         """
         try:
-            return tree_digest(self.root, self.task.scope)
+            return self._reader.digest(contents=contents)
         except TreeError as error:
             return f"{UNREADABLE}{visible(self.redactor.text(error.message))[:500]} {error.fix}"
 
-    def keep_tree(self, store: RunStore, attempt: int) -> None:
-        """Store the list of the files as handed over, for `changes`; a tree that cannot be read has none."""
-        with suppress(TreeError):
-            store.keep_tree(attempt, self._files())
+    def hand_over(self, store: RunStore, attempt: int) -> str:
+        """Digest the files as handed over, as `tree` does, and store their list for `changes`."""
+        try:
+            files = self.files()
+        except TreeError:
+            return self.tree()
+        store.keep_tree(attempt, self.redactor.value(dict(files)))
+        return digest_of(files)
 
     def changes(self, store: RunStore, attempt: int) -> str:
         """Name the files in scope that changed after a hand-over, as the end of a sentence; empty when unknown."""
         handed_over = store.handed_over(attempt)
         try:
-            found = tree_diff(handed_over, self._files()) if handed_over else None
+            found = tree_diff(handed_over, self.redactor.value(dict(self.files()))) if handed_over else None
         except TreeError:
             found = None
         if not found:
@@ -74,9 +81,13 @@ class Desk:
         more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
         return f": {', '.join(paths[:_MAX_NAMED])}{more}"
 
-    def _files(self) -> dict[str, str]:
-        """List the files in scope; a name that holds a key is listed without it."""
-        return self.redactor.value(tree_files(self.root, self.task.scope))
+    def files(self) -> Mapping[str, str]:
+        """List the files in scope as they are now; see `gates.tree.tree_files`.
+
+        Raises:
+            TreeError: They cannot be read.
+        """
+        return self._reader.files()
 
 
 def own_collection(state: TaskState, name: str) -> Collection | None:

@@ -93,8 +93,8 @@ class Nodes(Collecting):
             progress=state.get("turn", 1) < len(self.build_order) + policy.max_progress,
         )
 
-    def _standing(self, state: TaskState, kind: RoleKind) -> tuple[Cause | None, list[str]]:
-        """Hold every verdict of this attempt against the tree and the files as they are now."""
+    def _standing(self, state: TaskState, kind: RoleKind, *, contents: bool = False) -> tuple[Cause | None, list[str]]:
+        """Compare every verdict of this attempt with the tree and the files as they are now; see `Desk.tree`."""
         desk = self.desk
         found = standing(
             desk.policy.protocol,
@@ -102,7 +102,7 @@ class Nodes(Collecting):
             state.get("verdicts", {}),
             attempt=state["attempt"],
             handed_over=state["tree"],
-            present=desk.tree(),
+            present=desk.tree(contents=contents),
             swapped=lambda files: bool(verify_again((CollectedFile(**file) for file in files), desk.root)),
             last=kind == "review",
         )
@@ -208,8 +208,7 @@ class Nodes(Collecting):
         """Take the hand-over: from here on every verdict is bound to the tree as it is now."""
         role = self.build_order[state["step"]]
         cleared = self.recorder.flush(state)
-        tree = self.desk.tree()
-        self.desk.keep_tree(self._store(state), state["attempt"])
+        tree = self.desk.hand_over(self._store(state), state["attempt"])
         outside = self._outside(state)
         data = {
             "from": "IN_PROGRESS",
@@ -270,7 +269,7 @@ class Nodes(Collecting):
         """Verify everything once more, and only then set APPROVED."""
         run_id = state["run_id"]
         if self.recorder.find(run_id, f"{round_of(state)}/status/APPROVED") is None:
-            cause, reasons = self._standing(state, "review")
+            cause, reasons = self._standing(state, "review", contents=True)
             if cause is not None:
                 return {"outcome": "broken", "cause": cause, "fail_reasons": reasons}
         text = f"Approved in attempt {state['attempt']}: every required gate is certified on tree {state['tree']}."

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from interlock.agents.ask import agent_of_run
 from interlock.agents.changes import ChangedFile, ChangeKind, unified
-from interlock.gates.errors import GateError
+from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.sealed.base import Base, place_of, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, Stamp, list_tree
-from interlock.gates.tree import in_scope
+from interlock.gates.tree import left_out
 from interlock.graph.sealing import base_of
 from interlock.graph.state import Outside
 from interlock.graph.store import RunStore, write_atomically
@@ -57,11 +57,12 @@ def changes_outside(
         now = list_tree(top, relative)
     except (OSError, ValueError, TypeError, AttributeError, SealError):
         return []
-    base = base_of(root, sealing)
+    base, scope = base_of(root, sealing), compile_scope(task.scope)
+    touched = [path for path in before.keys() | now.files.keys() if before.get(path) != now.files.get(path)]
     found = [
         Outside(path=path, kind=kind, holder="")
-        for inside in sorted(before.keys() | now.files.keys())
-        if (path := _outside(inside, relative, task)) is not None
+        for inside in sorted(touched)
+        if (path := _outside(inside, relative, scope)) is not None
         and (kind := _kind(inside, before, now, top, base)) is not None
     ][:MAX_NAMED]
     return _with_holders(root, store, found) if reserve else found
@@ -80,23 +81,18 @@ def _listing_path(store: RunStore) -> Path:
     return store.folder / "trees" / "project.json"
 
 
-def _outside(inside: str, relative: str, task: Task) -> str | None:
+def _outside(inside: str, relative: str, scope: Scope) -> str | None:
     """Return the path relative to the root, or None for a file of the scope."""
     path = os.path.relpath(inside, relative) if relative else inside
-    try:
-        return None if not path.startswith("../") and in_scope(path, task.scope) else path
-    except GateError:
-        return path
+    return None if not path.startswith("../") and not left_out(path) and scope.matches(path) else path
 
 
 def _kind(path: str, before: Mapping[str, Stamp], now: Listing, top: Path, base: Base | None) -> ChangeKind | None:
-    """Return what became of a file; None when nothing did."""
+    """Return what became of a file whose stamp is another; None when it was only touched."""
     if path not in now.files:
         return "removed"
     if path not in before:
         return "added"
-    if before[path] == now.files[path]:
-        return None
     entry = None if base is None else base.files.get(path)
     if entry is not None:
         with suppress(SealError):

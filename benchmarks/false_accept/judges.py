@@ -21,7 +21,7 @@ from interlock.gates.sealed.preflight import check_base
 from interlock.gates.sealed.settings import Seal
 from interlock.gates.sealed.store import STATE
 
-TIMEOUT_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 20.0
 GATE: Final = "GATE-TESTS"
 
 
@@ -143,7 +143,7 @@ class Sealed:
         frozen = freeze(project.root, [(gate, seal)], path=project.environment()["PATH"])
         hidden = (str(project.held_out),) if self.heldout else ()
         self.case = GateCase(gate, seal, frozen, project.root.resolve(), hidden)
-        self.tests = check_base(self.case).tests
+        self.tests = check_base(self.case, bare=False).tests
 
     def verdict(self, project: Project) -> Verdict:
         """Run the gate on the work."""

@@ -23,7 +23,7 @@ LEXERS: Final = ("__init__.py", "_mapping.py", "diff.py", "python.py")
 """Of some hundred; pytest imports no other."""
 SITE: Final = Path(".venv", sysconfig.get_path("purelib", "venv", vars={"base": "."}))
 """Where the packages of a project are, relative to its root."""
-RUN_SECONDS: Final = 60.0
+RUN_SECONDS: Final = 20.0
 
 HOOK: Final = ".claude/hooks/run-tests.sh"
 _SETTINGS: Final = {

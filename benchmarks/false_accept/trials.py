@@ -1,10 +1,14 @@
-"""Runs behaviours, gates, programs, each trial in a project of its own."""
+"""Runs behaviours, gates, programs, each trial in a project of its own.
+
+The projects of one program lie at the same place, one after the other, so that what the tests of a base come to is
+known from the first one.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -47,14 +51,13 @@ class Trials:
         self.store = folder / "store"
         self.store.mkdir()
         self.notice = notice
-        self.numbers = count()
         self.done = 0
         self.lock = threading.Lock()
 
     def one(self, program: Program, behaviour: Behaviour, name: str) -> Trial | None:
         """Make one trial; None when the program has nothing to do the behaviour to."""
         judge: Judge = Bare() if name == BARE else GATES[name].judge(self.store)
-        project = self.workshop.project(program, f"{next(self.numbers):05}")
+        project = self.workshop.project(program, program.name)
         try:
             judge.begin(project)
             if behaviour.act(project) is False:
@@ -80,13 +83,14 @@ class Trials:
         return list(trials.values())
 
     def run(self, pairs: Sequence[tuple[Program, Behaviour]], gates: Sequence[str], jobs: int) -> list[Trial]:
-        """Make every trial there is, in the order of the pairs whatever ended first."""
+        """Make every trial there is, so many programs at a time; the pairs of a program follow each other."""
 
-        def every(pair: tuple[Program, Behaviour]) -> list[Trial]:
-            return self.before_every_gate(pair[0], pair[1], gates)
+        def every(some: list[tuple[Program, Behaviour]]) -> list[Trial]:
+            return [trial for pair in some for trial in self.before_every_gate(*pair, gates)]
 
         with ThreadPoolExecutor(jobs) as pool:
-            return [trial for trials in pool.map(every, pairs) for trial in trials]
+            programs = [list(some) for _, some in groupby(pairs, lambda pair: pair[0].name)]
+            return [trial for trials in pool.map(every, programs) for trial in trials]
 
 
 def _trial(program: Program, behaviour: Behaviour, gate: str, verdict: Verdict, seconds: float) -> Trial:

@@ -115,12 +115,12 @@ class GateCase:
 
     @cached_property
     def command_digest(self) -> str:
-        """`sha256:…` over the commands, their settings, and every file outside the base that they name."""
+        """`sha256:…` over the commands, their settings, the kept folders, and what they name outside the base."""
         digest = sha256(repr((self.gate.command, self.seal, self.path)).encode("utf-8", "surrogateescape"))
         for name, value in sorted(self.frozen.words.items()):
             digest.update(f"{name}\0{value}\0".encode("utf-8", "surrogateescape"))
-        for folder, value in sorted(self.frozen.kept.items()):
-            digest.update(f"{folder}\0{value}\0".encode("utf-8", "surrogateescape"))
+        for folder, record in sorted(self.frozen.kept.items()):
+            digest.update(f"{folder}\0{keep.contents(record)}\0".encode("utf-8", "surrogateescape"))
         return f"sha256:{digest.hexdigest()}"
 
     def check_kept(self) -> None:

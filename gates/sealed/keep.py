@@ -73,6 +73,19 @@ def record(folder: str, *, deep: bool = True) -> str:
     return digest
 
 
+@lru_cache(maxsize=8)
+def contents(digest: str) -> str:
+    """Return a digest of what a record says without its stamps: equal folders have equal ones, wherever they lie.
+
+    Raises:
+        SealError: `SEAL110` the record was changed.
+    """
+    found = sha256()
+    for name, (_, entry) in sorted(_load(digest).items()):
+        found.update(f"{name}\0{entry.mode} {entry.sha256}\0".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
 def changed(records: Records, *, deep: bool = True) -> Iterator[tuple[str, Change]]:
     """Yield the files of kept folders that are not what they were, absolute, each with what became of it.
 
