@@ -11,6 +11,7 @@ never fails by the clock.
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -79,13 +80,14 @@ class Run:
 
 
 def project(folder: Path, files: int) -> Path:
-    """Make a project with so many files in scope."""
+    """Make a git project with so many files in scope, so that its gates are sealed."""
     for number in range(files):
         path = folder / f"src/{number // FILES_IN_A_FOLDER}/file_{number}.txt"
         if number % FILES_IN_A_FOLDER == 0:
             path.parent.mkdir(parents=True)
         path.write_text(f"line of {number}\n" * 20)
     (folder / "interlock.toml").write_text(CONFIG)
+    subprocess.run(("git", "init", "-q", "-b", "main"), cwd=folder, check=True)
     return folder
 
 

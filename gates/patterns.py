@@ -9,7 +9,7 @@ takes out what it matches, whatever the others say.
 import fnmatch
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from interlock.gates.errors import TreeError
@@ -34,11 +34,12 @@ class Scope:
 
     patterns: tuple[tuple[re.Pattern[str] | None, ...], ...]
     excluded: "Scope | None" = None
+    _reached: dict[Steps, Steps] = field(default_factory=dict[Steps, Steps], repr=False, compare=False)
 
     @property
     def start(self) -> Steps:
         """Where matching stands at the root."""
-        return self._skip({(i, 0) for i in range(len(self.patterns))})
+        return self._skip(frozenset((i, 0) for i in range(len(self.patterns))))
 
     def descend(self, at: Steps, name: str) -> Steps:
         """Return where matching stands after one more name; empty when nothing can match any more."""
@@ -51,7 +52,7 @@ class Scope:
                 following.add((i, step))
             elif wanted.fullmatch(name):
                 following.add((i, step + 1))
-        return self._skip(following)
+        return self._skip(frozenset(following))
 
     def accepts(self, at: Steps) -> bool:
         """Say whether the path that led here is matched."""
@@ -68,8 +69,10 @@ class Scope:
         """Say whether one relative path is taken out."""
         return self.excluded is not None and self.excluded.matches(path)
 
-    def _skip(self, at: set[tuple[int, int]]) -> Steps:
-        """Add the places that `**` reaches by matching nothing."""
+    def _skip(self, at: Steps) -> Steps:
+        """Add the places that `**` reaches by matching nothing; files of one folder mostly lead to the same ones."""
+        if at in self._reached:
+            return self._reached[at]
         reached = set(at)
         pending = list(at)
         while pending:
@@ -77,7 +80,7 @@ class Scope:
             if step < len(self.patterns[i]) and self.patterns[i][step] is None and (i, step + 1) not in reached:
                 reached.add((i, step + 1))
                 pending.append((i, step + 1))
-        return frozenset(reached)
+        return self._reached.setdefault(at, frozenset(reached))
 
 
 def compile_scope(patterns: Iterable[str]) -> Scope:

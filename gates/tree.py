@@ -79,6 +79,9 @@ class TreeReader:
         root: The project's root.
         patterns: Scope patterns; see `gates.patterns`.
 
+    Attributes:
+        last: What the last look found; None before the first one.
+
     Raises:
         TreeError: A pattern is refused.
     """
@@ -86,10 +89,10 @@ class TreeReader:
     def __init__(self, root: str | Path, patterns: Iterable[str]) -> None:
         self._root = os.fspath(root)
         self._scope = compile_scope(patterns)
-        self._last = _Look({}, {}, "")
+        self.last: Look | None = None
 
-    def files(self, *, contents: bool = False) -> Mapping[str, str]:
-        """List the files in scope as `tree_files` does.
+    def look(self, *, contents: bool = False) -> "Look":
+        """Look at the files in scope.
 
         Args:
             contents: Whether every file is read, whatever its inode and times say.
@@ -97,25 +100,23 @@ class TreeReader:
         Raises:
             TreeError: As `tree_files`.
         """
-        return self._look(contents=contents).files
+        before = None if contents else self.last
+        try:
+            found = self._look(before or Look({}, {}, ""))
+        except TreeError:
+            self.last = None
+            raise
+        self.last = found
+        return found
 
-    def digest(self, *, contents: bool = False) -> str:
-        """Return the digest of `files`, as `tree_digest` does.
-
-        Raises:
-            TreeError: As `tree_files`.
-        """
-        return self._look(contents=contents).digest
-
-    def _look(self, *, contents: bool) -> "_Look":
-        before = _Look({}, {}, "") if contents else self._last
+    def _look(self, before: "Look") -> "Look":
         settled = time.time_ns() - _SETTLED_NS
         folders: dict[str, _Folder] = {}
         pending: list[tuple[str, Steps]] = [("", self._scope.start)]
         while pending:
             folder, at = pending.pop()
             entries = _entries(self._root, folder)
-            rows = [_row(entry) for entry in entries]
+            rows = _rows(entries)
             known = before.folders.get(folder, _Folder([], {}, []))
             if known.rows != rows:
                 known = self._folder(folder, at, entries, rows, known, settled)
@@ -124,12 +125,9 @@ class TreeReader:
         if folders.keys() == before.folders.keys() and all(
             row.files is before.folders[at].files for at, row in folders.items()
         ):
-            look = _Look(folders, before.files, before.digest)
-        else:
-            files = dict(sorted(item for row in folders.values() for item in row.files.items()))
-            look = _Look(folders, files, digest_of(files))
-        self._last = look
-        return look
+            return Look(folders, before.files, before.digest)
+        files = dict(sorted(item for row in folders.values() for item in row.files.items()))
+        return Look(folders, files, digest_of(files))
 
     def _folder(
         self,
@@ -170,10 +168,16 @@ class _Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What one look found; threads that look at the same time replace it whole."""
+class Look:
+    """What one look found; threads that look at the same time replace it whole.
 
-    folders: dict[str, _Folder]
+    Args:
+        folders: What the next look is compared with.
+        files: The files in scope, as `tree_files` lists them.
+        digest: Their digest, as `tree_digest` returns it.
+    """
+
+    folders: Mapping[str, _Folder]
     files: Mapping[str, str]
     digest: str
 
@@ -281,12 +285,17 @@ def _inside(
             yield entry, path, None
 
 
-def _row(entry: os.DirEntry[str]) -> _Row:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return entry.name, -1, -1, sys.maxsize  # gone again, which is an error only for a file in scope
-    return entry.name, status.st_ino, status.st_size, status.st_ctime_ns
+def _rows(entries: list[os.DirEntry[str]]) -> list[_Row]:
+    """Return what the entries of a folder are; one that is gone again is an error only where it is in scope."""
+    found: list[_Row] = []
+    for entry in entries:
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            found.append((entry.name, -1, -1, sys.maxsize))
+        else:
+            found.append((entry.name, status.st_ino, status.st_size, status.st_ctime_ns))
+    return found
 
 
 def _entries(root: str, folder: str) -> list[os.DirEntry[str]]:
@@ -321,9 +330,12 @@ def _value(root: str, path: str) -> str:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return "other"
-        digest = hashlib.sha256()
-        while chunk := os.read(descriptor, _CHUNK_BYTES):
+        # Most files come with one read that ends before the room for it does.
+        digest, room = hashlib.sha256(), min(status.st_size + 1, _CHUNK_BYTES)
+        while chunk := os.read(descriptor, room):
             digest.update(chunk)
+            if len(chunk) < room == status.st_size + 1:
+                break
     except OSError as error:
         raise _unreadable(path, error) from error
     finally:

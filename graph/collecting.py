@@ -76,6 +76,7 @@ class Collecting:
                 gate,
                 state.get("sealing", {}),
                 binding=work,
+                present=desk.files,
                 outside=tuple(row["path"] for row in state.get("outside", [])),
                 progress=_progress(gate.id),
             )

@@ -11,7 +11,7 @@ from interlock.agents.recording import NoTape, Tape
 from interlock.agents.secrets import Redactor
 from interlock.gates.errors import TreeError
 from interlock.gates.manifest import Binding, Collection, from_json
-from interlock.gates.tree import TreeReader, digest_of, tree_diff
+from interlock.gates.tree import TreeReader, tree_diff
 from interlock.graph.machine import certified
 from interlock.graph.policy import Policy
 from interlock.graph.state import TaskState
@@ -55,24 +55,26 @@ class Desk:
         A tree that cannot be read gets a text that is no digest, so that it equals no tree which was handed over.
         """
         try:
-            return self._reader.digest(contents=contents)
+            return self._reader.look(contents=contents).digest
         except TreeError as error:
             return f"{UNREADABLE}{visible(self.redactor.text(error.message))[:500]} {error.fix}"
 
     def hand_over(self, store: RunStore, attempt: int) -> str:
         """Digest the files as handed over, as `tree` does, and store their list for `changes`."""
         try:
-            files = self.files()
+            look = self._reader.look()
         except TreeError:
             return self.tree()
-        store.keep_tree(attempt, self.redactor.value(dict(files)))
-        return digest_of(files)
+        store.keep_tree(attempt, self.redactor.value(dict(look.files)))
+        return look.digest
 
     def changes(self, store: RunStore, attempt: int) -> str:
         """Name the files in scope that changed after a hand-over, as the end of a sentence; empty when unknown."""
         handed_over = store.handed_over(attempt)
         try:
-            found = tree_diff(handed_over, self.redactor.value(dict(self.files()))) if handed_over else None
+            found = (
+                tree_diff(handed_over, self.redactor.value(dict(self._reader.look().files))) if handed_over else None
+            )
         except TreeError:
             found = None
         if not found:
@@ -82,12 +84,12 @@ class Desk:
         return f": {', '.join(paths[:_MAX_NAMED])}{more}"
 
     def files(self) -> Mapping[str, str]:
-        """List the files in scope as they are now; see `gates.tree.tree_files`.
+        """List the files in scope as they were when this process last looked; see `gates.tree.tree_files`.
 
         Raises:
             TreeError: They cannot be read.
         """
-        return self._reader.files()
+        return (self._reader.last or self._reader.look()).files
 
 
 def own_collection(state: TaskState, name: str) -> Collection | None:

@@ -184,6 +184,7 @@ def collect_sealed(
     record: Mapping[str, Any],
     *,
     binding: Binding,
+    present: Callable[[], Mapping[str, str]],
     outside: tuple[str, ...] = (),
     progress: Progress = lambda _line: None,
 ) -> Collection:
@@ -196,6 +197,7 @@ def collect_sealed(
         gate: The gate.
         record: What the run keeps of its seals.
         binding: What the evidence is evidence of.
+        present: Lists the files in scope as they are now.
         outside: Files outside the scope that changed since the work was assigned.
         progress: Takes what happens.
 
@@ -210,5 +212,5 @@ def collect_sealed(
     check = check_base(case, progress=progress, bare=False)
     if tests_digest(check) != record["tests"].get(gate.id) and check.cached:
         check = check_base(case, progress=progress, bare=False, known=False)
-    work = Work(task.scope, task.may_change, outside)
+    work = Work(task.scope, task.may_change, outside, present)
     return run_sealed_gate(case, work, check.tests, binding=binding, progress=progress)

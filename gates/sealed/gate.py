@@ -37,11 +37,14 @@ class Work:
         scope: Patterns of the files that are laid over the base.
         may_change: Patterns of tests and settings that the work may change.
         outside: Files outside the scope that changed since the work was assigned; they are not in the export.
+        present: Lists the files in scope as `gates.tree.tree_files` does, where they are known already. Of those that
+            are not as in the base, the contents must still be as listed.
     """
 
     scope: tuple[str, ...]
     may_change: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    present: Callable[[], Mapping[str, str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -128,9 +131,11 @@ class _Judging:
         return tuple(sorted(_inline(self.case, self.tests) & self.present.keys()))
 
     @cached_property
-    def present(self) -> dict[str, str]:
+    def present(self) -> Mapping[str, str]:
         """The files in scope as they are now."""
         try:
+            if self.work.present is not None:
+                return self.work.present()
             return tree_files(self.case.root, self.work.scope)
         except TreeError as error:
             raise SealError("SEAL121", error.message, error.fix) from error

@@ -67,12 +67,12 @@ def test_every_change_is_seen_by_the_next_look(
     put(tmp_path, "src/deep/b.py", "b")
     put(tmp_path, "read.md", "r")
     reader = TreeReader(tmp_path, SCOPE)
-    before = reader.digest()
+    before = reader.look().digest
     time.sleep(0.02)  # the clock of a file system is coarser than ours
     change(tmp_path)
     reads.clear()
-    assert reader.digest() == tree_digest(tmp_path, SCOPE) != before
-    assert reader.files() == tree_files(tmp_path, SCOPE)
+    assert reader.look().digest == tree_digest(tmp_path, SCOPE) != before
+    assert reader.look().files == tree_files(tmp_path, SCOPE)
 
 
 def test_only_what_changed_is_read_again(tmp_path: Path, reads: list[str]) -> None:
@@ -80,30 +80,30 @@ def test_only_what_changed_is_read_again(tmp_path: Path, reads: list[str]) -> No
         put(tmp_path, f"src/{number}/x.py", str(number))
     put(tmp_path, "src/out/big", "generated")
     reader = TreeReader(tmp_path, SCOPE)
-    first = reader.files()
+    first = reader.look().files
     assert sorted(reads) == [f"src/{number}/x.py" for number in range(5)]
     reads.clear()
     put(tmp_path, "src/out/more", "generated")
-    assert reader.files() is first
+    assert reader.look().files is first
     assert reads == []
     put(tmp_path, "src/3/y.py", "y")
-    reader.files()
+    reader.look()
     assert reads == ["src/3/y.py"]
     reads.clear()
-    assert len(reader.files(contents=True)) == len(reads) == 6
+    assert len(reader.look(contents=True).files) == len(reads) == 6
 
 
 def test_a_change_that_no_stamp_tells_is_found_where_contents_are_asked_for(
     tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path, "src/a.py", "a = 1\n")
-    monkeypatch.setattr(tree, "_row", lambda entry: (entry.name, 1, 1, 1))
+    monkeypatch.setattr(tree, "_rows", lambda entries: [(entry.name, 1, 1, 1) for entry in entries])
     reader = TreeReader(tmp_path, SCOPE)
-    before = reader.digest()
+    before = reader.look().digest
     put(tmp_path, "src/a.py", "a = 2\n")
-    assert reader.digest() == before
-    assert reader.digest(contents=True) == tree_digest(tmp_path, SCOPE) != before
-    assert reader.digest() == tree_digest(tmp_path, SCOPE)
+    assert reader.look().digest == before
+    assert reader.look(contents=True).digest == tree_digest(tmp_path, SCOPE) != before
+    assert reader.look().digest == tree_digest(tmp_path, SCOPE)
 
 
 def test_what_changed_just_now_is_read_by_every_look(
@@ -112,8 +112,8 @@ def test_what_changed_just_now_is_read_by_every_look(
     monkeypatch.setattr(tree, "_SETTLED_NS", 10**12)
     put(tmp_path, "src/a.py", "a = 1\n")
     reader = TreeReader(tmp_path, SCOPE)
-    reader.files()
-    reader.files()
+    reader.look()
+    reader.look()
     assert reads == ["src/a.py", "src/a.py"]
 
 
@@ -122,17 +122,17 @@ def test_what_cannot_be_read_is_an_error_of_each_look_and_no_other_tree(
 ) -> None:
     put(tmp_path, "src/a.py", "a = 1\n")
     reader = TreeReader(tmp_path, SCOPE)
-    before = reader.files()
+    before = reader.look().files
     (tmp_path / "src").rename(tmp_path / "kept")
     (tmp_path / "src").symlink_to("kept")
-    assert reader.files() == tree_files(tmp_path, SCOPE) != before
+    assert reader.look().files == tree_files(tmp_path, SCOPE) != before
     (tmp_path / "src").unlink()
     (tmp_path / "kept").rename(tmp_path / "src")
-    assert reader.files() == before
+    assert reader.look().files == before
     put(tmp_path, os.fsdecode(b"src/\xff.py"), "x")
     for _ in range(2):
         with pytest.raises(TreeError):
-            reader.files()
+            reader.look()
 
 
 def test_after_any_changes_a_look_finds_what_reading_everything_finds(tmp_path: Path) -> None:
@@ -148,4 +148,4 @@ def test_after_any_changes_a_look_finds_what_reading_everything_finds(tmp_path: 
         else:
             put(tmp_path, path.relative_to(tmp_path).as_posix(), str(chance.random()))
         if chance.random() < 0.5:
-            assert reader.files() == tree_files(tmp_path, SCOPE)
+            assert reader.look().files == tree_files(tmp_path, SCOPE)
