@@ -50,7 +50,7 @@ def make_ask(
     if role.kind == "build" and (state["attempt"], state["turn"], number) == (1, 1, 0):
         keep_start(desk, store, state.get("sealing", {}))
     commands = _commands(desk, role)
-    tree = state["tree"] if role.kind in ("qa", "review") else desk.tree() if number else state["tree_before"]
+    tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
     reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
     status = state["status"] or "IN_PROGRESS"
     built = assignment(

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from langgraph.config import get_stream_writer
 
+from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import GateSpec, Role
 from interlock.gates.collect import collect
 from interlock.gates.command import run_command_gate
@@ -22,6 +23,7 @@ from interlock.graph.state import CollectedEvidence, Event, TaskState, round_of
 
 _MAX_REASONS: Final = 5
 """So many errors of one gate are fail reasons; its log has all."""
+_MAX_FOUND_CHARS: Final = 120
 
 Update: TypeAlias = dict[str, Any]
 Node: TypeAlias = Callable[[TaskState], Update]
@@ -187,13 +189,20 @@ def _collected(made: Collection) -> None:
 
 
 def _reasons(made: Collection) -> list[str]:
-    """Return the reasons of a failed gate: its first errors, and what it was not judged by."""
+    """Return the reasons of a failed gate: its first errors with their fixes, and what it was not judged by."""
     errors = [found for found in made.findings if found.level == "error"]
-    shown = [found.message for found in errors[:_MAX_REASONS]]
+    shown = [_in_a_line(found) for found in errors[:_MAX_REASONS]]
     if len(errors) > _MAX_REASONS:
         shown.append(f"and {len(errors) - _MAX_REASONS} more")
     shown += [f"{found.message} {found.fix}" for found in made.findings if found.level == "warning"]
     return [reason(made.gate, text.removeprefix(f"{made.gate}: ")) for text in shown]
+
+
+def _in_a_line(item: Finding) -> str:
+    """Return what a finding says: what is wrong, what was found, and what to do."""
+    found = " ".join(item.found.split())
+    found = f" Found: {found[:_MAX_FOUND_CHARS]}." if found else ""
+    return f"{item.message}{found} Fix: {item.fix}"
 
 
 def _progress(gate_id: str) -> Callable[[str], None]:

@@ -34,7 +34,7 @@ FaultKind: TypeAlias = Literal[
 ]
 """What can be wrong with a run of tests; each is a row of `_TEXTS`."""
 
-MAX_IDS: Final = 20
+_MAX_NAMED: Final = 5
 _PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
 _GOOD: Final = ("passed", "xpassed")
 
@@ -184,7 +184,7 @@ class _Comparing:
         faults: list[Fault] = []
         gone: list[str] = []
         if not now.complete:
-            faults.append(_ended(now))
+            faults.append(_ended(now, list(dict.fromkeys((*base.collected, *(case.id for case in base.cases))))))
         if not any(case.outcome in _GOOD for case in now.cases) and not self._all_allowed():
             faults.append(_fault("nothing_ran", "", _summary(counts)))
         before = {case.id: case for case in base.cases}
@@ -337,18 +337,24 @@ def _summary(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
 
 
-def _ended(run: TestRun) -> Fault:
-    """Return the fault of a run that was stopped or did not say that it was finished."""
-    running = f"; running: {', '.join(run.running[:MAX_IDS])}" if run.running else ""
+def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Fault:
+    """Return the fault of a run that was stopped or did not say that it was finished.
+
+    Args:
+        run: The run.
+        wanted: The tests of the base.
+    """
     if not run.parsed:
         how = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
         return _fault("exit_status" if run.exit_status is not None else "incomplete", "", how)
-    if run.exit_status is None:
-        return _fault("incomplete", "", f"{len(run.cases)} tests ended before the time limit{running}")
-    how = (
-        f"exit status {run.exit_status} after {len(run.cases)} of {len(run.collected) or 'an unknown number of'} tests"
-    )
-    return _fault("incomplete", "", f"{how}{running}")
+    end = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
+    found = f"{end} after {len(run.cases)} of {len(run.collected or wanted)} tests"
+    ended = {*run.running, *(case.id for case in run.cases)}
+    for what, ids in (("running", run.running), ("not begun", [each for each in wanted if each not in ended])):
+        if ids:
+            more = f" and {len(ids) - _MAX_NAMED} more" if len(ids) > _MAX_NAMED else ""
+            found += f"; {what}: {', '.join(ids[:_MAX_NAMED])}{more}"
+    return _fault("incomplete", "", found)
 
 
 def _fault(kind: FaultKind, test: str, found: str) -> Fault:
