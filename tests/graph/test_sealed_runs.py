@@ -82,12 +82,13 @@ def test_a_cheat_is_sent_back_with_its_file_and_an_honest_fix_is_approved(sealed
 
 def test_who_only_cheats_ends_blocked_by_reasons_with_the_file_and_the_missing_tests(sealed: Project) -> None:
     leaving = "import os\n\nos._exit(0)\n"
-    sealed.runners = {"builder": Scripted([working({"tests/test_calc.py": CHEAT, "src/notes.py": ""}, {"src/calc.py": leaving})])}
+    sealed.runners = {
+        "builder": Scripted([working({"tests/test_calc.py": CHEAT, "src/notes.py": ""}, {"src/calc.py": leaving})])
+    }
     view = sealed.run()
     assert view.status == "BLOCKED"
     blocked = [entry.data for entry in sealed.entries() if entry.data.get("to") == "BLOCKED"]
     first, second = (row["envelope"]["fail_reasons"] for row in blocked)
-    print(first, second)
     assert any("tests/test_calc.py" in reason and "outside the scope" in reason for reason in first)
     assert any("tests/test_calc.py::test_double" in reason and "not begun" in reason for reason in second)
 
