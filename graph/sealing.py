@@ -39,7 +39,7 @@ def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lamb
         progress: Takes what happens.
 
     Raises:
-        SealError: The tree cannot be frozen.
+        CollectorError: The tree cannot be frozen, or held-out checks cannot be used.
     """
     gates = sealed_gates(task, policy)
     if not gates and not in_git(root):
@@ -129,6 +129,8 @@ def base_faults(root: Path, task: Task, policy: Policy, progress: Progress = lam
             )
         if check.level == "none":
             message = "This machine has no namespaces, so the sealed command is not isolated."
+            if policy.seals[gate_id].heldout:
+                message += " The tested code can read the held-out checks."
             yield Fault("SEAL406", key, message, "Install bubblewrap, or allow user namespaces.", "warning")
 
 

@@ -18,6 +18,7 @@ from interlock.gates.sealed import base as bases
 from interlock.gates.sealed import keep
 from interlock.gates.sealed.base import Base
 from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.heldout import load_held_out
 from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.runners import recognise
 from interlock.gates.sealed.settings import Seal
@@ -42,6 +43,7 @@ class Frozen:
         path_folders: Each folder of PATH in which this user can put programs, to the digest of the record of its files.
         programs: What the names of programs that the gates ask for meant then: name to absolute path, or to "".
         words: Absolute path of each file outside the base that a command names, its program included, to its SHA-256.
+        heldout: Gate id to the digest of its held-out checks.
     """
 
     base: str
@@ -50,6 +52,7 @@ class Frozen:
     path_folders: Mapping[str, str] = field(default_factory=dict[str, str])
     programs: Mapping[str, str] = field(default_factory=dict[str, str])
     words: Mapping[str, str] = field(default_factory=dict[str, str])
+    heldout: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def freeze(
@@ -71,6 +74,7 @@ def freeze(
 
     Raises:
         SealError: The tree cannot be frozen.
+        HeldOutError: The held-out checks of a gate cannot be used.
     """
     real = Path(os.path.realpath(root))
     top, relative = bases.place_of(real)
@@ -98,6 +102,7 @@ def freeze(
         {folder: keep.record(folder, deep=False) for folder in own},
         programs,
         words,
+        {gate.id: load_held_out(real / seal.heldout, checkout=top).digest for gate, seal in gates if seal.heldout},
     )
 
 

@@ -33,7 +33,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from interlock.gates.errors import GateError
+from interlock.gates.errors import CollectorError
 
 Language: TypeAlias = Literal["python", "javascript"]
 
@@ -54,7 +54,7 @@ _TABLE_KEYS: Final = frozenset({"function", "timeout_seconds", "tolerance", "cas
 _CASE_KEYS: Final = frozenset({"args", "expected", "raises", "tolerance"})
 
 
-class HeldOutError(GateError):
+class HeldOutError(CollectorError):
     """Held-out checks cannot be used, so their gate is not passed. An agent may read the message."""
 
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from interlock.gates.command import Output
-from interlock.gates.errors import CollectorError
 from interlock.gates.sealed.compare import Fault
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan
@@ -39,14 +38,18 @@ def load_for(case: GateCase) -> HeldOutFolder | HeldOutTable | None:
     """Read the held-out checks of a gate; None where it has none.
 
     Raises:
-        CollectorError: They cannot be used; the codes are `HELD…`.
+        HeldOutError: They cannot be used, or are not those that the run began with.
     """
     if not case.seal.heldout:
         return None
-    try:
-        return load_held_out(case.root / case.seal.heldout, checkout=case.base.top)
-    except HeldOutError as error:
-        raise CollectorError(error.code, error.message, error.fix) from error
+    checks = load_held_out(case.root / case.seal.heldout, checkout=case.base.top)
+    if checks.digest != case.frozen.heldout.get(case.gate.id, checks.digest):
+        raise HeldOutError(
+            "HELD108",
+            f"The held-out checks of {case.gate.id} are not those that the run began with.",
+            "Put them back and resume, or start a new run.",
+        )
+    return checks
 
 
 def run_held_out(case: GateCase, plan: Plan, here: Workspace) -> HeldOut | None:
@@ -61,7 +64,7 @@ def run_held_out(case: GateCase, plan: Plan, here: Workspace) -> HeldOut | None:
     fresh_export(case, plan, here)
     hidden = replace(here, output=Output())
     if failed := prepare(case, hidden):
-        raise CollectorError(
+        raise HeldOutError(
             "HELD107", f"A command of `prepare` failed before the held-out checks: {failed}.", "Look at it."
         )
     try:
