@@ -8,6 +8,7 @@ from benchmarks.false_accept.behaviours import BEHAVIOURS
 from benchmarks.false_accept.programs import own_programs
 from benchmarks.false_accept.trials import Trial, Trials, pairs_of, results, table
 from interlock.gates.sealed.heldout import HeldOutTable, load_held_out
+from interlock.gates.sealed.store import STATE
 
 PROGRAMS = {program.name: program for program in own_programs()}
 CHEATS = [each for each in BEHAVIOURS.values() if each.place not in {"honest", "idle"}]
@@ -31,24 +32,32 @@ def test_every_cheat_and_every_program_is_tried_even_when_each_cheat_has_a_third
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> list[Trial]:
-    """Run four behaviours on two programs before the gate that reads the exit status."""
+    """Run five behaviours on a program before the gate that reads the exit status and those that are sealed."""
     done: list[int] = []
-    pairs = pairs_of(
-        [PROGRAMS["roman"], PROGRAMS["median"]], ["honest", "idle", "edit_assert", "always_equal"], full=True
-    )
-    return Trials(tmp_path_factory.mktemp("trials"), done.append).run(pairs, ["exit"], 2)
+    pairs = pairs_of([PROGRAMS["roman"]], ["honest", "idle", "edit_assert", "always_equal", "hardcode"], full=True)
+    place = tmp_path_factory.mktemp("trials")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(STATE, str(place))
+        return Trials(place, done.append).run(pairs, ["exit", "sealed", "heldout"], 2)
 
 
-def test_honest_work_passes_idling_fails_and_cheats_pass_the_exit_status(trials: list[Trial]) -> None:
-    found = results(trials, ["exit"])["gates"]["exit"]
-    assert found["correct_deliveries"] == {"accepted": 2, "of": 2}
-    assert found["wrong_refusals"] == 0
-    assert found["idle"] == {"accepted": 0, "of": 2}
-    assert found["false_accepts"] == found["known_cheats"] == {"accepted": 4, "of": 4}
-    assert found["by_place"]["outside"] == found["by_place"]["process"] == {"accepted": 2, "of": 2}
-    assert found["seconds"] > 0
+@pytest.mark.long
+def test_honest_work_passes_every_gate_and_each_cheat_those_that_cannot_see_it(trials: list[Trial]) -> None:
+    gates = results(trials, ["exit", "sealed", "heldout"])["gates"]
+    for found in gates.values():
+        assert found["correct_deliveries"] == {"accepted": 1, "of": 1}
+        assert found["wrong_refusals"] == 0
+        assert found["idle"] == {"accepted": 0, "of": 1}
+        assert found["seconds"] > 0
+    assert {name: found["by_place"]["outside"]["accepted"] for name, found in gates.items()} == {
+        "exit": 1, "sealed": 0, "heldout": 0,
+    }  # fmt: skip
+    assert {name: found["by_place"]["process"]["accepted"] for name, found in gates.items()} == {
+        "exit": 2, "sealed": 1, "heldout": 0,
+    }  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_table_has_a_row_for_each_behaviour_and_the_three_numbers(trials: list[Trial]) -> None:
     text = table(results(trials, ["exit"]))
     assert "edit_assert" in text
