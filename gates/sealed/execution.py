@@ -417,7 +417,7 @@ def _link_kept(case: GateCase, folder: Path) -> None:
     Raises:
         SealError: `SEAL301` code would be found that is not the export's.
     """
-    first = next(keep.leads_back(case.kept, case.base.top), None)
+    first = next(keep.leads_back(case.frozen.kept, case.base.top), None)
     if first is not None:
         raise not_sealed(case, f"{first} leads back into the checkout")
     for name in case.kept:

@@ -84,7 +84,7 @@ def freeze(
     own = [row for row in path.split(os.pathsep) if _is_users(row) and not f"{row}/".startswith(f"{top}/")]
     for gate, seal in gates:
         programs |= _programs(gate, seal, found, real, seal.env.get("PATH", path))
-        folders += keep.kept_folders(top, listing, seal.keep)
+        folders += keep.kept_folders(top, relative, listing, seal.keep)
         for argv in (gate.command, *seal.prepare):
             for name in named_files(argv, real, seal.env.get("PATH", path)):
                 if found.files.get(os.path.relpath(name, top)) is None:

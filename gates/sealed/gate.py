@@ -15,9 +15,10 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import Execution, GateCase, Workspace, execute, not_sealed, prepare, workspace
 from interlock.gates.sealed.export import Plan, plan_of
 from interlock.gates.sealed.heldout_run import run_held_out
+from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import kind_of, protection
-from interlock.gates.tree import TreeError, tree_files
+from interlock.gates.tree import TreeError, file_value, paths_in_scope
 
 MAX_FAULTS: Final = 50
 _MAX_LISTED: Final = 200
@@ -129,9 +130,16 @@ class _Judging:
 
     @cached_property
     def present(self) -> dict[str, str]:
-        """The files in scope as they are now."""
+        """The files in scope as they are now.
+
+        What is ignored and not in the base is no part of the work: installed dependencies, and what a build left
+        behind, which would take the place of what `prepare` makes of the work.
+        """
+        root, base = self.case.root, self.case.base
+        known = list_tree(base.top, base.root).files.keys() | base.files.keys()
         try:
-            return tree_files(self.case.root, self.work.scope)
+            paths = sorted(path for path in paths_in_scope(root, self.work.scope) if base.inside(path) in known)
+            return {path: file_value(root, path) for path in paths}
         except TreeError as error:
             raise SealError("SEAL121", error.message, error.fix) from error
 

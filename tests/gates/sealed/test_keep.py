@@ -90,10 +90,18 @@ def test_a_folder_that_is_gone_is_refused(folder: Path) -> None:
 
 def test_folders_are_kept_by_name_at_any_depth_or_by_path(tmp_path: Path) -> None:
     listing = Listing({}, ["node_modules", "web/node_modules", "dist", "web/dist", "api/.venv"])
-    found = kept_folders(tmp_path, listing, (".venv", "node_modules", "web/dist"))
+    found = kept_folders(tmp_path, "", listing, (".venv", "node_modules", "web/dist"))
     assert [os.path.relpath(path, tmp_path) for path in found] == [
         "api/.venv", "node_modules", "web/dist", "web/node_modules",
     ]  # fmt: skip
+
+
+def test_a_folder_is_kept_by_its_path_from_the_root_and_inside_an_ignored_one(tmp_path: Path) -> None:
+    listing = Listing({}, ["web/build", "web/lib"])
+    (tmp_path / "web/build/editable/calc").mkdir(parents=True)
+    (tmp_path / "web/lib").symlink_to(tmp_path)
+    wanted = ("build/editable", "build/editable/calc", "lib/web", "../else", "src")
+    assert kept_folders(tmp_path, "web", listing, wanted) == (f"{tmp_path}/web/build/editable",)
 
 
 def test_links_and_path_files_that_lead_back_are_found(tmp_path: Path) -> None:
