@@ -66,8 +66,9 @@ def record(folder: str, *, deep: bool = True) -> str:
     last = _place() / "last" / sha256(os.fsencode(folder)).hexdigest()
     digest, before = "", _Files()
     with suppress(OSError, SealError, ValueError):
-        digest = last.read_text("ascii")
-        before = _load(digest)
+        known = last.read_text("ascii")
+        before = _load(known)
+        digest = known
     present = dict(_walk(folder, deep=deep))
     if (
         digest

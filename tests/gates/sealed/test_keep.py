@@ -80,6 +80,17 @@ def test_a_record_is_found_again_and_its_forgery_is_refused(folder: Path) -> Non
     assert caught.value.code == "SEAL110"
 
 
+def test_a_damaged_record_is_written_anew(tmp_path: Path) -> None:
+    for folder in (tmp_path / "empty", tmp_path / "full"):
+        folder.mkdir()
+        if folder.name == "full":
+            (folder / "index.js").write_text("x")
+        kept = state_folder() / "kept" / record(str(folder))
+        kept.write_bytes(b"forged")
+        assert kept.name == record(str(folder))
+        assert kept.read_bytes() != b"forged"
+
+
 def test_a_folder_that_is_gone_is_refused(folder: Path) -> None:
     digest = record(str(folder))
     folder.rename(folder.with_name("moved"))
