@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from interlock.gates.sealed.store import state_folder
 
 _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the enclosure
 _CASE: Final = b'{"e": "case"'
+_TELL_SECONDS: Final = 1.0
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
 _CACHES: Final = (
     ("GOMODCACHE", "go/pkg/mod"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"),
@@ -297,13 +299,14 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
     Raises:
         CollectorError: The command cannot be started.
     """
-    stream, report_name, ended_tests = bytearray(), "report", 0
+    stream, report_name, ended_tests, told = bytearray(), "report", 0, time.monotonic()
 
     def take(data: bytes) -> None:
-        nonlocal ended_tests
+        nonlocal ended_tests, told
         stream.extend(data)
         ended_tests += data.count(_CASE)
-        if here.progress is not None:
+        if here.progress is not None and (now := time.monotonic()) - told >= _TELL_SECONDS:
+            told = now
             here.progress(ended_tests)
 
     report_host = f"{here.private}/home/{report_name}"
@@ -328,6 +331,8 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
         ended = here.run(launch.argv, env=launch.env, pipes=pipes)
     finally:
         channel.close()
+    if here.progress is not None and ended_tests:
+        here.progress(ended_tests)
     report = bytes(whole.data) if whole is not None else _read(place) if launch.report == "file" else b""
     tests = case.runner.read(launch, bytes(stream), report, exit_status=ended.exit_status)
     return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")

@@ -9,6 +9,7 @@ import click
 from interlock.agents.model_spec import OPTION
 from interlock.cli.completion import complete_model
 from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.progress import Sparse
 from interlock.gates.config import load_config
 from interlock.graph.admission import Fault
 from interlock.graph.preflight import preflight, prepare
@@ -43,7 +44,10 @@ def check_command(task_file: Path, models: tuple[str, ...], root: Path | None, a
     if not any(fault.level == "error" for fault in faults):
         console = talk()
         faults += base_faults(
-            folder, task, prepared.policy, lambda line: console.print(line, style="dim", markup=False)
+            folder,
+            task,
+            prepared.policy,
+            Sparse(lambda line: console.print(line, style="dim", markup=False)),
         )
     errors = [fault for fault in faults if fault.level == "error"]
     if as_json:
