@@ -55,7 +55,7 @@ class GateCase:
     @cached_property
     def base(self) -> Base:
         """The base of the run."""
-        return load(self.root, self.frozen.base)
+        return load(self.root, self.frozen.base, self.frozen.top)
 
     @cached_property
     def path(self) -> str:

@@ -42,6 +42,7 @@ class Frozen:
         path_folders: Each folder of PATH in which this user can put programs, to the digest of the record of its files.
         programs: What the names of programs that the gates ask for meant then: name to absolute path, or to "".
         words: Absolute path of each file outside the base that a command names, its program included, to its SHA-256.
+        top: The checkout that the base is of, absolute.
     """
 
     base: str
@@ -50,6 +51,7 @@ class Frozen:
     path_folders: Mapping[str, str] = field(default_factory=dict[str, str])
     programs: Mapping[str, str] = field(default_factory=dict[str, str])
     words: Mapping[str, str] = field(default_factory=dict[str, str])
+    top: str = ""
 
 
 def freeze(
@@ -73,7 +75,7 @@ def freeze(
         SealError: The tree cannot be frozen.
     """
     real = Path(os.path.realpath(root))
-    top, relative = bases.place_of(real)
+    top, relative = bases.place_of(real) if base is None else (base.top, base.root)
     listing = list_tree(top, relative)
     found = base or bases.freeze(real, listing=listing, progress=progress)
     given = os.environ.get("PATH", os.defpath) if path is None else path
@@ -98,6 +100,7 @@ def freeze(
         {folder: keep.record(folder, deep=False) for folder in own},
         programs,
         words,
+        os.fspath(top),
     )
 
 

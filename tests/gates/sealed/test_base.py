@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.sealed import base as bases
-from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_base, load
+from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_base, load, place_of
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring
 from interlock.gates.sealed.store import Store
@@ -97,6 +97,25 @@ def test_a_project_below_the_top_knows_its_own_paths(root: Path) -> None:
     assert (made.top, made.root) == (root, "app")
     assert made.content(made.inside("a.py")) == b"x = 1\n"
     assert (made.outside("app/a.py"), made.outside("empty")) == ("a.py", None)
+
+
+def test_a_root_that_its_checkout_ignores_is_a_tree_of_its_own(root: Path) -> None:
+    project = root / "out/copies/project"
+    for name in ("a.py", "out.log", "sub/b.py"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(name)
+    (project / ".gitignore").write_text("*.log\n")
+    (root / ".git/info/exclude").write_text("out/\n")  # git's own state says nothing of the tree
+    assert place_of(project) == (root, "out/copies/project")
+    for ignored in ("out/*\n", "/out/copies\n", "project\n"):
+        (root / ".gitignore").write_text(ignored)
+        assert place_of(project) == (project, "")
+        assert sorted(freeze(project).files) == [".gitignore", "a.py", "sub/b.py"]
+    (root / "out/.gitignore").write_text("!project\n")
+    assert place_of(project) == (root, "out/copies/project")
+    (root / "out/.gitignore").unlink()
+    subprocess.run(["git", "add", "-f", "out/copies/project/a.py"], cwd=root, check=True)
+    assert place_of(project) == (root, "out/copies/project")
 
 
 def test_an_object_that_was_changed_or_removed_is_refused(root: Path, tmp_path: Path) -> None:

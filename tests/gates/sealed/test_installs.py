@@ -13,6 +13,7 @@ import pytest
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.keep import record
+from interlock.gates.sealed.settings import Seal
 from tests.gates.sealed.sealing import WRONG, Sealed, codes, make, write
 
 pytestmark = pytest.mark.usefixtures("no_packages")
@@ -55,6 +56,25 @@ def test_an_ignored_file_that_the_base_has_is_work_like_any_other(tmp_path: Path
     made = make(tmp_path / "project", files, command=("sh", "check.sh"), env={})
     assert made.base
     write(made.root, {".gitignore": "artifacts/\nsrc/\n", "src/in": "right\n"})
+    assert made.run("**").ok
+
+
+@pytest.mark.parametrize("at_start", [True, False])
+def test_what_the_checkout_around_ignores_later_does_not_change_what_the_base_is(
+    tmp_path: Path, at_start: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outer = tmp_path / "outer"
+    rules = {True: "out/\n", False: "nothing\n"}
+    write(outer, {".gitignore": rules[at_start], "out/project/src/in": "wrong\n"})
+    subprocess.run(["git", "init", "-q", "."], cwd=outer, check=True)
+    root = outer / "out/project"
+    write(root, {"check.sh": "grep -q right src/in\n"})
+    made = Sealed(root, Seal(env={}), ("sh", "check.sh"))
+    assert made.base.tests.run.exit_status == 1
+    write(outer, {".gitignore": rules[not at_start]})
+    write(root, {"check.sh": "true\n"})
+    assert "EVD584" in codes(made.run("**"))
+    write(root, {"src/in": "right\n"})
     assert made.run("**").ok
 
 
