@@ -17,7 +17,7 @@ from interlock.gates.sealed import keep, runners, sandbox
 from interlock.gates.sealed.base import LINK, Base, load, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring
-from interlock.gates.sealed.frozen import Frozen, changed_words, named_files, prefixes, reader
+from interlock.gates.sealed.frozen import Frozen, changed_words, deciding_above, named_files, prefixes, reader
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.runners import Runner, recognise
 from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Level, Pipes
@@ -85,7 +85,7 @@ class GateCase:
 
     @cached_property
     def shims(self) -> tuple[str, ...]:
-        """Programs that were put into folders of PATH since the run started; nothing inside finds them.
+        """Programs in folders of PATH, and files above the checkout, that are new; nothing inside finds them.
 
         Raises:
             SealError: `SEAL201` one that was there was changed or removed, or there is nothing to hide them with.
@@ -96,6 +96,12 @@ class GateCase:
                 added.append(path)
             else:
                 raise self.unfit(path, change)
+        before, now = self.frozen.around, deciding_above(self.base.top)
+        for path in sorted(before.keys() | now.keys()):
+            if path not in before and sandbox.level() != "none":
+                added.append(path)
+            elif before.get(path) != now.get(path):
+                raise self.unfit(path, "removed" if path not in now else "changed" if path in before else "added")
         return tuple(added)
 
     def unfit(self, path: str, change: str) -> SealError:
@@ -119,7 +125,7 @@ class GateCase:
     def command_digest(self) -> str:
         """`sha256:…` over the commands, their settings, and every file outside the base that they name."""
         digest = sha256(repr((self.gate.command, self.seal, self.path)).encode("utf-8", "surrogateescape"))
-        for name, value in sorted(self.frozen.words.items()):
+        for name, value in sorted({**self.frozen.words, **self.frozen.around}.items()):
             digest.update(f"{name}\0{value}\0".encode("utf-8", "surrogateescape"))
         for folder, value in sorted(self.frozen.kept.items()):
             digest.update(f"{folder}\0{value}\0".encode("utf-8", "surrogateescape"))

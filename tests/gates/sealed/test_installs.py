@@ -59,6 +59,30 @@ def test_an_ignored_file_that_the_base_has_is_work_like_any_other(tmp_path: Path
     assert made.run("**").ok
 
 
+@pytest.mark.parametrize("maker", ["", "none"])
+def test_a_file_above_the_checkout_that_decides_a_gate_has_no_say(
+    tmp_path: Path, maker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if maker:
+        monkeypatch.setattr(sandbox, "maker", lambda: maker)
+    write(tmp_path, {"a/pytest.ini": "[pytest]\n", "a/b/notes.py": ""})
+    made = make(tmp_path / "a/b/project", {"check.sh": "test -f ../conftest.py\n"}, command=("sh", "check.sh"), env={})
+    assert made.base
+    write(tmp_path, {"a/b/notes.py": "x = 1\n"})
+    assert codes(made.run("**")) == ["EVD584", "EVD592"]
+    write(tmp_path, {"a/b/conftest.py": ""})
+    if sandbox.level() == "none":
+        with pytest.raises(CollectorError) as caught:
+            made.run("**")
+        assert (caught.value.code, "b/conftest.py" in caught.value.message) == ("SEAL201", True)
+    else:
+        assert codes(made.run("**")) == ["EVD584", "EVD592"]
+    write(tmp_path, {"a/b/conftest.py": None, "a/pytest.ini": "[pytest]\naddopts = -k x\n"})
+    with pytest.raises(CollectorError) as caught:
+        made.run("**")
+    assert (caught.value.code, "a/pytest.ini was changed" in caught.value.message) == ("SEAL201", True)
+
+
 @pytest.mark.parametrize("at_start", [True, False])
 def test_what_the_checkout_around_ignores_later_does_not_change_what_the_base_is(
     tmp_path: Path, at_start: bool, monkeypatch: pytest.MonkeyPatch
