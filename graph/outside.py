@@ -14,11 +14,11 @@ from typing import Any, Final
 from interlock.agents.ask import agent_of_run
 from interlock.agents.changes import ChangedFile, ChangeKind, unified
 from interlock.gates.patterns import Scope, compile_scope
-from interlock.gates.sealed.base import Base, place_of, read_entry
+from interlock.gates.sealed.base import Base, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, Stamp, list_tree
 from interlock.gates.tree import left_out
-from interlock.graph.sealing import base_of
+from interlock.graph.sealing import base_of, place_in
 from interlock.graph.state import Outside
 from interlock.graph.store import RunStore, write_atomically
 from interlock.graph.task import Task
@@ -28,13 +28,13 @@ MAX_NAMED: Final = 200
 _MAX_ASKED: Final = 50
 
 
-def keep_listing(root: Path, store: RunStore) -> None:
+def keep_listing(root: Path, store: RunStore, sealing: Mapping[str, Any]) -> None:
     """Keep what the project looks like when work is first assigned; of a tree that cannot be listed, nothing."""
     path = _listing_path(store)
     if path.exists():
         return
     with suppress(SealError):
-        files = list_tree(*place_of(root)).files
+        files = list_tree(*place_in(root, sealing)).files
         write_atomically(path, json.dumps(files, separators=(",", ":")).encode("ascii"))
 
 
@@ -53,7 +53,7 @@ def changes_outside(
     try:
         read: Any = json.loads(_listing_path(store).read_bytes())
         before = {str(path): Stamp(*row) for path, row in read.items()}
-        top, relative = place_of(root)
+        top, relative = place_in(root, sealing)
         now = list_tree(top, relative)
     except (OSError, ValueError, TypeError, AttributeError, SealError):
         return []

@@ -5,7 +5,7 @@ import os
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from interlock.agents.recording import Tape
 from interlock.agents.secrets import Redactor
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Status
+from interlock.gates.sealed.base import Base
 from interlock.graph.admission import admitted
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
@@ -28,7 +29,7 @@ from interlock.graph.policy import Policy, key_variables
 from interlock.graph.preflight import preflight, prepare, refusal
 from interlock.graph.record import Recorder
 from interlock.graph.scope_leases import ScopeLeases, clear
-from interlock.graph.sealing import check_bases, freeze_run, sealing_error, sealing_record
+from interlock.graph.sealing import base_of, check_bases, decided_before, freeze_run, sealing_error, sealing_record
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
 from interlock.journal import Head, Journal
@@ -135,6 +136,10 @@ def start_run(
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
     policy = sealed_policy(root, task, policy, progress)
+    if (base := base_of(root, policy.sealing)) is not None:
+        found = decided_before(base, unapproved_bases(root, task.task_id), task)
+        if found is not None:
+            warn(f"{found.message} {found.fix}")
     if run_id is None:
         return create_next(root, task, policy)
     store = RunStore(root, run_id)
@@ -287,6 +292,22 @@ def find_run(root: Path, name: str) -> str | None:
 def runs_of(root: Path, task_id: str) -> list[str]:
     """Return the runs of a task, the newest first, whatever they are called."""
     return [run for run in reversed(list_runs(root)) if _is_of(RunStore(root, run), task_id)]
+
+
+def unapproved_bases(root: Path, task_id: str) -> Iterator[tuple[str, Base]]:
+    """Yield the runs of a task since one was approved, newest first, each with the tree that it froze.
+
+    Runs that cannot be read, or whose tree is not in the store any more, are passed over.
+    """
+    for run_id in runs_of(root, task_id):
+        try:
+            if view_run(run_id, root=root).status == "APPROVED":
+                return
+            found = base_of(root, RunStore(root, run_id).load()[1].sealing)
+        except RunDamagedError:
+            continue
+        if found is not None:
+            yield run_id, found
 
 
 def _is_of(store: RunStore, task_id: str) -> bool:

@@ -1,12 +1,12 @@
 """The seals of a run: what is frozen when it starts, the tests of the base, and the gate that goes by both."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.errors import CollectorError
@@ -16,12 +16,16 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import GateCase
 from interlock.gates.sealed.frozen import Frozen, freeze
 from interlock.gates.sealed.gate import Work, run_sealed_gate
+from interlock.gates.sealed.listing import top_of
 from interlock.gates.sealed.preflight import BaseCheck, SealingFault, check_base
+from interlock.gates.sealed.protect import kind_of, protection
 from interlock.graph.admission import Fault
 from interlock.graph.policy import Policy
 from interlock.graph.task import Task
 
 Progress = Callable[[str], None]
+
+_MAX_NAMED: Final = 10
 
 
 def sealed_gates(task: Task, policy: Policy) -> tuple[GateSpec, ...]:
@@ -42,7 +46,7 @@ def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lamb
         CollectorError: The tree cannot be frozen, or held-out checks cannot be used.
     """
     gates = sealed_gates(task, policy)
-    if not gates and not in_git(root):
+    if not gates and top_of(Path(os.path.realpath(root))) is None:
         return None
 
     def said(done: int, whole: int) -> None:
@@ -52,7 +56,7 @@ def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lamb
 
 
 def in_git(root: Path) -> bool:
-    """Return whether a project's root lies in a git checkout."""
+    """Return whether a project's root is, or belongs to, a git checkout; one that its checkout ignores does not."""
     top, _ = place_of(root)
     return os.path.lexists(top / ".git")
 
@@ -93,7 +97,14 @@ def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
     return None
 
 
-def base_faults(root: Path, task: Task, policy: Policy, progress: Progress = lambda _line: None) -> Iterator[Fault]:
+def base_faults(
+    root: Path,
+    task: Task,
+    policy: Policy,
+    progress: Progress = lambda _line: None,
+    *,
+    earlier: Iterable[tuple[str, Base]] = (),
+) -> Iterator[Fault]:
     """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run.
 
     Args:
@@ -101,6 +112,7 @@ def base_faults(root: Path, task: Task, policy: Policy, progress: Progress = lam
         task: The task.
         policy: The policy that a run would freeze.
         progress: Takes what happens.
+        earlier: As for `decided_before`.
     """
     try:
         frozen = freeze_run(root, task, policy, progress)
@@ -108,6 +120,9 @@ def base_faults(root: Path, task: Task, policy: Policy, progress: Progress = lam
     except CollectorError as error:
         yield Fault(error.code, "gates_required", error.message, error.fix)
         return
+    if frozen is not None:
+        warning = decided_before(load(root, frozen.base, frozen.top), earlier, task)
+        yield from () if warning is None else (warning,)
     for gate_id, check in checks.items():
         key = f"gates.{gate_id}"
         for row in check.faults:
@@ -132,6 +147,39 @@ def base_faults(root: Path, task: Task, policy: Policy, progress: Progress = lam
             if policy.seals[gate_id].heldout:
                 message += " The tested code can read the held-out checks."
             yield Fault("SEAL406", key, message, "Install bubblewrap, or allow user namespaces.", "warning")
+
+
+def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) -> Fault | None:
+    """Return a warning for what decides a gate and is not as it was when this work began; None where all of it is.
+
+    An agent of an earlier run may have changed it, and what it changed becomes the base now.
+
+    Args:
+        base: The base of the run that begins.
+        earlier: The runs of the task since one was approved, newest first, each with its base.
+        task: The task.
+    """
+    rows = list(earlier)
+    if not rows or rows[-1][1].digest == base.digest:
+        return None
+    run_id, first = rows[-1]
+    free = protection((), task.may_change).free
+    names = first.files.keys() | base.files.keys()
+    differing = {name for name in names if first.files.get(name) != base.files.get(name)}
+    inside = (path for name in sorted(differing) if (path := base.outside(name)) is not None)
+    found = [path for path in inside if kind_of(path) and not free.matches(path)]
+    if not found:
+        return None
+    more = f", and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+    message = (
+        f"Tests, or files that decide a gate, are not as they were when {run_id} of this task began, "
+        f"and become the base: {', '.join(found[:_MAX_NAMED])}{more}."
+    )
+    fix = (
+        "Look at `git diff`, and undo with `git restore` what an agent changed and you do not want; "
+        "`interlock gate GATE --task TASK.toml --base REV` judges by a commit."
+    )
+    return Fault("SEAL407", "scope", message, fix, "warning")
 
 
 def _first(faults: tuple[SealingFault, ...]) -> str:
@@ -164,8 +212,21 @@ def base_of(root: Path, record: Mapping[str, Any]) -> Base | None:
     frozen = frozen_of(record)
     if frozen is not None:
         with suppress(SealError):
-            return load(root, frozen.base)
+            return load(root, frozen.base, frozen.top)
     return None
+
+
+def place_in(root: Path, record: Mapping[str, Any]) -> tuple[Path, str]:
+    """Return the checkout of a run and the root relative to it, as the run kept it where it froze something.
+
+    Raises:
+        SealError: `SEAL101` it is not kept, and cannot be found out now.
+    """
+    frozen = frozen_of(record)
+    if frozen is None or not frozen.top:
+        return place_of(root)
+    relative = os.path.relpath(os.path.realpath(root), frozen.top)
+    return Path(frozen.top), "" if relative == "." else relative
 
 
 def gate_notes(task: Task, policy: Policy) -> dict[str, str]:

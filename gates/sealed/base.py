@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import Listing, Stamp, list_tree, top_of
+from interlock.gates.sealed.listing import Listing, Stamp, is_left_out, list_tree, top_of
 from interlock.gates.sealed.store import Store, damaged, write
 
 SCHEMA: Final = "interlock.base/1"
@@ -101,14 +101,19 @@ def keep_base(root: Path, contents: Mapping[str, tuple[str, bytes]]) -> Base:
     return _kept(top, relative, {path: Entry(mode, store.keep_object(data)) for path, (mode, data) in contents.items()})
 
 
-def load(root: Path, digest: str) -> Base:
+def load(root: Path, digest: str, top: str = "") -> Base:
     """Read a base back by the digest that the run kept.
+
+    Args:
+        root: The project's root.
+        digest: Of the manifest.
+        top: The checkout, as the run kept it; empty: the one around the root now.
 
     Raises:
         SealError: `SEAL110` it is not in the store, or is not what was stored.
     """
-    top, _ = place_of(root)
-    return _loaded(top, digest, os.fspath(Store(top).folder))
+    where = Path(top) if top else place_of(root)[0]
+    return _loaded(where, digest, os.fspath(Store(where).folder))
 
 
 @lru_cache(maxsize=4)
@@ -125,11 +130,18 @@ def _loaded(top: Path, digest: str, folder: str) -> Base:
 
 
 def place_of(root: Path) -> tuple[Path, str]:
-    """Return the checkout around a root, and the root relative to it."""
+    """Return the checkout around a root, and the root relative to it.
+
+    A root that the checkout ignores is none of its files: it is a tree of its own. Files that an agent can write decide
+    that, so a run asks once, when it begins, and keeps the answer in what it froze.
+
+    Raises:
+        SealError: `SEAL101` an ignore file or the index of the checkout cannot be read.
+    """
     real = Path(os.path.realpath(root))
     top = top_of(real) or real
     relative = real.relative_to(top).as_posix()
-    return top, "" if relative == "." else relative
+    return (real, "") if relative == "." or is_left_out(top, relative) else (top, relative)
 
 
 def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from interlock.gates.sealed import keep, runners, sandbox
 from interlock.gates.sealed.base import LINK, Base, load, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring
-from interlock.gates.sealed.frozen import Frozen, changed_words, named_files, prefixes, reader
+from interlock.gates.sealed.frozen import Frozen, changed_words, deciding_above, named_files, prefixes, reader
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.runners import Runner, recognise
 from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Level, Pipes
@@ -25,6 +26,7 @@ from interlock.gates.sealed.store import state_folder
 
 _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the enclosure
 _CASE: Final = b'{"e": "case"'
+_TELL_SECONDS: Final = 1.0
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
 _CACHES: Final = (
     ("GOMODCACHE", "go/pkg/mod"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"),
@@ -53,7 +55,7 @@ class GateCase:
     @cached_property
     def base(self) -> Base:
         """The base of the run."""
-        return load(self.root, self.frozen.base)
+        return load(self.root, self.frozen.base, self.frozen.top)
 
     @cached_property
     def path(self) -> str:
@@ -83,7 +85,7 @@ class GateCase:
 
     @cached_property
     def shims(self) -> tuple[str, ...]:
-        """Programs that were put into folders of PATH since the run started; nothing inside finds them.
+        """Programs in folders of PATH, and files above the checkout, that are new; nothing inside finds them.
 
         Raises:
             SealError: `SEAL201` one that was there was changed or removed, or there is nothing to hide them with.
@@ -94,6 +96,12 @@ class GateCase:
                 added.append(path)
             else:
                 raise self.unfit(path, change)
+        before, now = self.frozen.around, deciding_above(self.base.top)
+        for path in sorted(before.keys() | now.keys()):
+            if path not in before and sandbox.level() != "none":
+                added.append(path)
+            elif before.get(path) != now.get(path):
+                raise self.unfit(path, "removed" if path not in now else "changed" if path in before else "added")
         return tuple(added)
 
     def unfit(self, path: str, change: str) -> SealError:
@@ -117,7 +125,7 @@ class GateCase:
     def command_digest(self) -> str:
         """`sha256:…` over the commands, their settings, the kept folders, and what they name outside the base."""
         digest = sha256(repr((self.gate.command, self.seal, self.path)).encode("utf-8", "surrogateescape"))
-        for name, value in sorted(self.frozen.words.items()):
+        for name, value in sorted({**self.frozen.words, **self.frozen.around}.items()):
             digest.update(f"{name}\0{value}\0".encode("utf-8", "surrogateescape"))
         for folder, record in sorted(self.frozen.kept.items()):
             digest.update(f"{folder}\0{keep.contents(record)}\0".encode("utf-8", "surrogateescape"))
@@ -297,13 +305,14 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
     Raises:
         CollectorError: The command cannot be started.
     """
-    stream, report_name, ended_tests = bytearray(), "report", 0
+    stream, report_name, ended_tests, told = bytearray(), "report", 0, time.monotonic()
 
     def take(data: bytes) -> None:
-        nonlocal ended_tests
+        nonlocal ended_tests, told
         stream.extend(data)
         ended_tests += data.count(_CASE)
-        if here.progress is not None:
+        if here.progress is not None and (now := time.monotonic()) - told >= _TELL_SECONDS:
+            told = now
             here.progress(ended_tests)
 
     report_host = f"{here.private}/home/{report_name}"
@@ -328,6 +337,8 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
         ended = here.run(launch.argv, env=launch.env, pipes=pipes)
     finally:
         channel.close()
+    if here.progress is not None and ended_tests:
+        here.progress(ended_tests)
     report = bytes(whole.data) if whole is not None else _read(place) if launch.report == "file" else b""
     tests = case.runner.read(launch, bytes(stream), report, exit_status=ended.exit_status)
     return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
@@ -417,7 +428,7 @@ def _link_kept(case: GateCase, folder: Path) -> None:
     Raises:
         SealError: `SEAL301` code would be found that is not the export's.
     """
-    first = next(keep.leads_back(case.kept, case.base.top), None)
+    first = next(keep.leads_back(case.frozen.kept, case.base.top), None)
     if first is not None:
         raise not_sealed(case, f"{first} leads back into the checkout")
     for name in case.kept:

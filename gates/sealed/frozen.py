@@ -20,6 +20,7 @@ from interlock.gates.sealed.base import Base
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.heldout import load_held_out
 from interlock.gates.sealed.listing import list_tree
+from interlock.gates.sealed.protect import kind_of
 from interlock.gates.sealed.runners import recognise
 from interlock.gates.sealed.settings import Seal
 
@@ -28,6 +29,7 @@ _ASK_PYTHON: Final = (
     "print(json.dumps([[p[n] for n in ('stdlib','platstdlib','purelib','platlib')],[sys.prefix,sys.base_prefix]]))"
 )
 _ASK_SECONDS: Final = 20
+_CARGO: Final = (".cargo/config", ".cargo/config.toml")
 _SHEBANG_BYTES: Final = 512
 _MAX_READ_BYTES: Final = 64 * 1024 * 1024
 
@@ -43,6 +45,8 @@ class Frozen:
         path_folders: Each folder of PATH in which this user can put programs, to the digest of the record of its files.
         programs: What the names of programs that the gates ask for meant then: name to absolute path, or to "".
         words: Absolute path of each file outside the base that a command names, its program included, to its SHA-256.
+        top: The checkout that the base is of, absolute.
+        around: Absolute path of each file above the checkout that a test runner looks for there, to its SHA-256.
         heldout: Gate id to the digest of its held-out checks.
     """
 
@@ -52,6 +56,8 @@ class Frozen:
     path_folders: Mapping[str, str] = field(default_factory=dict[str, str])
     programs: Mapping[str, str] = field(default_factory=dict[str, str])
     words: Mapping[str, str] = field(default_factory=dict[str, str])
+    top: str = ""
+    around: Mapping[str, str] = field(default_factory=dict[str, str])
     heldout: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -77,7 +83,7 @@ def freeze(
         HeldOutError: The held-out checks of a gate cannot be used.
     """
     real = Path(os.path.realpath(root))
-    top, relative = bases.place_of(real)
+    top, relative = bases.place_of(real) if base is None else (base.top, base.root)
     listing = list_tree(top, relative)
     found = base or bases.freeze(real, listing=listing, progress=progress)
     given = os.environ.get("PATH", os.defpath) if path is None else path
@@ -88,7 +94,9 @@ def freeze(
     own = [row for row in path.split(os.pathsep) if _is_users(row) and not f"{row}/".startswith(f"{top}/")]
     for gate, seal in gates:
         programs |= _programs(gate, seal, found, real, seal.env.get("PATH", path))
-        folders += keep.kept_folders(top, listing, seal.keep)
+        folders += keep.kept_folders(top, relative, listing, seal.keep)
+        if found.inside("package.json") in found.files:
+            folders += [f"{above}/node_modules" for above in top.parents if os.path.isdir(f"{above}/node_modules")]
         for argv in (gate.command, *seal.prepare):
             for name in named_files(argv, real, seal.env.get("PATH", path)):
                 if found.files.get(os.path.relpath(name, top)) is None:
@@ -102,8 +110,31 @@ def freeze(
         {folder: keep.record(folder, deep=False) for folder in own},
         programs,
         words,
+        os.fspath(top),
+        deciding_above(top),
         {gate.id: load_held_out(real / seal.heldout, checkout=top).digest for gate, seal in gates if seal.heldout},
     )
+
+
+def deciding_above(top: Path) -> dict[str, str]:
+    """Return the files above a checkout that decide how tests run, such as `conftest.py`, each with its SHA-256.
+
+    Test runners and compilers look for them in every folder upwards. What cannot be read has no digest.
+    """
+    found: dict[str, str] = {}
+    for folder in top.parents:
+        try:
+            names = [name for name in os.listdir(folder) if kind_of(name) == "decides"]
+        except OSError:
+            found[os.fspath(folder)] = ""
+            continue
+        for name in (*names, *_CARGO):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):
+                found[path] = ""
+                with suppress(OSError):
+                    found[path] = _digest(path)
+    return found
 
 
 def _programs(gate: GateSpec, seal: Seal, base: Base, root: Path, path: str) -> dict[str, str]:

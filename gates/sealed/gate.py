@@ -15,9 +15,10 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import Execution, GateCase, Workspace, execute, not_sealed, prepare, workspace
 from interlock.gates.sealed.export import Plan, plan_of
 from interlock.gates.sealed.heldout_run import run_held_out
+from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import kind_of, protection
-from interlock.gates.tree import TreeError, tree_files
+from interlock.gates.tree import TreeError, file_value, paths_in_scope
 
 MAX_FAULTS: Final = 50
 _MAX_LISTED: Final = 200
@@ -131,12 +132,21 @@ class _Judging:
         return tuple(sorted(_inline(self.case, self.tests) & self.present.keys()))
 
     @cached_property
-    def present(self) -> Mapping[str, str]:
-        """The files in scope as they are now."""
+    def present(self) -> dict[str, str]:
+        """The files in scope as they are now.
+
+        What is ignored and not in the base is no part of the work: installed dependencies, and what a build left
+        behind, which would take the place of what `prepare` makes of the work.
+        """
+        root, base = self.case.root, self.case.base
         try:
-            if self.work.present is not None:
-                return self.work.present()
-            return tree_files(self.case.root, self.work.scope)
+            given = None if self.work.present is None else self.work.present()
+            paths = sorted(paths_in_scope(root, self.work.scope) if given is None else given)
+            listed = base.files.keys()
+            if any(base.inside(path) not in listed for path in paths):
+                listed = listed | list_tree(base.top, base.root).files.keys()
+            mine = (path for path in paths if base.inside(path) in listed)
+            return {path: file_value(root, path) if given is None else given[path] for path in mine}
         except TreeError as error:
             raise SealError("SEAL121", error.message, error.fix) from error
 

@@ -33,14 +33,24 @@ Change: TypeAlias = Literal["added", "removed", "changed"]
 _Files: TypeAlias = dict[str, tuple[Stamp, Entry]]
 
 
-def kept_folders(top: Path, listing: Listing, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ignored folders that `keep` names, absolute: by path from the top, or by name at any depth."""
-    wanted = set(names)
-    return tuple(
-        f"{top}/{path}"
-        for path in sorted(listing.ignored)
-        if path in wanted or path.rpartition("/")[2] in {name for name in wanted if "/" not in name}
-    )
+def kept_folders(top: Path, root: str, listing: Listing, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the ignored folders that `keep` names, absolute.
+
+    Args:
+        top: The checkout.
+        root: The project's root, relative to it.
+        listing: Its files and ignored folders.
+        names: By name at any depth, or by path from the root or from the top; such a folder may lie in an ignored one.
+    """
+    wanted = {os.path.normpath(name) for name in names}
+    found = {path for path in listing.ignored if path.rpartition("/")[2] in wanted}
+    for name in wanted:
+        for path in (name, os.path.normpath(os.path.join(root, name))):
+            below = any(path.startswith(f"{folder}/") for folder in listing.ignored)
+            if path in listing.ignored or (below and os.path.realpath(f"{top}/{path}") == f"{top}/{path}"):
+                found.add(path)
+    outer = (path for path in sorted(found) if not any(path.startswith(f"{other}/") for other in found))
+    return tuple(f"{top}/{path}" for path in outer)
 
 
 def record(folder: str, *, deep: bool = True) -> str:
@@ -56,8 +66,9 @@ def record(folder: str, *, deep: bool = True) -> str:
     last = _place() / "last" / sha256(os.fsencode(folder)).hexdigest()
     digest, before = "", _Files()
     with suppress(OSError, SealError, ValueError):
-        digest = last.read_text("ascii")
-        before = _load(digest)
+        known = last.read_text("ascii")
+        before = _load(known)
+        digest = known
     present = dict(_walk(folder, deep=deep))
     if (
         digest

@@ -56,6 +56,27 @@ def top_of(root: Path) -> Path | None:
     return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
 
 
+def is_left_out(top: Path, root: str) -> bool:
+    """Return whether the `.gitignore` files of a checkout ignore a folder in it, and its index tracks nothing there.
+
+    Args:
+        top: The checkout.
+        root: The folder, relative to it.
+
+    Raises:
+        SealError: `SEAL101` an ignore file or the index cannot be read.
+    """
+    rules: _Rules = ()
+    at = ""
+    for name in root.split("/"):
+        if os.path.lexists(f"{top}/{at}.gitignore"):
+            rules = (*rules, (len(at), _spec(f"{top}/{at}.gitignore")))
+        at += f"{name}/"
+        if _is_ignored(at, rules):
+            return not any(tracked.startswith(f"{root}/") for tracked in tracked_names(top))
+    return False
+
+
 def list_tree(top: Path, root: str = "") -> Listing:
     """List the files of a tree.
 

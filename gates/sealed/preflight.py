@@ -23,6 +23,7 @@ from interlock.gates.sealed.execution import GateCase, Workspace, execute, prepa
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
+from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
@@ -36,18 +37,22 @@ _HINTS: Final = (
      "network", 'network = "host", or "loopback" for servers that the tests start themselves'),
     (re.compile(r"Cannot find (?:module|package)|No module named|ModuleNotFoundError|cannot find -l|"
                 r"ERR_MODULE_NOT_FOUND|"
-                r"no required module provides|command not found"),
-     "keep", 'keep = [".venv", "node_modules"]: the ignored folder that holds it; or a `prepare` step that makes it'),
+                r"no required module provides|inconsistent vendoring|missing go.sum entry|command not found"),
+     "keep", "keep = [FOLDERS], of which one folder holds it; or a `prepare` step that makes it"),
     (re.compile(r"KeyError: '[A-Z][A-Z0-9_]+'|environment variable|is not set"),
      "env", 'env = { NAME = "value" }'),
     (re.compile(r"No such file or directory|FileNotFoundError|ENOENT"),
-     "prepare", "keep = [FOLDER] for an ignored folder, or prepare = [[…]] for files that a build makes"),
+     "prepare", "keep = [FOLDERS] for files in an ignored folder, or prepare = [[…]] for files that a build makes"),
     (re.compile(r"not a git repository|setuptools.scm|unable to detect version"),
      "env", "env, such as SETUPTOOLS_SCM_PRETEND_VERSION: an export has no .git"),
     (re.compile(r"Read-only file system|EROFS|Permission denied"),
      "prepare", "a path of the project or /tmp: nothing else can be written in a sealed gate"),
 )  # fmt: skip
-"""What a message of a failed test says about the key that helps."""
+"""What a message of a failed test says about the key that helps; FOLDERS stands for the ignored folders."""
+
+_CACHES: Final = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "htmlcov"})
+_MAX_WORDS: Final = 300
+_TAIL_BYTES: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,9 @@ def check_base(
         return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log))
     progress("the tests of the base run bare")
     unsealed = _bare(case)
-    return _kept(path, BaseCheck(listed, unsealed, tuple(_faults(unsealed, tests)), case.runner.note, log))
+    tail = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
+    faults = tuple(_faults(unsealed, tests, tail, _folders(case)))
+    return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log))
 
 
 def _kept(path: Path, check: BaseCheck) -> BaseCheck:
@@ -200,8 +207,8 @@ def _bare(case: GateCase) -> TestRun:
             return TestRun(case.runner.name, problem=error.message)
 
 
-def _faults(bare: TestRun, sealed: TestRun) -> list[SealingFault]:
-    """Return what passes bare and not sealed."""
+def _faults(bare: TestRun, sealed: TestRun, tail: str, folders: str) -> list[SealingFault]:
+    """Return what passes bare and not sealed; `tail` is the end of the sealed run's output."""
     if bare.problem or bare.judge:
         return []
     never = frozenset[str]().__contains__
@@ -219,13 +226,30 @@ def _faults(bare: TestRun, sealed: TestRun) -> list[SealingFault]:
         return []
     known = dict(bare.broken)
     messages = {case.id: case.message for case in sealed.cases} | dict(sealed.broken)
-    return [_sealing_fault(row, messages.get(row.test, "")) for row in found if row.test not in known]
+    return [
+        _sealing_fault(row, messages.get(row.test, "") if row.test else tail, folders)
+        for row in found
+        if row.test not in known
+    ]
 
 
-def _sealing_fault(row: Fault, message: str) -> SealingFault:
+def _sealing_fault(row: Fault, message: str, folders: str) -> SealingFault:
     text = f"{row.found}\n{message}"
     for pattern, key, fix in _HINTS:
         if pattern.search(text):
-            return SealingFault(row.test, row.found, key, fix)
+            return SealingFault(row.test, row.found, key, fix.replace("FOLDERS", folders))
     fix = "keep, env, prepare or network, by what the log says; `sealed = false` gives the seal up"
     return SealingFault(row.test, row.found, "keep", fix)
+
+
+def _folders(case: GateCase) -> str:
+    """Return the kept folders and the ignored ones that might be, by path from the root, as words of TOML."""
+    base = case.base
+    kept = [path.removeprefix(f"{base.top}/") for path in case.kept]
+    missing = [
+        path
+        for path in list_tree(base.top, base.root).ignored
+        if _CACHES.isdisjoint(path.split("/")) and not any(f"{path}/".startswith(f"{row}/") for row in kept)
+    ]
+    names = [base.outside(path) for path in (*sorted(kept), *sorted(missing))]
+    return ", ".join(json.dumps(name, ensure_ascii=False) for name in names if name)[:_MAX_WORDS] or '".venv"'

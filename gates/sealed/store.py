@@ -12,6 +12,7 @@ so nothing that is read back is believed: contents are hashed against the manife
 
 import fcntl
 import os
+import stat
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -41,10 +42,13 @@ class Store:
         return f"{self.folder}/objects/{digest[:2]}/{digest[2:]}"
 
     def keep_object(self, data: bytes, digest: str = "") -> str:
-        """Store a content and return its SHA-256 in hex; it can be given where it is known."""
+        """Store a content and return its SHA-256 in hex; it can be given where it is known.
+
+        What lies there already is read and compared: a damaged object is written anew.
+        """
         digest = digest or sha256(data).hexdigest()
         path = self.object_path(digest)
-        if not os.path.exists(path):
+        if not _holds(path, data):
             write(path, data)
         return digest
 
@@ -91,6 +95,18 @@ class Store:
         raise SealError("SEAL111", message, "Wait until one of them has ended.")
 
 
+def _holds(path: str, data: bytes) -> bool:
+    """Return whether a plain file has this content."""
+    try:
+        status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size != len(data):
+            return False
+        with open(path, "rb") as file:
+            return file.read() == data
+    except OSError:
+        return False
+
+
 def state_folder() -> Path:
     """Return the folder of every store."""
     named = os.environ.get(STATE) or os.environ.get("XDG_STATE_HOME")
@@ -124,5 +140,5 @@ def damaged(path: str | Path, why: str) -> SealError:
     return SealError(
         "SEAL110",
         f"{path} cannot be used: {why}.",
-        "Something other than Interlock changed the store. Remove this file and start a new run.",
+        "Something other than Interlock changed the store. Start a new run: it writes what is damaged anew.",
     )

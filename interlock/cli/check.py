@@ -9,9 +9,11 @@ import click
 from interlock.agents.model_spec import OPTION
 from interlock.cli.completion import complete_model
 from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.progress import Sparse
 from interlock.gates.config import load_config
 from interlock.graph.admission import Fault
 from interlock.graph.preflight import preflight, prepare
+from interlock.graph.runs import unapproved_bases
 from interlock.graph.sealing import base_faults
 from interlock.graph.staffing import staffed
 from interlock.graph.task import load_task
@@ -43,7 +45,11 @@ def check_command(task_file: Path, models: tuple[str, ...], root: Path | None, a
     if not any(fault.level == "error" for fault in faults):
         console = talk()
         faults += base_faults(
-            folder, task, prepared.policy, lambda line: console.print(line, style="dim", markup=False)
+            folder,
+            task,
+            prepared.policy,
+            Sparse(lambda line: console.print(line, style="dim", markup=False)),
+            earlier=unapproved_bases(folder, task.task_id),
         )
     errors = [fault for fault in faults if fault.level == "error"]
     if as_json:

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from interlock.cli.context import talk
 from interlock.cli.events import events_option
+from interlock.cli.progress import Sparse
 from interlock.cli.run import drive_and_show
 from interlock.gates.config import load_config
 from interlock.graph.errors import TaskError
@@ -64,7 +65,7 @@ def demo_command(folder: Path, example: str | Path, as_json: bool) -> None:
     console = talk()
     console.print(f"demo in {work}")
     task = load_task(work / "task.toml")
-    run_id = start_run(work, task, progress=lambda line: console.print(line, style="dim", markup=False))
+    run_id = start_run(work, task, progress=Sparse(lambda line: console.print(line, style="dim", markup=False)))
     code = drive_and_show(run_id, work, as_json=as_json)
     if not as_json:
         click.echo(f"{'folder':<12}{work}")

@@ -72,7 +72,7 @@ def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...
         for run_id in runs_of(folder, task.task_id):
             frozen = frozen_of(RunStore(folder, run_id).load()[1].sealing)
             if frozen is not None:
-                return load(folder, frozen.base), ()
+                return load(folder, frozen.base, frozen.top), ()
         raise click.UsageError(f"no run of {task.task_id} froze its start; name a commit with --base")
     if not in_git(folder):
         raise click.UsageError(

@@ -1,6 +1,8 @@
 """Who is at work now, for how long, on what, and at what cost: one cell for each, side by side where there is room."""
 
-from collections.abc import Iterable
+import re
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +16,7 @@ _MIN_CELLS: Final = 40
 """Roles stand side by side while each has so many columns."""
 
 _MIN_DOING_CELLS: Final = 8
+_NUMBER: Final = re.compile(r"\d+")
 
 
 @dataclass(slots=True)
@@ -31,6 +34,31 @@ class AtWork:
     since: float
     doing: str
     tokens: int | None = None
+
+
+class Sparse:
+    """Passes lines on, but not those that differ only in numbers from one that was passed on a moment ago.
+
+    Args:
+        tell: Takes the lines that are passed on.
+        seconds: How long such a moment lasts.
+        clock: A monotonic clock, in seconds.
+    """
+
+    def __init__(
+        self, tell: Callable[[str], None], *, seconds: float = 10.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tell = tell
+        self._seconds = seconds
+        self._clock = clock
+        self._told: dict[str, float] = {}
+
+    def __call__(self, line: str) -> None:
+        """Take a line."""
+        kind, now = _NUMBER.sub("0", line), self._clock()
+        if kind not in self._told or now - self._told[kind] >= self._seconds:
+            self._told[kind] = now
+            self._tell(line)
 
 
 def progress_lines(rows: Iterable[AtWork], now: float, width: int) -> list[str]:

@@ -15,6 +15,7 @@ from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_model, complete_task_run
 from interlock.cli.context import Exit, resolve_root, root_option, root_words, talk
 from interlock.cli.events import EventStream, events_option
+from interlock.cli.progress import Sparse
 from interlock.cli.recording import UNTAPED, Taping, end_note, taping_options
 from interlock.cli.screen import STYLES, Screen
 from interlock.cli.stopping import stops_at_once
@@ -61,7 +62,7 @@ def run_command(task_file: Path, models: tuple[str, ...], root: Path | None, as_
             task,
             warn=warn,
             played=taping.replay is not None,
-            progress=lambda line: console.print(line, style="dim", markup=False),
+            progress=Sparse(lambda line: console.print(line, style="dim", markup=False)),
         )
     except (TaskError, AgentConfigError) as error:
         _name_models(error, written, task, config, task_file)

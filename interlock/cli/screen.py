@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from interlock.cli.amounts import answer_text
-from interlock.cli.progress import AtWork, progress_lines
+from interlock.cli.progress import AtWork, Sparse, progress_lines
 from interlock.graph.scope_leases import blocker_text, give_up
 
 STYLES: dict[str, str] = {
@@ -45,6 +45,7 @@ class Screen:
             if live and console.is_terminal
             else None
         )
+        self._sparse = Sparse(lambda line: self._line(Text(line, "dim")), clock=clock)
         self._blockers: set[tuple[str, str]] = set()
         self._told_at = 0
 
@@ -84,7 +85,7 @@ class Screen:
                 self._done(step["gate"])
                 self._line(self._collected(step))
             case "gate" | "outside":
-                self._line(self._gate(step) if step["kind"] == "gate" else self._outside(step))
+                (self._gate if step["kind"] == "gate" else self._outside)(step)
             case "queued":
                 self._queue(step)
                 self._await(_LINE, "waiting", "for the files of the task")
@@ -149,11 +150,14 @@ class Screen:
             text.append(f"\n{' ' * 12}and {len(step['findings']) - 3} more", "dim")
         return text
 
-    def _gate(self, step: Mapping[str, Any]) -> Text:
+    def _gate(self, step: Mapping[str, Any]) -> None:
+        """Show how far a gate is: in its row on a terminal, else by a line now and then."""
+        if self._live is None:
+            self._sparse(f"  {step['gate']}: {step['line']}")
         self._await(step["gate"], step["gate"], step["line"])
-        return Text(f"  {step['gate']}: {step['line']}", "dim")
+        self._awaited[step["gate"]].doing = step["line"]
 
-    def _outside(self, step: Mapping[str, Any]) -> Text:
+    def _outside(self, step: Mapping[str, Any]) -> None:
         rows = step["files"]
         text = Text(f"  {len(rows)} file{'s' * (len(rows) != 1)} changed outside the scope", "yellow")
         for row in rows[:3]:
@@ -161,7 +165,7 @@ class Screen:
             text.append(f"\n{' ' * 12}{row['kind']} {row['path']} ({whose})", "dim")
         if len(rows) > 3:
             text.append(f"\n{' ' * 12}and {len(rows) - 3} more", "dim")
-        return text
+        self._line(text)
 
     def _await(self, key: str, name: str, doing: str) -> None:
         self._awaited.setdefault(key, AtWork(name, self._clock(), doing))

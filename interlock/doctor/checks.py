@@ -20,6 +20,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("worktree", "which checkouts share the reservations", "asks git", here.worktree),
     Check("settings", "the configuration is valid", "reads it", here.configured),
     Check("switch", "the hooks are not switched off", "reads the environment", here.switched),
+    Check("isolation", "sealed gates are isolated", "makes namespaces once", here.isolation),
     Check("agent", "all doors are one agent", "finds out the name as each door does", here.agent),
     Check("client", "the client's process is found", "looks through the ancestors of this process", here.client),
     Check("sqlite", "which SQLite, and which journal", "asks the library", here.sqlite),

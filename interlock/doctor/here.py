@@ -15,6 +15,7 @@ from interlock.doctor.installed import servers
 from interlock.doctor.report import Finding, Scene, fail, good, warn
 from interlock.gates import load_config
 from interlock.gates.errors import ConfigError
+from interlock.gates.sealed import sandbox
 from interlock.install.githooks import program
 from interlock.reservations import git, identity, place, process, settings
 from interlock.reservations.errors import ReservationError
@@ -24,6 +25,12 @@ from interlock.reservations.store import Store
 
 DISTRIBUTION: Final = "interlock-orchestrator"
 OLDEST: Final = (3, 11)
+
+_CLOSED: Final = "commands write in the export and a private /tmp alone, on a network of their own"
+_OPEN: Final = (
+    "the commands of a sealed gate can write where you can and reach the network; what leads back into the checkout, "
+    "such as `pip install -e`, is refused (SEAL301)"
+)
 
 
 def python(scene: Scene) -> Finding:  # noqa: ARG001 - the same for every project
@@ -130,6 +137,16 @@ def sqlite(scene: Scene) -> Finding:  # noqa: ARG001
     mode, _ = journal_mode()
     kind = "a write-ahead log" if mode == "wal" else "a rollback journal, which is safe with this version"
     return good(f"SQLite {sqlite3.sqlite_version}; a new store gets {kind}")
+
+
+def isolation(scene: Scene) -> Finding:  # noqa: ARG001
+    """Say how a sealed gate is isolated on this machine."""
+    made = sandbox.maker()
+    if made == "none":
+        fix = "Install bubblewrap (`apt-get install bubblewrap`), or allow user namespaces."
+        return warn(f"level `none`: neither bubblewrap nor user namespaces work; {_OPEN}", fix)
+    by = "bubblewrap" if made == "bwrap" else "user namespaces, with Interlock's own helper"
+    return good(f"level `namespaces`, by {by}: {_CLOSED}")
 
 
 def agent(scene: Scene) -> Finding:

@@ -4,12 +4,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from interlock.agents import Ask
+from interlock.gates.config import load_config
 from interlock.gates.sealed import frozen
+from interlock.graph.policy import make_policy
+from interlock.graph.runs import start_run, unapproved_bases
+from interlock.graph.sealing import base_faults
 from interlock.graph.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.gates.sealed.conftest import no_folders
@@ -118,3 +123,31 @@ def test_of_held_out_checks_nothing_but_counts_is_told(sealed: Project) -> None:
     assert len(written) > 3
     assert [word for word in (b"31337", b"62674") if any(word in data for data in (*told, *written))] == []
     assert not any(b"held-outside" in data for data in told)
+
+
+def test_a_new_run_names_what_decides_a_gate_and_was_changed_since_an_unapproved_one_began(sealed: Project) -> None:
+    config = (sealed.root / "interlock.toml").read_text().partition("command =")[0] + 'command = ["true"]\n'
+    write(sealed.root, {"interlock.toml": config})
+    said: list[str] = []
+
+    def start() -> str:
+        said.clear()
+        return start_run(sealed.root, sealed.task, roles=("builder",), warn=said.append)
+
+    first = start()
+    assert said == []
+    write(sealed.root, {"tests/test_calc.py": CHEAT, "src/calc.py": RIGHT})
+    start()
+    assert [f"when {first} of this task began" in text and "tests/test_calc.py." in text for text in said] == [True]
+    assert "src/" not in said[0]
+    start()
+    assert len(said) == 1  # the second run began with the changed test too
+    policy = make_policy(sealed.task, load_config(sealed.root), sealed.root, roles=("builder",))
+    earlier = list(unapproved_bases(sealed.root, sealed.task.task_id))
+    found = {row.code: row.level for row in base_faults(sealed.root, sealed.task, policy, earlier=earlier)}
+    assert found["SEAL407"] == "warning"
+    allowed = replace(sealed.task, may_change=("tests/**",))
+    assert "SEAL407" not in {row.code for row in base_faults(sealed.root, allowed, policy, earlier=earlier)}
+    write(sealed.root, {"tests/test_calc.py": FILES["tests/test_calc.py"]})
+    start()
+    assert said == []

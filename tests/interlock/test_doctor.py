@@ -11,6 +11,7 @@ import pytest
 
 from interlock.doctor import CHECKS
 from interlock.doctor.checks import diagnose, scene
+from interlock.gates.sealed import sandbox
 from interlock.install.hooks import CLAUDE as EVENTS
 from interlock.reservations import place
 from interlock.reservations.sqlite import SqliteStore
@@ -49,6 +50,20 @@ def test_every_check_says_what_it_is_for_and_every_trouble_has_a_fix(root: Path)
     assert all(row.what and row.how for row in CHECKS)
     for _, finding in diagnose(scene(root, environment(INTERLOCK_HOOKS="off"))):
         assert bool(finding.fix) == (finding.verdict != "ok") or finding.found.startswith("not installed")
+
+
+@pytest.mark.parametrize(
+    ("maker", "verdict", "said"),
+    [("bwrap", "ok", "bubblewrap"), ("unshare", "ok", "user namespaces"), ("none", "warn", "SEAL301")],
+)
+def test_how_sealed_gates_are_isolated_is_said(
+    root: Path, maker: str, verdict: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "maker", lambda: maker)
+    found = look(root, "isolation")
+    assert (found.verdict, said in found.found) == (verdict, True)
+    assert ("bubblewrap" in found.fix) == (maker == "none")
+    assert ("`namespaces`" in found.found) == (maker != "none")
 
 
 def test_what_is_installed_is_seen(root: Path) -> None:

@@ -135,6 +135,27 @@ def test_without_a_terminal_there_are_lines_alone_and_each_answer_says_what_it_t
     ]
 
 
+def test_without_a_terminal_the_tests_of_a_gate_are_counted_every_ten_seconds() -> None:
+    shown, _, out, clock = screen(terminal=False)
+    with shown:
+        shown.notice({"kind": "collecting", "role": "", "gate": "GATE-TESTS"})
+        for number in range(60):
+            clock.now += 0.5
+            shown.notice({"kind": "gate", "gate": "GATE-TESTS", "line": f"{number + 1} of 60 tests"})
+        shown.notice({"kind": "gate", "gate": "GATE-TESTS", "line": "try 2: 3 failed before"})
+    lines = [line.partition("GATE-TESTS: ")[2] for line in out.getvalue().splitlines()]
+    assert lines == ["1 of 60 tests", "21 of 60 tests", "41 of 60 tests", "try 2: 3 failed before"]
+
+
+def test_on_a_terminal_the_row_of_a_gate_counts_its_tests() -> None:
+    shown, _, out, _ = screen(terminal=True)
+    with shown:
+        for number in (1, 2):
+            shown.notice({"kind": "gate", "gate": "GATE-TESTS", "line": f"{number} of 2 tests"})
+        assert "2 of 2 tests" in shown.picture().plain
+    assert "GATE-TESTS: 1 of 2" not in out.getvalue()
+
+
 def test_on_a_terminal_that_a_program_reads_from_nothing_is_redrawn() -> None:
     shown, _, out, _ = screen(live=False)
     with shown:

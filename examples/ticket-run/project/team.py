@@ -33,8 +33,9 @@ def builder(ask: Ask) -> str:
 def tester(ask: Ask) -> str:
     """Read the log that Interlock made by running the tests, and certify or say what is wrong."""
     logs = ask.evidence["reports"]
-    heads = [json.loads(Path(ask.root, log).read_text(encoding="utf-8").splitlines()[0]) for log in logs]
-    if all(head["exit_status"] == 0 for head in heads):
+    texts = [Path(ask.root, log).read_text(encoding="utf-8") for log in logs if log.endswith(".log")]
+    heads = [json.loads(text.partition("\n")[0]) for text in texts]
+    if heads and all(head["exit_status"] == 0 for head in heads):
         return reply(
             ask,
             "QA_IN_PROGRESS",

@@ -261,6 +261,8 @@ def _other(name: str, command: _Command) -> Runner:
         case "go":
             known, bad = "go", words[1:2] != ["test"] or any(each in ("-json", "-c", "-exec") for each in words)
         case _:
+            if name == "cargo" and words[1:2] in (["test"], ["t"]):
+                raise _NotPlainError("`cargo test` writes no report, and `cargo nextest run` does")
             known, rest = "nextest", words[1:]
             rest = rest[1:] if rest[:1] == ["nextest"] else rest if name == "cargo-nextest" else []
             bad = rest[:1] != ["run"] or any(each.startswith("--message-format") for each in words)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.sealed import base as bases
-from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_base, load
+from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_base, load, place_of
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring
 from interlock.gates.sealed.store import Store
@@ -99,6 +99,25 @@ def test_a_project_below_the_top_knows_its_own_paths(root: Path) -> None:
     assert (made.outside("app/a.py"), made.outside("empty")) == ("a.py", None)
 
 
+def test_a_root_that_its_checkout_ignores_is_a_tree_of_its_own(root: Path) -> None:
+    project = root / "out/copies/project"
+    for name in ("a.py", "out.log", "sub/b.py"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(name)
+    (project / ".gitignore").write_text("*.log\n")
+    (root / ".git/info/exclude").write_text("out/\n")  # git's own state says nothing of the tree
+    assert place_of(project) == (root, "out/copies/project")
+    for ignored in ("out/*\n", "/out/copies\n", "project\n"):
+        (root / ".gitignore").write_text(ignored)
+        assert place_of(project) == (project, "")
+        assert sorted(freeze(project).files) == [".gitignore", "a.py", "sub/b.py"]
+    (root / "out/.gitignore").write_text("!project\n")
+    assert place_of(project) == (root, "out/copies/project")
+    (root / "out/.gitignore").unlink()
+    subprocess.run(["git", "add", "-f", "out/copies/project/a.py"], cwd=root, check=True)
+    assert place_of(project) == (root, "out/copies/project")
+
+
 def test_an_object_that_was_changed_or_removed_is_refused(root: Path, tmp_path: Path) -> None:
     made = freeze(root)
     place = Path(Store(made.top).object_path(made.files["windows.txt"].sha256))
@@ -115,15 +134,19 @@ def test_an_object_that_was_changed_or_removed_is_refused(root: Path, tmp_path: 
     assert code(caught) == "SEAL110"
 
 
-def test_a_damaged_object_is_stored_again_once_it_is_removed_as_the_error_says(root: Path) -> None:
+@pytest.mark.parametrize("damage", ["forged", "same size", "a pipe", "removed"])
+def test_freezing_again_repairs_a_damaged_object(root: Path, damage: str) -> None:
     made = freeze(root)
     place = Path(Store(made.top).object_path(made.files["windows.txt"].sha256))
-    place.write_bytes(b"forged")
-    with pytest.raises(SealError) as caught:
-        freeze(root).content("windows.txt")
-    assert str(place) in caught.value.message
+    data = place.read_bytes()
     place.unlink()
-    assert freeze(root).content("windows.txt") == CONTENTS["windows.txt"]
+    if damage == "a pipe":
+        os.mkfifo(place)
+    elif damage != "removed":
+        place.write_bytes(data[::-1] if damage == "same size" else b"forged")
+    again = freeze(root)
+    assert again.digest == made.digest
+    assert again.content("windows.txt") == CONTENTS["windows.txt"]
 
 
 def test_a_manifest_that_was_changed_or_removed_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

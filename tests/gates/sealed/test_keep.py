@@ -80,6 +80,17 @@ def test_a_record_is_found_again_and_its_forgery_is_refused(folder: Path) -> Non
     assert caught.value.code == "SEAL110"
 
 
+def test_a_damaged_record_is_written_anew(tmp_path: Path) -> None:
+    for folder in (tmp_path / "empty", tmp_path / "full"):
+        folder.mkdir()
+        if folder.name == "full":
+            (folder / "index.js").write_text("x")
+        kept = state_folder() / "kept" / record(str(folder))
+        kept.write_bytes(b"forged")
+        assert kept.name == record(str(folder))
+        assert kept.read_bytes() != b"forged"
+
+
 def test_a_folder_that_is_gone_is_refused(folder: Path) -> None:
     digest = record(str(folder))
     folder.rename(folder.with_name("moved"))
@@ -90,10 +101,18 @@ def test_a_folder_that_is_gone_is_refused(folder: Path) -> None:
 
 def test_folders_are_kept_by_name_at_any_depth_or_by_path(tmp_path: Path) -> None:
     listing = Listing({}, ["node_modules", "web/node_modules", "dist", "web/dist", "api/.venv"])
-    found = kept_folders(tmp_path, listing, (".venv", "node_modules", "web/dist"))
+    found = kept_folders(tmp_path, "", listing, (".venv", "node_modules", "web/dist"))
     assert [os.path.relpath(path, tmp_path) for path in found] == [
         "api/.venv", "node_modules", "web/dist", "web/node_modules",
     ]  # fmt: skip
+
+
+def test_a_folder_is_kept_by_its_path_from_the_root_and_inside_an_ignored_one(tmp_path: Path) -> None:
+    listing = Listing({}, ["web/build", "web/lib"])
+    (tmp_path / "web/build/editable/calc").mkdir(parents=True)
+    (tmp_path / "web/lib").symlink_to(tmp_path)
+    wanted = ("build/editable", "build/editable/calc", "lib/web", "../else", "src")
+    assert kept_folders(tmp_path, "web", listing, wanted) == (f"{tmp_path}/web/build/editable",)
 
 
 def test_links_and_path_files_that_lead_back_are_found(tmp_path: Path) -> None:

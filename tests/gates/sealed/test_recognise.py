@@ -97,7 +97,7 @@ DOUBTS = [
     "make test", "true", "python run_tests.py", "python -c 1", "python -m nose", "/odd/pytest", "tox", "npm run both",
     "npm run glob", "npm run var", "npm run hooked", "npm run loop", "npm run none", "npm run quote", "npm run nothing",
     "npm install", "node test.js", "vitest --reporter=dot", "jest --watch", "go test -json", "go vet", "cargo test",
-    "cargo nextest list", "env -i pytest", "uv sync", "uv run --with x pytest", "sh -c pytest", "",
+    "cargo t", "cargo nextest list", "env -i pytest", "uv sync", "uv run --with x pytest", "sh -c pytest", "",
 ]  # fmt: skip
 
 
