@@ -20,7 +20,7 @@ SCOPE = ("src/**", "!src/out/**", "*.md")
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note which files are read, and let every file be settled at once."""
     found: list[str] = []
-    value = tree._value
+    value = tree._value  # pyright: ignore[reportPrivateUsage]
 
     def noted(root: str, path: str) -> str:
         found.append(path)
@@ -97,7 +97,11 @@ def test_a_change_that_no_stamp_tells_is_found_where_contents_are_asked_for(
     tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path, "src/a.py", "a = 1\n")
-    monkeypatch.setattr(tree, "_rows", lambda entries: [(entry.name, 1, 1, 1) for entry in entries])
+
+    def alike(entries: list[os.DirEntry[str]]) -> list[tuple[str, int, int, int]]:
+        return [(entry.name, 1, 1, 1) for entry in entries]
+
+    monkeypatch.setattr(tree, "_rows", alike)
     reader = TreeReader(tmp_path, SCOPE)
     before = reader.look().digest
     put(tmp_path, "src/a.py", "a = 2\n")
