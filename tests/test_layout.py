@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import each_row
+
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("agents", "envelope", "gates", "graph", "journal", "reservations", "server")
 CODE = (*ROOMS, "interlock", "benchmarks", "examples", "scripts", "tests")
@@ -86,7 +88,7 @@ def test_every_module_says_what_it_owns_is_short_and_imports_rooms_by_their_full
     assert found == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "faults"),
     [
         ('"""What it owns."""\nfrom interlock.gates import x\nimport os\n', 0),
@@ -103,7 +105,7 @@ def test_a_module_that_breaks_a_rule_is_found(text: str, faults: int) -> None:
     assert len(found) == faults
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@each_row("room", ROOMS)
 def test_a_room_lists_its_public_names_and_has_them_all(room: str) -> None:
     tree = _tree(Path(room, "__init__.py"))
     assert any(
@@ -118,7 +120,7 @@ def test_a_room_lists_its_public_names_and_has_them_all(room: str) -> None:
     assert [name for name in names if not hasattr(module, name)] == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@each_row("room", ROOMS)
 def test_a_room_is_linked_and_mapped_into_the_wheel(room: str) -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
     assert build["wheel"]["force-include"][room] == f"interlock/{room}"

@@ -14,6 +14,7 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.store import Store
 from tests.reservations.hooks.checkout import Checkout, environment, git
 from tests.reservations.memory import MemoryStore
+from tests.table import each_row
 
 CLIENT = Path(__file__).with_name("client.py")
 WHO = """
@@ -92,7 +93,7 @@ GIVEN = [
 ]
 
 
-@pytest.mark.parametrize(("env", "session", "name"), GIVEN)
+@each_row(("env", "session", "name"), GIVEN)
 def test_the_order_of_names(env: dict[str, str], session: str, name: str) -> None:
     known = identity.who(env, MemoryStore(), session)
     assert (known.name, known.kind) == (name, "agent")
