@@ -39,6 +39,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> list[Trial]:
     return Trials(tmp_path_factory.mktemp("trials"), done.append).run(pairs, ["exit"], 2)
 
 
+@pytest.mark.long
 def test_honest_work_passes_idling_fails_and_cheats_pass_the_exit_status(trials: list[Trial]) -> None:
     found = results(trials, ["exit"])["gates"]["exit"]
     assert found["correct_deliveries"] == {"accepted": 2, "of": 2}

@@ -32,9 +32,8 @@ WORDS = texts_of(RULES["envelope"], RULES)
 MANY = settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 
 
-@pytest.mark.sample(every=4)
-@pytest.mark.parametrize("form", GRAMMARS)
-@pytest.mark.parametrize("name", EXAMPLES)
+@each_row("form", GRAMMARS)
+@each_row("name", EXAMPLES)
 def test_every_example_is_accepted_by_every_grammar(name: str, form: str):
     text = render(EXAMPLES[name])
     assert read_envelope(text) == EXAMPLES[name]
@@ -124,7 +123,7 @@ def test_a_role_and_a_task_narrow_every_form():
             export(form, agent="nobody")
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample("llguidance")
 @pytest.mark.parametrize("form", ["lark", "llguidance", "gbnf", "json-schema"])
 def test_what_is_known_of_an_answer_is_the_only_thing_that_can_be_written_there(form: str):
     row = example("visual-qa", outcome="pass")

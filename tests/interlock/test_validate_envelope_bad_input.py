@@ -64,6 +64,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", BYTES)
 def test_each_kind_of_bad_input_is_refused_by_its_own_rule(name: str, tmp_path: Path):
     data, code = BYTES[name]

@@ -134,6 +134,7 @@ def test_the_right_code_passes_and_the_wrong_one_does_not(tmp_path: Path, base: 
     assert {fault.kind for fault in judged(base.run, base.run).faults} == {"still_failing"}
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("trick", TRICKS)
 def test_a_trick_of_the_tested_code_does_not_pass(tmp_path: Path, base: Ran, trick: str) -> None:
     ran = start(PYTEST, write(tmp_path / "p", {"calc.py": WRONG + TRICKS[trick], "test_calc.py": TESTS}))

@@ -41,7 +41,7 @@ def test_way_hurts_where_nothing_guards(bare: Checkout, way: Way) -> None:
     assert standing(bare) != before
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(every=4)
 @EACH
 def test_guard_says_what_the_page_says(bare: Checkout, way: Way) -> None:
     arrange(bare, way)
