@@ -34,16 +34,16 @@ def each_row(
 
         @functools.wraps(test)
         def whole(*arguments: Any, **fixtures: Any) -> None:
-            faults = list[BaseException]()
+            faults = list[tuple[str, BaseException]]()
             for name, row in rows:
                 try:
                     test(*arguments, **fixtures, **row)
                 except (Exception, pytest.fail.Exception) as fault:  # noqa: BLE001 - each is raised below
                     fault.add_note(f"row: {name}")
-                    faults.append(fault)
+                    faults.append((name, fault))
             if faults:
-                failed = "; ".join(fault.__notes__[-1] for fault in faults)
-                raise BaseExceptionGroup(f"{len(faults)} of {len(rows)} rows fail: {failed}", faults)
+                failed = f"{len(faults)} of {len(rows)} rows fail: {'; '.join(name for name, _ in faults)}"
+                raise BaseExceptionGroup(failed, [fault for _, fault in faults])
 
         own = inspect.signature(test)
         left = [parameter for name, parameter in own.parameters.items() if name not in words]
