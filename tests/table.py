@@ -16,7 +16,7 @@ def each_row(
     """Run a test on every row of a table, as one item; it fails with the faults of all rows, each under its name.
 
     The arguments are those of `pytest.mark.parametrize`. It is for rows of milliseconds that leave nothing behind: the
-    fixtures of the test are made once for the whole table.
+    fixtures of the test are made once for the whole table, and a row cannot be skipped.
 
     Raises:
         ValueError: The table is empty or a row does not have a value for each name.
@@ -38,7 +38,7 @@ def each_row(
             for name, row in rows:
                 try:
                     test(*arguments, **fixtures, **row)
-                except (Exception, pytest.fail.Exception) as fault:  # noqa: BLE001 - each is raised below
+                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as fault:  # noqa: BLE001 - raised below
                     fault.add_note(f"row: {name}")
                     faults.append((name, fault))
             if faults:
