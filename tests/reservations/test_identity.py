@@ -65,6 +65,7 @@ def test_hook_server_shell_and_git_hook_of_one_client_are_one_agent(checkout: Ch
         assert [agent.name for agent in tx.agents()] == ["claude-one"]
 
 
+@pytest.mark.long
 def test_two_clients_are_two_agents(checkout: Checkout) -> None:
     one, two = client(checkout, "one"), client(checkout, "two")
     assert {row[0] for row in one["told"].values()} == {"claude-one"}

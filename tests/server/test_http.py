@@ -209,6 +209,7 @@ def test_a_tool_knows_its_caller_from_the_token_alone(tmp_path: Path, mode: Any)
         assert anyio.run(both, server.url) == {"visual-qa": {"visual-qa"}, "code-reviewer": {"code-reviewer"}}
 
 
+@pytest.mark.long
 def test_headers_and_arguments_that_name_another_agent_change_nothing(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     token = new_token(root, "claude")

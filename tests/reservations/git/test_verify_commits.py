@@ -385,6 +385,7 @@ def test_verify_says_whether_the_leases_are_those_of_the_journal(bare: Checkout)
     assert data["problems"][0]["place"].endswith("reservations.sqlite")
 
 
+@pytest.mark.long
 def test_verify_names_a_store_that_cannot_be_read(bare: Checkout) -> None:
     outbox.drain(bare.desk.store, str(bare.root))
     (bare.root / ".git" / "interlock" / "reservations.sqlite").write_bytes(b"no database" * 1000)
