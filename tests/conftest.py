@@ -90,13 +90,15 @@ def _no_store_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Generator
 @pytest.fixture(autouse=True)
 def _no_modules_of_other_tests(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
     """Forget the modules that a test's project brought, and where they are looked for: others use the same names."""
-    before, path = set(sys.modules), list(sys.path)
+    before, path = list(sys.modules), list(sys.path)
     yield
+    sys.path[:] = path
+    if list(sys.modules) == before:
+        return
     base = str(tmp_path_factory.getbasetemp())
-    for name in sys.modules.keys() - before:
+    for name in sys.modules.keys() - set(before):
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(base):
             del sys.modules[name]
-    sys.path[:] = path
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from interlock.envelope import RULES
 from interlock.envelope.protocol import TRANSITIONS
 from interlock.gates.rules import RULES as EVIDENCE_RULES
@@ -14,16 +12,17 @@ from interlock.graph.pipeline.rules import Rule as TicketRule
 from tests.clauses.page import PAGE, SOURCES, render, rows
 from tests.names import existing_tests
 from tests.requirements import CLAUSES, PROMISES
+from tests.table import each_row
 
 
-@pytest.mark.parametrize("promise", PROMISES)
+@each_row("promise", PROMISES)
 def test_every_promise_is_held_by_tests_that_exist(promise: str) -> None:
     names = existing_tests()
     assert PROMISES[promise]
     assert [name for name in PROMISES[promise] if name not in names] == []
 
 
-@pytest.mark.parametrize("clause", CLAUSES)
+@each_row("clause", CLAUSES)
 def test_every_clause_of_the_protocol_is_enforced_by_a_row(clause: str) -> None:
     sources = [rule.source for rule in (*RULES, *EVIDENCE_RULES)] + [row.clause for row in TRANSITIONS]
     assert any(clause in source for source in sources)
@@ -32,7 +31,7 @@ def test_every_clause_of_the_protocol_is_enforced_by_a_row(clause: str) -> None:
 HEADINGS = [(source, heading) for source, headings in SOURCES.items() for heading in headings]
 
 
-@pytest.mark.parametrize(("source", "heading"), HEADINGS)
+@each_row(("source", "heading"), HEADINGS)
 def test_every_sentence_of_the_sources_is_held_by_tests_that_exist_or_is_said_not_to_be_built(
     source: str, heading: str
 ) -> None:
@@ -48,7 +47,7 @@ def test_no_sentence_stands_twice_under_its_heading() -> None:
     assert len(set(every)) == len(every)
 
 
-@pytest.mark.parametrize("rule", [*STAGE_RULES, *TICKET_RULES.values()], ids=lambda rule: rule.code)
+@each_row("rule", [*STAGE_RULES, *TICKET_RULES.values()], ids=lambda rule: rule.code)
 def test_every_rule_of_tickets_names_a_heading_of_its_source(rule: StageRule | TicketRule) -> None:
     source, _, clause = rule.source.partition(" §")
     heading = re.sub(r"^\d+\. ", "", clause.partition(":")[0])

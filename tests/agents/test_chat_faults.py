@@ -18,6 +18,7 @@ from interlock.agents.usage import Limits
 from tests.agents.chats import WIRES, Box, Clock, chat
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Body, Fault, Provider, Reply
+from tests.table import each_row
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
 READ = ("read_file", {"path": "src/x.css"})
@@ -161,7 +162,7 @@ class RefusedError(Exception):
 FIXES = {401: "key", 403: "key", 404: "`model`", 402: "account", 413: "longer context", 400: "settings"}
 
 
-@pytest.mark.parametrize("status", FIXES)
+@each_row("status", FIXES)
 def test_what_will_not_pass_is_refused_at_once_with_its_fix(status: int) -> None:
     fault = fault_of(RefusedError(status, "as the provider says it"))
     assert not fault.again
@@ -252,7 +253,7 @@ ENDS: Mapping[str, tuple[AIMessage, bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", ENDS)
+@each_row("name", ENDS)
 def test_an_answer_without_an_end_is_half(name: str) -> None:
     message, cut = ENDS[name]
     assert is_cut(message) is cut

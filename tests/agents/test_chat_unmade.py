@@ -11,6 +11,7 @@ from interlock.agents.runners.unmade import unmade
 from tests.agents.chats import WIRES, Box, chat
 from tests.agents.providers.base import Body, Reply, Request
 from tests.agents.providers.openai import OpenAI
+from tests.table import each_row
 
 READ = ("read_file", {"path": "src/a-long-name.css"})
 
@@ -84,7 +85,7 @@ ENDS: Mapping[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", ENDS)
+@each_row("name", ENDS)
 def test_what_ended_an_answer_is_known(name: str) -> None:
     facts, word = ENDS[name]
     said = ending(AIMessage("x", response_metadata=facts))

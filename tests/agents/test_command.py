@@ -13,6 +13,7 @@ from interlock.agents.runners import CommandRunner, make_runner
 from interlock.agents.runners.presets import PRESETS
 from interlock.agents.runners.printed import UnreadableOutput, read_output
 from interlock.agents.usage import Usage
+from tests.table import each_row
 
 ENVELOPE = "STATUS: BLOCKED\nwhatever\n"
 
@@ -205,7 +206,7 @@ def test_a_preset_starts_its_program_and_reads_answer_and_cost(
     assert ("acceptEdits" in argv) == (name == "claude" and step == "build")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "output", "words"),
     [
         (

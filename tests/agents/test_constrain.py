@@ -31,6 +31,7 @@ from tests.agents.conftest import AskMaker
 from tests.agents.providers.base import Reply
 from tests.agents.providers.openai import OpenAI
 from tests.envelope.grammars import ByteTokens
+from tests.table import each_row
 
 FORMS: tuple[Form, ...] = ("gbnf", "guided", "lark-tool")
 BUILT = example("visual-qa", outcome="pass")
@@ -62,7 +63,7 @@ def engine(options: Mapping[str, Any]) -> Callable[[str], bool]:
     return reads
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("provider", "model", "form"),
     [
         ("local", "packaged", "gbnf"),
@@ -91,7 +92,7 @@ class Listing(OpenAI):
         return self.models if path.endswith("/models") else None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("models", "form"),
     [
         ({"object": "list", "data": [{"id": "m", "owned_by": "llamacpp"}]}, "gbnf"),

@@ -8,9 +8,10 @@ import pytest
 from interlock.agents import AgentConfigError
 from interlock.agents.model_spec import SPECS, agent_table, split_role
 from interlock.agents.runners.presets import PRESETS
+from tests.table import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "table"),
     [
         ("anthropic:claude-x", {"runner": "chat", "model": "anthropic:claude-x"}),
@@ -34,7 +35,7 @@ def test_a_file_is_found_from_the_current_folder_and_below_the_home_of_the_user(
     assert agent_table("local:~/a.gguf")["model_file"] == "/srv/me/a.gguf"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "named"),
     [
         ("claude", "`command:claude`"),

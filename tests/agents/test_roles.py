@@ -12,6 +12,7 @@ from interlock.agents.contract import contract
 from interlock.agents.role_file import FIELDS, MAX_ROLE_BYTES, RoleFile, parse_role, role_file
 from interlock.agents.system import CONTRACT_END, CONTRACT_MARK, render_agent_file, role_text, system_prompt
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, LABELS, ROLES, STATUSES, Protocol, Role
+from tests.table import each_row
 
 ANSWERING = [role.name for role in ROLES if role.kind != "orchestrator"]
 KINDS = ["build", "plan", "qa", "review"]
@@ -31,7 +32,7 @@ def test_every_answering_role_and_every_kind_has_a_file_and_nobody_else() -> Non
         assert {item.name for item in place.iterdir() if item.is_file()} == {f"{name}.md" for name in names}
 
 
-@pytest.mark.parametrize("path", SHIPPED)
+@each_row("path", SHIPPED)
 def test_the_front_matter_is_what_a_yaml_reader_reads(path: str) -> None:
     read = shipped(path)
     values = yaml.safe_load(read.front_matter)
@@ -40,7 +41,7 @@ def test_the_front_matter_is_what_a_yaml_reader_reads(path: str) -> None:
     assert read.tools == tuple(values["tools"].split(", "))
 
 
-@pytest.mark.parametrize("path", SHIPPED)
+@each_row("path", SHIPPED)
 def test_a_role_file_restates_no_fact_of_the_tables(path: str) -> None:
     file = shipped(path)
     text = file.description + file.body
@@ -51,7 +52,7 @@ def test_a_role_file_restates_no_fact_of_the_tables(path: str) -> None:
     assert file.body.count(CONTRACT_MARK) == 1
 
 
-@pytest.mark.parametrize("role", [*ANSWERING, "test-runner"])
+@each_row("role", [*ANSWERING, "test-runner"])
 def test_a_role_reads_nothing_about_pages_where_there_is_none(role: str) -> None:
     row = OWN_ROLE.roles[role]
     file = role_file(row, page=False)
@@ -148,7 +149,7 @@ SLIPS = {
 }
 
 
-@pytest.mark.parametrize("name", SLIPS)
+@each_row("name", SLIPS)
 def test_a_slip_in_a_role_file_is_refused_with_its_place_and_fix(name: str) -> None:
     text, key = SLIPS[name]
     with pytest.raises(AgentConfigError) as caught:

@@ -31,7 +31,7 @@ def schema_accepts(envelope: Envelope, bounds: Bounds) -> bool:
     return schema.is_valid(json.loads(json.dumps(envelope_object(envelope))))
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample("llguidance")
 @pytest.mark.parametrize("form", GRAMMARS)
 def test_every_valid_envelope_of_the_suite_that_fits_is_accepted(form: str):
     assert [row for row in SUITE if not accepts(form, bounds=WIDE)(render(row))] == []
@@ -61,7 +61,7 @@ BEYOND: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample("a longer task-llguidance", "a longer gate-json-schema")
 @pytest.mark.parametrize("form", [*GRAMMARS, "json-schema"])
 @pytest.mark.parametrize("change", BEYOND)
 def test_what_just_fits_is_accepted_and_what_goes_beyond_is_not(change: str, form: str):

@@ -4,6 +4,7 @@ import pytest
 
 from interlock.envelope import Finding, parse, validate
 from tests.envelope.texts import BUILD, IN_PROGRESS, change
+from tests.table import each_row
 
 
 def _only(source: str | bytes) -> Finding:
@@ -47,7 +48,7 @@ def test_the_limit_counts_bytes_and_is_exact(size: int, code: bool) -> None:
     assert validate(text.encode(), max_bytes=limit, **IN_PROGRESS).ok is code
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("char", "code", "words"),
     [
         ("\ufeff", "ENV105", "U+FEFF BYTE ORDER MARK"),
@@ -69,7 +70,7 @@ def test_a_refused_character_is_named_by_its_code_point(char: str, code: str, wo
     assert finding.column == (1 if code == "ENV105" else 16)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["\U0001f469\u200d\U0001f4bb", "\u0645\u06cc\u200c\u062e", "so\u00adft", "\u2764\ufe0f", "a\u200eb", "a\tb"]
 )
 def test_joiners_marks_and_tabs_may_stand_in_free_text(text: str) -> None:
@@ -80,9 +81,7 @@ def test_joiners_marks_and_tabs_may_stand_in_free_text(text: str) -> None:
     assert report.envelope.output == text
 
 
-@pytest.mark.parametrize(
-    "field", ["STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED"]
-)
+@each_row("field", ["STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED"])
 def test_fixed_values_are_ascii(field: str) -> None:
     joined = {"GATES_REQUIRED": "[GATE-\u200dX]", "GATES_PASSED": "[GATE-\u200dX]"}.get(field, "a\u200db")
     assert not validate(change(BUILD, **{field: f"{field}: {joined}"}), **IN_PROGRESS).ok

@@ -1,17 +1,17 @@
 """Every rule can be looked up, and says why it is there and what right and wrong look like."""
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope.explain import RuleRow, explain, nearest, overview
 from interlock.envelope.rules import RULES as ENVELOPE_RULES
 from interlock.gates.rules import RULES as EVIDENCE_RULES
 from interlock.graph.rules import RULES as RUN_RULES
+from tests.table import each_row
 
 RULES: tuple[RuleRow, ...] = (*ENVELOPE_RULES, *EVIDENCE_RULES, *RUN_RULES)
 
 
-@pytest.mark.parametrize("row", RULES, ids=lambda row: row.code)
+@each_row("row", RULES, ids=lambda row: row.code)
 def test_every_rule_has_a_page_with_its_clause_and_two_examples(row: RuleRow):
     page = explain(RULES, row.code)
     assert page is not None

@@ -24,6 +24,7 @@ from interlock.envelope.template import example
 from tests.effort import examples
 from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of
 from tests.envelope.texts import APPROVAL, BUILD, QA
+from tests.table import each_row
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 RULES = envelope_language()
@@ -31,22 +32,21 @@ WORDS = texts_of(RULES["envelope"], RULES)
 MANY = settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 
 
-@pytest.mark.sample(every=4)
-@pytest.mark.parametrize("form", GRAMMARS)
-@pytest.mark.parametrize("name", EXAMPLES)
+@each_row("form", GRAMMARS)
+@each_row("name", EXAMPLES)
 def test_every_example_is_accepted_by_every_grammar(name: str, form: str):
     text = render(EXAMPLES[name])
     assert read_envelope(text) == EXAMPLES[name]
     assert accepts(form)(text)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@each_row("name", EXAMPLES)
 def test_every_example_is_accepted_by_the_schema(name: str):
     assert is_valid(envelope_object(EXAMPLES[name]))
 
 
-@pytest.mark.parametrize("form", GRAMMARS)
-@pytest.mark.parametrize("text", [BUILD, QA, APPROVAL], ids=["build", "qa", "approval"])
+@each_row("form", GRAMMARS)
+@each_row("text", [BUILD, QA, APPROVAL], ids=["build", "qa", "approval"])
 def test_every_valid_envelope_of_the_suite_is_accepted_in_its_canonical_spelling(text: str, form: str):
     envelope = read_envelope(text)
     assert envelope is not None
@@ -123,7 +123,7 @@ def test_a_role_and_a_task_narrow_every_form():
             export(form, agent="nobody")
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample("llguidance")
 @pytest.mark.parametrize("form", ["lark", "llguidance", "gbnf", "json-schema"])
 def test_what_is_known_of_an_answer_is_the_only_thing_that_can_be_written_there(form: str):
     row = example("visual-qa", outcome="pass")
@@ -206,7 +206,7 @@ def as_envelope(found: dict[str, Any]) -> Envelope:
 GOOD_OBJECT = envelope_object(EXAMPLES["visual-qa: fail"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"status": "DONE"},
@@ -237,7 +237,7 @@ def test_the_schema_refuses(change: dict[str, Any]):
     assert not is_valid(GOOD_OBJECT | change)
 
 
-@pytest.mark.parametrize("label", LABELS)
+@each_row("label", LABELS)
 def test_the_schema_wants_every_field(label: str):
     partial = {key: value for key, value in GOOD_OBJECT.items() if key != label.lower()}
     assert not is_valid(partial)

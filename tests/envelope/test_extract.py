@@ -6,6 +6,7 @@ import pytest
 
 from interlock.envelope import parse, validate
 from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, QA, blocks
+from tests.table import each_row
 
 HEAD = "".join(part for label, part in blocks(BUILD).items() if label not in {"OUTPUT", "NEXT_ACTIONS"})
 STEPS = blocks(BUILD)["NEXT_ACTIONS"]
@@ -21,7 +22,7 @@ def test_a_strict_response_is_extracted_as_itself(text: str) -> None:
     assert loose.fields == strict.fields
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "output"),
     [
         (TWO_FENCES, f"{TEXT}\n---"),

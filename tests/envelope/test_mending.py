@@ -8,6 +8,7 @@ from interlock.envelope import validate
 from tests.envelope.broken import BROKEN, Broken, named
 from tests.envelope.mending import apply, mend, stated
 from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA
+from tests.table import each_row
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ def test_there_are_at_least_eighty_broken_envelopes_under_distinct_names() -> No
     assert len({case.name for case in BROKEN}) == len(BROKEN)
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=named)
+@each_row("case", BROKEN, ids=named)
 def test_each_mistake_has_its_own_finding(case: Broken) -> None:
     report = validate(case.text, **case.context)
     assert case.codes <= {finding.code for finding in report.findings}
@@ -32,7 +33,7 @@ def test_each_mistake_has_its_own_finding(case: Broken) -> None:
     assert report.effective_status == "BLOCKED"
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=named)
+@each_row("case", BROKEN, ids=named)
 def test_the_stated_fixes_alone_make_the_response_valid(case: Broken) -> None:
     report = validate(case.text, **case.context)
     mended = mend(case.text, report.as_reask())
@@ -40,7 +41,7 @@ def test_the_stated_fixes_alone_make_the_response_valid(case: Broken) -> None:
     assert again.ok, f"{report.as_reask()}\n----\n{mended}\n----\n{again.findings}"
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=named)
+@each_row("case", BROKEN, ids=named)
 def test_the_words_of_a_fix_are_its_edits(case: Broken) -> None:
     report = validate(case.text, **case.context)
     edits = [edit for finding in report.findings if finding.level == "error" for edit in finding.edits]
@@ -48,7 +49,7 @@ def test_the_words_of_a_fix_are_its_edits(case: Broken) -> None:
     assert apply(case.text, edits) != case.text
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=named)
+@each_row("case", BROKEN, ids=named)
 def test_every_finding_says_what_where_and_why(case: Broken) -> None:
     lines = case.text.split("\n")
     for finding in validate(case.text, **case.context).findings:

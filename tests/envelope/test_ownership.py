@@ -5,6 +5,7 @@ from itertools import chain, combinations, product
 import pytest
 
 from interlock.envelope import DEFAULT_PROTOCOL, STATUSES, Status, validate
+from tests.table import each_row
 
 GATES = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-CODE-REVIEW")
 JUDGES: dict[str, tuple[str, Status]] = {
@@ -33,7 +34,7 @@ def _answer(role: str, status: str, passed: tuple[str, ...], reasons: str, gates
     )
 
 
-@pytest.mark.parametrize("role", MAY_STATE)
+@each_row("role", MAY_STATE)
 def test_a_role_states_what_the_table_gives_it_and_nothing_else(role: str) -> None:
     gate = DEFAULT_PROTOCOL.roles[role].certifies
     gates = (gate,) if gate else ("GATE-MSG-STRICT",)

@@ -13,6 +13,7 @@ from interlock.envelope.reask import MAX_FINDINGS_BYTES, reask
 from tests.envelope.broken import BROKEN, MIXED, Broken, named
 from tests.envelope.mending import mend
 from tests.envelope.texts import BUILD, IN_PROGRESS, change
+from tests.table import each_row
 
 
 def test_the_text_of_a_re_ask(snapshot: SnapshotAssertion) -> None:
@@ -59,7 +60,7 @@ def test_a_long_line_is_not_repeated() -> None:
     assert all(len(finding.message) < 1000 for finding in report.findings)
 
 
-@pytest.mark.parametrize("case", [case for case in BROKEN if "\r" not in case.text], ids=named)
+@each_row("case", [case for case in BROKEN if "\r" not in case.text], ids=named)
 def test_the_fixes_hold_under_crlf_as_well(case: Broken) -> None:
     text = case.text.replace("\n", "\r\n")
     report = validate(text, **case.context)

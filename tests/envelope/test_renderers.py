@@ -17,6 +17,7 @@ from interlock.envelope.renderers.json import FINDING_KEYS
 from interlock.envelope.renderers.safe import visible
 from interlock.envelope.renderers.text import source_line
 from interlock.envelope.template import example
+from tests.table import each_row
 
 TEXT = "STATUS: DONE\nTASK_ID: HOME-UI-001\nTASK: café \tthen\x1b[31m 東京 🎉 done\n"
 
@@ -82,7 +83,7 @@ def test_no_renderer_lets_a_file_drive_the_terminal(hostile: str):
             assert printed.count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "column", "shown", "before"),
     [
         ("STATUS: X", 9, "STATUS: X", 8),
@@ -158,8 +159,8 @@ def test_sarif_writes_an_absolute_path_as_a_file_address():
     assert run["artifacts"][0]["location"]["uri"] == "file:///tmp/a%20b.md"
 
 
-@pytest.mark.parametrize("text", ["one\ntwo\nthree\n", "one\ntwo\nthree", "one\r\ntwo\r\nthree\r\n"])
-@pytest.mark.parametrize(
+@each_row("text", ["one\ntwo\nthree\n", "one\ntwo\nthree", "one\r\ntwo\r\nthree\r\n"])
+@each_row(
     ("edit", "expected"),
     [
         (Edit("replace", 2, 2, "TWO"), ["one", "TWO", "three"]),

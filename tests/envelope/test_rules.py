@@ -10,6 +10,7 @@ from interlock.envelope import LABELS, RULES, RULES_BY_CODE, Envelope, Report, R
 from interlock.envelope import reading as reading_module
 from tests.envelope.broken import BROKEN
 from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA, blocks, change
+from tests.table import each_row
 
 # Where a rule speaks only in a certain situation, its examples are tried there.
 CONTEXT: dict[str, dict[str, Any]] = {
@@ -83,7 +84,7 @@ def test_codes_are_unique_and_stand_in_order() -> None:
     assert all(re.fullmatch(r"ENV[1-4][0-9]{2}", code) for code in codes)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=_code)
+@each_row("rule", RULES, ids=_code)
 def test_each_row_says_what_why_and_how_to_mend(rule: Rule) -> None:
     assert rule.title.endswith(".")
     assert rule.remedy.endswith(".")
@@ -98,12 +99,12 @@ def test_each_section_of_the_source_with_rules_for_a_response_has_rows(section: 
     assert any(rule.source.startswith(f"Strict Envelope §{section}") for rule in RULES)
 
 
-@pytest.mark.parametrize("label", LABELS)
+@each_row("label", LABELS)
 def test_each_field_of_the_source_has_rows(label: str) -> None:
     assert any(label in rule.source or label in rule.title for rule in RULES)
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.code not in IN_WORDS], ids=_code)
+@each_row("rule", [rule for rule in RULES if rule.code not in IN_WORDS], ids=_code)
 def test_the_bad_example_breaks_the_rule_and_the_good_one_keeps_it(rule: Rule) -> None:
     bad, context = _example(rule, rule.bad)
     extract = rule.code == "ENV224"
@@ -122,7 +123,7 @@ BY_HAND: dict[str, Callable[[], Report]] = {
 }
 
 
-@pytest.mark.parametrize("code", BY_HAND)
+@each_row("code", BY_HAND)
 def test_what_an_example_tells_in_words_is_refused(code: str) -> None:
     assert _codes(BY_HAND[code]()) == {code}
 
@@ -234,7 +235,7 @@ def test_the_orchestrator_may_list_every_gate() -> None:
     assert validate(APPROVAL, **IN_REVIEW).ok
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "context", "verdict"),
     [
         (QA, IN_QA, "PASS"),

@@ -10,6 +10,7 @@ from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, ROLES, GateSpec
 from interlock.envelope.render import render
 from interlock.envelope.template import example, required_gates, template
 from interlock.envelope.validate import parse, validate
+from tests.table import each_row
 
 TURNS = [(role, outcome) for role in ROLES for outcome in outcomes(role)]
 NAMES = [f"{role.name}: {outcome.name}" for role, outcome in TURNS]
@@ -38,7 +39,7 @@ FILLED = {
 }
 
 
-@pytest.mark.parametrize(("role", "outcome"), TURNS, ids=NAMES)
+@each_row(("role", "outcome"), TURNS, ids=NAMES)
 def test_every_example_is_valid_where_its_turn_ends(role: Role, outcome: Outcome):
     envelope = example(role.name, outcome=outcome.name)
     report = validate(
@@ -53,7 +54,7 @@ def test_every_example_is_valid_where_its_turn_ends(role: Role, outcome: Outcome
     assert report.verdict == {"pass": "PASS", "fail": "FAIL"}.get(outcome.name)
 
 
-@pytest.mark.parametrize(("role", "outcome"), TESTER_TURNS, ids=lambda value: getattr(value, "name", None))
+@each_row(("role", "outcome"), TESTER_TURNS, ids=lambda value: getattr(value, "name", None))
 def test_the_examples_of_another_roster_are_valid_too(role: Role, outcome: Outcome):
     envelope = example(
         role.name, TESTER, outcome=outcome.name, task_id="API-7", gates=("GATE-UNIT", "GATE-CODE-REVIEW")
@@ -62,7 +63,7 @@ def test_the_examples_of_another_roster_are_valid_too(role: Role, outcome: Outco
     assert report.findings == ()
 
 
-@pytest.mark.parametrize(("role", "outcome"), TURNS, ids=NAMES)
+@each_row(("role", "outcome"), TURNS, ids=NAMES)
 def test_a_filled_template_is_valid(role: Role, outcome: Outcome):
     text = template(role.name, outcome=outcome.name)
     for hole, value in FILLED.items():

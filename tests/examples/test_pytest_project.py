@@ -16,6 +16,7 @@ TEST = "tests/test_shares.py::test_weighted_shares_add_up_to_the_amount"
 pytestmark = pytest.mark.timeout(120)
 
 
+@pytest.mark.long
 def test_a_weakened_test_is_refused_by_name_and_the_fix_is_approved(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     words = [sys.executable, "-m", "interlock", "demo", "--example", "pytest-project", "--dir", str(folder)]

@@ -16,6 +16,7 @@ from interlock.gates.checks.console import check_console
 from interlock.gates.checks.images import Picture, check_visual, judge_image, structure
 from interlock.gates.checks.texts import check_command, check_report
 from tests.gates.support import TREE, axe, chunk, codes, console, png, record, rule, subject
+from tests.table import each_row
 
 GATE = "GATE-X"
 
@@ -80,7 +81,7 @@ IMAGES = {
 }
 
 
-@pytest.mark.parametrize(("data", "name", "code"), IMAGES.values(), ids=IMAGES.keys())
+@each_row(("data", "name", "code"), IMAGES.values(), ids=IMAGES.keys())
 def test_a_screenshot_that_shows_nothing_is_refused(data: bytes, name: str, code: str) -> None:
     refused = judge_image(image(data, name), GATE)
     assert isinstance(refused, Finding)
@@ -103,7 +104,7 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize(("data", "name", "size"), FORMATS.values(), ids=FORMATS.keys())
+@each_row(("data", "name", "size"), FORMATS.values(), ids=FORMATS.keys())
 def test_a_real_screenshot_is_accepted_in_every_format(data: bytes, name: str, size: tuple[int, int]) -> None:
     picture = judge_image(image(data, name), GATE)
     assert isinstance(picture, Picture)
@@ -164,8 +165,8 @@ LOGS: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("log", "expected"), LOGS.values(), ids=LOGS.keys())
-@pytest.mark.parametrize("in_run", [True, False])
+@each_row(("log", "expected"), LOGS.values(), ids=LOGS.keys())
+@each_row("in_run", [True, False])
 def test_a_console_log_passes_only_when_whole_and_clean(log: str, expected: list[str], *, in_run: bool) -> None:
     assert codes(check_console(GATE, [subject(log, "console")], in_run=in_run)) == expected
 
@@ -242,15 +243,15 @@ A11Y: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("result", "expected"), A11Y.values(), ids=A11Y.keys())
-@pytest.mark.parametrize("in_run", [True, False])
+@each_row(("result", "expected"), A11Y.values(), ids=A11Y.keys())
+@each_row("in_run", [True, False])
 def test_an_accessibility_result_passes_only_when_whole_and_clean(
     result: dict[str, Any], expected: list[str], *, in_run: bool
 ) -> None:
     assert codes(check_a11y(GATE, [subject(result, "a11y")], in_run=in_run)) == expected
 
 
-@pytest.mark.parametrize("text", ["[]", "[1]", "{", '{"violations": []}', '{"passes": NaN}', "\ufeff{}"])
+@each_row("text", ["[]", "[1]", "{", '{"violations": []}', '{"passes": NaN}', "\ufeff{}"])
 def test_json_that_is_no_result_is_refused_everywhere(text: str) -> None:
     for in_run in (True, False):
         assert codes(check_a11y(GATE, [subject(text, "a11y")], in_run=in_run)) == ["EVD541"]
@@ -325,7 +326,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("log", "expected"), COMMANDS.values(), ids=COMMANDS.keys())
+@each_row(("log", "expected"), COMMANDS.values(), ids=COMMANDS.keys())
 def test_a_command_log_is_judged_by_its_exit_status_alone(log: str, expected: list[str]) -> None:
     assert codes(check_command(GATE, [subject(log)], in_run=True)) == expected
 

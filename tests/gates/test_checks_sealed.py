@@ -11,6 +11,7 @@ from interlock.gates.checks import check_gate
 from interlock.gates.checks.sealed import CODES
 from interlock.gates.sealed.compare import FaultKind
 from tests.gates.support import codes, subject
+from tests.table import each_row
 
 GATE = GateSpec("GATE-TESTS", "x", None, ("reports",), check="command", grade="runner", command=("pytest",))
 SEALED: dict[str, Any] = {
@@ -46,7 +47,7 @@ def test_every_kind_of_fault_has_a_code() -> None:
     assert set(CODES) == set(get_args(FaultKind))
 
 
-@pytest.mark.parametrize("kind", EXPECTED)
+@each_row("kind", EXPECTED)
 def test_a_fault_is_an_error_of_its_code_whatever_the_exit_status(kind: str) -> None:
     (found,) = judged(faults=[{"kind": kind, **FAULT}])
     assert (found.code, found.level) == (EXPECTED[kind], "error")

@@ -13,6 +13,7 @@ from interlock.gates.collect.errors import ERRORS
 from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
 from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
 from interlock.gates.errors import CollectorError
+from tests.table import each_row
 
 
 def program(path: Path) -> str:
@@ -151,7 +152,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("remote", "text"), VALUES)
+@each_row(("remote", "text"), VALUES)
 def test_values_read_as_on_a_console(remote: dict[str, object], text: str) -> None:
     assert describe_value(remote) == text
 

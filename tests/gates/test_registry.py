@@ -10,6 +10,7 @@ from interlock.gates.config import Config, load_config
 from interlock.gates.errors import ConfigError
 from interlock.gates.registry import build_protocol, needs_page, roster_problems
 from tests.gates.support import codes, put
+from tests.table import each_row
 
 REQUIRED = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW")
 
@@ -152,7 +153,7 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize(("required", "page", "expected"), TASKS.values(), ids=TASKS.keys())
+@each_row(("required", "page", "expected"), TASKS.values(), ids=TASKS.keys())
 def test_a_task_that_could_never_be_approved_is_told_at_its_start(
     required: tuple[str, ...], page: str | None, expected: list[str]
 ) -> None:

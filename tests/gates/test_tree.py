@@ -14,6 +14,7 @@ from interlock.gates.evidence import PARTS
 from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.tree import digest_of, every_file, in_scope, tree_diff, tree_digest, tree_files
 from tests.gates.support import put
+from tests.table import each_row
 
 MATCHES = {
     "plain name": ("site/index.html", "site/index.html", True),
@@ -42,7 +43,7 @@ MATCHES = {
 }
 
 
-@pytest.mark.parametrize(("pattern", "path", "expected"), MATCHES.values(), ids=MATCHES.keys())
+@each_row(("pattern", "path", "expected"), MATCHES.values(), ids=MATCHES.keys())
 def test_a_pattern_matches_whole_paths(pattern: str, path: str, *, expected: bool) -> None:
     assert compile_scope([pattern]).matches(path) is expected
 
@@ -53,7 +54,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pattern", REFUSED)
+@each_row("pattern", REFUSED)
 def test_a_pattern_that_leaves_the_tree_or_is_none_is_refused(pattern: str) -> None:
     with pytest.raises(TreeError) as refused:
         compile_scope(["ok/**", pattern])

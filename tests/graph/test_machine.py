@@ -3,7 +3,6 @@
 from itertools import product
 from typing import Literal, get_args
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES, TRANSITIONS, RoleKind, Status
@@ -22,6 +21,7 @@ from interlock.graph.machine import (
     route,
     tally,
 )
+from tests.table import each_row
 
 KINDS: tuple[RoleKind, ...] = get_args(RoleKind)
 BUDGETS = [Budget(*flags) for flags in product((True, False), repeat=3)]
@@ -106,7 +106,7 @@ def verdict(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("role", "status", "ok", "derived", "expected"),
     [
         ("frontend-implementer", "READY_FOR_QA", True, None, "handover"),

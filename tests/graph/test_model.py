@@ -241,6 +241,7 @@ def explore(rows: Table) -> tuple[set[World], set[tuple[World, World]]]:
     return seen, approvals
 
 
+@pytest.mark.sample("a build role and a command", "a command and a QA role")
 @pytest.mark.parametrize("rows", TABLES.values(), ids=TABLES.keys())
 def test_approved_is_reached_only_with_every_gate_certified_on_the_present_tree_with_verified_evidence(
     rows: Table,

@@ -1,6 +1,5 @@
 """The scope of a task as patterns of leases: they cover every path of it, and mostly no more."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,9 +7,10 @@ from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.reservations import patterns
+from tests.table import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scope", "expected"),
     [
         (["src/**"], ["src/**"]),

@@ -6,6 +6,7 @@ import pytest
 
 from interlock.graph.errors import TaskError
 from interlock.graph.task import task_from_mapping
+from tests.table import each_row
 
 GOOD = {"task_id": "HELLO-001", "task": "x", "gates_required": ["GATE-A"], "scope": ["src/**"]}
 
@@ -20,7 +21,7 @@ def problem(**change: object) -> str:
     return text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "place", "found", "expected"),
     [
         ({"task_id": "lower"}, "task_id", "the text `lower`", "capital letters, digits and `-`, such as HOME-UI-001"),

@@ -17,6 +17,7 @@ from interlock.graph.store import journal_path
 from interlock.graph.verify import parse_head, verify_journal
 from interlock.journal import Entry, Journal
 from interlock.reservations.outbox import RUN as RESERVATIONS
+from tests import warm
 
 REPO = Path(__file__).parents[2]
 EXAMPLE = REPO / "examples" / "landing-page"
@@ -155,7 +156,7 @@ def test_a_rework_that_leaves_the_fault_ends_blocked_with_exit_1(tmp_path: Path)
 
 def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
-    demo = make_demo(tmp_path)
-    assert demo.done.returncode != 0
-    assert "--dir" in demo.done.stderr
+    done = warm.interlock(REPO, "demo", "--dir", str(tmp_path))
+    assert done.returncode != 0
+    assert "--dir" in done.stderr
     assert (tmp_path / "mine.txt").read_text() == "precious"

@@ -116,6 +116,7 @@ def test_a_broken_hook_of_a_client_is_an_open_door(root: Path, break_it: Callabl
     assert set(is_open(proofs(root, "Claude Code")).values()) == {True}
 
 
+@pytest.mark.long
 def test_a_matcher_that_leaves_out_a_tool_is_an_open_door_for_that_tool(root: Path) -> None:
     install(root, "claude")
     edit(root / ".claude/settings.json", "|NotebookEdit|Bash", "|Bash")
@@ -170,6 +171,7 @@ def test_a_plugin_that_the_project_switches_off_is_no_door(root: Path) -> None:
     assert [door.name for door in doors(root)] == ["interlock reserve", "interlock commit"]
 
 
+@pytest.mark.long
 def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_door(root: Path) -> None:
     path = plug_in(root)
     install(root, "claude")

@@ -209,6 +209,7 @@ def line_of(root: Path, count: int) -> None:
                 return
 
 
+@pytest.mark.sample("True")
 @pytest.mark.parametrize("terminal", [False, True])
 def test_ctrl_c_gives_the_place_in_the_line_up_and_the_cursor_back(project: Path, terminal: bool) -> None:
     reserve(project, "anna", "src/app.py")

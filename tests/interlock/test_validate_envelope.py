@@ -14,6 +14,7 @@ from interlock.envelope.render import render
 from interlock.envelope.template import example, required_gates
 from interlock.envelope.validate import parse
 from tests.interlock.command import MAIN, check, environment, run
+from tests.table import each_row
 
 HEAVY = (
     "pydantic",
@@ -281,7 +282,7 @@ def test_a_wrong_configuration_ends_with_2_and_a_suggestion(root: Path, good: Pa
     assert "envelope" in ran.err
 
 
-@pytest.mark.parametrize("role", [role.name for role in ROLES])
+@each_row("role", [role.name for role in ROLES])
 def test_the_template_of_every_role_can_be_read_back(role: str):
     ran = run("--template", role, "--task-id", "HOME-UI-009", "--gates", "GATE-VISUAL-QA,GATE-CODE-REVIEW")
     assert ran.status == 0

@@ -64,6 +64,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", BYTES)
 def test_each_kind_of_bad_input_is_refused_by_its_own_rule(name: str, tmp_path: Path):
     data, code = BYTES[name]
@@ -87,6 +88,7 @@ def assert_clear(ran: Ran) -> None:
             assert row["source"]
 
 
+@pytest.mark.sample("text")
 @pytest.mark.parametrize("form", ["text", "sarif", "github"])
 def test_bad_input_cannot_drive_the_terminal_in_any_form(form: str, tmp_path: Path):
     for number, (data, _) in enumerate(BYTES.values()):

@@ -48,6 +48,7 @@ def test_ask_of_a_run_that_waits_for_nobody_points_to_explain(tmp_path: Path) ->
     assert "interlock explain HELLO-001.1" in done.stderr
 
 
+@pytest.mark.long
 def test_resume_says_that_a_run_keeps_the_configuration_it_began_with(waiting: Path) -> None:
     assert "warning" not in interlock(waiting, "resume", "HELLO-001").stderr
     config = waiting / "interlock.toml"
@@ -101,6 +102,7 @@ def test_a_run_that_an_agent_stopped_says_so_until_it_goes_on(tmp_path: Path) ->
     assert "AGT902" not in interlock(root, "status").stdout
 
 
+@pytest.mark.long
 def test_a_command_for_another_folder_names_the_root(waiting: Path, tmp_path: Path) -> None:
     done = interlock(tmp_path, "status", "HELLO-001", "--root", "project")
     assert f"interlock ask HELLO-001.1 reviewer --root {waiting}\n" in done.stdout

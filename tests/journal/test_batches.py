@@ -217,6 +217,7 @@ def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(t
         assert verify(path, {"R": _head(journal, "R")}) == []
 
 
+@pytest.mark.long
 def test_batches_killed_at_random_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     rng = random.Random(3)
@@ -241,6 +242,7 @@ def test_batches_killed_at_random_lose_nothing_that_was_acknowledged(tmp_path: P
         assert parts == [str(part) for part in range(len(parts))]
 
 
+@pytest.mark.long
 def test_eight_processes_batch_at_once_and_no_batch_is_parted(tmp_path: Path) -> None:
     path = tmp_path / "new" / "events.jsonl"
     names = [f"P{number}" for number in range(8)]

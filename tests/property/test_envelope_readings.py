@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
@@ -19,6 +18,7 @@ from tests.effort import examples
 from tests.envelope.broken import BROKEN, Broken, named
 from tests.envelope.mending import mend, spans, stated
 from tests.envelope.texts import APPROVAL, BUILD, QA
+from tests.table import each_row
 
 SEEDS = [BUILD, QA, APPROVAL, *(case.text for case in BROKEN)]
 PIECES = [
@@ -91,7 +91,7 @@ def test_what_the_grammar_generates_is_read_the_same_by_both(text: str) -> None:
     _agree(text)
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=named)
+@each_row("case", BROKEN, ids=named)
 def test_both_readings_agree_on_each_broken_envelope(case: Broken) -> None:
     _agree(case.text)
 

@@ -190,6 +190,7 @@ def test_ack_of_another_agent_in_the_words_of_the_prd_is_marked() -> None:
     assert not sent["sent"] or "note" in inbox(cid)[-1]
 
 
+@pytest.mark.long
 def test_refusal_of_a_hundred_patterns_stays_small_enough_for_a_client(checkout: Checkout) -> None:
     """Architecture §10: bounded answers. One in the field outgrew its client with 70,916 characters."""
     patterns = [f"packages/number_{number:03}/{'x' * 150}.py" for number in range(100)]

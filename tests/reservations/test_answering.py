@@ -6,6 +6,7 @@ import pytest
 
 from interlock.reservations.answers import iso
 from tests.reservations.team import Team, body, codes, inbox, thread_of
+from tests.table import each_row
 
 FILE = "src/app.py"
 
@@ -118,7 +119,7 @@ def test_a_deferral_leaves_the_thread_open_and_may_be_given_again() -> None:
     assert ada.respond_to_release(thread, "release")["status"] == "released"
 
 
-@pytest.mark.parametrize("eta", [None, 0, -3, 1441, 2.5, "10", True, float("nan"), float("inf"), [5], 10**400])
+@each_row("eta", [None, 0, -3, 1441, 2.5, "10", True, float("nan"), float("inf"), [5], 10**400])
 def test_a_deferral_without_an_eta_in_whole_minutes_is_refused(eta: Any) -> None:
     team = Team()
     ada, bob = team.agent("Ada"), team.agent("Bob")
@@ -139,7 +140,7 @@ def test_the_bounds_of_an_eta_are_allowed(eta: int) -> None:
     assert ada.respond_to_release(thread, "defer", eta_minutes=eta)["status"] == "deferred"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "thread",
     ["", "neg_0000000000000000", "thr_1", None, 7, ["neg"], "\ud800", "x" * 10_000],
     ids=lambda v: str(v)[:12].encode("ascii", "replace").decode(),
@@ -149,7 +150,7 @@ def test_an_unknown_thread_is_refused(thread: Any) -> None:
     assert (answer["status"], codes(answer), answer["released"]) == ("refused", ["RSV304"], [])
 
 
-@pytest.mark.parametrize("action", ["", "Release", "deny", None, 1, ["release"]])
+@each_row("action", ["", "Release", "deny", None, 1, ["release"]])
 def test_an_unknown_action_is_refused(action: Any) -> None:
     team = Team()
     ada, bob = team.agent("Ada"), team.agent("Bob")

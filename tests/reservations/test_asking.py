@@ -6,6 +6,7 @@ import pytest
 
 from interlock.reservations.hooks.requests import look as hook_look
 from tests.reservations.team import Team, body, codes, inbox, thread_of
+from tests.table import each_row
 
 FILE = "src/app.py"
 
@@ -123,7 +124,7 @@ def test_more_urgency_later_never_gives_the_holder_more_time() -> None:
     assert bob.negotiate_release(FILE, "now")["status"] == "timeout"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code", "place"),
     [
         ({"file": ""}, None, "file"),
@@ -287,7 +288,7 @@ def test_the_old_call_sends_a_request_with_its_pattern() -> None:
     assert len(inbox(bob, "release-ack")) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "pattern", "reason", "code"),
     [
         ("ghost", FILE, "x", "RSV301"),

@@ -16,6 +16,7 @@ from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.sqlite import SqliteStore
 from tests.reservations.world import World, codes, ids
+from tests.table import each_row
 
 
 @pytest.fixture
@@ -185,8 +186,8 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write_through_the_guar
     assert (tmp_path / "file").read_text() == "other"
 
 
-@pytest.mark.parametrize("seconds", [(3600, 3000), (3000, 3600), (3600, 3600)])
-@pytest.mark.parametrize("ends_first", [0, 1])
+@each_row("seconds", [(3600, 3000), (3000, 3600), (3600, 3600)])
+@each_row("ends_first", [0, 1])
 def test_of_two_actions_under_one_lease_each_is_protected_until_it_has_ended(
     seconds: tuple[int, int], ends_first: int
 ) -> None:

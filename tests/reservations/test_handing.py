@@ -12,6 +12,7 @@ from interlock.reservations.handing import MAX_LISTED, MAX_NAMED, command
 from interlock.reservations.records import replace
 from interlock.reservations.service import Reservations
 from tests.reservations.world import HOST, ROOT, World, codes, ids
+from tests.table import each_row
 
 FILE = "src/login.py"
 
@@ -206,7 +207,7 @@ def test_what_is_refused_tells_nothing() -> None:
     assert (codes(answer), "unsaved" in answer) == (["RSV201"], False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("patterns", "expected"),
     [
         (["src/a.py"], "git status -vv -- src/a.py"),

@@ -8,6 +8,7 @@ from interlock.reservations import holders, leases
 from interlock.reservations.holders import Missed
 from interlock.reservations.patterns import FOLD_CASE
 from tests.reservations.world import START, World, codes, ids
+from tests.table import each_row
 
 FILE = "src/app/a.py"
 
@@ -27,7 +28,7 @@ def missed(world: World, name: str, path: str = FILE) -> Missed | None:
         return holders.missed(entry, path)
 
 
-@pytest.mark.parametrize("rows", [
+@each_row("rows", [
     [],
     [("ann", FILE)],
     [("bob", FILE)],
@@ -41,8 +42,8 @@ def test_who_missed_nothing_is_told_nothing(rows: Sequence[tuple[str, str]]) -> 
     assert missed(world, "ann") is None
 
 
-@pytest.mark.parametrize("mine", [FILE, "src/app/**", "src/**", "**"])
-@pytest.mark.parametrize("theirs", [FILE, "src/app/**", "**"])
+@each_row("mine", [FILE, "src/app/**", "src/**", "**"])
+@each_row("theirs", [FILE, "src/app/**", "**"])
 def test_who_held_it_since_is_named_whether_by_its_name_or_by_a_folder(mine: str, theirs: str) -> None:
     world = World()
     turns(world, ("ann", mine), ("bob", theirs))

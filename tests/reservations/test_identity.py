@@ -14,6 +14,7 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.store import Store
 from tests.reservations.hooks.checkout import Checkout, environment, git
 from tests.reservations.memory import MemoryStore
+from tests.table import each_row
 
 CLIENT = Path(__file__).with_name("client.py")
 WHO = """
@@ -64,6 +65,7 @@ def test_hook_server_shell_and_git_hook_of_one_client_are_one_agent(checkout: Ch
         assert [agent.name for agent in tx.agents()] == ["claude-one"]
 
 
+@pytest.mark.long
 def test_two_clients_are_two_agents(checkout: Checkout) -> None:
     one, two = client(checkout, "one"), client(checkout, "two")
     assert {row[0] for row in one["told"].values()} == {"claude-one"}
@@ -92,7 +94,7 @@ GIVEN = [
 ]
 
 
-@pytest.mark.parametrize(("env", "session", "name"), GIVEN)
+@each_row(("env", "session", "name"), GIVEN)
 def test_the_order_of_names(env: dict[str, str], session: str, name: str) -> None:
     known = identity.who(env, MemoryStore(), session)
     assert (known.name, known.kind) == (name, "agent")

@@ -14,6 +14,7 @@ from interlock.reservations.messages import MAX_ANSWER_BYTES
 from interlock.reservations.post import MAX_MESSAGE_BYTES, size
 from tests.effort import examples
 from tests.reservations.team import Team, body, codes, inbox, thread_of
+from tests.table import each_row
 
 ACK = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Ada"}
 DEFER = {"type": "release-defer", "file": "a.py", "released": False, "eta_minutes": 5, "reason": "tests run"}
@@ -44,9 +45,7 @@ def test_a_note_to_oneself_is_kept() -> None:
     assert ada.fetch_inbox()["messages"][0]["from"] == "Ada"
 
 
-@pytest.mark.parametrize(
-    "to", ["", "  ", [], ["Bob"], ["Bob", "Eve"], None, 7, True, {}, "Bobb", "ghost", "interlock", "B\ud800"]
-)
+@each_row("to", ["", "  ", [], ["Bob"], ["Bob", "Eve"], None, 7, True, {}, "Bobb", "ghost", "interlock", "B\ud800"])
 def test_a_recipient_that_is_not_one_known_agent_is_refused(to: Any) -> None:
     team = Team()
     ada, bob = team.agent("Ada"), team.agent("Bob")
@@ -63,9 +62,7 @@ def test_a_slip_in_a_name_is_answered_with_the_names_that_are_near() -> None:
     assert "claude-build-7" in error["expected"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "   ", None, 7, b"hello", ["hello"], "x" * 2001, "é" * 1001, "\ud800", "\x01" * 900], ids=str
-)
+@each_row("text", ["", "   ", None, 7, b"hello", ["hello"], "x" * 2001, "é" * 1001, "\ud800", "\x01" * 900], ids=str)
 def test_a_body_that_is_no_short_text_is_refused(text: Any) -> None:
     team = Team()
     ada, bob = team.agent("Ada"), team.agent("Bob")
@@ -84,7 +81,7 @@ def test_a_body_of_two_thousand_bytes_is_sent_and_fits_into_an_answer(text: str)
     assert size_of(answer) <= MAX_ANSWER_BYTES
 
 
-@pytest.mark.parametrize("topic", ["", "x" * 101, "two\nlines", 7, ["a"], "\ud800"])
+@each_row("topic", ["", "x" * 101, "two\nlines", 7, ["a"], "\ud800"])
 def test_a_topic_is_one_short_line(topic: Any) -> None:
     team = Team()
     ada, bob = team.agent("Ada"), team.agent("Bob")
@@ -125,9 +122,9 @@ def test_a_refused_message_may_be_sent_again_with_its_key() -> None:
 # -- typed bodies --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given_body", [ACK, DEFER, REQUEST], ids=lambda row: row["type"])
-@pytest.mark.parametrize("spelling", ["-", "_"])
-@pytest.mark.parametrize("by", ["topic", "type", "both"])
+@each_row("given_body", [ACK, DEFER, REQUEST], ids=lambda row: row["type"])
+@each_row("spelling", ["-", "_"])
+@each_row("by", ["topic", "type", "both"])
 def test_a_typed_body_is_taken_in_both_spellings_and_marked_as_written_by_hand(
     given_body: dict[str, Any], spelling: str, by: str
 ) -> None:
@@ -145,7 +142,7 @@ def test_a_typed_body_is_taken_in_both_spellings_and_marked_as_written_by_hand(
     assert message.get("note")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "place"),
     [
         ({"file": ""}, "body.file"),
@@ -175,7 +172,7 @@ def test_a_release_defer_without_one_of_its_fields_is_refused(field: str) -> Non
     assert wrong.place == f"body.{field}"
 
 
-@pytest.mark.parametrize("eta", [0, -1, 1441, 1.5, True, "5", None, float("inf"), float("nan"), 10**400])
+@each_row("eta", [0, -1, 1441, 1.5, True, "5", None, float("inf"), float("nan"), 10**400])
 def test_an_eta_is_whole_minutes_of_at_most_a_day(eta: Any) -> None:
     text = json.dumps(DEFER | {"eta_minutes": eta})
     wrong = bodies.problem("release-defer", text, "Ada")
@@ -191,7 +188,7 @@ def test_a_request_names_a_file_or_a_pattern() -> None:
     assert wrong.place == "body.file"
 
 
-@pytest.mark.parametrize("text", ["released!", "[]", "7", "null", "{", "[" * 2000, '{"released": true'])
+@each_row("text", ["released!", "[]", "7", "null", "{", "[" * 2000, '{"released": true'])
 def test_a_typed_message_without_an_object_as_its_body_is_refused(text: str) -> None:
     team = Team()
     ada, _ = team.agent("Ada"), team.agent("Bob")
@@ -213,7 +210,7 @@ def test_a_forged_release_ack_moves_nothing_and_its_reader_is_told() -> None:
     assert len(ada.my_reservations()["reservations"]) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "claim",
     [
         {"file": "a.py", "released": True, "released_by": "Ada"},
@@ -333,7 +330,7 @@ def test_a_page_that_ends_with_the_last_message_says_so() -> None:
     assert bob.fetch_inbox(10**9)["next_cursor"] is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "place"),
     [
         ({"cursor": -1}, "cursor"),

@@ -92,6 +92,7 @@ async def test_a_file_with_brackets_is_the_same_through_the_tools_the_shell_and_
 # -- what no store can hold ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_tool_call_with_half_of_a_surrogate_pair_is_answered(tmp_path: Path) -> None:
     """No answer may be lost, and the server goes on."""
     calls: list[tuple[str, dict[str, Any]]] = [

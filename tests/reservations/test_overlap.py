@@ -11,6 +11,7 @@ from interlock.reservations import patterns
 from interlock.reservations.overlap import Automaton, automaton
 from interlock.reservations.patterns import ancestors, canonical, covers, index_prefix, matches, overlaps
 from tests.reservations.pattern_pairs import PAIRS, Pair
+from tests.table import each_row
 
 MOST_CALLS = 250_000
 """So many calls are some 50 ms of work; of a pair that explodes there are millions."""
@@ -20,20 +21,20 @@ def test_the_table_has_three_hundred_different_pairs():
     assert len({frozenset((pair.a, pair.b)) for pair in PAIRS}) >= 300
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@each_row("pair", PAIRS, ids=str)
 def test_two_patterns_overlap_exactly_when_some_path_matches_both(pair: Pair):
     assert overlaps(pair.a, pair.b, fold_case=False) is pair.overlap
     assert overlaps(pair.b, pair.a, fold_case=False) is pair.overlap
 
 
-@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair.overlap], ids=str)
+@each_row("pair", [pair for pair in PAIRS if pair.overlap], ids=str)
 def test_the_index_finds_what_overlaps(pair: Pair):
     a, b = index_prefix(pair.a), index_prefix(pair.b)
     assert b in ancestors(a) or b.startswith(a)
     assert a in ancestors(b) or a.startswith(b)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "overlap"),
     [
         ("README", "readme", True),
@@ -89,7 +90,7 @@ def test_a_text_that_is_no_pattern_is_never_compared_as_one(call: Callable[[str,
         call("/etc/passwd", "src/**")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "path", "expected"),
     [
         ("**", ".git/config", True),
@@ -118,7 +119,7 @@ def test_a_pattern_matches_paths_as_the_file_system_has_them(pattern: str, path:
     assert matches(pattern, path, fold_case=False) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b"),
     [
         ("src/app.py", "./src/app.py"),
@@ -163,7 +164,7 @@ def test_a_pattern_covers_what_lies_inside_it(a: str, b: str):
     assert covers(a, b)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b"),
     [
         ("a", "b"),
@@ -243,7 +244,7 @@ def test_no_pair_that_is_accepted_is_slow(fold_case: bool):
     assert slow == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["a" * 10_000, "*" * 10_000, "a*" * 5_000, "{" * 10_000, "[" * 10_000, "{a," * 3_000, "{a,b}" * 400, "a/" * 1_000,
      "{" + ",".join("ab" for _ in range(500)) + "}", "{" * 8 + "a,b}" * 8 + "{c,d}" * 300, "é" * 2_049, "?" * 2_000],

@@ -18,6 +18,7 @@ from interlock.reservations.patterns import (
     quote,
     relative,
 )
+from tests.table import each_row
 
 CANONICAL = [
     ("a", "a"),
@@ -118,7 +119,7 @@ CANONICAL = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), CANONICAL)
+@each_row(("text", "expected"), CANONICAL)
 def test_equal_patterns_get_one_form_and_keep_it(text: str, expected: str):
     pattern = read(text)
     assert pattern.text == expected
@@ -152,7 +153,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "text"), [(code, text) for code, texts in REFUSED.items() for text in texts])
+@each_row(("code", "text"), [(code, text) for code, texts in REFUSED.items() for text in texts])
 def test_a_text_that_is_no_pattern_is_refused_with_a_fix(code: str, text: str):
     problem = canonical(text)
     assert isinstance(problem, PatternProblem)
@@ -162,7 +163,7 @@ def test_a_text_that_is_no_pattern_is_refused_with_a_fix(code: str, text: str):
     assert problem.fix
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["a" * MAX_CHARACTERS, "a/" * (MAX_PARTS - 1) + "a", "*a" * MAX_WILDCARDS, "{a,b}" * 6, "日" * 1365,
      "{a," * MAX_NESTING + "b" + "}" * MAX_NESTING, "".join(f"[{chr(97 + n)}Z]" for n in range(MAX_CLASSES))],
@@ -223,9 +224,7 @@ def test_what_exists_is_asked_for_paths_inside_alone():
     assert asked == []
 
 
-@pytest.mark.parametrize(
-    "name", ["a[b].py", "{x}", "a*b", "what?", "]", "[]", "[[]]", "a,b", "~", "!x", "^", "-", " a "]
-)
+@each_row("name", ["a[b].py", "{x}", "a*b", "what?", "]", "[]", "[[]]", "a,b", "~", "!x", "^", "-", " a "])
 def test_a_real_name_is_held_literally_whatever_characters_it_has(name: str):
     pattern = read(quote(name))
     assert pattern.literal
@@ -239,7 +238,7 @@ def test_a_real_name_is_held_literally_whatever_characters_it_has(name: str):
 # -- the index ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "prefix"),
     [
         ("a", "a"),
@@ -271,7 +270,7 @@ def test_the_ancestors_of_a_prefix_are_its_folders_and_itself():
 # -- paths of tool calls -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "expected"),
     [
         ("/repo/src/app.py", "src/app.py"),
@@ -326,7 +325,7 @@ def test_without_case_the_root_is_found_in_any_case():
     assert relative("/Users/Me/Repo/A.py", "/users/me/repo", fold_case=True) == "A.py"
 
 
-@pytest.mark.parametrize("name", [b"a\xff.py", b"\x80\x81", b"a\x01b", b"tab\t", b"back\\slash", "ü".encode("latin-1")])
+@each_row("name", [b"a\xff.py", b"\x80\x81", b"a\x01b", b"tab\t", b"back\\slash", "ü".encode("latin-1")])
 def test_a_name_that_a_pattern_cannot_spell_is_held_all_the_same(name: bytes):
     path = os.fsdecode(name)
     found = relative("/repo/" + path, "/repo")

@@ -9,6 +9,7 @@ import pytest
 from interlock.reservations import place
 from interlock.reservations.errors import NoProject
 from tests.reservations.hooks.checkout import git
+from tests.table import each_row
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def status(owner: int, mode: int = 0o40755) -> os.stat_result:
     return os.stat_result((mode, 0, 0, 1, owner, owner, 0, 0, 0, 0))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mark", "folder", "user", "counts"),
     [
         (status(1000), status(1000), 1000, True),

@@ -8,11 +8,12 @@ from interlock.server import make_server
 from tests.clauses.negotiation_page import PAGE, SOURCES, render
 from tests.clauses.reservation_tools import RESERVATION_TOOLS
 from tests.names import existing_tests
+from tests.table import each_row
 
 HEADINGS = [(source, heading) for source, headings in SOURCES.items() for heading in headings]
 
 
-@pytest.mark.parametrize(("source", "heading"), HEADINGS)
+@each_row(("source", "heading"), HEADINGS)
 def test_every_line_of_the_sources_is_held_by_tests_that_exist(source: str, heading: str) -> None:
     names = existing_tests()
     for row in SOURCES[source][heading]:

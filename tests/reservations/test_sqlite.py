@@ -132,6 +132,7 @@ def test_folder_and_file_are_made_at_the_first_use_for_this_user_alone(path: Pat
     assert {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()} == {0o600}
 
 
+@pytest.mark.long
 def test_twenty_processes_may_be_the_first_at_once(path: Path) -> None:
     users = [python(FIRST_USE, path) for _ in range(20)]
     for user in users:

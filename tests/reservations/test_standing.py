@@ -8,6 +8,7 @@ from interlock.reservations import standing
 from interlock.reservations.desk import Caller
 from interlock.reservations.service import Reservations
 from tests.reservations.team import ROOT, START, Team, codes, inbox
+from tests.table import each_row
 
 
 def test_agents_are_listed_with_their_state_and_leases_the_last_seen_first() -> None:
@@ -118,7 +119,7 @@ def test_an_open_negotiation_is_shown_however_old_it_is() -> None:
     assert [row["age_minutes"] for row in bob.standing()["negotiations"]] == [300]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "since", [float("nan"), float("inf"), -5, 0, 10**400, "60", None, [1], True], ids=lambda value: str(value)[:8]
 )
 def test_an_absurd_time_span_is_no_error(since: Any) -> None:

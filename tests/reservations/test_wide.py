@@ -7,6 +7,7 @@ import pytest
 from interlock.reservations import granting, patterns
 from interlock.reservations.settings import Settings
 from tests.reservations.world import World, codes
+from tests.table import each_row
 
 
 @pytest.fixture
@@ -31,10 +32,8 @@ def test_plain_leases_are_compared_without_reading_their_patterns(
     assert codes(bob.reserve_files(["**"])) == ["RSV201"]
 
 
-@pytest.mark.parametrize("fold_case", [False, True])
-@pytest.mark.parametrize(
-    "text", ["a.py", "src/A.py", "src/é/B", "a[[]b", "src/**", "**", "*", "[ab]", "{a,b}", "src/*", "[~]/a"]
-)
+@each_row("fold_case", [False, True])
+@each_row("text", ["a.py", "src/A.py", "src/é/B", "a[[]b", "src/**", "**", "*", "[ab]", "{a,b}", "src/*", "[~]/a"])
 def test_what_is_plain_is_told_by_text_and_prefix(text: str, fold_case: bool) -> None:
     pattern = patterns.canonical(text, fold_case=fold_case)
     assert isinstance(pattern, patterns.Pattern)

@@ -185,7 +185,7 @@ async def test_the_text_of_a_result_is_its_structured_content(tmp_path: Path) ->
         assert "Ünïcode-1" in text
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_both_revisions_of_the_protocol_are_answered_over_stdio(tmp_path: Path, mode: Any) -> None:
     async with client(tmp_path, mode=mode) as connected:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from interlock.server.arguments import MAX_PROBLEMS, check_arguments, unknown_tool
+from tests.table import each_row
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -22,7 +23,7 @@ SCHEMA: dict[str, Any] = {
 GOOD: dict[str, Any] = {"run_id": "r", "revision": 1, "payload": {}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "extra",
     [
         {},
@@ -39,7 +40,7 @@ def test_arguments_that_fit_pass(extra: dict[str, Any]) -> None:
     assert check_arguments(SCHEMA, {**GOOD, **extra}) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code", "place"),
     [
         ({**GOOD, "run": "r"}, "MCP202", "run"),

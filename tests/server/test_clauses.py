@@ -45,6 +45,7 @@ def records(path: Path, run: str) -> list[dict[str, Any]]:
 # -- Governance Design ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_the_example_flow_is_played_as_it_stands_in_the_governance_design(tmp_path: Path) -> None:
     root = make_project(tmp_path / "project")
     async with client(root) as connected:

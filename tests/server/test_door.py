@@ -14,6 +14,7 @@ from interlock.server.bounds import Limits
 from interlock.server.door import AddressGate, TokenGate, is_loopback, served_hosts
 from interlock.server.guard import inspect
 from interlock.server.tokens import TokenStore
+from tests.table import each_row
 
 HOSTS = served_hosts("127.0.0.1", 8765)
 CALL = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
@@ -84,7 +85,7 @@ def test_the_names_of_this_machine_with_the_port_are_served(host: str) -> None:
     assert ask(AddressGate(echo, HOSTS, frozenset()), headers=[("host", host)]).status == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hosts",
     [
         [],
@@ -121,7 +122,7 @@ def test_the_names_of_this_machine_with_the_port_are_served(host: str) -> None:
         ["evil.example", "127.0.0.1:8765"],
     ],
 )
-@pytest.mark.parametrize("path", ["/mcp", "/health"])
+@each_row("path", ["/mcp", "/health"])
 def test_any_other_host_is_misdirected(hosts: list[str], path: str) -> None:
     answer = ask(AddressGate(echo, HOSTS, frozenset()), path=path, headers=[("host", host) for host in hosts])
     assert (answer.status, answer.code) == (421, "WEB421")
@@ -146,7 +147,7 @@ def test_an_address_of_the_network_is_not_also_known_as_localhost() -> None:
 ORIGINS = frozenset({"https://app.example.org"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "origins",
     [
         ["null"],
@@ -181,7 +182,7 @@ def test_health_answers_ok_and_nothing_else() -> None:
     assert (answer.status, answer.body) == (200, b"ok\n")
 
 
-@pytest.mark.parametrize("path", ["/", "/mcp/", "/MCP", "/mcp/../mcp", "//mcp", "/health/x", "/.well-known/x"])
+@each_row("path", ["/", "/mcp/", "/MCP", "/mcp/../mcp", "//mcp", "/health/x", "/.well-known/x"])
 def test_nothing_else_is_served(path: str) -> None:
     answer = ask(AddressGate(echo, HOSTS, frozenset()), path=path)
     assert (answer.status, answer.code) == (404, "WEB404")
@@ -386,7 +387,7 @@ def test_a_body_that_does_not_arrive_is_given_up() -> None:
     assert (refused.status, refused.code) == (408, "WEB408")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         b"",

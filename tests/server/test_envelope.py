@@ -83,6 +83,7 @@ CASES: list[tuple[str, str, dict[str, Any], list[str]]] = [
 ]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("text", "expected", "options"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
 async def test_the_tool_says_what_the_command_says(
     tmp_path: Path, text: str, expected: dict[str, Any], options: list[str]

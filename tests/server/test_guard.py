@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from interlock.server.guard import inspect
 from interlock.server.rules import MAX_DEPTH, MAX_MESSAGE_BYTES, MAX_VALUES, RULES
+from tests.table import each_row
 
 
 def message(params: str, *, number: str = "7") -> bytes:
@@ -72,7 +73,7 @@ REFUSED: list[tuple[str, bytes, str, str | int | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "code", "number"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@each_row(("raw", "code", "number"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_a_message_that_must_not_be_acted_on_is_named_and_its_request_answered(
     raw: bytes, code: str, number: str | int | None
 ) -> None:
@@ -96,7 +97,7 @@ def test_the_place_of_a_fault_is_told() -> None:
     assert problem.place == "params.a[0].b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         message("{}"),

@@ -26,6 +26,7 @@ from tests.server.http_process import (
     post,
     running,
 )
+from tests.table import each_row
 
 STANDIN = ("-m", "tests.server.http_standin")
 MODES: tuple[Literal["auto", "legacy"], ...] = ("auto", "legacy")
@@ -85,7 +86,7 @@ def test_a_port_in_use_ends_with_2_and_the_way_out(project: Path, served: Served
     assert "--port 0" in done.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         ("--host", "0.0.0.0"),
@@ -208,6 +209,7 @@ def test_a_tool_knows_its_caller_from_the_token_alone(tmp_path: Path, mode: Any)
         assert anyio.run(both, server.url) == {"visual-qa": {"visual-qa"}, "code-reviewer": {"code-reviewer"}}
 
 
+@pytest.mark.long
 def test_headers_and_arguments_that_name_another_agent_change_nothing(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     token = new_token(root, "claude")

@@ -48,6 +48,7 @@ def test_every_option_and_every_code_stands_on_the_page(page: str, root: Path) -
     assert raised == set(re.findall(r"\| WEB(\d{3}) \|", page))
 
 
+@pytest.mark.long
 def test_what_the_sdk_answers_behind_the_door_has_the_statuses_of_the_page(page: str, tmp_path: Path) -> None:
     project = new_project(tmp_path / "project")
     headers = {**ACCEPT, "authorization": f"Bearer {new_token(project)}"}
@@ -78,6 +79,7 @@ def curl(words: list[str]) -> httpx2.Response:
         return http.request("POST" if data else "GET", address, headers=headers, content="".join(data) or None)
 
 
+@pytest.mark.long
 def test_the_curl_commands_of_the_page_work(page: str, tmp_path: Path) -> None:
     project = new_project(tmp_path / "project")
     token = new_token(project)

@@ -119,6 +119,7 @@ def test_a_run_begun_over_http_is_seen_over_stdio(project: Path) -> None:
         anyio.run(run, server)
 
 
+@pytest.mark.long
 def test_no_token_is_written_anywhere(project: Path) -> None:
     tokens = [new_token(project, name) for name in ("claude", "codex")]
 

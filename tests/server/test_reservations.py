@@ -274,6 +274,7 @@ async def test_bad_input_is_refused_with_its_rule_and_changes_nothing(tmp_path: 
             assert stored(tmp_path) == before, (tool, text[:200])
 
 
+@pytest.mark.long
 async def test_numbers_that_are_none_and_empty_answers_are_refused_before_the_tool(tmp_path: Path) -> None:
     with stdio(tmp_path) as wire:
         for bad in (b"NaN", b"Infinity", b"1e999"):

@@ -117,6 +117,7 @@ async def test_run_ids_are_completed(tmp_path: Path) -> None:
     assert found.completion.values == ["alpha", "alpine"]
 
 
+@pytest.mark.long
 async def test_a_client_that_listens_is_told_of_every_move_and_of_nothing_else(tmp_path: Path) -> None:
     """The form of the 2026 revision."""
     wanted = ["interlock://runs/r1/ticket", "interlock://runs/r1/events"]

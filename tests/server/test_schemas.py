@@ -6,6 +6,7 @@ import jsonschema
 import pytest
 
 from interlock.server.schemas import answer_schema, trimmed
+from tests.table import each_row
 
 
 class Inner(TypedDict):
@@ -45,7 +46,7 @@ def test_a_shape_is_spelled_out_and_holds_what_it_describes() -> None:
     assert schema["properties"]["inner"]["properties"]["word"] == {"enum": ["a", "b"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [{"name": 1}, {"note": 2}, {"choice": "y"}, {"counts": {"a": "b"}}, {"inner": {"word": "c"}}, {"rows": {}}],
     ids=str,

@@ -53,6 +53,7 @@ def test_a_line_may_come_in_pieces(tmp_path: Path) -> None:
         assert wire.read()["id"] == "alive"
 
 
+@pytest.mark.long
 def test_four_mebibytes_go_through_and_come_back(tmp_path: Path) -> None:
     """The last line that is not too long is acted on: the answer says what is wrong with its text."""
     text = "x" * (4 * 1024 * 1024 - 200)
@@ -203,7 +204,7 @@ mcp.mcp_command()
 """
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_call_that_waits_for_an_agent_does_not_keep_the_process(tmp_path: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(

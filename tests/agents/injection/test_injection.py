@@ -19,6 +19,7 @@ from tests.agents.injection.quoted import lines, skeleton
 from tests.agents.injection.texts import Obedient, ObedientModel, Text, calls, texts
 from tests.graph.conftest import CONFIG, GATES, Project, Scripted, envelope, make_project
 from tests.graph.conftest import build as build_plainly
+from tests.table import each_row
 
 ALL = texts()
 PLAIN = Text("plain", "nothing", "The greeting is a greeting.\n")
@@ -131,7 +132,7 @@ def owned(entry: Entry, protocol: Protocol) -> bool:
 # -- promises ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(every=6)
+@pytest.mark.sample(every=12)
 @pytest.mark.parametrize("text", ALL, ids=str)
 def test_a_text_moves_nothing_however_it_is_obeyed(
     project: Project, plain: dict[tuple[str, int], str], text: Text
@@ -151,7 +152,7 @@ def test_a_text_moves_nothing_however_it_is_obeyed(
     assert verify_journal(project.root, [(view.run_id, view.head)]).problems == ()
 
 
-@pytest.mark.parametrize("text", ALL, ids=str)
+@each_row("text", ALL, ids=str)
 def test_a_refused_answer_comes_back_to_its_author_as_a_quotation(text: Text) -> None:
     ask = an_ask(Path("/nowhere"), "tester")
     answer = text.filled(ask)

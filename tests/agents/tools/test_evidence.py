@@ -17,6 +17,7 @@ from interlock.agents.fitting import cost, cut, ends, taken
 from interlock.agents.tools import evidence as evidence_module
 from interlock.agents.tools import pictures
 from tests.agents.tools.conftest import REPORTS, Opened, Tools
+from tests.table import each_row
 
 SHOTS = "artifacts/screenshots/T-1/2"
 
@@ -201,8 +202,8 @@ def test_without_pillow_a_small_picture_is_shown_and_a_large_one_says_what_to_in
 # -- fitting -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "a" * 500, "\u20ac" * 500, "\x01" * 500, 'a"\\\n' * 200, "\U0001f600x" * 200])
-@pytest.mark.parametrize("room", [66, 100, 333])
+@each_row("text", ["", "a" * 500, "\u20ac" * 500, "\x01" * 500, 'a"\\\n' * 200, "\U0001f600x" * 200])
+@each_row("room", [66, 100, 333])
 def test_what_is_cut_fits_and_one_character_more_would_not(text: str, room: int) -> None:
     part = cut(text, room)
     assert text.startswith(part)

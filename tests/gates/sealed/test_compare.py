@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from interlock.gates.sealed.compare import (
     BaseList,
     Comparison,
@@ -13,6 +11,7 @@ from interlock.gates.sealed.compare import (
     make_base_list,
 )
 from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun
+from tests.table import each_row
 
 
 def case(name: str, outcome: Outcome = "passed", *, proof: Proof = "ended", accepts: str = "") -> TestCase:
@@ -80,7 +79,7 @@ TABLE: list[tuple[str, TestRun, list[FaultKind]]] = [
 ]
 
 
-@pytest.mark.parametrize(("now", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+@each_row(("now", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_what_is_worse_than_the_base_is_a_fault(now: TestRun, expected: list[FaultKind]) -> None:
     found = against(now)
     assert kinds(found) == expected

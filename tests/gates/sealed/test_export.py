@@ -12,6 +12,7 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import BASE_TIME_NS, Plan, bring, plan_of
 from interlock.gates.sealed.protect import kind_of, protection
 from interlock.gates.tree import tree_files
+from tests.table import each_row
 
 BASE = {
     "src/calc.py": "wrong", "src/old.py": "old", "src/tests/test_calc.py": "base test", "src/tests/data.json": "base",
@@ -209,7 +210,7 @@ def test_an_export_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert caught.value.code == "SEAL122"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "kind"),
     [
         ("src/app.py", ""), ("src/contest.py", ""), ("src/latest.py", ""), ("src/testing.py", ""),

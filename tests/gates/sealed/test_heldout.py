@@ -12,6 +12,7 @@ import pytest
 
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, Language, load_held_out
 from interlock.gates.sealed.heldout_judge import HeldOutResult, judge_cases, same
+from tests.table import each_row
 
 NONE: list[object] = []
 PYTHON: dict[Language, tuple[str, ...]] = {"python": (sys.executable,), "javascript": ("node",)}
@@ -213,7 +214,7 @@ def test_what_is_no_table_is_refused(text: str, secret: Path, checkout: Path) ->
 NAN = float("nan")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "expected", "tolerance", "equal"),
     [
         (True, 1, None, False),

@@ -71,6 +71,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return start(PYTEST, write(tmp_path_factory.mktemp("base") / "p", {"calc.py": WRONG, "test_calc.py": TESTS}))
 
 
+@pytest.mark.sample("alone")
 @pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
 def test_each_outcome_is_seen_and_canaries_appear_in_no_report(tmp_path: Path, options: tuple[str, ...]) -> None:
     root = write(tmp_path / "p", {"test_all.py": ALL_OUTCOMES, "test_broken.py": "import nothing_of_this_name\n"})
@@ -94,6 +95,7 @@ def test_canaries_count_neither_for_maxfail_nor_for_the_exit_status(tmp_path: Pa
     assert {case.proof for case in ran.run.cases} == {"ended"}
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("options", [("-k", "zero"), ("--assert=plain",), ("-p", "no:terminal"), ("--tb=no", "-v")])
 def test_options_of_the_user_keep_their_meaning(tmp_path: Path, options: tuple[str, ...]) -> None:
     root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS})
@@ -110,6 +112,7 @@ def test_a_run_that_hangs_keeps_what_was_collected_and_names_the_test(tmp_path: 
     assert (ran.outcomes, ran.run.running) == ({"test_a.py::test_a": "passed"}, ("test_a.py::test_hangs",))
 
 
+@pytest.mark.long
 def test_planted_modules_are_not_taken_for_the_runner(tmp_path: Path) -> None:
     planted = "import os\nos._exit(0)\n"
     files = {"calc.py": WRONG, "test_calc.py": TESTS, "xdist.py": planted, "pytest.py": planted}
@@ -134,6 +137,7 @@ def test_the_right_code_passes_and_the_wrong_one_does_not(tmp_path: Path, base: 
     assert {fault.kind for fault in judged(base.run, base.run).faults} == {"still_failing"}
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("trick", TRICKS)
 def test_a_trick_of_the_tested_code_does_not_pass(tmp_path: Path, base: Ran, trick: str) -> None:
     ran = start(PYTEST, write(tmp_path / "p", {"calc.py": WRONG + TRICKS[trick], "test_calc.py": TESTS}))
@@ -149,6 +153,7 @@ def test_no_trick_passes_with_workers_either(tmp_path: Path, base: Ran, trick: s
     assert not judged(base.run, ran.run).ok
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("trick", ["report_class", "runtest_noop", "assertequal", "builtins_assertionerror"])
 def test_a_trick_on_the_runner_is_named_as_one(tmp_path: Path, base: Ran, trick: str) -> None:
     ran = start(PYTEST, write(tmp_path / "p", {"calc.py": WRONG + TRICKS[trick], "test_calc.py": TESTS}))

@@ -9,6 +9,7 @@ from interlock.gates.sealed.runners import Runner, recognise
 from interlock.gates.sealed.runners.node import NodeRunner
 from interlock.gates.sealed.runners.python import PythonRunner
 from interlock.gates.sealed.runners.reports import ReportRunner
+from tests.table import each_row
 
 SCRIPTS = {
     "test": "vitest run", "unit": "NODE_ENV=test jest --ci", "all": "npm run unit",
@@ -51,7 +52,7 @@ PYTHON = [
 ]
 
 
-@pytest.mark.parametrize(("command", "interpreter", "argv", "cwd"), PYTHON, ids=[row[0] for row in PYTHON])
+@each_row(("command", "interpreter", "argv", "cwd"), PYTHON, ids=[row[0] for row in PYTHON])
 def test_pytest_is_found_with_its_interpreter(
     command: str, interpreter: str | None, argv: tuple[str, ...], cwd: bool
 ) -> None:
@@ -88,7 +89,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("command", "name"), NAMES, ids=[row[0] for row in NAMES])
+@each_row(("command", "name"), NAMES, ids=[row[0] for row in NAMES])
 def test_other_runners_are_found(command: str, name: str) -> None:
     assert found(command).name == name
 
@@ -101,7 +102,7 @@ DOUBTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", DOUBTS)
+@each_row("command", DOUBTS)
 def test_every_doubt_ends_with_the_exit_status_and_says_why(command: str) -> None:
     runner = found(command)
     assert (runner.name, bool(runner.note)) == ("exit", True)

@@ -8,6 +8,7 @@ import pytest
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.runners import Plan
 from interlock.gates.sealed.runners.reports import ReportKind, ReportRunner
+from tests.table import each_row
 
 GO = b"""{"Action":"start","Package":"x/calc"}
 {"Action":"run","Package":"x/calc","Test":"TestAdd"}
@@ -81,8 +82,8 @@ def test_a_report_is_read(
     assert "\x1b" not in failed.message
 
 
-@pytest.mark.parametrize("report", [b"", b"  \n", b"{", b"[]", b"not a report", b"<html/>", b"\xff\xfe\x00"])
-@pytest.mark.parametrize(("kind", "argv"), [(row[0], row[1]) for row in CASES])
+@each_row("report", [b"", b"  \n", b"{", b"[]", b"not a report", b"<html/>", b"\xff\xfe\x00"])
+@each_row(("kind", "argv"), [(row[0], row[1]) for row in CASES])
 def test_what_is_no_report_is_a_problem(kind: ReportKind, argv: tuple[str, ...], report: bytes) -> None:
     assert read(kind, report, argv, status=0).problem
 

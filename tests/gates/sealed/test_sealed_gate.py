@@ -144,6 +144,7 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], tuple[str, ...], set[str]]] = 
 }  # fmt: skip
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", CHEATS)
 def test_what_is_no_fix_does_not_pass_and_says_why(project: Sealed, name: str) -> None:
     work, scope, expected = CHEATS[name]

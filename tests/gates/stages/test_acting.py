@@ -8,6 +8,7 @@ import pytest
 
 from interlock.gates.stages import Observed, Surroundings, requirement_ids
 from tests.gates.stages.support import GOOD, codes, earlier, judged
+from tests.table import each_row
 
 WIDE = "\U0001f600"
 BEFORE = {"src/a.py": "100644 1", "src/b.py": "100644 2", "[x]/!y.py": "100644 3"}
@@ -35,7 +36,7 @@ OBSERVED: dict[str, tuple[dict[str, str], tuple[str, ...], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("changes", "allowed", "expected"), OBSERVED.values(), ids=OBSERVED.keys())
+@each_row(("changes", "allowed", "expected"), OBSERVED.values(), ids=OBSERVED.keys())
 def test_changes_outside_the_plan_are_refused(
     changes: dict[str, str], allowed: tuple[str, ...], expected: list[str]
 ) -> None:

@@ -13,6 +13,7 @@ from interlock.gates.stages.sources import MAX_FILE_BYTES, MAX_TOTAL_BYTES, prep
 from interlock.gates.tree import tree_files
 from tests.gates.stages.support import codes, item, judged, project
 from tests.gates.support import put
+from tests.table import each_row
 
 
 def evidence(*items: dict[str, Any]) -> dict[str, Any]:
@@ -277,7 +278,7 @@ WITHIN: dict[str, tuple[str, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("part", "whole", "expected"), WITHIN.values(), ids=WITHIN.keys())
+@each_row(("part", "whole", "expected"), WITHIN.values(), ids=WITHIN.keys())
 def test_one_text_holds_another_at_the_edges_of_words(part: str, whole: str, expected: bool) -> None:
     assert within(part, whole) is expected
 

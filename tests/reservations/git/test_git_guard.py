@@ -18,6 +18,7 @@ from interlock.reservations.patterns import canonical
 from interlock.reservations.records import replace
 from tests.reservations.git.checkout import Checkout, copied, make
 from tests.reservations.git.lines import PASSES, REFUSED
+from tests.table import each_row
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def arranged(checkout: Checkout) -> Checkout:
     return checkout
 
 
-@pytest.mark.parametrize("command", REFUSED)
+@each_row("command", REFUSED)
 def test_refused(standing: Checkout, command: str) -> None:
     text = standing.guard("bob", command)
     assert text is not None
@@ -63,7 +64,7 @@ def test_refused(standing: Checkout, command: str) -> None:
     assert "fix:" in text
 
 
-@pytest.mark.parametrize("command", PASSES)
+@each_row("command", PASSES)
 def test_passes(standing: Checkout, command: str) -> None:
     assert standing.guard("bob", command) is None
 
@@ -238,7 +239,7 @@ def test_refusal_of_what_has_changed_needs_no_further_reason(guarded: Checkout) 
     assert lines_of(guarded.guard("bob", "git switch theirs"), "why:") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "help"),
     [
         ("rm ann.py", ["to get it: `interlock negotiate 'ann.py' --reason WHY`"]),
@@ -253,7 +254,7 @@ def test_asking_is_proposed_where_it_helps(standing: Checkout, command: str, hel
     assert [line.split(" (tool")[0] for line in lines_of(text, "to get ")] == help
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "quoted"),
     [
         ("rm -rf src", "rm -rf src"), ("sed -i s/a/b/ src/*.py", "sed -i s/a/b/ src/*.py"),
@@ -294,7 +295,7 @@ def test_command_too_long_or_too_deep_to_be_read_is_refused(standing: Checkout) 
     assert standing.guard("bob", "cat > bob.py <<'EOF'\n" + "git reset --hard\n" * 30_000 + "EOF\n") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["$(" * 50, "'" * 99_999, "(" * 1000, "{," * 400_000, "a" * 2_000_000, "<<" * 1000, "`", "$'\\", ">", "2>"]
 )
 def test_odd_text_is_read_or_refused_at_once(text: str) -> None:

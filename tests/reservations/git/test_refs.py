@@ -193,6 +193,7 @@ def test_stash_pop_has_no_handle(branches: Checkout) -> None:
     assert branches.read("ann.py") == "stashed\n"
 
 
+@pytest.mark.long
 def test_fetch_push_tag_notes_and_other_branches_pass_without_a_word(branches: Checkout, tmp_path: Path) -> None:
     branches.must("bob", "init", "-q", "--bare", str(tmp_path / "remote.git"))
     branches.must("bob", "remote", "add", "origin", str(tmp_path / "remote.git"))
@@ -258,6 +259,7 @@ def picks(checkout: Checkout, number: int) -> None:
     checkout.must("bob", "switch", "-q", "topic")
 
 
+@pytest.mark.long
 def test_a_rebase_starts_one_program_for_each_pick_and_three_around_them(bare: Checkout) -> None:
     picks(bare, 6)
     notes = counted(bare)

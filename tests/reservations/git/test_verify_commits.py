@@ -16,6 +16,7 @@ from interlock.reservations.commit import commit as interlock_commit
 from interlock.reservations.commits import Judge, Report, check_commits
 from interlock.reservations.history import Held, History, Made, history_of
 from tests.reservations.git.checkout import Checkout, Done, make
+from tests.table import each_row
 
 LATER = 5
 """So many seconds after a lease was granted a commit is made, by its committer's time."""
@@ -283,7 +284,7 @@ def test_repositories_of_a_workspace_are_seen_from_the_workspace(
 # -- the second of the commit ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("since", "until", "stood"),
     [(9, 20, True), (10, 20, False), (9, 11, True), (9, 10.5, False), (9, 10, False), (9, 11.5, True), (11, 20, False)],
 )
@@ -384,6 +385,7 @@ def test_verify_says_whether_the_leases_are_those_of_the_journal(bare: Checkout)
     assert data["problems"][0]["place"].endswith("reservations.sqlite")
 
 
+@pytest.mark.long
 def test_verify_names_a_store_that_cannot_be_read(bare: Checkout) -> None:
     outbox.drain(bare.desk.store, str(bare.root))
     (bare.root / ".git" / "interlock" / "reservations.sqlite").write_bytes(b"no database" * 1000)

@@ -156,6 +156,7 @@ def test_two_spellings_of_a_name_are_one_file_where_the_system_says_so(checkout:
     assert (checkout.edit("one", "A.py").status == 2) is FOLD_CASE
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", ["[x].py", "a*b?.py", "{p,q}.py", "wei\u00df e\u0301.py", "-rf", "~x", "a\nb.py"])
 def test_a_name_is_that_file_and_no_pattern(checkout: Checkout, name: str) -> None:
     assert checkout.edit("one", name).status == 0

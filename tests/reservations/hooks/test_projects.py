@@ -106,6 +106,7 @@ def test_requests_of_another_project_are_told_with_its_folder(checkout: Checkout
     assert "interlock inbox" in said
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [

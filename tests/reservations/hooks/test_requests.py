@@ -9,6 +9,7 @@ import pytest
 from interlock.reservations.hooks.requests import mode_of
 from tests.reservations.hooks.checkout import Checkout, Ran, git
 from tests.reservations.hooks.test_projects import make
+from tests.table import each_row
 
 HOLDER = "claude-one"
 
@@ -141,9 +142,7 @@ def test_an_unknown_mode_is_refused_with_those_that_exist(checkout: Checkout) ->
     assert checkout.leases == {}
 
 
-@pytest.mark.parametrize(
-    ("value", "mode"), [("", ""), ("0", ""), ("off", ""), ("1", "1"), ("clean", "clean"), ("CLEAN ", "clean")]
-)
+@each_row(("value", "mode"), [("", ""), ("0", ""), ("off", ""), ("1", "1"), ("clean", "clean"), ("CLEAN ", "clean")])
 def test_the_switch_has_three_positions(value: str, mode: str) -> None:
     assert mode_of({"INTERLOCK_AUTO_RELEASE": value}) == mode
 

@@ -21,7 +21,7 @@ def test_six_processes_that_are_stopped_and_killed_keep_every_promise(tmp_path: 
     assert kinds >= {"granted", "refused", "released", "used", "use refused", "checked"}
 
 
-@pytest.mark.sample(every=9)
+@pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
     found: set[str] = set()
