@@ -5,7 +5,7 @@
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
 # The tests start hundreds of processes, each of which would compile every module anew.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q
+PYTEST = env -u PYTHONDONTWRITEBYTECODE TMPDIR=$$(sh scripts/memory-disk) $(BIN)/pytest -q
 # One more than there are cores, since some tests wait; each worker takes seconds to read all tests.
 WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((cores < 8 ? cores + 1 : 8)))
 DIR ?= artifacts/demo

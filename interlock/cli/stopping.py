@@ -60,11 +60,23 @@ def _end(text: str, code: int) -> NoReturn:
 
 
 def _end_children() -> None:
-    """End the commands and browsers of this process; where the system does not list them, nothing is ended."""
-    for listed in Path("/proc/self/task").glob("*/children"):
+    """End the commands and browsers of this process with what they started; where none are listed, none are ended."""
+    for child in _stopped(os.getpid()):
         with suppress(OSError):
-            for word in listed.read_text().split():
-                with suppress(OSError):
-                    child = int(word)
-                    leads = os.getpgid(child) == child
-                    os.killpg(child, signal.SIGKILL) if leads else os.kill(child, signal.SIGTERM)
+            if os.getpgid(child) == child:
+                os.killpg(child, signal.SIGKILL)
+            else:
+                os.kill(child, signal.SIGTERM)
+                os.kill(child, signal.SIGCONT)
+
+
+def _stopped(process: int) -> list[int]:
+    """Stop the processes below one, so that they start no more, and return them, as far as their parents are alive."""
+    found = [process]
+    for parent in found:
+        with suppress(OSError):
+            if parent != process:
+                os.kill(parent, signal.SIGSTOP)
+            for listed in Path(f"/proc/{parent}/task").glob("*/children"):
+                found += map(int, listed.read_text().split())
+    return found[1:]

@@ -100,7 +100,7 @@ def spread(total: int, count: int) -> list[int]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.sample("3")
+@pytest.mark.long
 @pytest.mark.parametrize("count", [3, 7])
 def test_a_run_killed_at_a_handful_of_points_resumes_to_the_same_journal(tmp_path: Path, count: int) -> None:
     root = tmp_path / "whole"

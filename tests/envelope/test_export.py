@@ -32,6 +32,7 @@ WORDS = texts_of(RULES["envelope"], RULES)
 MANY = settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 
 
+@pytest.mark.long
 @each_row("form", GRAMMARS)
 @each_row("name", EXAMPLES)
 def test_every_example_is_accepted_by_every_grammar(name: str, form: str):

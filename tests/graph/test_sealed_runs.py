@@ -85,6 +85,7 @@ def test_a_cheat_is_sent_back_with_its_file_and_an_honest_fix_is_approved(sealed
     assert verify_journal(sealed.root).problems == ()
 
 
+@pytest.mark.long
 def test_who_only_cheats_ends_blocked_by_reasons_with_the_file_and_the_missing_tests(sealed: Project) -> None:
     leaving = "import os\n\nos._exit(0)\n"
     sealed.runners = {

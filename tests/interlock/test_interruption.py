@@ -22,9 +22,9 @@ from interlock.agents import RunnerError
 
 
 def builder(ask):
-    if os.path.exists("free"):
+    if os.path.exists(f"{ask.root}/free"):
         return team.builder(ask)
-    done = subprocess.run(["sh", "-c", "echo here; cat hold"])
+    done = subprocess.run(["sh", "-c", "COMMAND"], cwd=ask.root)
     raise RunnerError(f"the agent ended with {done.returncode}", "Start it again.")
 '''
 
@@ -38,7 +38,9 @@ def test_an_interrupted_run_stops_at_once_and_resumes_as_if_it_was_never_stopped
     root = tmp_path / "a project"
     task = greeting_project(root)
     task.write_text(task.read_text().replace("team:builder", "slow:builder"))
-    (root / "slow.py").write_text(SLOW)
+    # Where the signal comes to Interlock alone, what the agent started in its turn is ended as well.
+    waiting = "echo here; exec cat hold" if to_group else "cat hold & echo here; wait"
+    (root / "slow.py").write_text(SLOW.replace("COMMAND", waiting))
     os.mkfifo(root / "hold")
     command = [sys.executable, "-m", "interlock", "run", "a project/task.toml", "--root", "a project"]
     with subprocess.Popen(
@@ -48,7 +50,7 @@ def test_an_interrupted_run_stops_at_once_and_resumes_as_if_it_was_never_stopped
         assert running.stdout.readline() == "here\n"
         (os.killpg if to_group else os.kill)(running.pid, number)
         out, err = running.communicate(timeout=30)
-    assert (running.returncode, out) == (128 + number, "")
+    assert (running.returncode, out) == (128 + number, ""), err
     assert f"interlock resume HELLO-001.1 --root '{root}'" in err
     (root / "free").touch()
     resumed = interlock(root, "resume", "HELLO-001", "--json")

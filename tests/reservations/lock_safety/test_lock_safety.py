@@ -12,6 +12,7 @@ ROUNDS = 8
 """A planted bug must show within so many short runs."""
 
 
+@pytest.mark.long
 def test_six_processes_that_are_stopped_and_killed_keep_every_promise(tmp_path: Path) -> None:
     chaos = Chaos(tmp_path, workers=6, seconds=5, seed=1)
     history = chaos.run()
