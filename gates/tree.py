@@ -9,6 +9,7 @@ are not recorded, as in git.
 
 import errno
 import hashlib
+import math
 import os
 import stat
 import sys
@@ -91,43 +92,51 @@ class TreeReader:
         self._scope = compile_scope(patterns)
         self.last: Look | None = None
 
-    def look(self, *, contents: bool = False) -> "Look":
+    def look(self, *, contents: bool = False, within_seconds: float = 0.0) -> "Look":
         """Look at the files in scope.
 
         Args:
             contents: Whether every file is read, whatever its inode and times say.
+            within_seconds: The last look counts where it is not older.
 
         Raises:
             TreeError: As `tree_files`.
         """
         before = None if contents else self.last
+        if before is not None and time.monotonic() - before.at <= within_seconds:
+            return before
         try:
-            found = self._look(before or Look({}, {}, ""))
+            found = self._look(before or Look({}, {}, ""), contents=contents)
         except TreeError:
             self.last = None
             raise
         self.last = found
         return found
 
-    def _look(self, before: "Look") -> "Look":
-        settled = time.time_ns() - _SETTLED_NS
+    def expire(self) -> None:
+        """Let no look count for the next one, however short ago it was."""
+        if self.last is not None:
+            self.last = replace(self.last, at=-math.inf)
+
+    def _look(self, before: "Look", *, contents: bool) -> "Look":
+        at, settled = time.monotonic(), time.time_ns() - _SETTLED_NS
         folders: dict[str, _Folder] = {}
         pending: list[tuple[str, Steps]] = [("", self._scope.start)]
         while pending:
-            folder, at = pending.pop()
-            entries = _entries(self._root, folder)
+            folder, steps = pending.pop()
+            entries = _listed(self._root, folder)
             rows = _rows(entries)
             known = before.folders.get(folder, _Folder([], {}, []))
             if known.rows != rows:
-                known = self._folder(folder, at, entries, rows, known, settled)
+                known = self._folder(folder, steps, entries, rows, known, settled, contents)
             folders[folder] = known
             pending += known.folders
         if folders.keys() == before.folders.keys() and all(
-            row.files is before.folders[at].files for at, row in folders.items()
+            row.files is before.folders[name].files for name, row in folders.items()
         ):
-            return Look(folders, before.files, before.digest)
+            return Look(folders, before.files, before.digest, at)
         files = dict(sorted(item for row in folders.values() for item in row.files.items()))
-        return Look(folders, files, digest_of(files))
+        return Look(folders, files, digest_of(files), at)
 
     def _folder(
         self,
@@ -137,22 +146,36 @@ class TreeReader:
         rows: "list[_Row]",
         known: "_Folder",
         settled: int,
+        contents: bool,
     ) -> "_Folder":
         """List a folder that is not as it was; a file that is as it was keeps its value."""
         before, now = ({row[0]: row for row in some} for some in (known.rows, rows))
         found = _Folder([row if row[3] < settled else (row[0], 0, 0, 0) for row in rows], {}, [])
-        for entry, path, below in _inside(self._scope, folder, at, entries):
+        for entry, path, below in _inside(self._scope, folder, at, _checked(folder, entries)):
             if below is not None:
                 found.folders.append((path, below))
             elif path in known.files and before[entry.name] == now[entry.name]:
                 found.files[path] = known.files[path]
             else:
-                found.files[path] = _value(self._root, path)
+                value = "" if contents else _read.get(now[entry.name][1:], "")
+                found.files[path] = value or _value(self._root, path)
         return found if found.files != known.files else replace(found, files=known.files)
+
+
+def remember(inode: int, size: int, ctime_ns: int, value: str) -> None:
+    """Let readers of this process know the value of a file that was read with this inode, size and time of change."""
+    if ctime_ns < time.time_ns() - _SETTLED_NS:
+        if len(_read) >= _MAX_READ:
+            _read.clear()
+        _read[inode, size, ctime_ns] = value
 
 
 _Row: TypeAlias = tuple[str, int, int, int]
 """Name, inode, size and time of change of an entry of a folder; without the last three it equals nothing."""
+
+_read: dict[tuple[int, int, int], str] = {}
+"""Values of files that this process has read elsewhere, by inode, size and time of change."""
+_MAX_READ: Final = 200_000
 
 _SETTLED_NS: Final = 2 * 10**9
 """What changed so shortly before a look may change again unseen, within one tick of its file system's clock."""
@@ -175,11 +198,13 @@ class Look:
         folders: What the next look is compared with.
         files: The files in scope, as `tree_files` lists them.
         digest: Their digest, as `tree_digest` returns it.
+        at: When it began, on the clock of `time.monotonic`.
     """
 
     folders: Mapping[str, _Folder]
     files: Mapping[str, str]
     digest: str
+    at: float = 0.0
 
 
 def digest_of(files: Mapping[str, str]) -> str:
@@ -261,7 +286,7 @@ def _paths(root: str, scope: Scope, start: str) -> Iterator[str]:
     pending: list[tuple[str, Steps]] = [(start, scope.start)]
     while pending:
         folder, at = pending.pop()
-        for _, path, below in _inside(scope, folder, at, _entries(root, folder)):
+        for _, path, below in _inside(scope, folder, at, _checked(folder, _listed(root, folder))):
             if below is None:
                 yield path
             else:
@@ -298,14 +323,18 @@ def _rows(entries: list[os.DirEntry[str]]) -> list[_Row]:
     return found
 
 
-def _entries(root: str, folder: str) -> list[os.DirEntry[str]]:
-    """List one folder, refusing names that could not be written down."""
+def _listed(root: str, folder: str) -> list[os.DirEntry[str]]:
+    """List one folder."""
     try:
         with os.scandir(f"{root}/{folder}") as entries:
-            listed = list(entries)
+            return list(entries)
     except OSError as error:
         raise _unreadable(folder or ".", error) from error
-    for entry in listed:
+
+
+def _checked(folder: str, entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder, refusing names that could not be written down."""
+    for entry in entries:
         try:
             entry.name.encode("utf-8")
         except UnicodeEncodeError as error:
@@ -313,7 +342,7 @@ def _entries(root: str, folder: str) -> list[os.DirEntry[str]]:
             raise TreeError(
                 "TREE103", shown, f"The file name {shown!r} is not UTF-8.", "Rename the file, or leave it out of scope."
             ) from error
-    return listed
+    return entries
 
 
 def _value(root: str, path: str) -> str:

@@ -204,6 +204,7 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
         desk.tape.answered(ask, answer)
         store.keep_cost(key, answer)
     store.keep_answer(key, answer.text)
+    desk.ended()
     return answer.text
 
 

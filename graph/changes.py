@@ -113,7 +113,7 @@ def changes_in_scope(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) ->
     start = start or Start({}, {})
     try:
         now = desk.files()
-        before = start.files if base is None else _frozen(desk, base, start.files)
+        before = start.files if base is None else _frozen(desk, base, start.files, now)
     except (TreeError, SealError):
         return None
     found = tree_diff(before, now)
@@ -131,10 +131,16 @@ def changes_in_scope(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) ->
     ]
 
 
-def _frozen(desk: Desk, base: Base, start: Mapping[str, str]) -> dict[str, str]:
+def _frozen(desk: Desk, base: Base, start: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
     """Return the files in scope as they were when the tree was frozen.
 
     A base has no ignored files, so these are as `start` says. What is not ignored and not in the base was not there.
+
+    Args:
+        desk: The task and its surroundings.
+        base: The frozen tree.
+        start: The files in scope as they were listed then.
+        now: The files in scope.
 
     Raises:
         TreeError, SealError: A tree cannot be listed.
@@ -143,7 +149,7 @@ def _frozen(desk: Desk, base: Base, start: Mapping[str, str]) -> dict[str, str]:
     found = {
         path: f"{entry.mode} {entry.sha256}"
         for inside, entry in base.files.items()
-        if (path := base.outside(inside)) is not None and not left_out(path) and scope.matches(path)
+        if (path := base.outside(inside)) is not None and (path in now or (not left_out(path) and scope.matches(path)))
     }
     if others := start.keys() - found.keys():
         listed = list_tree(base.top, base.root).files

@@ -88,6 +88,7 @@ class Collecting:
             self._check_script(gate)
         else:
             made = collect(gate_id, target=desk.task.page or "", root=desk.root, binding=work, categories=gate.evidence)
+        desk.ended()
         after = binding(desk, state, desk.tree())
         report = judge_collection(made, root=desk.root, protocol=protocol, binding=after, gate=gate_id)
         return replace(made, ok=report.ok, findings=report.findings)

@@ -21,6 +21,7 @@ from interlock.graph.task import Task
 UNREADABLE: Final = "unreadable: "
 """How the text begins that stands for the digest of a tree which cannot be read."""
 
+_MOMENT_SECONDS: Final = 1.0
 _MAX_NAMED: Final = 5
 """So many changed files a fail reason names."""
 
@@ -52,17 +53,23 @@ class Desk:
     def tree(self, *, contents: bool = False) -> str:
         """Digest the files in scope as they are now; with `contents` each of them is read, changed or not.
 
+        A look less than a second ago counts, unless an agent or a command has ended since; see `ended`.
+
         A tree that cannot be read gets a text that is no digest, so that it equals no tree which was handed over.
         """
         try:
-            return self._reader.look(contents=contents).digest
+            return self._reader.look(contents=contents, within_seconds=_MOMENT_SECONDS).digest
         except TreeError as error:
             return f"{UNREADABLE}{visible(self.redactor.text(error.message))[:500]} {error.fix}"
+
+    def ended(self) -> None:
+        """Let the next look be a new one, since an agent or a command has ended, which may have changed files."""
+        self._reader.expire()
 
     def hand_over(self, store: RunStore, attempt: int) -> str:
         """Digest the files as handed over, as `tree` does, and store their list for `changes`."""
         try:
-            look = self._reader.look()
+            look = self._reader.look(within_seconds=_MOMENT_SECONDS)
         except TreeError:
             return self.tree()
         store.keep_tree(attempt, self.redactor.value(dict(look.files)))

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, Stamp, is_left_out, list_tree, top_of
 from interlock.gates.sealed.store import Store, damaged, write
+from interlock.gates.tree import remember
 
 SCHEMA: Final = "interlock.base/1"
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
@@ -89,6 +90,8 @@ def freeze(root: Path, *, listing: Listing | None = None, progress: Callable[[in
     for number, path in enumerate(sorted(listed), 1):
         if (entry := _stored(store, top, path)) is not None:
             files[path] = entry
+            stamp = listed[path]
+            remember(stamp.inode, stamp.size, stamp.ctime_ns, f"{entry.mode} {entry.sha256}")
         if progress is not None and number % 500 == 0:
             progress(number, len(listed))
     return _kept(top, relative, files)

@@ -153,3 +153,30 @@ def test_after_any_changes_a_look_finds_what_reading_everything_finds(tmp_path: 
             put(tmp_path, path.relative_to(tmp_path).as_posix(), str(chance.random()))
         if chance.random() < 0.5:
             assert reader.look().files == tree_files(tmp_path, SCOPE)
+
+
+def test_a_look_of_the_same_moment_serves_until_it_is_said_that_something_ended(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    put(tmp_path, "src/a.py", "a = 1\n")
+    reader = TreeReader(tmp_path, SCOPE)
+    before = reader.look()
+    put(tmp_path, "src/b.py", "b")
+    assert reader.look(within_seconds=60) is before
+    assert reader.look(contents=True, within_seconds=60) is not before
+    put(tmp_path, "src/c.py", "c")
+    reader.expire()
+    assert sorted(reader.look(within_seconds=60).files) == ["src/a.py", "src/b.py", "src/c.py"]
+
+
+def test_what_a_freeze_has_read_is_not_read_again_unless_contents_are_asked_for(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    put(tmp_path, "src/a.py", "a = 1\n")
+    value, status = tree_files(tmp_path, SCOPE)["src/a.py"], (tmp_path / "src/a.py").stat()
+    tree.remember(status.st_ino, status.st_size, status.st_ctime_ns, value)
+    reads.clear()
+    assert TreeReader(tmp_path, SCOPE).look().files == {"src/a.py": value}
+    assert reads == []
+    TreeReader(tmp_path, SCOPE).look(contents=True)
+    assert reads == ["src/a.py"]
