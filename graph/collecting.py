@@ -15,7 +15,7 @@ from interlock.gates.judge import judge_collection
 from interlock.gates.manifest import Collection, to_json
 from interlock.graph.desk import Desk, binding, role_order
 from interlock.graph.machine import COMMAND_GATES, CitedFile, Verdict
-from interlock.graph.orchestrator import reason
+from interlock.graph.orchestrator import MAX_REASON_CHARS, reason
 from interlock.graph.policy import script_fingerprint, script_key
 from interlock.graph.record import Recorder
 from interlock.graph.sealing import collect_sealed
@@ -23,7 +23,7 @@ from interlock.graph.state import CollectedEvidence, Event, TaskState, round_of
 
 _MAX_REASONS: Final = 5
 """So many errors of one gate are fail reasons; its log has all."""
-_MAX_FOUND_CHARS: Final = 120
+_MIN_FOUND_CHARS: Final = 20
 
 Update: TypeAlias = dict[str, Any]
 Node: TypeAlias = Callable[[TaskState], Update]
@@ -192,18 +192,20 @@ def _collected(made: Collection) -> None:
 def _reasons(made: Collection) -> list[str]:
     """Return the reasons of a failed gate: its first errors with their fixes, and what it was not judged by."""
     errors = [found for found in made.findings if found.level == "error"]
-    shown = [_in_a_line(found) for found in errors[:_MAX_REASONS]]
+    shown = [_in_a_line(made.gate, found) for found in errors[:_MAX_REASONS]]
     if len(errors) > _MAX_REASONS:
         shown.append(f"and {len(errors) - _MAX_REASONS} more")
     shown += [f"{found.message} {found.fix}" for found in made.findings if found.level == "warning"]
     return [reason(made.gate, text.removeprefix(f"{made.gate}: ")) for text in shown]
 
 
-def _in_a_line(item: Finding) -> str:
-    """Return what a finding says: what is wrong, what was found, and what to do."""
+def _in_a_line(gate: str, item: Finding) -> str:
+    """Return what a finding says in one reason: what is wrong, as much as fits of what was found, and what to do."""
     found = " ".join(item.found.split())
-    found = f" Found: {found[:_MAX_FOUND_CHARS]}." if found else ""
-    return f"{item.message}{found} Fix: {item.fix}"
+    room = MAX_REASON_CHARS - len(f"{gate}: {item.message} Found: … Fix: {item.fix}")
+    if not found or room < _MIN_FOUND_CHARS:
+        return f"{item.message} Fix: {item.fix}"
+    return f"{item.message} Found: {found if len(found) <= room else found[:room] + '…'} Fix: {item.fix}"
 
 
 def _progress(gate_id: str) -> Callable[[str], None]:
