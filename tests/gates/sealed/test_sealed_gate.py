@@ -205,7 +205,8 @@ def test_a_flaky_test_may_run_again_as_often_as_the_gate_says(project: Sealed) -
 def test_commands_that_prepare_run_in_the_export_and_must_succeed(project: Sealed) -> None:
     write(project.root, {"src/calc.py": "from src.made import double\n\n\ndef half(x):\n    return x / 2\n"})
     script = "open('src/made.py', 'w').write('def double(x): return x * 2')"
-    assert project.with_seal(prepare=((sys.executable, "-c", script),)).run().ok
+    made = project.with_seal(prepare=((sys.executable, "-c", script),)).run()
+    assert made.ok, made.findings
     assert not (project.root / "src/made.py").exists()
     made = project.with_seal(prepare=((sys.executable, "-c", "import sys; print('no compiler'); sys.exit(2)"),))
     done = made.run()
