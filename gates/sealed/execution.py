@@ -3,7 +3,7 @@
 import errno
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -405,14 +405,16 @@ def _forget_bytecode(case: GateCase) -> None:
             os.unlink(f"{folder}/{name}")
 
 
-def _toolchains(case: GateCase) -> Iterator[str]:
-    """Yield the folders of programs that the enclosure's private folders would hide."""
+def _toolchains(case: GateCase) -> list[str]:
+    """Return the folders of programs that the enclosure's private folders would hide, and programs outside of them."""
     private = tuple(f"{name}/" for name in sandbox.PRIVATE)
-    for argv in (case.gate.command, *case.seal.prepare):
-        program = case.program(argv)
-        for name in (program, *prefixes(program)):
-            if name.startswith(private) and not name.startswith(f"{case.base.top}/"):
-                yield name
+    programs = [case.program(argv) for argv in (case.gate.command, *case.seal.prepare)]
+    found: list[str] = []
+    for name in (*(folder for program in programs for folder in prefixes(program)), *programs):
+        hidden = name.startswith(private) and not name.startswith(f"{case.base.top}/")
+        if hidden and not any(f"{name}/".startswith(f"{folder}/") for folder in found):
+            found.append(name)
+    return found
 
 
 def _toolchain_caches() -> dict[str, str]:

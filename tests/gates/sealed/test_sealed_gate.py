@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import tempfile
+import venv
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -212,6 +214,17 @@ def test_commands_that_prepare_run_in_the_export_and_must_succeed(project: Seale
     done = made.run()
     assert codes(done) == ["EVD585"]
     assert "no compiler" in made.log(done)
+
+
+def test_commands_may_share_an_interpreter_in_a_folder_that_is_private_inside(project: Sealed) -> None:
+    write(project.root, {"src/calc.py": RIGHT})
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        venv.create(folder, symlinks=True)
+        step = (f"{folder}/bin/python", "-c", "import sys; print('prefix', sys.prefix)")
+        made = project.with_seal(prepare=(step, step))
+        done = made.run()
+    assert done.ok, done.findings
+    assert made.log(done).count(f"prefix {folder}") == 2
 
 
 def test_the_environment_is_small_and_what_the_gate_adds(project: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
