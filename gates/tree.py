@@ -359,11 +359,11 @@ def _value(root: str, path: str) -> str:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return "other"
-        # Most files come with one read that ends before the room for it does.
-        digest, room = hashlib.sha256(), min(status.st_size + 1, _CHUNK_BYTES)
-        while chunk := os.read(descriptor, room):
+        # Most files come with one read, which is shorter than what was asked for.
+        digest, asked = hashlib.sha256(), min(status.st_size + 1, _CHUNK_BYTES)
+        while chunk := os.read(descriptor, asked):
             digest.update(chunk)
-            if len(chunk) < room == status.st_size + 1:
+            if len(chunk) < asked == status.st_size + 1:
                 break
     except OSError as error:
         raise _unreadable(path, error) from error

@@ -26,7 +26,7 @@ from interlock.graph.desk import Desk
 from interlock.graph.sealing import base_of
 from interlock.graph.store import RunStore, write_atomically
 
-MAX_KEPT_BYTES: Final = 4 * 1024 * 1024
+MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
 """How much of the texts that no base holds is kept in all; what is beyond that is listed, and not compared."""
 MAX_COMPARED: Final = 200
 """How many files are compared; the others are listed."""

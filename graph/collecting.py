@@ -12,7 +12,7 @@ from interlock.gates.collect import collect
 from interlock.gates.command import run_command_gate
 from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection
-from interlock.gates.manifest import Collection, to_json
+from interlock.gates.manifest import Binding, Collection, to_json
 from interlock.graph.desk import Desk, binding, role_order
 from interlock.graph.machine import COMMAND_GATES, CitedFile, Verdict
 from interlock.graph.orchestrator import MAX_REASON_CHARS, reason
@@ -70,8 +70,19 @@ class Collecting:
         """Make the evidence of a gate; what was made while the files changed does not fit the files after it."""
         desk, protocol = self.desk, self.desk.policy.protocol
         gate, work = protocol.gate(gate_id), binding(self.desk, state, self.desk.tree())
+        try:
+            made = self._made(gate, state, work)
+        finally:
+            desk.ended()
+        after = binding(desk, state, desk.tree())
+        report = judge_collection(made, root=desk.root, protocol=protocol, binding=after, gate=gate_id)
+        return replace(made, ok=report.ok, findings=report.findings)
+
+    def _made(self, gate: GateSpec, state: TaskState, work: Binding) -> Collection:
+        """Run what makes the evidence of a gate: its command, sealed or not, or a collector."""
+        desk = self.desk
         if gate.id in desk.policy.seals:
-            made = collect_sealed(
+            return collect_sealed(
                 desk.root,
                 desk.task,
                 desk.policy,
@@ -82,16 +93,12 @@ class Collecting:
                 outside=tuple(row["path"] for row in state.get("outside", [])),
                 progress=_progress(gate.id),
             )
-        elif gate.command:
-            self._check_script(gate)
-            made = run_command_gate(gate, root=desk.root, binding=work)
-            self._check_script(gate)
-        else:
-            made = collect(gate_id, target=desk.task.page or "", root=desk.root, binding=work, categories=gate.evidence)
-        desk.ended()
-        after = binding(desk, state, desk.tree())
-        report = judge_collection(made, root=desk.root, protocol=protocol, binding=after, gate=gate_id)
-        return replace(made, ok=report.ok, findings=report.findings)
+        if not gate.command:
+            return collect(gate.id, target=desk.task.page or "", root=desk.root, binding=work, categories=gate.evidence)
+        self._check_script(gate)
+        made = run_command_gate(gate, root=desk.root, binding=work)
+        self._check_script(gate)
+        return made
 
     def _check_script(self, gate: GateSpec) -> None:
         """Refuse a command whose script is not the one that the run began with."""
@@ -201,11 +208,11 @@ def _reasons(made: Collection) -> list[str]:
 
 def _in_a_line(gate: str, item: Finding) -> str:
     """Return what a finding says in one reason: what is wrong, as much as fits of what was found, and what to do."""
-    found = " ".join(item.found.split())
-    room = MAX_REASON_CHARS - len(f"{gate}: {item.message} Found: … Fix: {item.fix}")
-    if not found or room < _MIN_FOUND_CHARS:
+    found = " ".join(item.found.split()).rstrip(".")
+    left = MAX_REASON_CHARS - len(f"{gate}: {item.message} Found: …. Fix: {item.fix}")
+    if not found or left < _MIN_FOUND_CHARS:
         return f"{item.message} Fix: {item.fix}"
-    return f"{item.message} Found: {found if len(found) <= room else found[:room] + '…'} Fix: {item.fix}"
+    return f"{item.message} Found: {found if len(found) <= left else found[:left] + '…'}. Fix: {item.fix}"
 
 
 def _progress(gate_id: str) -> Callable[[str], None]:

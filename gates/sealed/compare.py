@@ -185,7 +185,7 @@ class _Comparing:
         gone: list[str] = []
         if not now.complete:
             faults.append(_ended(now, list(dict.fromkeys((*base.collected, *(case.id for case in base.cases))))))
-        if not any(case.outcome in _GOOD for case in now.cases) and not self._all_allowed():
+        if not self._explained() and not self._all_allowed():
             faults.append(_fault("nothing_ran", "", _summary(counts)))
         before = {case.id: case for case in base.cases}
         known = {*before, *base.collected}
@@ -206,6 +206,13 @@ class _Comparing:
 
     def _unexplained(self, cases: Iterable[TestCase]) -> bool:
         return self.now.exit_status != 0 and not any(case.outcome in ("failed", "error") for case in cases)
+
+    def _explained(self) -> bool:
+        """Return whether a test passed, or failed, which is a fault of its own."""
+        return any(
+            case.outcome in _GOOD or (case.outcome in ("failed", "error") and not self._allows(case))
+            for case in self.now.cases
+        )
 
     def _all_allowed(self) -> bool:
         return bool(self.now.cases) and all(self._allows(case) for case in self.now.cases)
@@ -386,12 +393,12 @@ _TEXTS: Final[Mapping[FaultKind, tuple[str, str, str]]] = {
     "failed": (
         "{test} passed on the base and fails now, or is new and fails.",
         "passed",
-        "Correct the code until {test} passes; the test itself stays as it is on the base.",
+        "Correct the code until this test passes; the test itself stays as it is on the base.",
     ),
     "still_failing": (
         "{test} fails, as it did on the base.",
         "passed",
-        "Correct the code until {test} passes; only a name in `allow_failing` of the gate may fail.",
+        "Correct the code until this test passes; only a name in `allow_failing` of the gate may fail.",
     ),
     "missing": (
         "{test} is a test of the base and did not run.",

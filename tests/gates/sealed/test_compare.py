@@ -53,6 +53,7 @@ TABLE: list[tuple[str, TestRun, list[FaultKind]]] = [
     ("newly xfailed", replace(FIXED, cases=(case("ok", "xfailed"), *FIXED.cases[1:])), ["xfailed"]),
     ("deselected", replace(FIXED, cases=FIXED.cases[1:], deselected=("tests/test_a.py::ok",)), ["deselected"]),
     ("a new test fails", replace(FIXED, cases=(*FIXED.cases, case("new", "failed")), exit_status=1), ["failed"]),
+    ("the only one that runs fails", run(case("bug", "failed"), status=1), ["missing", "still_failing", "missing"]),
     ("nothing ran", run(status=5), ["nothing_ran", "missing", "missing", "missing"]),
     ("it hung", replace(FIXED, complete=False, exit_status=None, running=("x",)), ["incomplete"]),
     ("an exit at import", run(complete=False), ["incomplete", "nothing_ran"]),

@@ -36,12 +36,15 @@ def built(tmp_path: Path) -> Sealed:
     return make(root, BUILT, command=("sh", "check.sh"), prepare=(("sh", "make.sh"),), env={})
 
 
-@pytest.mark.parametrize("maker", ["", "none"])
-def test_an_ignored_product_in_scope_is_no_part_of_the_work(
-    built: Sealed, maker: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if maker:
-        monkeypatch.setattr(sandbox, "maker", lambda: maker)
+@pytest.fixture(params=["isolated", "none"])
+def either_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try a test as this machine isolates, and without."""
+    if request.param == "none":
+        monkeypatch.setattr(sandbox, "maker", lambda: "none")
+
+
+@pytest.mark.usefixtures("either_level")
+def test_an_ignored_product_in_scope_is_no_part_of_the_work(built: Sealed) -> None:
     assert built.base
     write(built.root, {"build/out": "right\n"})
     assert "EVD584" in codes(built.run("**"))
@@ -59,12 +62,8 @@ def test_an_ignored_file_that_the_base_has_is_work_like_any_other(tmp_path: Path
     assert made.run("**").ok
 
 
-@pytest.mark.parametrize("maker", ["", "none"])
-def test_a_file_above_the_checkout_that_decides_a_gate_has_no_say(
-    tmp_path: Path, maker: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if maker:
-        monkeypatch.setattr(sandbox, "maker", lambda: maker)
+@pytest.mark.usefixtures("either_level")
+def test_a_file_above_the_checkout_that_decides_a_gate_has_no_say(tmp_path: Path) -> None:
     write(tmp_path, {"a/pytest.ini": "[pytest]\n", "a/b/notes.py": ""})
     made = make(tmp_path / "a/b/project", {"check.sh": "test -f ../conftest.py\n"}, command=("sh", "check.sh"), env={})
     assert made.base
