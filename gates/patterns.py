@@ -19,6 +19,8 @@ MAX_ALTERNATIVES: Final = 1000
 
 _FIX: Final = "Write it like `site/**`, `src/*.py` or `docs/{a,b}.md`."
 
+_ANY_NAME: Final = re.compile(fnmatch.translate("*"))
+
 Steps: TypeAlias = frozenset[tuple[int, int]]
 """Where matching stands: the patterns that still can match, each with its next step."""
 
@@ -64,6 +66,14 @@ class Scope:
         for name in path.split("/"):
             at = self.descend(at, name)
         return self.accepts(at) and not self.excludes(path)
+
+    def covers(self, folder: str) -> bool:
+        """Say whether every path below a relative folder is sure to be matched."""
+        at, out = self.start, self.excluded.start if self.excluded else frozenset[tuple[int, int]]()
+        for name in folder.split("/"):
+            at = self.descend(at, name)
+            out = self.excluded.descend(out, name) if self.excluded else out
+        return not out and any(self.patterns[i][step:] == (None, _ANY_NAME) for i, step in at)
 
     def excludes(self, path: str) -> bool:
         """Say whether one relative path is taken out."""

@@ -187,7 +187,7 @@ class Nodes(Collecting):
         self._watch_policy(state)
         if turn == 1:
             set_aside(self.desk.root, self.desk.task.task_id, attempt, state["run_id"])
-        keep_listing(self.desk.root, self._store(state), state.get("sealing", {}))
+        keep_listing(self.desk.root, self.desk.task, self._store(state), state.get("sealing", {}))
         before = self.desk.tree()
         data: Update = {"from": previous, "to": "IN_PROGRESS", "by": role.name, "attempt": attempt, "tree": before}
         if previous == "BLOCKED":

@@ -16,7 +16,7 @@ from interlock.agents.changes import ChangedFile, ChangeKind, unified
 from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.sealed.base import Base, read_entry
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import Listing, Stamp, list_tree
+from interlock.gates.sealed.listing import Stamp, list_tree
 from interlock.gates.tree import left_out
 from interlock.graph.sealing import base_of, place_in
 from interlock.graph.state import Outside
@@ -28,13 +28,13 @@ MAX_NAMED: Final = 200
 _MAX_ASKED: Final = 50
 
 
-def keep_listing(root: Path, store: RunStore, sealing: Mapping[str, Any]) -> None:
+def keep_listing(root: Path, task: Task, store: RunStore, sealing: Mapping[str, Any]) -> None:
     """Keep what the project looks like when work is first assigned; of a tree that cannot be listed, nothing."""
     path = _listing_path(store)
     if path.exists():
         return
     with suppress(SealError):
-        files = list_tree(*place_in(root, sealing)).files
+        files = _listed(*place_in(root, sealing), compile_scope(task.scope))
         write_atomically(path, json.dumps(files, separators=(",", ":")).encode("ascii"))
 
 
@@ -54,11 +54,12 @@ def changes_outside(
         read: Any = json.loads(_listing_path(store).read_bytes())
         before = {str(path): Stamp(*row) for path, row in read.items()}
         top, relative = place_in(root, sealing)
-        now = list_tree(top, relative)
+        scope = compile_scope(task.scope)
+        now = _listed(top, relative, scope)
     except (OSError, ValueError, TypeError, AttributeError, SealError):
         return []
-    base, scope = base_of(root, sealing), compile_scope(task.scope)
-    touched = [path for path in before.keys() | now.files.keys() if before.get(path) != now.files.get(path)]
+    base = base_of(root, sealing)
+    touched = [path for path in before.keys() | now.keys() if before.get(path) != now.get(path)]
     found = [
         Outside(path=path, kind=kind, holder="")
         for inside in sorted(touched)
@@ -81,15 +82,27 @@ def _listing_path(store: RunStore) -> Path:
     return store.folder / "trees" / "project.json"
 
 
+def _listed(top: Path, relative: str, scope: Scope) -> dict[str, Stamp]:
+    """List the files of the checkout, but for folders that are in scope with all that they hold."""
+
+    def covered(inside: str) -> bool:
+        path = os.path.relpath(inside, relative) if relative else inside
+        return path != "." and not path.startswith("..") and scope.covers(path)
+
+    return list_tree(top, relative, but=covered).files
+
+
 def _outside(inside: str, relative: str, scope: Scope) -> str | None:
     """Return the path relative to the root, or None for a file of the scope."""
     path = os.path.relpath(inside, relative) if relative else inside
     return None if not path.startswith("../") and not left_out(path) and scope.matches(path) else path
 
 
-def _kind(path: str, before: Mapping[str, Stamp], now: Listing, top: Path, base: Base | None) -> ChangeKind | None:
+def _kind(
+    path: str, before: Mapping[str, Stamp], now: Mapping[str, Stamp], top: Path, base: Base | None
+) -> ChangeKind | None:
     """Return what became of a file whose stamp is another; None when it was only touched."""
-    if path not in now.files:
+    if path not in now:
         return "removed"
     if path not in before:
         return "added"

@@ -11,7 +11,7 @@ Submodules and repositories inside the tree are walked with rules of their own, 
 import codecs
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -77,19 +77,20 @@ def is_left_out(top: Path, root: str) -> bool:
     return False
 
 
-def list_tree(top: Path, root: str = "") -> Listing:
+def list_tree(top: Path, root: str = "", *, but: Callable[[str], bool] = lambda _: False) -> Listing:
     """List the files of a tree.
 
     Args:
         top: The checkout, or the project's root where there is no git.
         root: The project's root, relative to it.
+        but: Whether a folder, relative to the checkout, is passed by.
 
     Raises:
         SealError: `SEAL101` a folder or an ignore file cannot be read, a name is not UTF-8, or an index is damaged.
     """
     own = frozenset(f"{root}/{name}" if root else name for name in OWN)
     found = Listing()
-    _Walk(os.fspath(top), own, found).repository("", ())
+    _Walk(os.fspath(top), own, but, found).repository("", ())
     return found
 
 
@@ -103,6 +104,7 @@ class _Walk:
 
     top: str
     own: frozenset[str]
+    but: Callable[[str], bool]
     found: Listing
 
     def repository(self, prefix: str, rules: _Rules) -> None:
@@ -120,6 +122,8 @@ class _Walk:
                 if entry.name in NEVER or path in self.own:
                     continue
                 is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder and self.but(path):
+                    continue
                 if is_folder and os.path.lexists(f"{self.top}/{path}/.git"):
                     self.repository(f"{path}/", ())
                 elif _is_ignored(f"{path}/" if is_folder else path, here):

@@ -94,6 +94,25 @@ def test_patterns_match_as_trying_every_split_does(pattern: list[str], path: lis
 
 
 @given(
+    st.lists(st.lists(steps, min_size=1, max_size=3), min_size=1, max_size=2),
+    st.lists(steps, max_size=3),
+    st.lists(names, min_size=1, max_size=3),
+    st.lists(names, min_size=1, max_size=3),
+)
+def test_a_folder_that_a_scope_covers_holds_nothing_that_it_leaves_out(
+    patterns: list[list[str]], taken_out: list[str], folder: list[str], below: list[str]
+) -> None:
+    scope = compile_scope(["/".join(p) for p in patterns] + ["!" + "/".join(taken_out)] * bool(taken_out))
+    path = "/".join(folder + below)
+    assert scope.matches(path) or not scope.covers("/".join(folder))
+
+
+def test_a_folder_is_covered_when_everything_below_it_is_in_scope() -> None:
+    scope = compile_scope(["src/**", "doc/*", "web/**/*.ts", "!src/gen/**"])
+    assert [f for f in ("src/app", "src/gen", "src", "doc", "web", "srcs") if scope.covers(f)] == ["src/app"]
+
+
+@given(
     st.lists(st.lists(steps, min_size=1, max_size=4), min_size=2, max_size=3), st.lists(names, min_size=1, max_size=4)
 )
 def test_braces_match_what_any_of_their_choices_matches(patterns: list[list[str]], path: list[str]) -> None:

@@ -161,6 +161,11 @@ def test_state_bytecode_and_ignored_folders_are_left_out_and_the_last_are_named(
     assert (top_of(root / "app"), top_of(root)) == (root, root)
 
 
+def test_a_folder_that_is_passed_by_is_not_listed_whatever_it_holds(tmp_path: Path) -> None:
+    root = checkout(tmp_path, {"a": "", "src/b": "", "src/deep/.git/HEAD": "", "src/deep/c": "", "srcs/d": ""})
+    assert set(list_tree(root, but="src".__eq__).files) == {"a", "srcs/d"}
+
+
 def test_a_name_that_is_not_utf8_is_refused_and_a_pipe_is_no_file(tmp_path: Path) -> None:
     root = checkout(tmp_path, {"a": ""})
     subprocess.run(["mkfifo", str(root / "pipe")], check=True)
