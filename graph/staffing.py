@@ -9,7 +9,7 @@ from interlock.agents.ask import AgentConfigError
 from interlock.agents.model_spec import FORMS, OPTION, agent_table, split_role
 from interlock.envelope.labels import closest
 from interlock.gates.config import Config
-from interlock.gates.registry import build_protocol
+from interlock.gates.registry import build_protocol, hands_over_alone
 from interlock.graph.roster import judges_gate, roster_of
 from interlock.graph.task import Task
 
@@ -31,12 +31,16 @@ def vacant_roles(task: Task, config: Config) -> tuple[str, ...]:
     """
     protocol, tables = build_protocol(config), _tables(task, config)
     roster = roster_of(task, config, protocol, tables)
-    handing = next((role.name for role in (*roster.values(), *protocol.roles.values()) if role.hands_over), None)
+    own = [role for role in protocol.roles.values() if hands_over_alone(role, config)]
+    shipped = (role for role in protocol.roles.values() if role.hands_over)
+    handing = next(
+        (role for role in roster.values() if role.hands_over), own[0] if len(own) == 1 else next(shipped, None)
+    )
     return tuple(
         name
         for name, role in protocol.roles.items()
         if role.kind != "orchestrator"
-        and (name in roster or name == handing or judges_gate(role, task, protocol))
+        and (name in roster or role is handing or judges_gate(role, task, protocol))
         and "runner" not in tables.get(name, {})
     )
 

@@ -128,6 +128,7 @@ def test_a_task_that_a_command_decides_needs_the_build_role_alone(tmp_path: Path
 
 def test_the_only_build_role_of_a_task_hands_over_whatever_it_is_called(tmp_path: Path) -> None:
     config = a_config(tmp_path, COMMAND + '[roles.builder]\nkind = "build"\n')
+    assert vacant_roles(a_task(tmp_path, PLAIN), config) == ("builder",), "also where it has no table yet"
     task = a_task(tmp_path, PLAIN, builder=REMOTE)
     assert vacant_roles(task, config) == ()
     roster = make_policy(task, config, tmp_path).protocol.roles
