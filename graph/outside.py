@@ -16,7 +16,7 @@ from interlock.agents.changes import ChangedFile, ChangeKind, unified
 from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.sealed.base import Base, read_entry
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import Stamp, list_tree
+from interlock.gates.sealed.listing import EVIDENCE, Stamp, list_tree
 from interlock.gates.tree import left_out
 from interlock.graph.sealing import base_of, place_in
 from interlock.graph.state import Outside
@@ -93,8 +93,10 @@ def _listed(top: Path, relative: str, scope: Scope) -> dict[str, Stamp]:
 
 
 def _outside(inside: str, relative: str, scope: Scope) -> str | None:
-    """Return the path relative to the root, or None for a file of the scope."""
+    """Return the path relative to the root, or None for a file of the scope and for evidence."""
     path = os.path.relpath(inside, relative) if relative else inside
+    if path.startswith(f"{EVIDENCE}/"):
+        return None
     return None if not path.startswith("../") and not left_out(path) and scope.matches(path) else path
 
 

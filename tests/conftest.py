@@ -1,6 +1,7 @@
 """What every test can rely on: no network, no settings of the developer's machine, the same random examples."""
 
 import os
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -22,6 +23,9 @@ for _name in [name for name in os.environ if name.startswith("GIT_")]:
     del os.environ[_name]
 os.environ |= {f"GIT_{role}_{part}": "t@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
 os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+
+# A suite in the background of a script is started with Ctrl-C ignored, and so would be every program that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("short", deadline=None, derandomize=True, print_blob=True, max_examples=20)
 settings.register_profile("long", settings.get_profile("short"), max_examples=200)

@@ -5,18 +5,19 @@ walked here, and only the `.gitignore` files of the tree say what is ignored. `.
 that is tracked and ignored belongs to the tree. A forged index can add files that exist, and hide none.
 
 Submodules and repositories inside the tree are walked with rules of their own, as git does. Left out always: `.git`,
-`__pycache__`, and Interlock's own state at the project's root.
+`__pycache__`, Interlock's own state at the project's root, and what is not tracked of `artifacts` there.
 """
 
 import codecs
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pathspec import GitIgnoreSpec
+from pathspec import GitIgnoreSpec, RegexPattern
 
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.git_index import tracked_names
@@ -24,8 +25,17 @@ from interlock.gates.sealed.git_index import tracked_names
 NEVER: Final = frozenset({".git", "__pycache__"})
 """Names that no listing has, at any depth: git's own state, and bytecode."""
 
-OWN: Final = (".interlock", "artifacts")
-"""Interlock's own folders at the project's root."""
+STATE: Final = ".interlock"
+"""Interlock's own folder at the project's root, of which nothing belongs to a tree."""
+
+EVIDENCE: Final = "artifacts"
+"""Where Interlock writes evidence, at the project's root: only what git tracks there belongs to a tree."""
+
+_STAR: Final = "[^/]*"
+"""What `pathspec` writes for a `*`."""
+
+_MAX_STEPS: Final = 3
+"""So many `**` a line of an ignore file may have, each of which multiplies the time that a long path takes."""
 
 
 class Stamp(NamedTuple):
@@ -88,9 +98,11 @@ def list_tree(top: Path, root: str = "", *, but: Callable[[str], bool] = lambda 
     Raises:
         SealError: `SEAL101` a folder or an ignore file cannot be read, a name is not UTF-8, or an index is damaged.
     """
-    own = frozenset(f"{root}/{name}" if root else name for name in OWN)
+    state, evidence = (f"{root}/{name}" if root else name for name in (STATE, EVIDENCE))
     found = Listing()
-    _Walk(os.fspath(top), own, but, found).repository("", ())
+    walk = _Walk(os.fspath(top), state, evidence, but, found)
+    for prefix in walk.repositories:  # grows while they are walked
+        walk.repository(prefix)
     return found
 
 
@@ -103,14 +115,16 @@ class _Walk:
     """One walk over a tree."""
 
     top: str
-    own: frozenset[str]
+    state: str
+    evidence: str
     but: Callable[[str], bool]
     found: Listing
+    repositories: list[str] = field(default_factory=lambda: [""])
 
-    def repository(self, prefix: str, rules: _Rules) -> None:
-        """List one repository and those inside it; `prefix` is its folder with a final `/`, or empty."""
+    def repository(self, prefix: str) -> None:
+        """List one repository and note those inside it; `prefix` is its folder with a final `/`, or empty."""
         ignored: list[str] = []
-        pending: list[tuple[str, _Rules]] = [(prefix, rules)]
+        pending: list[tuple[str, _Rules]] = [(prefix, ())]
         while pending:
             folder, above = pending.pop()
             entries = self._entries(folder)
@@ -119,13 +133,16 @@ class _Walk:
                 here = (*above, (len(folder), _spec(f"{self.top}/{folder}.gitignore")))
             for entry in entries:
                 path = folder + entry.name
-                if entry.name in NEVER or path in self.own:
+                if entry.name in NEVER or path == self.state:
+                    continue
+                if path == self.evidence:
+                    ignored.append(path)
                     continue
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if is_folder and self.but(path):
                     continue
                 if is_folder and os.path.lexists(f"{self.top}/{path}/.git"):
-                    self.repository(f"{path}/", ())
+                    self.repositories.append(f"{path}/")
                 elif _is_ignored(f"{path}/" if is_folder else path, here):
                     ignored.append(path)
                 elif is_folder:
@@ -152,7 +169,9 @@ class _Walk:
                 self._add(path, status)
                 holding.add(above)
         self.found.ignored.extend(
-            path for path in ignored if path not in holding and os.path.isdir(f"{self.top}/{path}")
+            path
+            for path in ignored
+            if path not in holding and path != self.evidence and os.path.isdir(f"{self.top}/{path}")
         )
 
     def _add(self, path: str, status: os.stat_result) -> None:
@@ -189,11 +208,35 @@ def _upwards(path: str) -> Iterator[str]:
 def _spec(path: str) -> GitIgnoreSpec:
     try:
         if os.path.islink(path):
-            return GitIgnoreSpec.from_lines([])  # git does not follow it either
+            return GitIgnoreSpec([])  # git does not follow it either
         text = Path(path).read_bytes().removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
-        return GitIgnoreSpec.from_lines(text.split("\n"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise _unreadable(path, str(error)) from error
+    return GitIgnoreSpec([pattern for line in text.split("\n") for pattern in _patterns(path, line)])
+
+
+def _patterns(path: str, line: str) -> Iterator[RegexPattern]:
+    """Yield the pattern of a line of an ignore file; nothing for a line that means nothing, as git reads it."""
+    try:
+        found = list(GitIgnoreSpec.from_lines([line]).patterns)
+    except (ValueError, re.error):
+        return
+    if line.count("**") > _MAX_STEPS:
+        raise _unreadable(path, f"the line {line[:80]!r} has more than {_MAX_STEPS} `**`")
+    for pattern in found:
+        if isinstance(pattern, RegexPattern) and pattern.regex is not None:
+            yield RegexPattern(re.compile(_quick(pattern.regex.pattern)), pattern.include)
+
+
+def _quick(regex: str) -> str:
+    """Return the same expression without useless trials: what follows a `*` is right where it is first found.
+
+    That holds where another `*` of the same name comes after it, and keeps a line of many stars from taking for ever.
+    """
+    first, *others = regex.split(_STAR)
+    for i, other in enumerate(others[:-1]):
+        others[i] = f"(?>[^/]*?{other})" if "/" not in other else _STAR + other
+    return first + "".join(others[:-1]) + (_STAR + others[-1] if others else "")
 
 
 def _is_ignored(path: str, rules: _Rules) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 from interlock.gates.sealed.base import LINK, Base, keep_base, place_of, read_entry
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import OWN, list_tree
+from interlock.gates.sealed.listing import STATE, list_tree
 
 _POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n.*oid sha256:([0-9a-f]{64})\n", re.DOTALL)
 _ENVIRONMENT: Final = {
@@ -29,7 +29,7 @@ def base_of(root: Path, revision: str) -> tuple[Base, tuple[str, ...]]:
 
     Args:
         root: The project's root, in a git checkout.
-        revision: A commit, branch or tag; `HEAD` of a repository without a commit is an empty tree.
+        revision: A commit, branch or tag.
 
     Returns:
         The base, and the files of the checkout that differ from it, relative to its top.
@@ -41,11 +41,11 @@ def base_of(root: Path, revision: str) -> tuple[Base, tuple[str, ...]]:
     listed = dict(_listed(top, revision))
     objects = _contents(top, [row[1] for row in listed.values()])
     present = list_tree(top, relative).files
-    own = tuple(f"{relative}/{name}/" if relative else f"{name}/" for name in OWN)
+    state = f"{relative}/{STATE}/" if relative else f"{STATE}/"
     contents: dict[str, tuple[str, bytes]] = {}
     dirty: list[str] = []
     for path, (mode, _) in listed.items():
-        if path.startswith(own):
+        if path.startswith(state):
             continue
         data = objects[listed[path][1]]
         if path in present:
@@ -74,9 +74,7 @@ def _listed(top: Path, revision: str) -> Iterator[tuple[str, tuple[str, str]]]:
         raise _unknown(revision, "it begins with `-`")
     done = _git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if done.returncode != 0:
-        if revision == "HEAD" and _git(top, "rev-parse", "--git-dir").returncode == 0:
-            return
-        raise _unknown(revision, "git knows no such commit")
+        raise _unknown(revision, "git knows no such commit" if revision != "HEAD" else "there is no commit yet")
     commit = done.stdout.decode("ascii").strip()
     for row in _git(top, "ls-tree", "-r", "-z", "--full-tree", commit, check=True).stdout.split(b"\0"):
         head, _, path = row.partition(b"\t")

@@ -163,10 +163,16 @@ def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Pat
     (folder / "conftest.py").symlink_to(tmp_path / "p/conftest.py")
     put(folder, {"src/__pycache__/calc.pyc": "", "pytest.py": "", "pyproject.toml": None, "locked/in/x": ""})
     (folder / "pyproject.toml").mkdir()
+    kept = tmp_path / "kept"
+    kept.mkdir(mode=0o750)
+    (folder / "locked/in/out").symlink_to(kept)
+    (folder / "locked/in").chmod(0)
     (folder / "locked").chmod(0)
+    (folder / "src/tests/data.json").chmod(0)
     os.mkfifo(folder / "pipe")
     bring(made, folder)
     assert listed(folder) == before
+    assert kept.stat().st_mode & 0o777 == 0o750
     assert (folder / "src/test_beside.py").stat().st_nlink == 1
     assert not (folder / "conftest.py").is_symlink()
 

@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
 
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.git_index import tracked_names
-from interlock.gates.sealed.listing import list_tree, top_of
+from interlock.gates.sealed.listing import _patterns, list_tree, top_of  # pyright: ignore[reportPrivateUsage]
 
 
 def git(folder: Path, *words: str) -> str:
@@ -159,6 +162,49 @@ def test_state_bytecode_and_ignored_folders_are_left_out_and_the_last_are_named(
     assert set(listing.files) == {".gitignore", "artifacts/x", "half/a"}
     assert listing.ignored == [".venv"]
     assert (top_of(root / "app"), top_of(root)) == (root, root)
+
+
+def test_lines_that_git_ignores_are_ignored_and_no_line_takes_for_ever(tmp_path: Path) -> None:
+    lines = "[z-a]x\n!\n\\\n" + "*a" * 30 + "*b\n*.o\n[a\n"
+    root = checkout(tmp_path, {".gitignore": lines, "a" * 240: "", "x.o": "", "[z-a]x": ""})
+    assert set(list_tree(root).files) == by_git(root)
+    (root / ".gitignore").write_text("a/**/b/**/c/**/d/**/e\n")
+    with pytest.raises(SealError, match="more than 3"):
+        list_tree(root)
+
+
+def test_repositories_in_one_another_are_listed_however_deep(tmp_path: Path) -> None:
+    deep = tmp_path
+    for _ in range(300):
+        deep /= "d"
+        (deep / ".git").mkdir(parents=True)
+    (deep / "a").write_text("")
+    assert list(list_tree(tmp_path).files) == ["d/" * 300 + "a"]
+
+
+@given(
+    st.lists(st.sampled_from(["*", "a", "b", "/", "?", "[ab]", "**/", "!"]), min_size=1, max_size=9).map("".join),
+    st.lists(st.sampled_from("ab"), min_size=1, max_size=6).map("".join),
+    st.sampled_from(["", "a/", "ab/b/"]),
+)
+def test_a_line_means_what_pathspec_makes_of_it(line: str, name: str, folder: str) -> None:
+    try:
+        plain = GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        plain = GitIgnoreSpec([])
+    try:
+        ours = GitIgnoreSpec(_patterns(".gitignore", line))
+    except SealError:
+        return
+    for path in (folder + name, f"{folder}{name}/"):
+        assert ours.check_file(path).include is plain.check_file(path).include
+
+
+def test_of_the_folder_of_evidence_only_what_is_tracked_belongs_to_the_tree(tmp_path: Path) -> None:
+    files = {"artifacts/golden.json": "", "artifacts/reports/x.log": "", "artifacts/new": "", ".interlock/a": ""}
+    root = checkout(tmp_path, files, "artifacts/golden.json", ".interlock/a")
+    assert list_tree(root).files.keys() == {"artifacts/golden.json"}
+    assert not list_tree(root).ignored
 
 
 def test_a_folder_that_is_passed_by_is_not_listed_whatever_it_holds(tmp_path: Path) -> None:
