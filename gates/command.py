@@ -112,13 +112,14 @@ def run_gate_command(
         raise unstartable(gate, error) from error
 
 
-def unstartable(gate: GateSpec, error: Exception) -> CollectorError:
-    """Return the error for a command that cannot be started."""
+def unstartable(gate: GateSpec, error: Exception, program: str = "") -> CollectorError:
+    """Return the error for a command of a gate that cannot be started, by its program where that is another one."""
+    key = "prepare" if program not in ("", gate.command[0]) else "command"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return CollectorError(
         "COL202",
-        f"The command of {gate.id}, `{gate.command[0]}`, cannot be started: {reason}.",
-        "Install it, put its folder on PATH, or correct `command` in the configuration.",
+        f"The {key} of {gate.id}, `{program or gate.command[0]}`, cannot be started: {reason}.",
+        f"Install it, put its folder on PATH, or correct `{key}` of [gates.{gate.id}] in interlock.toml.",
     )
 
 

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 from interlock.envelope.protocol import GateSpec
+from interlock.gates.config import FILE
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed.base import Base, load, place_of
@@ -16,6 +17,7 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import GateCase
 from interlock.gates.sealed.frozen import Frozen, freeze
 from interlock.gates.sealed.gate import Work, run_sealed_gate
+from interlock.gates.sealed.heldout_run import unknown_function
 from interlock.gates.sealed.listing import top_of
 from interlock.gates.sealed.preflight import BaseCheck, SealingFault, check_base
 from interlock.gates.sealed.protect import kind_of, protection
@@ -26,6 +28,7 @@ from interlock.graph.task import Task
 Progress = Callable[[str], None]
 
 _MAX_NAMED: Final = 10
+_PARSED: Final = 'Nothing, or the plain command of the test runner, or `tests = "junit"`, so that each test is known.'
 
 
 def sealed_gates(task: Task, policy: Policy) -> tuple[GateSpec, ...]:
@@ -87,6 +90,9 @@ def check_bases(
 def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
     """Return why a run must not start: something passes bare and fails sealed; None where nothing does."""
     for gate_id, check in checks.items():
+        if check.faults and check.faults[0].code != "SEAL401":
+            row = check.faults[0]
+            return CollectorError(row.code, f"{gate_id} cannot judge: {row.found}", row.fix)
         if check.faults:
             return CollectorError(
                 "SEAL401",
@@ -118,35 +124,58 @@ def base_faults(
         frozen = freeze_run(root, task, policy, progress)
         checks = {} if frozen is None else check_bases(root, task, policy, frozen, progress)
     except CollectorError as error:
-        yield Fault(error.code, "gates_required", error.message, error.fix)
+        hidden = [f"gates.{gate.id}.heldout" for gate in sealed_gates(task, policy) if policy.seals[gate.id].heldout]
+        key = hidden[0] if error.code.startswith("HELD") and hidden else "gates"
+        yield Fault(error.code, key, error.message, error.fix, path=FILE)
         return
-    if frozen is not None:
-        warning = decided_before(load(root, frozen.base, frozen.top), earlier, task)
-        yield from () if warning is None else (warning,)
+    if frozen is None:
+        return
+    warning = decided_before(load(root, frozen.base, frozen.top), earlier, task)
+    yield from () if warning is None else (warning,)
     for gate_id, check in checks.items():
-        key = f"gates.{gate_id}"
-        for row in check.faults:
-            what = row.test or "the command"
-            last = row.found.strip().rpartition("\n")[2][:200]
-            yield Fault("SEAL401", f"{key}.{row.key}", f"{what} passes in the checkout and fails sealed: {last}.",
-                        f"Write {row.fix}; the log is {check.log}.")  # fmt: skip
-        tests = check.tests.run
-        if tests.judge or tests.problem:
-            why = tests.judge or tests.problem
-            yield Fault("SEAL403", key, f"The tests of the base cannot be watched: {why}.", "Remove what causes it.")
-        if check.note:
-            yield Fault("SEAL404", f"{key}.command", check.note, "The exit status decides.", "warning")
-        if check.allow_line:
-            number = len(check.tests.failing())
-            message = f"{number} of the base's tests fail now, and have to pass in the end."
-            yield Fault(
-                "SEAL405", f"{key}.allow_failing", message, f"Nothing, or allow them: {check.allow_line}", "warning"
-            )
-        if check.level == "none":
-            message = "This machine has no namespaces, so the sealed command is not isolated."
-            if policy.seals[gate_id].heldout:
-                message += " The tested code can read the held-out checks."
-            yield Fault("SEAL406", key, message, "Install bubblewrap, or allow user namespaces.", "warning")
+        case = case_of(root, policy.protocol.gate(gate_id), policy, frozen)
+        for row in (*_faults(check), *_warnings(case, check)):
+            yield replace(row, key=f"gates.{gate_id}.{row.key}", path=FILE)
+
+
+def _faults(check: BaseCheck) -> Iterator[Fault]:
+    """Yield why a gate could not judge, by the key of the gate."""
+    for row in check.faults:
+        if row.code != "SEAL401":
+            yield Fault(row.code, row.key, row.found, f"{row.fix} The log is {check.log}.")
+            continue
+        last = row.found.strip().rpartition("\n")[2][:200]
+        message = f"{row.test or 'the command'} passes in the checkout and fails sealed: {last}."
+        yield Fault("SEAL401", row.key, message, f"Write {row.fix}; the log is {check.log}.")
+    if not check.faults and (why := check.tests.run.judge or check.tests.run.problem):
+        message = f"The tests of the base cannot be watched: {why}."
+        yield Fault("SEAL403", "command", message, f"Remove what causes it; the log is {check.log}.")
+
+
+def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Fault]:
+    """Yield what a gate can judge, and a person may want otherwise, by the key of the gate."""
+    tests = check.tests.run
+    if check.note:
+        fix = "Nothing: its tests are parsed, and cannot be watched from inside." if tests.parsed else _PARSED
+        yield Fault("SEAL404", "command", check.note, fix, "warning")
+    if not tests.complete and tests.exit_status is None:
+        message = f"The tests of the base did not end: {len(tests.cases)} of {len(tests.collected)} came to an outcome."
+        fix = f"Raise `timeout_seconds`, or nothing if ending is what the task is about; the log is {check.log}."
+        yield Fault("SEAL409", "timeout_seconds", message, fix, "warning")
+    known = {*case.seal.allow_failing}
+    failing = [row for row in check.tests.failing() if known.isdisjoint({row, *_around(row)})]
+    if failing:
+        message = f"{len(failing)} of the base's tests fail now, and have to pass in the end."
+        fix = f"Nothing where the task is about them; else allow those that it is not about: {check.allow_line}"
+        yield Fault("SEAL405", "allow_failing", message, fix, "warning")
+    if check.level == "none":
+        message = "This machine has no namespaces, so the sealed command is not isolated."
+        if case.seal.heldout:
+            message += " The tested code can read the held-out checks."
+        yield Fault("SEAL406", "sealed", message, "Install bubblewrap, or allow user namespaces.", "warning")
+    if missing := unknown_function(case):
+        fix = "Correct `function` of the held-out table, or nothing if the work is to make it."
+        yield Fault("HELD109", "heldout", f"In the checkout, {missing}.", fix, "warning")
 
 
 def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) -> Fault | None:
@@ -180,6 +209,11 @@ def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) 
         "`interlock gate GATE --task TASK.toml --base REV` judges by a commit."
     )
     return Fault("SEAL407", "scope", message, fix, "warning")
+
+
+def _around(test: str) -> tuple[str, str]:
+    """Return the function and the file of a test, by which it can be allowed to fail too."""
+    return test.partition("[")[0], test.partition("::")[0]
 
 
 def _first(faults: tuple[SealingFault, ...]) -> str:

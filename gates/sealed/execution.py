@@ -218,7 +218,7 @@ class Workspace:
         if not self.closed:
             program = program.replace(f"{case.base.top}/", f"{self.export}/", 1) if self._exported(program) else program
         if not program and "/" not in argv[0]:
-            raise unstartable(case.gate, FileNotFoundError(errno.ENOENT, f"`{argv[0]}` is not on PATH"))
+            raise unstartable(case.gate, FileNotFoundError(errno.ENOENT, "it is not on PATH"), argv[0])
         try:
             return sandbox.run(
                 [program or argv[0], *argv[1:]],
@@ -229,7 +229,7 @@ class Workspace:
                 pipes=pipes or Pipes(self.output.add),
             )
         except (OSError, ValueError) as error:
-            raise unstartable(case.gate, error) from error
+            raise unstartable(case.gate, error, argv[0]) from error
 
     def _exported(self, program: str) -> bool:
         return os.path.relpath(program, self.case.base.top) in self.case.base.files if program else False

@@ -12,10 +12,11 @@ from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.compare import BaseList, Comparison, Fault, compare, file_of
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import Execution, GateCase, Workspace, execute, not_sealed, prepare, workspace
+from interlock.gates.sealed.execution import Execution, GateCase, Workspace, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan, plan_of
 from interlock.gates.sealed.heldout_run import run_held_out
 from interlock.gates.sealed.listing import list_tree
+from interlock.gates.sealed.loaded import check_loaded
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import kind_of, protection
 from interlock.gates.tree import TreeError, file_value, paths_in_scope
@@ -112,8 +113,7 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
         if failed := prepare(case, here):
             return judging.unprepared(here, failed)
         done = judging.run(here)
-    if sandbox.level() == "none":
-        _from_the_export(case, done.execution.tests)
+    check_loaded(case, done.plan.files, done.execution.tests.loaded)
     return done
 
 
@@ -238,18 +238,6 @@ def _inline(case: GateCase, tests: BaseList) -> frozenset[str]:
             if path is not None and path.endswith(".rs") and not kind_of(path):
                 found |= {path} if _INLINE_RUST.search(base.content(inside) or b"") else set()
     return frozenset(found)
-
-
-def _from_the_export(case: GateCase, tests: TestRun) -> None:
-    """Refuse a run without namespaces that loaded code of the original checkout.
-
-    Raises:
-        SealError: `SEAL301`.
-    """
-    inside = f"{case.base.top}/"
-    for path in tests.loaded:
-        if path.startswith(inside) and not any(path.startswith(f"{folder}/") for folder in case.kept):
-            raise not_sealed(case, f"{path} of the checkout was loaded in place of the export's")
 
 
 def summary(case: GateCase, done: SealedRun, work: Work) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Held-out checks at the end of a sealed gate. What comes out of here is counts: no name, path, value or log."""
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Final
 
+from interlock.envelope.labels import closest
 from interlock.gates.command import Output
 from interlock.gates.sealed.compare import Fault
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, fresh_export, prepare
@@ -19,6 +22,8 @@ from interlock.gates.sealed.sandbox import Pipes
 from interlock.gates.sealed.store import write
 
 JOBS = 2
+
+_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,26 @@ def load_for(case: GateCase) -> HeldOutFolder | HeldOutTable | None:
             "Put them back and resume, or start a new run.",
         )
     return checks
+
+
+def unknown_function(case: GateCase) -> str:
+    """Return what of a held-out table's `function` the base does not have; empty where it has it, or needs none.
+
+    Raises:
+        HeldOutError: As `load_for`.
+    """
+    checks = load_for(case)
+    if not isinstance(checks, HeldOutTable):
+        return ""
+    content = case.base.content(case.base.inside(checks.program))
+    if content is None:
+        return f"{checks.program} is not there"
+    words = set(_WORD.findall(content.decode("utf-8", "replace")))
+    missing = next((part for part in checks.function.split(".") if part not in words), None)
+    if missing is None:
+        return ""
+    near = closest(missing, sorted(words))
+    return f"{checks.program} has no `{missing}`" + (f" (did you mean `{near}`?)" if near else "")
 
 
 def run_held_out(case: GateCase, plan: Plan, here: Workspace) -> HeldOut | None:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pathspec import GitIgnoreSpec, RegexPattern
+from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.git_index import tracked_names
@@ -215,7 +216,7 @@ def _spec(path: str) -> GitIgnoreSpec:
     return GitIgnoreSpec([pattern for line in text.split("\n") for pattern in _patterns(path, line)])
 
 
-def _patterns(path: str, line: str) -> Iterator[RegexPattern]:
+def _patterns(path: str, line: str) -> Iterator[GitIgnoreSpecPattern]:
     """Yield the pattern of a line of an ignore file; nothing for a line that means nothing, as git reads it."""
     try:
         found = list(GitIgnoreSpec.from_lines([line]).patterns)
@@ -224,8 +225,9 @@ def _patterns(path: str, line: str) -> Iterator[RegexPattern]:
     if line.count("**") > _MAX_STEPS:
         raise _unreadable(path, f"the line {line[:80]!r} has more than {_MAX_STEPS} `**`")
     for pattern in found:
-        if isinstance(pattern, RegexPattern) and pattern.regex is not None:
-            yield RegexPattern(re.compile(_quick(pattern.regex.pattern)), pattern.include)
+        expression: re.Pattern[str] | None = pattern.regex
+        if expression is not None:
+            yield GitIgnoreSpecPattern(re.compile(_quick(expression.pattern)), pattern.include)
 
 
 def _quick(regex: str) -> str:

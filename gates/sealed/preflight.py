@@ -24,6 +24,7 @@ from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree
+from interlock.gates.sealed.loaded import elsewhere, in_place, own_environment
 from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
@@ -52,6 +53,13 @@ _HINTS: Final = (
 
 _CACHES: Final = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "htmlcov"})
 _MAX_WORDS: Final = 300
+_NO_TESTS: Final = 5
+"""What pytest and unittest end with where there are no tests yet."""
+_CAUSE: Final = re.compile(r"Error\b|error:|No module named|not found|Cannot find")
+_ANOTHER_COMMAND: Final = (
+    "Write the command that runs the tests in a shell without an active virtual environment, such as "
+    'command = [".venv/bin/pytest", "-q"], and install the project there (`.venv/bin/pip install -e .`).'
+)
 _TAIL_BYTES: Final = 4000
 
 
@@ -63,13 +71,16 @@ class SealingFault:
         test: The test, or empty when the whole run is meant.
         found: What it came to sealed.
         key: The key of the gate that most likely helps.
-        fix: What to write there.
+        fix: What to write there; a sentence where the code is another one than `SEAL401`.
+        code: `SEAL401`; `SEAL302` other code is tested; `SEAL408` no test can run, bare or sealed; `SEAL410` a
+            command of `prepare` fails.
     """
 
     test: str
     found: str
     key: str
     fix: str
+    code: str = "SEAL401"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +157,20 @@ def check_base(
         again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
     log = f"{path}.log"
     write(log, here.output.finish()[0])
+    if failed:
+        said = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace").strip().rpartition("\n")[2]
+        message = f"A command of `prepare` failed on the base: {failed}; {said[:_MAX_WORDS] or 'no output'}."
+        fix = (
+            "Correct it; it runs in an export, as the tests do, and finds the kept folders and the variables of `env`."
+        )
+        return BaseCheck(BaseList(tests), tests, (SealingFault("", message, "prepare", fix, "SEAL410"),), log=log)
     listed = make_base_list(tests, again)
     if not bare:
         return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log))
     progress("the tests of the base run bare")
     unsealed = _bare(case)
     tail = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
-    faults = tuple(_faults(unsealed, tests, tail, _folders(case)))
+    faults = tuple(_faults(unsealed, tests, tail, _folders(case))) or _no_use(case, tests, tail)
     return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log))
 
 
@@ -193,7 +211,7 @@ class _Bare(Workspace):
                 pipes=pipes or Pipes(self.output.add),
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            raise unstartable(self.case.gate, error) from error
+            raise unstartable(self.case.gate, error, argv[0]) from error
 
 
 def _bare(case: GateCase) -> TestRun:
@@ -201,8 +219,7 @@ def _bare(case: GateCase) -> TestRun:
         os.mkdir(f"{private}/home")
         here = _Bare(case, case.base.top, private, closed=False)
         try:
-            failed = prepare(case, here)
-            return TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
+            return execute(case, here).tests  # what `prepare` makes belongs into exports alone
         except CollectorError as error:
             return TestRun(case.runner.name, problem=error.message)
 
@@ -231,6 +248,22 @@ def _faults(bare: TestRun, sealed: TestRun, tail: str, folders: str) -> list[Sea
         for row in found
         if row.test not in known
     ]
+
+
+def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[SealingFault, ...]:
+    """Return why no work could ever pass: other code is tested, or no test can be collected at all."""
+    found = elsewhere(case, case.base.files, tests.loaded)
+    if found is not None:
+        return (
+            SealingFault("", f"Other code is tested: {in_place(*found)}.", "command", own_environment(case), "SEAL302"),
+        )
+    none = tests.parsed and not tests.cases and not tests.broken and not tests.problem
+    if not none or tests.exit_status in (None, _NO_TESTS) or (tests.complete and tests.exit_status == 0):
+        return ()
+    said = [line.strip() for line in tail.splitlines() if line.strip()]
+    why = next((line for line in reversed(said) if _CAUSE.search(line)), said[-1] if said else "no output")
+    message = f"No test can run, in the checkout or sealed: exit status {tests.exit_status}; {why[:_MAX_WORDS]}."
+    return (SealingFault("", message, "command", _ANOTHER_COMMAND, "SEAL408"),)
 
 
 def _sealing_fault(row: Fault, message: str, folders: str) -> SealingFault:

@@ -119,6 +119,43 @@ def test_a_step_that_prepares_may_take_a_fault_away(tmp_path: Path) -> None:
     assert "test -d .git" in check.faults[0].found
 
 
+def test_a_command_under_which_no_test_can_run_is_an_error_and_a_project_without_tests_is_not(tmp_path: Path) -> None:
+    conftest = {**FILES, "tests/conftest.py": "import a_package_of_another_environment\n"}
+    (found,) = check_base(make(tmp_path / "p", conftest).case).faults
+    assert (found.code, found.key) == ("SEAL408", "command")
+    assert "No module named 'a_package_of_another_environment'" in found.found
+    assert check_base(make(tmp_path / "q", {**FILES, "tests/test_calc.py": ""}).case).faults == ()
+
+
+def test_a_step_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
+    made = make(tmp_path / "p", prepare=(("sh", "-c", "echo no such target; exit 2"),))
+    (found,) = check_base(made.case).faults
+    assert (found.code, found.key) == ("SEAL410", "prepare")
+    assert "no such target" in found.found
+
+
+def test_checking_a_base_makes_nothing_in_the_checkout(tmp_path: Path) -> None:
+    made = make(tmp_path / "p", prepare=(("touch", "src/made.py"),))
+    assert check_base(made.case).faults == ()
+    assert not (made.root / "src/made.py").exists()
+
+
+def test_code_of_another_checkout_is_found_before_anything_is_spent_and_in_each_judgement(tmp_path: Path) -> None:
+    files = {
+        **FILES,
+        "tests/test_calc.py": "from calc import double\n\ndef test_double():\n    assert double(5) == 10\n",
+    }
+    made = make(tmp_path / "p", {**files, ".venv/other/src/calc.py": RIGHT}, env={"PYTHONPATH": ".venv/other/src"})
+    if sandbox.level() == "none":
+        pytest.skip("no namespaces on this machine")
+    (found,) = check_base(made.case).faults
+    assert (found.code, found.key) == ("SEAL302", "command")
+    assert ".venv/other/src/calc.py was loaded in place of src/calc.py" in found.found
+    with pytest.raises(CollectorError) as caught:
+        made.run()
+    assert caught.value.code == "SEAL302"
+
+
 def test_a_program_that_is_missing_is_no_fault_of_the_work(tmp_path: Path) -> None:
     made = make(tmp_path / "p", command=("no-such-program-here",))
     with pytest.raises(CollectorError) as caught:

@@ -1,0 +1,74 @@
+"""Where the code that was tested comes from: it has to be the export's, not another checkout's or the original one's.
+
+An editable install, a `.pth` file or a variable can lead a test run to a second checkout of the same project, whose
+files nobody judges. Such a file is known by its path, which ends as a path of the tree does. What lies in a place
+that is empty when the command starts was put there by the tests themselves.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+
+from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.execution import GateCase, not_sealed
+
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d")
+
+
+def check_loaded(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> None:
+    """Refuse a run that loaded code of another checkout, or, without namespaces, of the original one.
+
+    Args:
+        case: The gate.
+        files: The files of the export, relative to its top.
+        loaded: Absolute paths of the code that was loaded.
+
+    Raises:
+        SealError: `SEAL301`, `SEAL302`.
+    """
+    inside = f"{case.base.top}/"
+    if sandbox.level() == "none":
+        for path in loaded:
+            if path.startswith(inside) and not any(path.startswith(f"{folder}/") for folder in case.kept):
+                raise not_sealed(case, f"{path} of the checkout was loaded in place of the export's")
+        return
+    found = elsewhere(case, files, loaded)
+    if found is not None:
+        raise SealError("SEAL302", f"{case.gate.id} tested other code: {in_place(*found)}.", own_environment(case))
+
+
+def elsewhere(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> tuple[str, str] | None:
+    """Return the first file that was loaded from outside in place of one of the tree, and that one; None if none was.
+
+    Args:
+        case: The gate; its kept folders count as outside.
+        files: The files of the tree, relative to its top.
+        loaded: Absolute paths of the code that was loaded.
+    """
+    top, kept = f"{case.base.top}/", tuple(f"{folder}/" for folder in case.kept)
+    own = {path for path in loaded if path.startswith(top) and not path.startswith(kept)}
+    empty = tuple(f"{place}/" for place in sandbox.PRIVATE)
+    missed = (path for path in files if path.endswith(".py") and top + path not in own)
+    by_tail = {name: path for path in missed for name in (path, case.base.outside(path)) if name}
+    for path in loaded:
+        if path in own or _INSTALLED.search(path) or (path.startswith(empty) and not path.startswith(kept)):
+            continue
+        tail = path
+        while tail := tail.partition("/")[2]:
+            if tail in by_tail:
+                return path, by_tail[tail]
+    return None
+
+
+def in_place(path: str, own: str) -> str:
+    """Say that one file was loaded in place of another."""
+    return f"{path} was loaded in place of {own}"
+
+
+def own_environment(case: GateCase) -> str:
+    """Return what helps where another checkout is found first."""
+    return (
+        f"Give {case.base.top} a virtual environment of its own (`python -m venv .venv`, `.venv/bin/pip install -e .`) "
+        f"and write its program into `command` of [gates.{case.gate.id}], or name the sources: "
+        'env = { PYTHONPATH = "src" }.'
+    )
