@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
@@ -225,7 +225,7 @@ def _patterns(path: str, line: str) -> Iterator[GitIgnoreSpecPattern]:
     if line.count("**") > _MAX_STEPS:
         raise _unreadable(path, f"the line {line[:80]!r} has more than {_MAX_STEPS} `**`")
     for pattern in found:
-        expression: re.Pattern[str] | None = pattern.regex
+        expression = cast("re.Pattern[str] | None", pattern.regex)  # pyright: ignore[reportUnknownMemberType]
         if expression is not None:
             yield GitIgnoreSpecPattern(re.compile(_quick(expression.pattern)), pattern.include)
 
