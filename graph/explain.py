@@ -9,6 +9,7 @@ from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Proto
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import from_json
+from interlock.graph.left import left_changed
 from interlock.graph.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.preflight import found_program
 from interlock.graph.runs import RunView
@@ -60,6 +61,7 @@ def run_summary(view: RunView, root: Path) -> dict[str, Any]:
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
         "usage": usage_of(view),
         "evidence": evidence,
+        "not_judged": list(left_changed(root, values, view.policy.sealing)) if view.phase == "done" else [],
         "journal": str(journal_path(root).relative_to(root)),
         "head": None if head is None else {"seq": head.seq, "hash": head.hash},
     }
@@ -114,7 +116,10 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
         "fail_reasons": list(values.get("fail_reasons", [])),
         "gates": gates,
         "last_refusal": None if refused is None else _refusal(refused),
-        "next": [*([stopped["fix"]] if stopped is not None else []), *_next_steps(view, moves, gates, driven=driven)],
+        "next": [
+            *([stopped["fix"]] if stopped is not None else []),
+            *_next_steps(view, root, moves, gates, driven=driven),
+        ],
     }
 
 
@@ -181,7 +186,9 @@ def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _next_steps(view: RunView, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool) -> list[str]:
+def _next_steps(
+    view: RunView, root: Path, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool
+) -> list[str]:
     if driven:
         return ["Wait: a process drives the run at this moment."]
     if view.abandoned:
@@ -194,7 +201,9 @@ def _next_steps(view: RunView, moves: list[Entry], gates: list[dict[str, Any]], 
     if view.phase in ("new", "running"):
         return [f"Take the run on: interlock resume {view.run_id}"]
     if view.status == "APPROVED":
-        return ["Nothing: the task is approved."]
+        left = left_changed(root, view.values, view.policy.sealing)
+        steps = [f"Look at {path}: it was changed, and no gate judged the change." for path in left]
+        return steps or ["Nothing: the task is approved."]
     steps = [f"{row['gate']}: {row['satisfiable'][4:]}" for row in gates if row["satisfiable"] != "yes"]
     if view.failed:
         names = ", ".join(view.failed)

@@ -6,7 +6,7 @@ import os
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -20,16 +20,25 @@ from interlock.agents.secrets import Redactor
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Status
 from interlock.gates.sealed.base import Base
-from interlock.graph.admission import admitted
+from interlock.graph.admission import Fault, admitted
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
 from interlock.graph.errors import AnswerError, RunAbandonedError, RunDamagedError
+from interlock.graph.left import left_changed
 from interlock.graph.machine import RESUMED, unjudged
 from interlock.graph.policy import Policy, key_variables
 from interlock.graph.preflight import preflight, prepare, refusal
 from interlock.graph.record import Recorder
 from interlock.graph.scope_leases import ScopeLeases, clear
-from interlock.graph.sealing import base_of, check_bases, decided_before, freeze_run, sealing_error, sealing_record
+from interlock.graph.sealing import (
+    base_of,
+    check_bases,
+    decided_before,
+    freeze_run,
+    left_over,
+    sealing_error,
+    sealing_record,
+)
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
 from interlock.journal import Head, Journal
@@ -137,7 +146,7 @@ def start_run(
     state_dir(root)
     policy = sealed_policy(root, task, policy, progress)
     if (base := base_of(root, policy.sealing)) is not None:
-        found = decided_before(base, unapproved_bases(root, task.task_id), task)
+        found = decided_before(base, unapproved_bases(root, task.task_id), task) or left_before(root, task)
         if found is not None:
             warn(f"{found.message} {found.fix}")
     if run_id is None:
@@ -308,6 +317,15 @@ def unapproved_bases(root: Path, task_id: str) -> Iterator[tuple[str, Base]]:
             continue
         if found is not None:
             yield run_id, found
+
+
+def left_before(root: Path, task: Task) -> Fault | None:
+    """Return a warning for tests and settings that the last run of any task changed, and that no gate judged."""
+    for run_id in reversed(list_runs(root)):
+        with suppress(RunDamagedError):
+            view = view_run(run_id, root=root)
+            return left_over(run_id, left_changed(root, view.values, view.policy.sealing), task)
+    return None
 
 
 def _is_of(store: RunStore, task_id: str) -> bool:

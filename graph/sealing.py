@@ -110,6 +110,7 @@ def base_faults(
     progress: Progress = lambda _line: None,
     *,
     earlier: Iterable[tuple[str, Base]] = (),
+    left: Fault | None = None,
 ) -> Iterator[Fault]:
     """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run.
 
@@ -119,6 +120,7 @@ def base_faults(
         policy: The policy that a run would freeze.
         progress: Takes what happens.
         earlier: As for `decided_before`.
+        left: What `left_over` says of the run before.
     """
     try:
         frozen = freeze_run(root, task, policy, progress)
@@ -130,8 +132,8 @@ def base_faults(
         return
     if frozen is None:
         return
-    warning = decided_before(load(root, frozen.base, frozen.top), earlier, task)
-    yield from () if warning is None else (warning,)
+    if (warning := decided_before(load(root, frozen.base, frozen.top), earlier, task) or left) is not None:
+        yield warning
     for gate_id, check in checks.items():
         case = case_of(root, policy.protocol.gate(gate_id), policy, frozen)
         for row in (*_faults(check), *_warnings(case, check)):
@@ -192,21 +194,27 @@ def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) 
     if not rows or rows[-1][1].digest == base.digest:
         return None
     run_id, first = rows[-1]
-    free = protection((), task.may_change).free
     names = first.files.keys() | base.files.keys()
     differing = {name for name in names if first.files.get(name) != base.files.get(name)}
-    inside = (path for name in sorted(differing) if (path := base.outside(name)) is not None)
-    found = [path for path in inside if kind_of(path) and not free.matches(path)]
+    inside = tuple(path for name in sorted(differing) if (path := base.outside(name)) is not None)
+    return _becomes_base(f"are not as they were when {run_id} of this task began", inside, task)
+
+
+def left_over(run_id: str, paths: Iterable[str], task: Task) -> Fault | None:
+    """Return a warning for what decides a gate, was changed in an earlier run, and was not judged; None for nothing."""
+    return _becomes_base(f"were changed in {run_id}, where no gate judged them", paths, task)
+
+
+def _becomes_base(how: str, paths: Iterable[str], task: Task) -> Fault | None:
+    free = protection((), task.may_change).free
+    found = [path for path in paths if kind_of(path) and not free.matches(path)]
     if not found:
         return None
     more = f", and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
-    message = (
-        f"Tests, or files that decide a gate, are not as they were when {run_id} of this task began, "
-        f"and become the base: {', '.join(found[:_MAX_NAMED])}{more}."
-    )
+    message = f"Tests, or files that decide a gate, {how}, and become the base: {', '.join(found[:_MAX_NAMED])}{more}."
     fix = (
-        "Look at `git diff`, and undo with `git restore` what an agent changed and you do not want; "
-        "`interlock gate GATE --task TASK.toml --base REV` judges by a commit."
+        "Look at them (`git diff`, or `git log -p` where they are committed), and undo with `git restore` what an "
+        "agent changed and you do not want; `interlock gate GATE --task TASK.toml --base REV` judges by a commit."
     )
     return Fault("SEAL407", "scope", message, fix, "warning")
 

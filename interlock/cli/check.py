@@ -13,7 +13,7 @@ from interlock.cli.progress import Sparse
 from interlock.gates.config import load_config
 from interlock.graph.admission import Fault
 from interlock.graph.preflight import preflight, prepare
-from interlock.graph.runs import unapproved_bases
+from interlock.graph.runs import left_before, unapproved_bases
 from interlock.graph.sealing import base_faults
 from interlock.graph.staffing import staffed
 from interlock.graph.task import load_task
@@ -50,6 +50,7 @@ def check_command(task_file: Path, models: tuple[str, ...], root: Path | None, a
             prepared.policy,
             Sparse(lambda line: console.print(line, style="dim", markup=False)),
             earlier=unapproved_bases(folder, task.task_id),
+            left=left_before(folder, task),
         )
     errors = [fault for fault in faults if fault.level == "error"]
     if as_json:

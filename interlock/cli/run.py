@@ -236,6 +236,7 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         *(row for item in summary["waiting"] for row in _waiting(run_id, item["role"], root_words(folder))),
         *(("usage", line) for line in usage_lines(summary["usage"])),
         *((key, path) for key, paths in summary["evidence"].items() for path in paths),
+        *(("not judged", f"{path} (changed; look at it)") for path in summary["not_judged"]),
         ("journal", summary["journal"]),
         *([("head", f"{run_id}:{summary['head']['seq']}:{summary['head']['hash']}")]
           if summary["head"] else []),

@@ -1,0 +1,50 @@
+"""Files that a run leaves changed and that had no say in its gates: the next run would take them for its base."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from interlock.gates.evidence import EvidenceFile, read_evidence
+from interlock.gates.manifest import from_json
+from interlock.gates.sealed.base import Base, read_entry
+from interlock.gates.sealed.errors import SealError
+from interlock.graph.sealing import base_of
+from interlock.graph.state import CollectedEvidence
+
+
+def left_changed(root: Path, values: Mapping[str, Any], record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that are not as they were when a run began, and that none of its sealed gates judged.
+
+    These are files outside the scope, and files in scope that kept the content of the base. Files that other agents
+    hold are theirs.
+
+    Args:
+        root: The project's root.
+        values: The state of the run.
+        record: What the run froze; empty where it froze nothing.
+    """
+    held = {row["path"] for row in values.get("outside", []) if row["holder"]}
+    named = {row["path"] for row in values.get("outside", [])} | set(_held_back(root, values))
+    base = base_of(root, record)
+    return tuple(sorted(path for path in named - held if base is None or _differs(base, path)))
+
+
+def _held_back(root: Path, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files in scope whose content of the base the sealed gates of the last attempt judged."""
+    for row in cast("dict[str, CollectedEvidence]", values.get("collected", {})).values():
+        if row["attempt"] != values.get("attempt") or row["collection"] is None:
+            continue
+        for file in from_json(row["collection"]).files:
+            read = read_evidence(root, file.path) if file.path.endswith(".log") else None
+            if isinstance(read, EvidenceFile) and read.sha256 == file.sha256:
+                sealed: Mapping[str, Any] | None = json.loads(read.data.partition(b"\n")[0]).get("sealed")
+                yield from () if sealed is None else map(str, sealed["held_back"])
+
+
+def _differs(base: Base, path: str) -> bool:
+    inside = base.inside(path)
+    try:
+        return read_entry(base.top, inside)[0] != base.files.get(inside)
+    except SealError:
+        return inside in base.files
