@@ -276,4 +276,6 @@ def _task(code: str, message: str, found: str, expected: str, fix: str) -> Findi
 
 
 def _all_gates(protocol: Protocol) -> str:
-    return f"List at least {', '.join(r.certifies for r in protocol.roles.values() if r.certifies)}."
+    names = [role.certifies for role in protocol.roles.values() if role.certifies]
+    names = names or [gate.id for gate in protocol.gates.values() if gate.by_command]
+    return f"List at least {', '.join(names)}." if names else f"Define a gate with a command in {FILE}, and list it."

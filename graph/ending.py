@@ -13,7 +13,7 @@ from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.record import Recorder
 from interlock.graph.runs import view_run
 from interlock.graph.scope_leases import clear
-from interlock.graph.store import ABANDONED, RunStore, journal_path, list_runs, write_atomically
+from interlock.graph.store import ABANDONED, RunStore, journal_path, list_runs, note_pruned, write_atomically
 from interlock.journal import Journal
 
 _DAY_SECONDS: Final = 24 * 60 * 60
@@ -109,4 +109,5 @@ def remove(root: Path, run_id: str) -> None:
     """
     store = RunStore(root, run_id)
     with store.locked():
+        note_pruned(root, run_id)
         shutil.rmtree(store.folder)

@@ -352,8 +352,8 @@ def held_by(waiter: str, blockers: Iterable[Mapping[str, Any]]) -> tuple[str, st
 
 
 def give_up(holder: str) -> str:
-    """Return the command that releases what an agent holds, for a person who knows that it is over."""
-    return f"INTERLOCK_AGENT_ID={holder} interlock release --all"
+    """Return the command that ends the run of a holder and releases what it holds; a run at work is not ended."""
+    return f"interlock abandon {holder.removeprefix('run:')}"
 
 
 def blocker_text(row: Mapping[str, Any]) -> str:

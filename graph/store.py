@@ -29,8 +29,23 @@ _MAX_STOP_CHARS = 2000
 
 ABANDONED: Final = "abandoned"
 """The file and the journal line that say that a run was ended for good."""
+_PRUNED: Final = "pruned"
+"""The file in `.interlock` with the runs whose folders a person had removed."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+
+
+def note_pruned(root: Path, run_id: str) -> None:
+    """Note that a person had the folder of a run removed."""
+    write_atomically(state_dir(root) / _PRUNED, "".join(f"{name}\n" for name in (*pruned_runs(root), run_id)).encode())
+
+
+def pruned_runs(root: Path) -> tuple[str, ...]:
+    """Return the runs whose folders a person had removed."""
+    try:
+        return tuple((root / ".interlock" / _PRUNED).read_text("utf-8").split())
+    except (OSError, ValueError):
+        return ()
 
 
 def state_dir(root: Path) -> Path:

@@ -16,7 +16,7 @@ from interlock.graph.pipeline.rebuild import Rebuilder, differences
 from interlock.graph.pipeline.state import RunState
 from interlock.graph.pipeline.store import journal_run, list_ticket_runs, snapshots_path
 from interlock.graph.runs import known_heads
-from interlock.graph.store import journal_path, list_runs
+from interlock.graph.store import journal_path, list_runs, pruned_runs
 from interlock.journal import FIXES, Head, Journal, JournalDamaged, JournalError, Problem, verify
 from interlock.reservations import place
 from interlock.reservations.comparing import Comparison, compare_here
@@ -211,7 +211,8 @@ def _leases(root: Path) -> tuple[Comparison | None, list[RunProblem]]:
 def runs_without_state(root: Path) -> list[str]:
     """Return the runs of tasks and tickets that the journal holds, where no state of any run is kept below a root.
 
-    The state is what `.interlock` holds; a clone has the journal alone. Of a damaged journal, nothing is known here.
+    The state is what `.interlock` holds; a clone has the journal alone. Runs that a person had removed do not count. Of
+    a damaged journal, nothing is known here.
     """
     if not journal_path(root).exists() or list_runs(root) or list_ticket_runs(root):
         return []
@@ -219,7 +220,8 @@ def runs_without_state(root: Path) -> list[str]:
         entries = list(Journal(journal_path(root)).entries())
     except JournalDamaged:
         return []
-    return list(dict.fromkeys(entry.run for entry in entries if entry.type == "run_started"))
+    pruned = set(pruned_runs(root))
+    return [run for run in dict.fromkeys(row.run for row in entries if row.type == "run_started") if run not in pruned]
 
 
 def _meant(root: Path, heads: Iterable[tuple[str, Head]]) -> Iterator[tuple[str, Head]]:

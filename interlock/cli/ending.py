@@ -10,7 +10,7 @@ from interlock.cli.completion import complete_run
 from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
 from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
 from interlock.graph.pipeline.explain import find_ticket_run
-from interlock.graph.runs import find_run
+from interlock.graph.runs import find_run, runs_of
 from interlock.graph.store import no_task_run
 
 
@@ -18,11 +18,17 @@ from interlock.graph.store import no_task_run
 @click.argument("run", shell_complete=complete_run)
 @root_option
 def abandon_command(run: str, root: Path | None) -> None:
-    """End RUN (the id of a run, a task or a ticket) for good: it gives up its files, and nobody can take it on."""
+    """End RUN (the id of a run, a task or a ticket) for good: it gives up its files, and nobody can take it on.
+
+    Of a task it is the newest run that is not over.
+    """
     folder = resolve_root(root)
     task_run, ticket_run = find_run(folder, run), find_ticket_run(folder, run)
     if task_run is not None:
         name, ended = task_run, abandon(folder, task_run)
+        if not ended and task_run != run:
+            name = next((other for other in runs_of(folder, run) if abandon(folder, other)), task_run)
+            ended = name != task_run
     elif ticket_run is not None:
         name, ended = ticket_run, abandon_ticket(folder, ticket_run)
     else:

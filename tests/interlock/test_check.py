@@ -130,3 +130,14 @@ def test_a_run_is_abandoned_shown_so_refused_and_pruned(plain: Path) -> None:
     assert interlock(plain, "prune", "--yes").returncode == 0
     assert not (plain / ".interlock/runs/CALC-1.1").exists()
     assert interlock(plain, "verify").returncode == 0
+    assert "restore .interlock" not in interlock(plain, "status").stderr
+
+
+def test_of_a_task_the_newest_open_run_is_abandoned(plain: Path) -> None:
+    config = plain / "interlock.toml"
+    config.write_text(config.read_text() + "\n[run]\nreserve = false\n")
+    for _ in range(2):
+        assert interlock(plain, "run", "task.toml").returncode == 3
+    assert interlock(plain, "abandon", "CALC-1.2").stdout == "CALC-1.2 is abandoned\n"
+    assert interlock(plain, "abandon", "CALC-1").stdout == "CALC-1.1 is abandoned\n"
+    assert interlock(plain, "abandon", "CALC-1").stdout == "CALC-1.2 had ended before\n"
