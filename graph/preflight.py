@@ -22,7 +22,7 @@ from interlock.gates.collect import find_browser
 from interlock.gates.collect.a11y import axe_source
 from interlock.gates.config import FILE, Config, load_config
 from interlock.gates.errors import CollectorError, TreeError
-from interlock.gates.patterns import expand
+from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.registry import build_protocol
 from interlock.gates.tree import in_scope, paths_in_scope
 from interlock.graph.admission import Fault, exists, task_findings
@@ -200,10 +200,28 @@ def _scope(prepared: Prepared) -> Iterator[Fault]:
         return  # said by `task_findings`, or by the first hand-over of files that cannot be read
     for pattern in empty:
         message = f"`{pattern[:200]}` matches no file."
-        if missing:
+        if (root / pattern).is_dir():
+            fix = f"Write `{pattern.rstrip('/')}/**`, which is everything below the folder."
+            level: Level = "error" if len(empty) == len(patterns) else "warning"
+            yield _fault(SCOPE, "scope", f"`{pattern[:200]}` is a folder, and names no file.", fix=fix, level=level)
+        elif missing:
             yield _fault(SCOPE, "scope", f"{message[:-1]}, and its folder is not there.")
         else:
             yield _fault(SCOPE, "scope", message, fix="Check it, unless the task is to make them.", level="warning")
+
+
+def _may_change(prepared: Prepared) -> Iterator[Fault]:
+    """Yield the patterns of `may_change` that free no file: they match none, or none in scope."""
+    for pattern in prepared.task.may_change:
+        try:
+            scope = compile_scope(prepared.task.scope)
+            free = any(scope.matches(path) for path in paths_in_scope(prepared.root, [pattern]))
+        except TreeError:
+            continue  # said by `task_findings`
+        if not free:
+            message = f"`{pattern[:200]}` matches no file of the scope, so it lets nothing change."
+            fix = "Correct it, or widen the scope; or nothing where the task is to make such files."
+            yield _fault(SCOPE, "may_change", message, fix=fix, level="warning")
 
 
 def _may_be_made(root: Path, pattern: str) -> bool:
@@ -237,5 +255,5 @@ def _is_in_scope(task: Task, path: str) -> bool:
         return False
 
 
-CHECKS: Final[tuple[Check, ...]] = (_runners, _task, _tables, _programs, _browser, _scope, _budget)
+CHECKS: Final[tuple[Check, ...]] = (_runners, _task, _tables, _programs, _browser, _scope, _may_change, _budget)
 """What costs nothing, in the order in which it is told."""

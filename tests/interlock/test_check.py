@@ -74,6 +74,8 @@ SCOPES: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "a file to be written": (["lib/new.py"], [("warning", "RUN623")]),
     "beside files": (["src/**", "lib/**"], [("warning", "RUN623")]),
     "any folder": (["**/*.rs"], [("warning", "RUN623")]),
+    "the name of a folder alone": (["src"], [("error", "RUN623")]),
+    "that name beside files": (["src", "src/**"], [("warning", "RUN623")]),
 }
 
 
@@ -84,6 +86,12 @@ def test_a_scope_that_matches_nothing_is_an_error_where_its_folders_are_missing_
     (plain / "empty").mkdir()
     (plain / "task.toml").write_text(TASK.replace('["src/**"]', json.dumps(scope)))
     assert faults(plain) == expected
+
+
+def test_a_file_that_may_change_is_one_of_the_scope(plain: Path) -> None:
+    for pattern, expected in {"interlock.toml": [("warning", "RUN623")], "src/**": []}.items():
+        (plain / "task.toml").write_text(f'{TASK}may_change = ["{pattern}"]\n')
+        assert faults(plain) == expected
 
 
 def test_a_budget_below_one_call_a_role_is_refused(plain: Path) -> None:
