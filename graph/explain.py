@@ -9,7 +9,7 @@ from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Proto
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import from_json
-from interlock.graph.left import left_changed
+from interlock.graph.left import tree_after
 from interlock.graph.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.preflight import found_program
 from interlock.graph.runs import RunView
@@ -61,7 +61,6 @@ def run_summary(view: RunView, root: Path) -> dict[str, Any]:
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
         "usage": usage_of(view),
         "evidence": evidence,
-        "not_judged": list(left_changed(root, values, view.policy.sealing)) if view.phase == "done" else [],
         "journal": str(journal_path(root).relative_to(root)),
         "head": None if head is None else {"seq": head.seq, "hash": head.hash},
     }
@@ -201,8 +200,9 @@ def _next_steps(
     if view.phase in ("new", "running"):
         return [f"Take the run on: interlock resume {view.run_id}"]
     if view.status == "APPROVED":
-        left = left_changed(root, view.values, view.policy.sealing)
-        steps = [f"Look at {path}: it was changed, and no gate judged the change." for path in left]
+        after = tree_after(view, root)
+        steps = [f"Look at {path}: it was changed, and no gate judged the change." for path in after["not_judged"]]
+        steps += [f"Look at {path}: it is not as it was approved." for path in after["changed_since"]]
         return steps or ["Nothing: the task is approved."]
     steps = [f"{row['gate']}: {row['satisfiable'][4:]}" for row in gates if row["satisfiable"] != "yes"]
     if view.failed:

@@ -1,16 +1,23 @@
-"""Files that a run leaves changed and that had no say in its gates: the next run would take them for its base."""
+"""What a run leaves behind: files that were changed and had no say in its gates, and files that changed after it."""
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from interlock.gates.errors import TreeError
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
 from interlock.gates.sealed.base import Base, read_entry
 from interlock.gates.sealed.errors import SealError
+from interlock.gates.tree import tree_diff, tree_files
 from interlock.graph.sealing import base_of
 from interlock.graph.state import CollectedEvidence
+from interlock.graph.store import RunStore
+
+if TYPE_CHECKING:
+    from interlock.graph.runs import RunView
 
 
 def left_changed(root: Path, values: Mapping[str, Any], record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -28,6 +35,21 @@ def left_changed(root: Path, values: Mapping[str, Any], record: Mapping[str, Any
     named = {row["path"] for row in values.get("outside", [])} | set(_held_back(root, values))
     base = base_of(root, record)
     return tuple(sorted(path for path in named - held if base is None or _differs(base, path)))
+
+
+def tree_after(view: "RunView", root: Path) -> dict[str, list[str]]:
+    """Return what of the tree is not as an ended run judged it, as JSON values; nothing of one that is not over.
+
+    `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED.
+    """
+    if view.phase != "done":
+        return {"not_judged": [], "changed_since": []}
+    since: list[str] = []
+    approved = RunStore(root, view.run_id).handed_over(view.values["attempt"]) if view.status == "APPROVED" else {}
+    with suppress(TreeError):
+        diff = tree_diff(approved, tree_files(root, view.task.scope)) if approved else ()
+        since = sorted((*diff.added, *diff.changed, *diff.removed)) if diff else []
+    return {"not_judged": list(left_changed(root, view.values, view.policy.sealing)), "changed_since": since}
 
 
 def _held_back(root: Path, values: Mapping[str, Any]) -> Iterator[str]:

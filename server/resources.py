@@ -131,6 +131,7 @@ def task_object(root: Path, task_id: str) -> dict[str, Any]:
         UnknownRunError: There is no such task here.
     """
     from interlock.graph.explain import explain_run, run_summary  # noqa: PLC0415 - LangGraph takes a second to import
+    from interlock.graph.left import tree_after  # noqa: PLC0415
     from interlock.graph.runs import find_run, view_run  # noqa: PLC0415
 
     run_id = find_run(root, task_id)
@@ -138,7 +139,7 @@ def task_object(root: Path, task_id: str) -> dict[str, Any]:
         raise UnknownRunError(f"there is no run or task `{task_id[:80]}` here", "`interlock status` lists the runs.")
     view = view_run(run_id, root=root)
     # What a role is asked is that role's to read, with task_next.
-    status = {**run_summary(view, root), "waiting": [item.role for item in view.waiting]}
+    status = {**run_summary(view, root), **tree_after(view, root), "waiting": [item.role for item in view.waiting]}
     return {"status": status, "explanation": explain_run(view, root)}
 
 

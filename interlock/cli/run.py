@@ -22,6 +22,7 @@ from interlock.cli.stopping import stops_at_once
 from interlock.gates.config import Config, load_config
 from interlock.graph.errors import RunDamagedError, TaskError
 from interlock.graph.explain import run_summary
+from interlock.graph.left import tree_after
 from interlock.graph.pipeline.explain import find_ticket_run
 from interlock.graph.record import policy_changes
 from interlock.graph.runs import RunView, drive, find_run, runs_of, start_run, view_run
@@ -207,7 +208,7 @@ def drive_and_show(
             raise RunnerError(error.message, again) from error
         if note := end_note(tape, taping, view.phase, begins=begins):
             console.print(f"note: {note}", style="yellow", markup=False)
-        summary = run_summary(view, folder)
+        summary = run_summary(view, folder) | tree_after(view, folder)
         if events is not None:
             events.notice({"kind": "summary", **summary})
         else:
@@ -237,6 +238,7 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         *(("usage", line) for line in usage_lines(summary["usage"])),
         *((key, path) for key, paths in summary["evidence"].items() for path in paths),
         *(("not judged", f"{path} (changed; look at it)") for path in summary["not_judged"]),
+        *(("changed", f"{path} (is not as it was approved)") for path in summary["changed_since"]),
         ("journal", summary["journal"]),
         *([("head", f"{run_id}:{summary['head']['seq']}:{summary['head']['hash']}")]
           if summary["head"] else []),

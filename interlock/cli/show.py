@@ -44,6 +44,7 @@ def status_command(
         )
     from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
     from interlock.graph.explain import run_summary  # noqa: PLC0415
+    from interlock.graph.left import tree_after  # noqa: PLC0415
     from interlock.graph.pipeline.explain import ticket_summary  # noqa: PLC0415
     from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
     from interlock.graph.runs import view_run  # noqa: PLC0415
@@ -58,7 +59,8 @@ def status_command(
             show_ticket(ticket)
         return
     if run is not None:
-        summary = run_summary(view_run(known_run(folder, run), root=folder), folder)
+        view = view_run(known_run(folder, run), root=folder)
+        summary = run_summary(view, folder) | tree_after(view, folder)
         if as_json:
             print_json(summary)
         else:

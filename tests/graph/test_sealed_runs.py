@@ -12,7 +12,8 @@ import pytest
 from interlock.agents import Ask
 from interlock.gates.config import load_config
 from interlock.gates.sealed import frozen
-from interlock.graph.explain import explain_run, run_summary
+from interlock.graph.explain import explain_run
+from interlock.graph.left import tree_after
 from interlock.graph.policy import make_policy
 from interlock.graph.runs import left_before, start_run, unapproved_bases
 from interlock.graph.sealing import base_faults
@@ -84,14 +85,16 @@ def test_a_cheat_is_sent_back_with_its_file_and_an_honest_fix_is_approved(sealed
     assert "assert 7 == 10" in said
     assert codes_of(sealed) == [["EVD575", "EVD575", "EVD591"], []]
     assert verify_journal(sealed.root).problems == ()
-    assert run_summary(view, sealed.root)["not_judged"] == ["tests/test_calc.py"]
+    assert tree_after(view, sealed.root) == {"not_judged": ["tests/test_calc.py"], "changed_since": []}
     assert "tests/test_calc.py" in explain_run(view, sealed.root)["next"][0]
     later = left_before(sealed.root, replace(sealed.task, task_id="TASK-002"))
     assert later is not None
     assert (later.code, "tests/test_calc.py." in later.message) == ("SEAL407", True)
     write(sealed.root, {"tests/test_calc.py": FILES["tests/test_calc.py"]})
     assert left_before(sealed.root, sealed.task) is None
-    assert run_summary(view, sealed.root)["not_judged"] == []
+    write(sealed.root, {"src/calc.py": WRONG})
+    assert tree_after(view, sealed.root) == {"not_judged": [], "changed_since": ["src/calc.py"]}
+    assert "not as it was approved" in explain_run(view, sealed.root)["next"][0]
 
 
 @pytest.mark.long
