@@ -12,6 +12,8 @@ OPTION: Final = "--model"
 COMMAND: Final = "command"
 FORMS: Final = f"`PROVIDER:MODEL`, `{LOCAL}`, `{LOCAL}:FILE.gguf` or `{COMMAND}:{'|'.join(PRESETS)}`"
 
+PYTHON: Final = "python"
+
 _FAMILIES: Final = {"claude-": "anthropic", "gpt-": "openai", "gemini-": "google_genai"}
 """How the names of models begin whose provider goes without saying."""
 
@@ -45,7 +47,7 @@ def agent_table(spec: str) -> dict[str, Any]:
         return {"runner": "local"}
     if kind == LOCAL and name:
         return {"runner": "local", "model_file": str(Path(name).expanduser().absolute())}
-    if kind not in (COMMAND, LOCAL) and kind and name:
+    if kind not in (COMMAND, LOCAL, PYTHON) and kind and name:
         return {"runner": "chat", "model": f"{kind}:{name}"}
     raise AgentConfigError(OPTION, spec or "(empty)", _message(kind, name), _fix(kind, name))
 
@@ -57,6 +59,8 @@ def _message(kind: str, name: str) -> str:
 def _fix(kind: str, name: str) -> str:
     presets = {preset: f"{COMMAND}:{preset}" for preset in PRESETS}
     provider, slash, model = kind.partition("/")
+    if kind == PYTHON:
+        return f'A function is no model: write `runner = "{PYTHON}:{name}"` into [agents.ROLE] of interlock.toml.'
     if slash and provider in PROVIDERS:
         near: str | None = f"{provider}:{model or 'MODEL'}"
     elif family := next((name for start, name in _FAMILIES.items() if kind.startswith(start)), ""):

@@ -213,4 +213,5 @@ def _print_error(kind: str, code: str, message: str, fix: str, problems: list[st
 def _problem_text(item: object) -> str:
     if isinstance(item, str):
         return item
-    return ": ".join(str(part) for name in ("path", "key", "message") if (part := getattr(item, name, "")))
+    text = ": ".join(str(part) for name in ("path", "key", "message") if (part := getattr(item, name, "")))
+    return f"{text} {fix}" if (fix := getattr(item, "fix", "")) else text

@@ -49,6 +49,7 @@ def test_a_file_is_found_from_the_current_folder_and_below_the_home_of_the_user(
         ("claude-sonnet-4-5", "`anthropic:claude-sonnet-4-5`"),
         ("gpt-4o", "`openai:gpt-4o`"),
         ("openai/gpt-4o", "`openai:gpt-4o`"),
+        ("python:team:builder", 'runner = "python:team:builder"'),
         ("anthropic/", "`anthropic:MODEL`"),
         ("", "PROVIDER:MODEL"),
     ],
