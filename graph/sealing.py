@@ -52,7 +52,7 @@ def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lamb
     def said(done: int, whole: int) -> None:
         progress(f"freezing the tree: {done} of {whole} files")
 
-    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=said)
+    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=said, note=progress)
 
 
 def in_git(root: Path) -> bool:

@@ -17,8 +17,11 @@ from interlock.gates.sealed import keep, runners, sandbox
 from interlock.gates.sealed.base import LINK, Base, load, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring
-from interlock.gates.sealed.frozen import Frozen, changed_words, deciding_above, named_files, prefixes, reader
+from interlock.gates.sealed.frozen import (
+    Frozen, changed_words, deciding_above, named_files, path_folders, reader,
+)  # fmt: skip
 from interlock.gates.sealed.outcomes import TestRun
+from interlock.gates.sealed.places import Search
 from interlock.gates.sealed.runners import Runner, recognise
 from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Level, Pipes
 from interlock.gates.sealed.settings import Seal
@@ -28,12 +31,6 @@ _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the 
 _CASE: Final = b'{"e": "case"'
 _TELL_SECONDS: Final = 1.0
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
-_CACHES: Final = (
-    ("GOMODCACHE", "go/pkg/mod"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"),
-)  # fmt: skip
-"""Read-only caches of toolchains: the variable, and where they are below HOME where it is not set."""
-
-
 @dataclass(frozen=True)
 class GateCase:
     """A sealed gate of a run, with everything that it goes by.
@@ -64,7 +61,7 @@ class GateCase:
 
     @cached_property
     def kept(self) -> Mapping[str, str]:
-        """The kept folders in the checkout, with their records."""
+        """The kept places in the checkout, with their records."""
         inside = f"{self.base.top}/"
         return {folder: digest for folder, digest in self.frozen.kept.items() if folder.startswith(inside)}
 
@@ -83,26 +80,42 @@ class GateCase:
         """Return the program of a command: where its name led when the run started, or an absolute path as it is."""
         return self.frozen.programs.get(argv[0], argv[0] if os.path.isabs(argv[0]) else "")
 
+    @property
+    def places(self) -> list[str]:
+        """The kept places outside of the checkout that are not seen anyway."""
+        return [path for path in self.frozen.kept if path not in self.kept]
+
     @cached_property
-    def shims(self) -> tuple[str, ...]:
-        """Programs in folders of PATH, and files above the checkout, that are new; nothing inside finds them.
+    def unrecorded(self) -> tuple[str, ...]:
+        """What lies in places that are seen and is not recorded; nothing inside may see it.
+
+        These are folders that are left out, bytecode that was written since, and programs in folders of PATH that are
+        new.
 
         Raises:
-            SealError: `SEAL201` one that was there was changed or removed, or there is nothing to hide them with.
+            SealError: `SEAL201` what was recorded was changed or removed, or there is nothing to hide with.
         """
-        added: list[str] = []
-        for path, change in keep.changed(self.frozen.path_folders, deep=False):
-            if change == "added" and sandbox.level() != "none":
-                added.append(path)
-            else:
+        enclosed = sandbox.level() != "none"
+        found = [name for digest in self.frozen.kept.values() for name in keep.left_out(digest)]
+        for path, change in keep.changed(self.frozen.kept):
+            if change != "bytecode":
                 raise self.unfit(path, change)
+            found.append(os.path.dirname(path))
+        for path, change in keep.changed(self.frozen.path_folders):
+            if change not in ("added", "bytecode") or not enclosed:
+                raise self.unfit(path, change)
+            found.append(path)
+        for path, text in self.frozen.links.items():
+            if not os.path.islink(path) or os.readlink(path) != text:
+                raise self.unfit(path, "changed")
         before, now = self.frozen.around, deciding_above(self.base.top)
         for path in sorted(before.keys() | now.keys()):
-            if path not in before and sandbox.level() != "none":
-                added.append(path)
-            elif before.get(path) != now.get(path):
+            if before.get(path) != now.get(path) and (path in before or not enclosed):
                 raise self.unfit(path, "removed" if path not in now else "changed" if path in before else "added")
-        return tuple(added)
+        for path in () if enclosed else path_folders(self.path.split(os.pathsep), self.base.top):
+            if path not in self.frozen.path_folders:
+                raise self.unfit(path, "added")
+        return tuple(dict.fromkeys(found))
 
     def unfit(self, path: str, change: str) -> SealError:
         """Return the error for a file that the gate depends on and that is not what it was."""
@@ -137,9 +150,8 @@ class GateCase:
         Raises:
             SealError: `SEAL201` a kept file, `SEAL202` a file that a command names.
         """
-        for path, change in keep.changed(self.frozen.kept):
-            raise self.unfit(path, change)
-        _ = self.shims
+        self.__dict__.pop("unrecorded", None)
+        _ = self.unrecorded
         files = [
             name for argv in (self.gate.command, *self.seal.prepare) for name in named_files(argv, self.root, self.path)
         ]
@@ -150,6 +162,23 @@ class GateCase:
                 f"{self.gate.id} cannot be judged: {first} since the run began.",
                 "Restore it and start a new run.",
             )
+
+    @contextmanager
+    def unchanged(self) -> Generator[None]:
+        """Run commands; when they have ended, everything that they could read must still be what it was at the start.
+
+        A process that was left behind could change it for just as long.
+
+        Raises:
+            SealError: `SEAL201`, `SEAL202` as `check_kept`; `SEAL104` what this user may write cannot be searched.
+        """
+        self.check_kept()
+        with Search.start(self.frozen.system, self.frozen.began_ns) as search:
+            yield
+            first = next(iter(search.found()), None)
+        if first is not None:
+            raise self.unfit(first, "changed")
+        self.check_kept()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,23 +274,23 @@ class Workspace:
             "LOGNAME": "interlock",
             "PYTHONPYCACHEPREFIX": f"{_INSIDE}/bytecode" if self.closed else f"{self.private}/bytecode",
             "GOCACHE": f"{self.home}/.cache/go-build",
-            **_toolchain_caches(),
+            **self.case.frozen.caches,
         }
         return environment | dict(self.case.seal.env)
 
     def _enclosure(self) -> Enclosure:
         case, base = self.case, self.case.base
+        around = [name for name, digest in case.frozen.around.items() if digest]
         binds = [
             Bind(os.fspath(self.export), os.fspath(base.top), writable=True),
-            *(Bind(folder, folder) for folder in (*case.kept, *_toolchains(case))),
+            *(Bind(path, path) for path in (*case.kept, *case.places, *case.frozen.path_folders, *around)
+              if not sandbox.is_system(path)),
             Bind(os.fspath(sandbox.PROBES), os.fspath(sandbox.PROBES)),
             Bind(f"{self.private}/home", f"{_INSIDE}/home", writable=True),
             Bind(os.fspath(bytecode_folder(case)), f"{_INSIDE}/bytecode", writable=self.fresh),
-        ]
-        for folder in case.kept:
-            names = [name for name in sorted(keep.SCRATCH) if os.path.isdir(f"{folder}/{name}")]
-            binds += [Bind(f"{self.private}/scratch", f"{folder}/{name}", writable=True) for name in names]
-        return Enclosure(tuple(binds), (os.fspath(state_folder()), *case.hidden, *case.shims), case.seal.network)
+        ]  # fmt: skip
+        hidden = (os.fspath(state_folder()), *case.hidden, *case.unrecorded)
+        return Enclosure(tuple(binds), hidden, case.seal.network, case.frozen.links)
 
 
 @contextmanager
@@ -278,7 +307,7 @@ def workspace(case: GateCase, plan: Plan, *, fresh: bool = False) -> Generator[W
     """
     with case.base.store.export() as folder, sandbox.private_folder() as private:
         bring(plan, folder)
-        for name in ("home", "scratch", "bytecode"):
+        for name in ("home", "bytecode"):
             os.mkdir(f"{private}/{name}")
         bytecode_folder(case).mkdir(parents=True, exist_ok=True)
         if sandbox.level() == "none":
@@ -403,25 +432,6 @@ def _forget_bytecode(case: GateCase) -> None:
             continue
         for name in files:
             os.unlink(f"{folder}/{name}")
-
-
-def _toolchains(case: GateCase) -> list[str]:
-    """Return the folders of programs that the enclosure's private folders would hide, and programs outside of them."""
-    private = tuple(f"{name}/" for name in sandbox.PRIVATE)
-    programs = [case.program(argv) for argv in (case.gate.command, *case.seal.prepare)]
-    found: list[str] = []
-    for name in (*(folder for program in programs for folder in prefixes(program)), *programs):
-        hidden = name.startswith(private) and not name.startswith(f"{case.base.top}/")
-        if hidden and not any(f"{name}/".startswith(f"{folder}/") for folder in found):
-            found.append(name)
-    return found
-
-
-def _toolchain_caches() -> dict[str, str]:
-    """Return the variables of toolchains whose caches are there."""
-    home = os.path.expanduser("~")
-    places = {name: os.environ.get(name) or f"{home}/{below}" for name, below in _CACHES}
-    return {name: place for name, place in places.items() if os.path.isdir(place)}
 
 
 def _link_kept(case: GateCase, folder: Path) -> None:

@@ -106,9 +106,8 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
     Raises:
         CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
     """
-    case.check_kept()
     judging = _Judging(case, work, tests, progress)
-    with workspace(case, judging.plan) as here:
+    with case.unchanged(), workspace(case, judging.plan) as here:
         if failed := prepare(case, here):
             return judging.unprepared(here, failed)
         done = judging.run(here)

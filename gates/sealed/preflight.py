@@ -136,11 +136,10 @@ def check_base(
     if known:
         with suppress(OSError, KeyError, TypeError, ValueError):
             return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
-    case.check_kept()
     load_for(case)
     progress("the tests of the base run sealed")
     base = case.base
-    with workspace(case, Plan(base, base.files, frozenset(), (), (), ()), fresh=True) as here:
+    with case.unchanged(), workspace(case, Plan(base, base.files, frozenset(), (), (), ()), fresh=True) as here:
         failed = prepare(case, here)
         tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
         again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
