@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -63,9 +63,7 @@ def in_git(root: Path) -> bool:
 
 def case_of(root: Path, gate: GateSpec, policy: Policy, frozen: Frozen) -> GateCase:
     """Return a sealed gate with what the run froze."""
-    seal = policy.seals[gate.id]
-    heldout = (os.path.realpath(root / seal.heldout),) if seal.heldout else ()
-    return GateCase(gate, seal, frozen, Path(os.path.realpath(root)), heldout)
+    return GateCase(gate, policy.seals[gate.id], frozen, Path(os.path.realpath(root)))
 
 
 def check_bases(
@@ -276,4 +274,5 @@ def collect_sealed(
     if tests_digest(check) != record["tests"].get(gate.id) and check.cached:
         check = check_base(case, progress=progress, bare=False, known=False)
     work = Work(task.scope, task.may_change, outside, present)
+    case = replace(case, bytecode=check.bytecode)
     return run_sealed_gate(case, work, check.tests, binding=binding, progress=progress)

@@ -13,16 +13,18 @@ from typing import Final
 
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.command import Output, unstartable
-from interlock.gates.sealed import keep, runners, sandbox
+from interlock.gates.sealed import bytecode, keep, runners, sandbox
 from interlock.gates.sealed.base import LINK, Base, load, read_entry
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import Plan, bring
+from interlock.gates.sealed.export import Plan, bring, remove_tree
 from interlock.gates.sealed.frozen import (
     Frozen, changed_words, deciding_above, named_files, path_folders, reader,
 )  # fmt: skip
+from interlock.gates.sealed.heldout import places_of
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.places import Search
 from interlock.gates.sealed.runners import Runner, recognise
+from interlock.gates.sealed.runners.python import PythonRunner
 from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Level, Pipes
 from interlock.gates.sealed.settings import Seal
 from interlock.gates.sealed.store import state_folder
@@ -40,14 +42,14 @@ class GateCase:
         seal: How it is sealed.
         frozen: What the run froze.
         root: The project's root, without symbolic links.
-        hidden: Places that nothing inside may see, beside the store.
+        bytecode: Digest of the record of compiled dependencies; empty where there are none.
     """
 
     gate: GateSpec
     seal: Seal
     frozen: Frozen
     root: Path
-    hidden: tuple[str, ...] = ()
+    bytecode: str = ""
 
     @cached_property
     def base(self) -> Base:
@@ -206,7 +208,7 @@ class Workspace:
         case: The gate.
         export: The folder that holds the tree.
         private: A folder for the command's HOME and for reports.
-        fresh: Whether bytecode of dependencies is written for later runs; it is read-only otherwise.
+        bytecode: The folder with bytecode of dependencies, which is read-only; empty: commands write their own.
         output: What its commands printed.
         progress: Takes the number of tests that ended so far.
     """
@@ -214,7 +216,7 @@ class Workspace:
     case: GateCase
     export: Path
     private: str
-    fresh: bool = False
+    bytecode: str = ""
     output: Output = field(default_factory=Output)
     closed: bool = field(default_factory=lambda: sandbox.level() == "namespaces")
     progress: Callable[[int], None] | None = None
@@ -272,7 +274,7 @@ class Workspace:
             "LANG": "C.UTF-8",
             "USER": "interlock",
             "LOGNAME": "interlock",
-            "PYTHONPYCACHEPREFIX": f"{_INSIDE}/bytecode" if self.closed else f"{self.private}/bytecode",
+            "PYTHONPYCACHEPREFIX": bytecode.INSIDE if self.closed else f"{self.private}/bytecode",
             "GOCACHE": f"{self.home}/.cache/go-build",
             **self.case.frozen.caches,
         }
@@ -287,45 +289,50 @@ class Workspace:
               if not sandbox.is_system(path)),
             Bind(os.fspath(sandbox.PROBES), os.fspath(sandbox.PROBES)),
             Bind(f"{self.private}/home", f"{_INSIDE}/home", writable=True),
-            Bind(os.fspath(bytecode_folder(case)), f"{_INSIDE}/bytecode", writable=self.fresh),
+            Bind(self.bytecode or f"{self.private}/bytecode", bytecode.INSIDE, writable=not self.bytecode),
         ]  # fmt: skip
-        hidden = (os.fspath(state_folder()), *case.hidden, *case.unrecorded)
+        heldout = places_of(case.root / case.seal.heldout) if case.seal.heldout else ()
+        hidden = (os.fspath(state_folder()), *heldout, *case.unrecorded)
         return Enclosure(tuple(binds), hidden, case.seal.network, case.frozen.links)
 
 
 @contextmanager
-def workspace(case: GateCase, plan: Plan, *, fresh: bool = False) -> Generator[Workspace]:
+def workspace(case: GateCase, plan: Plan) -> Generator[Workspace]:
     """Make the export of a plan, to run commands in.
 
     Args:
         case: The gate.
         plan: What the export holds.
-        fresh: Whether the tree is the base, whose run writes the bytecode of dependencies for later ones.
 
     Raises:
         SealError: The export cannot be made (`SEAL1xx`), or would not be told from the checkout (`SEAL301`).
     """
     with case.base.store.export() as folder, sandbox.private_folder() as private:
-        bring(plan, folder)
+        _fill(case, plan, folder)
         for name in ("home", "bytecode"):
             os.mkdir(f"{private}/{name}")
-        bytecode_folder(case).mkdir(parents=True, exist_ok=True)
-        if sandbox.level() == "none":
-            _link_kept(case, folder)
-        yield Workspace(case, folder, private, fresh)
-    if fresh:
-        _forget_bytecode(case)
+        yield Workspace(case, folder, private, bytecode.folder_of(case.bytecode))
 
 
 def fresh_export(case: GateCase, plan: Plan, here: Workspace) -> None:
-    """Make the export what its plan says once more, after commands ran in it.
+    """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too.
 
     Raises:
         SealError: It cannot be made.
     """
-    bring(plan, here.export)
-    if not here.closed:
-        _link_kept(case, here.export)
+    for name in ("home", "bytecode"):
+        remove_tree(f"{here.private}/{name}")
+        os.mkdir(f"{here.private}/{name}")
+    _fill(case, plan, here.export)
+
+
+def _fill(case: GateCase, plan: Plan, folder: Path) -> None:
+    """Make an export hold its plan, and an empty `.git` where the checkout has one: by that tests find the top."""
+    bring(plan, folder)
+    if os.path.lexists(case.base.top / ".git"):
+        os.mkdir(folder / ".git")
+    if sandbox.level() == "none":
+        _link_kept(case, folder)
 
 
 def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = ()) -> Execution:
@@ -417,21 +424,18 @@ def _read(path: str) -> bytes:
     return b""
 
 
-def bytecode_folder(case: GateCase) -> Path:
-    """Return where bytecode of the kept dependencies lies; other dependencies have another folder."""
-    key = sha256(repr(sorted(case.frozen.kept.items())).encode()).hexdigest()[:32]
-    return case.base.store.folder / "bytecode" / key
+def compile_dependencies(here: Workspace) -> str:
+    """Compile the recorded dependencies that a run of the base imported; return the digest of the record of them.
 
-
-def _forget_bytecode(case: GateCase) -> None:
-    """Remove the bytecode of the base's own code, so that only that of dependencies is left."""
-    top = f"{bytecode_folder(case)}{case.base.top}"
-    kept = {f"{bytecode_folder(case)}{folder}" for folder in case.kept}
-    for folder, _, files in os.walk(top):
-        if any(f"{folder}/".startswith(f"{row}/") for row in kept):
-            continue
-        for name in files:
-            os.unlink(f"{folder}/{name}")
+    Returns:
+        The digest; empty without namespaces, and where no Python is known.
+    """
+    case = here.case
+    python = case.runner.interpreter[0] if isinstance(case.runner, PythonRunner) else case.frozen.programs.get("python3")
+    if not here.closed or not python:
+        return ""
+    places = (*case.kept, *(path for path in case.places if not sandbox.is_system(path)))
+    return bytecode.compiled(f"{here.private}/bytecode", python, places, dict(case.frozen.links))
 
 
 def _link_kept(case: GateCase, folder: Path) -> None:

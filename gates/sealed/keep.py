@@ -143,6 +143,15 @@ def left_out(digest: str) -> list[str]:
     return [f"{place.path}/{name}" for name in (*place.but, *scratch)]
 
 
+def path_of(digest: str) -> str:
+    """Return the path of the place that a record is of.
+
+    Raises:
+        SealError: `SEAL110` the record was changed.
+    """
+    return _load(digest)[0].path
+
+
 def links(digest: str) -> list[str]:
     """Return the symbolic links of a record, absolute.
 

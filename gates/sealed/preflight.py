@@ -19,7 +19,7 @@ from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.compare import BaseList, Fault, allow_failing_line, compare, make_base_list
-from interlock.gates.sealed.execution import GateCase, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.execution import GateCase, Workspace, compile_dependencies, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
@@ -28,7 +28,7 @@ from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _KINDS: Final = frozenset({"unread", "incomplete", "judge", "failed", "missing", "skipped", "xfailed", "not_collected",
                            "exit_status", "nothing_ran"})  # fmt: skip
 _HINTS: Final = (
@@ -83,6 +83,7 @@ class BaseCheck:
         note: Why the tests are not parsed or watched; empty where they are.
         log: Where the output of the sealed run is kept, outside the checkout.
         cached: It was known from an earlier run.
+        bytecode: Digest of the record of compiled dependencies, for `GateCase`.
     """
 
     tests: BaseList
@@ -92,6 +93,7 @@ class BaseCheck:
     log: str = ""
     cached: bool = False
     level: str = field(default_factory=sandbox.level)
+    bytecode: str = ""
 
     @property
     def allow_line(self) -> str:
@@ -102,7 +104,7 @@ class BaseCheck:
         """Return the check as JSON values."""
         return {
             "tests": self.tests.to_json(), "bare": run_to_json(self.bare), "note": self.note, "log": self.log,
-            "faults": [asdict(row) for row in self.faults],
+            "faults": [asdict(row) for row in self.faults], "bytecode": self.bytecode,
         }  # fmt: skip
 
     @classmethod
@@ -115,6 +117,7 @@ class BaseCheck:
         return cls(
             BaseList.from_json(data["tests"]), run_from_json(data["bare"]),
             tuple(SealingFault(**row) for row in data["faults"]), str(data["note"]), str(data["log"]), cached=cached,
+            bytecode=str(data["bytecode"]),
         )  # fmt: skip
 
 
@@ -139,20 +142,21 @@ def check_base(
     load_for(case)
     progress("the tests of the base run sealed")
     base = case.base
-    with case.unchanged(), workspace(case, Plan(base, base.files, frozenset(), (), (), ()), fresh=True) as here:
+    with case.unchanged(), workspace(case, Plan(base, base.files, frozenset(), (), (), ())) as here:
         failed = prepare(case, here)
         tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
         again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
+        bytecode = compile_dependencies(here)
     log = f"{path}.log"
     write(log, here.output.finish()[0])
     listed = make_base_list(tests, again)
     if not bare:
-        return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log))
+        return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log, bytecode=bytecode))
     progress("the tests of the base run bare")
     unsealed = _bare(case)
     tail = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
     faults = tuple(_faults(unsealed, tests, tail, _folders(case)))
-    return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log))
+    return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log, bytecode=bytecode))
 
 
 def _kept(path: Path, check: BaseCheck) -> BaseCheck:

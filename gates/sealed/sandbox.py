@@ -323,7 +323,7 @@ def _mounts(enclosure: Enclosure) -> Iterator[str]:
         if not is_below(path, shown):
             rows.append((path, ("--symlink", text, path)))
     for path in enclosure.hidden:
-        if path not in targets and is_below(path, shown) and os.path.lexists(path):
+        if path not in (*targets, *SYSTEM) and is_below(path, shown) and os.path.lexists(path):
             rows.append((path, ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", os.devnull, path)))
     for _, words in sorted(rows, key=lambda row: row[0].count("/")):
         yield from words

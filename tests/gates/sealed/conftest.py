@@ -1,20 +1,37 @@
 """What the tests of the whole gate share."""
 
-from collections.abc import Generator
+import os
+import sys
+from collections.abc import Generator, Iterator
+from functools import cache
 
 import pytest
 
-from interlock.gates.sealed import frozen
-
-
-def no_folders(_: str) -> tuple[str, ...]:
-    """Answer in place of `python_folders`."""
-    return ()
+from interlock.gates.sealed import keep, places
+from interlock.gates.sealed.keep import Change, Place, Records
+from interlock.gates.sealed.sandbox import is_below
+from tests.gates.sealed.sealing import OWN
 
 
 @pytest.fixture(scope="module")
 def no_packages() -> Generator[None]:
-    """Leave the packages of this Python out of what is recorded: thousands of files, the same for every test."""
+    """Record the packages of this Python once, and compare them never: thousands of files, the same for every test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frozen, "python_folders", no_folders)
+        once(patch)
         yield
+
+
+def once(patch: pytest.MonkeyPatch) -> None:
+    """Do what `no_packages` says."""
+    record, changed = keep.record, keep.changed
+    known = cache(lambda _state, place: record(place))
+
+    def recorded(place: Place) -> str:
+        return known(os.environ.get("INTERLOCK_STATE"), place) if is_below(place.path, OWN) else record(place)
+
+    def differing(records: Records) -> Iterator[tuple[str, Change]]:
+        return changed({path: digest for path, digest in records.items() if not is_below(path, OWN)})
+
+    patch.setattr(keep, "record", recorded)
+    patch.setattr(keep, "changed", differing)
+    patch.setattr(places, "ask_python", cache(places.ask_python))

@@ -7,7 +7,7 @@ import select
 import sys
 import threading
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Make
 
 MAKERS: tuple[Maker, ...] = ("bwrap", "unshare")
 PYTHON = str(Path(sys.executable).resolve())
+PREFIX = Bind(os.path.realpath(sys.base_prefix), os.path.realpath(sys.base_prefix))
 
 
 @pytest.fixture(params=MAKERS)
@@ -44,8 +45,10 @@ class Seen:
 
 
 def tried(program: str, enclosure: Enclosure | None, *, cwd: str = "/", seconds: float = 30.0, **pipes: Any) -> Seen:
-    """Run a program of Python."""
+    """Run a program of Python, which is seen inside."""
     output = bytearray()
+    if enclosure is not None:
+        enclosure = replace(enclosure, binds=(*enclosure.binds, PREFIX))
     ended = run(
         [PYTHON, "-I", "-S", "-c", program], enclosure, cwd=cwd, env={"PATH": "/usr/bin:/bin"},
         timeout_seconds=seconds, pipes=Pipes(output.extend, **pipes),
