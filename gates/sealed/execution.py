@@ -152,8 +152,6 @@ class GateCase:
         Raises:
             SealError: `SEAL201` a kept file, `SEAL202` a file that a command names.
         """
-        self.__dict__.pop("unrecorded", None)
-        _ = self.unrecorded
         files = [
             name for argv in (self.gate.command, *self.seal.prepare) for name in named_files(argv, self.root, self.path)
         ]
@@ -164,6 +162,8 @@ class GateCase:
                 f"{self.gate.id} cannot be judged: {first} since the run began.",
                 "Restore it and start a new run.",
             )
+        self.__dict__.pop("unrecorded", None)
+        _ = self.unrecorded
 
     @contextmanager
     def unchanged(self) -> Generator[None]:
