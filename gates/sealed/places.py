@@ -238,7 +238,7 @@ class Reach:
 
     def record(self, place: Place) -> str:
         """Record one place and return the digest of the record."""
-        if not keep.is_known(place):
+        if os.path.isdir(place.path) and not keep.is_known(place):
             self.note(f"recording {place.path}")
         return keep.record(place)
 

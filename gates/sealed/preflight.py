@@ -8,7 +8,7 @@ tree and command, so that a second run of the same task does not run them again.
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -32,6 +32,10 @@ _VERSION: Final = 2
 _KINDS: Final = frozenset({"unread", "incomplete", "judge", "failed", "missing", "skipped", "xfailed", "not_collected",
                            "exit_status", "nothing_ran"})  # fmt: skip
 _HINTS: Final = (
+    (re.compile(r"setuptools.scm|unable to detect version"),
+     "env", "env, such as SETUPTOOLS_SCM_PRETEND_VERSION: the .git of an export is empty"),
+    (re.compile(r"not a git repository|Command '\['git'"),
+     "prepare", 'prepare = [["git", "init", "-q"], ["git", "add", "-A"]]: the .git of an export is empty'),
     (re.compile(r"Network is unreachable|Temporary failure in name resolution|ENETUNREACH|EAI_AGAIN|getaddrinfo|"
                 r"Name or service not known|Max retries exceeded|ConnectionRefused|ECONNREFUSED"),
      "network", 'network = "host", or "loopback" for servers that the tests start themselves'),
@@ -43,12 +47,15 @@ _HINTS: Final = (
      "env", 'env = { NAME = "value" }'),
     (re.compile(r"No such file or directory|FileNotFoundError|ENOENT"),
      "prepare", "keep = [FOLDERS] for files in an ignored folder, or prepare = [[…]] for files that a build makes"),
-    (re.compile(r"not a git repository|setuptools.scm|unable to detect version"),
-     "env", "env, such as SETUPTOOLS_SCM_PRETEND_VERSION: an export has no .git"),
     (re.compile(r"Read-only file system|EROFS|Permission denied"),
      "prepare", "a path of the project or /tmp: nothing else can be written in a sealed gate"),
 )  # fmt: skip
 """What a message of a failed test says about the key that helps; FOLDERS stands for the ignored folders."""
+
+_MISSING: Final = re.compile(
+    r"(?:No such file or directory|FileNotFoundError|ENOENT|does not exist|not found|Cannot find|cannot open)"
+)
+_ABSOLUTE: Final = re.compile(r"(?<![\w.:/-])/[^\s'\":,;()\[\]]+")
 
 _CACHES: Final = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "htmlcov"})
 _MAX_WORDS: Final = 300
@@ -155,7 +162,7 @@ def check_base(
     progress("the tests of the base run bare")
     unsealed = _bare(case)
     tail = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
-    faults = tuple(_faults(unsealed, tests, tail, _folders(case)))
+    faults = tuple(_faults(unsealed, tests, tail, _folders(case), lambda path: not _is_seen(case, path)))
     return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log, bytecode=bytecode))
 
 
@@ -210,8 +217,24 @@ def _bare(case: GateCase) -> TestRun:
             return TestRun(case.runner.name, problem=error.message)
 
 
-def _faults(bare: TestRun, sealed: TestRun, tail: str, folders: str) -> list[SealingFault]:
-    """Return what passes bare and not sealed; `tail` is the end of the sealed run's output."""
+def _is_seen(case: GateCase, path: str) -> bool:
+    """Return whether a path is seen in a sealed gate, or is not there at all."""
+    seen = (os.fspath(case.base.top), *sandbox.SYSTEM, *case.frozen.kept, *sandbox.PRIVATE, "/proc", "/dev")
+    return not os.path.exists(path) or sandbox.is_below(path, seen)
+
+
+def _faults(
+    bare: TestRun, sealed: TestRun, tail: str, folders: str, unseen: Callable[[str], bool] = lambda _: False
+) -> list[SealingFault]:
+    """Return what passes bare and not sealed.
+
+    Args:
+        bare: The tests in the checkout.
+        sealed: The tests in the export.
+        tail: The end of the sealed run's output.
+        folders: The folders that `keep` may name, as words of TOML.
+        unseen: Whether a path of the machine is there, and not seen in a sealed gate.
+    """
     if bare.problem or bare.judge:
         return []
     never = frozenset[str]().__contains__
@@ -230,14 +253,18 @@ def _faults(bare: TestRun, sealed: TestRun, tail: str, folders: str) -> list[Sea
     known = dict(bare.broken)
     messages = {case.id: case.message for case in sealed.cases} | dict(sealed.broken)
     return [
-        _sealing_fault(row, messages.get(row.test, "") if row.test else tail, folders)
+        _sealing_fault(row, messages.get(row.test, "") if row.test else tail, folders, unseen)
         for row in found
         if row.test not in known
     ]
 
 
-def _sealing_fault(row: Fault, message: str, folders: str) -> SealingFault:
+def _sealing_fault(row: Fault, message: str, folders: str, unseen: Callable[[str], bool]) -> SealingFault:
     text = f"{row.found}\n{message}"
+    outside = next(filter(unseen, _ABSOLUTE.findall(text)), "") if _MISSING.search(text) else ""
+    if outside:
+        fix = f"keep = [{folders}, {json.dumps(outside, ensure_ascii=False)}], or a folder around it"
+        return SealingFault(row.test, row.found, "keep", fix)
     for pattern, key, fix in _HINTS:
         if pattern.search(text):
             return SealingFault(row.test, row.found, key, fix.replace("FOLDERS", folders))

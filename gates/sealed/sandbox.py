@@ -322,9 +322,12 @@ def _mounts(enclosure: Enclosure) -> Iterator[str]:
     for path, text in enclosure.links.items():
         if not is_below(path, shown):
             rows.append((path, ("--symlink", text, path)))
-    for path in enclosure.hidden:
-        if path not in (*targets, *SYSTEM) and is_below(path, shown) and os.path.lexists(path):
+    hidden: list[str] = []
+    for path in sorted(map(os.path.realpath, enclosure.hidden), key=len):
+        seen = is_below(path, shown) and not is_below(path, hidden) and path not in (*targets, *SYSTEM)
+        if seen and os.path.lexists(path):
             rows.append((path, ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", os.devnull, path)))
+            hidden.append(path)
     for _, words in sorted(rows, key=lambda row: row[0].count("/")):
         yield from words
 
