@@ -9,9 +9,9 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"(.+)\.[a-z]+-[0-9]+(?:\.opt-([12]))?\.pyc")
 _SECONDS: Final = 300
 
 
-def compiled(written: str, python: str, places: tuple[str, ...], links: dict[str, str]) -> str:
+def compiled(written: str, python: str, places: tuple[str, ...], links: Mapping[str, str]) -> str:
     """Compile the recorded sources of which a run wrote bytecode, and return the digest of the record of the result.
 
     Args:
@@ -46,24 +46,26 @@ def compiled(written: str, python: str, places: tuple[str, ...], links: dict[str
     """
     seen = (*places, *sandbox.SYSTEM)
     sources = tuple(sorted(row for row in _sources(written) if sandbox.is_below(row[0], seen)))
-    return _compiled(sources, python, places, tuple(links.items()), os.fspath(state_folder())) if sources else ""
+    folder = state_folder() / "bytecode" / sha256(repr((sources, os.path.realpath(python))).encode("utf-8", "surrogateescape")).hexdigest()
+    if sources and not folder_of(_known.get(folder, "")):
+        binds = tuple(Bind(path, path) for path in places)
+        _known[folder] = _compiled(sources, os.path.realpath(python), folder, Enclosure(binds, links=links))
+    return _known.get(folder, "")
 
 
-@lru_cache(maxsize=16)
-def _compiled(
-    sources: tuple[tuple[str, int], ...], python: str, places: tuple[str, ...], links: tuple[tuple[str, str], ...],
-    state: str,
-) -> str:  # fmt: skip
-    key = sha256(repr((sources, python)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    folder = Path(state) / "bytecode" / key
+_known: Final[dict[Path, str]] = {}
+"""What this process compiled: folder to digest."""
+
+
+def _compiled(sources: tuple[tuple[str, int], ...], python: str, folder: Path, seen: Enclosure) -> str:
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = tempfile.mkdtemp(dir=folder.parent, prefix=".part-")
     try:
-        binds = (*(Bind(path, path) for path in places), Bind(made, INSIDE, writable=True))
+        enclosure = replace(seen, binds=(*seen.binds, Bind(made, INSIDE, writable=True)), network="none")
         words = [python, "-I", "-S", "-X", f"pycache_prefix={INSIDE}", "-c", _COMPILE]
         ended = sandbox.run(
-            words, Enclosure(binds, network="none", links=dict(links)), cwd="/", env={"PATH": os.defpath},
-            timeout_seconds=_SECONDS, pipes=Pipes(lambda _: None, stdin=json.dumps(sources).encode()),
+            words, enclosure, cwd="/", env={"PATH": os.defpath}, timeout_seconds=_SECONDS,
+            pipes=Pipes(lambda _: None, stdin=json.dumps(sources).encode()),
         )  # fmt: skip
         if ended.exit_status != 0:
             return ""

@@ -435,7 +435,7 @@ def compile_dependencies(here: Workspace) -> str:
     if not here.closed or not python:
         return ""
     places = (*case.kept, *(path for path in case.places if not sandbox.is_system(path)))
-    return bytecode.compiled(f"{here.private}/bytecode", python, places, dict(case.frozen.links))
+    return bytecode.compiled(f"{here.private}/bytecode", python, places, case.frozen.links)
 
 
 def _link_kept(case: GateCase, folder: Path) -> None:
