@@ -46,7 +46,8 @@ def compiled(written: str, python: str, places: tuple[str, ...], links: Mapping[
     """
     seen = (*places, *sandbox.SYSTEM)
     sources = tuple(sorted(row for row in _sources(written) if sandbox.is_below(row[0], seen)))
-    folder = state_folder() / "bytecode" / sha256(repr((sources, os.path.realpath(python))).encode("utf-8", "surrogateescape")).hexdigest()
+    key = repr((sources, os.path.realpath(python))).encode("utf-8", "surrogateescape")
+    folder = state_folder() / "bytecode" / sha256(key).hexdigest()
     if sources and not folder_of(_known.get(folder, "")):
         binds = tuple(Bind(path, path) for path in places)
         _known[folder] = _compiled(sources, os.path.realpath(python), folder, Enclosure(binds, links=links))

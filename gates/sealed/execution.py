@@ -18,7 +18,12 @@ from interlock.gates.sealed.base import LINK, Base, load, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring, remove_tree
 from interlock.gates.sealed.frozen import (
-    Frozen, changed_words, deciding_above, named_files, path_folders, reader,
+    Frozen,
+    changed_words,
+    deciding_above,
+    named_files,
+    path_folders,
+    reader,
 )  # fmt: skip
 from interlock.gates.sealed.heldout import places_of
 from interlock.gates.sealed.outcomes import TestRun
@@ -33,6 +38,8 @@ _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the 
 _CASE: Final = b'{"e": "case"'
 _TELL_SECONDS: Final = 1.0
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
+
+
 @dataclass(frozen=True)
 class GateCase:
     """A sealed gate of a run, with everything that it goes by.
@@ -431,7 +438,9 @@ def compile_dependencies(here: Workspace) -> str:
         The digest; empty without namespaces, and where no Python is known.
     """
     case = here.case
-    python = case.runner.interpreter[0] if isinstance(case.runner, PythonRunner) else case.frozen.programs.get("python3")
+    python = (
+        case.runner.interpreter[0] if isinstance(case.runner, PythonRunner) else case.frozen.programs.get("python3")
+    )
     if not here.closed or not python:
         return ""
     places = (*case.kept, *(path for path in case.places if not sandbox.is_system(path)))

@@ -182,8 +182,9 @@ def deciding_above(top: Path) -> dict[str, str]:
 
 
 def _programs(gate: GateSpec, seal: Seal, base: Base, reach: Reach, path: str) -> dict[str, str]:
-    """Return what the names of programs mean now: those of the commands, those that its runner asks for, and those that
-    run held-out checks. What they need is taken.
+    """Return what the names of programs mean now, and take what they need.
+
+    They are those of the commands, those that the runner asks for, and those that run held-out checks.
     """
     found: dict[str, str] = {}
 

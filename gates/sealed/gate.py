@@ -13,7 +13,14 @@ from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.compare import BaseList, Comparison, Fault, compare, file_of
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import (
-    Execution, GateCase, Workspace, execute, fresh_export, not_sealed, prepare, workspace,
+    Execution,
+    GateCase,
+    Workspace,
+    execute,
+    fresh_export,
+    not_sealed,
+    prepare,
+    workspace,
 )  # fmt: skip
 from interlock.gates.sealed.export import Plan, plan_of
 from interlock.gates.sealed.heldout_run import run_held_out

@@ -287,7 +287,13 @@ def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]
             for registry in _folders(f"{cargo}/registry/{kind}"):
                 for name, version in packages:
                     reach.add(f"{registry}/{name}-{version}{'.crate' if kind == 'cache' else ''}")
-        more = ("bin", "config", "config.toml", "registry/index" if packages else "bin", "git" if "git+" in lock else "bin")
+        more = (
+            "bin",
+            "config",
+            "config.toml",
+            "registry/index" if packages else "bin",
+            "git" if "git+" in lock else "bin",
+        )
         for name in more:
             reach.add(f"{cargo}/{name}")
         reach.add(f"{rustup}/settings.toml")
@@ -295,7 +301,11 @@ def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]
             reach.add(toolchain, but=["share/doc"] if os.path.isdir(f"{toolchain}/share/doc") else ())
         found |= {"CARGO_HOME": cargo, "RUSTUP_HOME": rustup}
     taken = [*reach.places, *reach.links]
-    return {name: path for name, path in found.items() if any(is_below(each, (path, os.path.realpath(path))) for each in taken)}
+    return {
+        name: path
+        for name, path in found.items()
+        if any(is_below(each, (path, os.path.realpath(path))) for each in taken)
+    }
 
 
 def _folders(path: str) -> Iterator[str]:

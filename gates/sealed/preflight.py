@@ -179,7 +179,7 @@ def _key(case: GateCase) -> str:
 
 
 class _Bare(Workspace):
-    """The checkout itself, as a person runs the command in it."""
+    """The checkout itself, as a person runs the command in it. Bytecode that lies there is not read."""
 
     __slots__ = ()
 
@@ -193,7 +193,8 @@ class _Bare(Workspace):
 
     def environment(self) -> dict[str, str]:
         known = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
-        return {**known, "PATH": self.case.path, "PYTHONDONTWRITEBYTECODE": "1", **self.case.seal.env}
+        own = {"PATH": self.case.path, "PYTHONPYCACHEPREFIX": f"{self.private}/bytecode"}
+        return {**known, **own, **self.case.seal.env}
 
     def run(self, argv: Any, *, env: Any = None, timeout_seconds: Any = None, pipes: Pipes | None = None) -> Ended:
         try:

@@ -1,9 +1,9 @@
 """One command in an enclosure: an export at the checkout's own path, a network of its own, nothing left running.
 
 Where `bwrap` works it makes the namespaces, else `probes/enclose.py` does with the system calls themselves, else there
-are none: the command then runs in the export's folder, and its level says so. Inside, of the machine only the folders of
-its distribution are seen (`SYSTEM`) and what the enclosure names, both read-only; only the export and a private `/tmp`
-can be written.
+are none: the command then runs in the export's folder, and its level says so. Inside, of the machine only what its
+distribution installs (`SYSTEM`) and what the enclosure names is seen; only the export and a private `/tmp` can be
+written.
 """
 
 import os
@@ -316,7 +316,9 @@ def _mounts(enclosure: Enclosure) -> Iterator[str]:
     for name in shown:
         link = os.path.islink(name)
         rows.append((name, ("--symlink", os.readlink(name), name) if link else ("--ro-bind", name, name)))
-    rows += [(row.target, ("--bind" if row.writable else "--ro-bind", row.source, row.target)) for row in enclosure.binds]
+    rows += [
+        (row.target, ("--bind" if row.writable else "--ro-bind", row.source, row.target)) for row in enclosure.binds
+    ]
     targets = {row.target for row in enclosure.binds}
     shown += targets
     for path, text in enclosure.links.items():

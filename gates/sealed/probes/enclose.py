@@ -5,8 +5,9 @@
         -- PROGRAM [WORD…]
 
 Of the machine only what is named is seen, mounted in that order on an empty root that cannot be written; `/proc` shows
-the command's own processes alone. It ends with the command's status, and everything that the command started ends with it. It needs user
-namespaces, Linux 5.12 or newer; status 125 and a line on stderr say what is missing. Standard library alone.
+the command's own processes alone. It ends with the command's status, and everything that the command started ends with
+it. It needs user namespaces, Linux 5.12 or newer; status 125 and a line on stderr say what is missing. Standard library
+alone.
 """
 
 import ctypes
@@ -111,20 +112,18 @@ def _root(mounts: list[tuple[str, ...]]) -> None:
     _mount("proc", f"{root}/proc", "proc", _MS_NOSUID | _MS_NODEV)
     for row in mounts:
         target = f"{root}{row[-1]}"
-        match row[0]:
-            case "--dir":
-                os.makedirs(target, exist_ok=True)
-            case "--tmpfs":
-                os.makedirs(target, exist_ok=True)
+        if row[0] == "--symlink":
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.symlink(row[1], target)
+        elif row[0] in ("--dir", "--tmpfs"):
+            os.makedirs(target, exist_ok=True)
+            if row[0] == "--tmpfs":
                 _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
-            case "--symlink":
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                os.symlink(row[1], target)
-            case _:
-                _place(target, sources[row[1]])
-                _mount(f"/proc/self/fd/{sources[row[1]]}", target, "", _MS_BIND | _MS_REC)
-                if row[0] == "--ro-bind":
-                    _read_only(target)
+        else:
+            _place(target, sources[row[1]])
+            _mount(f"/proc/self/fd/{sources[row[1]]}", target, "", _MS_BIND | _MS_REC)
+            if row[0] == "--ro-bind":
+                _read_only(target)
     _read_only(root, 0)
     os.chdir(root)
     number = _SYS_PIVOT_ROOT.get(os.uname().machine)

@@ -1,7 +1,6 @@
 """What the tests of the whole gate share."""
 
 import os
-import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 
@@ -27,10 +26,13 @@ def no_packages() -> Generator[None]:
 def once(patch: pytest.MonkeyPatch) -> None:
     """Do what `no_packages` says."""
     record, changed = keep.record, keep.changed
-    known = cache(lambda _state, place: record(place))
+
+    @cache
+    def known(_state: str, place: Place) -> str:
+        return record(place)
 
     def recorded(place: Place) -> str:
-        return known(os.environ.get("INTERLOCK_STATE"), place) if is_below(place.path, OWN) else record(place)
+        return known(os.environ["INTERLOCK_STATE"], place) if is_below(place.path, OWN) else record(place)
 
     def differing(records: Records) -> Iterator[tuple[str, Change]]:
         return changed({path: digest for path, digest in records.items() if not is_below(path, OWN)})

@@ -158,7 +158,9 @@ def program(home: Path) -> Sealed:
     (home / "apps/judge/run").chmod(0o755)
     (home / "bin").mkdir()
     (home / "bin/judge").symlink_to("../apps/judge/run")
-    return make(home / "p", {**FILES, "check.sh": "judge\n"}, command=("sh", "check.sh"), path=f"{home}/bin:/usr/bin:/bin")
+    return make(
+        home / "p", {**FILES, "check.sh": "judge\n"}, command=("sh", "check.sh"), path=f"{home}/bin:/usr/bin:/bin"
+    )
 
 
 def linked_package(home: Path) -> Sealed:
@@ -167,13 +169,15 @@ def linked_package(home: Path) -> Sealed:
         pytest.skip("node is not installed")
     write(home, {"deps/chk/index.js": "module.exports = (a, b) => require('node:assert').strictEqual(a, b)\n"})
     files = {
-        ".gitignore": "node_modules/\nartifacts/\n", "package.json": "{}", "src/calc.js": "exports.double = x => x + 2\n",
-        "test/calc.test.js": "const chk = require('chk')\n"
+        ".gitignore": "node_modules/\nartifacts/\n", "package.json": "{}",
+        "src/calc.js": "exports.double = x => x + 2\n", "test/calc.test.js": "const chk = require('chk')\n"
         "require('node:test')('five', () => chk(require('../src/calc.js').double(5), 10))\n",
     }  # fmt: skip
     (home / "p/node_modules").mkdir(parents=True)
     (home / "p/node_modules/chk").symlink_to("../../deps/chk")
-    return make(home / "p", files, command=("node", "--test", "test/"), path=f"{Path(node).parent}:/usr/bin:/bin", env={})
+    return make(
+        home / "p", files, command=("node", "--test", "test/"), path=f"{Path(node).parent}:/usr/bin:/bin", env={}
+    )
 
 
 RECORDED: Mapping[str, tuple[Callable[[Path], Sealed], str, str]] = {
@@ -327,7 +331,9 @@ def test_the_top_is_found_by_an_empty_git_folder_and_a_step_makes_a_repository(h
     project = make(home / "p", {**FILES, "tests/test_calc.py": GIT})
     (fault,) = check_base(project.case).faults
     assert (fault.test.partition("::")[2], fault.key) == ("test_files_are_listed", "prepare")
-    again = make(home / "q", {**FILES, "tests/test_calc.py": GIT}, prepare=(("git", "init", "-q"), ("git", "add", "-A")))
+    again = make(
+        home / "q", {**FILES, "tests/test_calc.py": GIT}, prepare=(("git", "init", "-q"), ("git", "add", "-A"))
+    )
     assert check_base(again.case).faults == ()
 
 

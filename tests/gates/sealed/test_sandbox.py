@@ -93,7 +93,8 @@ def test_only_what_is_writable_is_written_and_nothing_hidden_is_seen(maker: Make
         path.write_text(text)
     home = Path.home() / ".profile-of-nobody"
     paths = [f"{checkout}/new", "/tmp/new", f"{kept}/a", "/etc/new", f"{home}", "/usr/new", f"{tmp_path}/beside"]
-    program = f"PATHS={paths!r}; HIDDEN={[str(secret), str(seen_folder / 'key'), str(tmp_path)]!r}; READ={str(checkout / 'a')!r}\n{LOOK}"
+    hidden = [str(secret), str(seen_folder / "key"), str(tmp_path)]
+    program = f"PATHS={paths!r}; HIDDEN={hidden!r}; READ={str(checkout / 'a')!r}\n{LOOK}"
     binds = (Bind(str(export), str(checkout), writable=True), Bind(str(kept), str(kept)),
              Bind(str(seen_folder), str(seen_folder)))  # fmt: skip
     seen = tried(
