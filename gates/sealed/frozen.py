@@ -134,7 +134,7 @@ def freeze(
         {gate.id: load_held_out(real / seal.heldout, checkout=top).digest for gate, seal in gates if seal.heldout},
         reach.links,
         caches,
-        places.writable_system() if gates else (),
+        places.writable_system(reach.imported) if gates else (),
         began_ns,
     )
 

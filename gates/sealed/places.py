@@ -169,6 +169,11 @@ class Reach:
             if not any(is_below(each, (name,)) for each in path):
                 self.project(name)
 
+    @property
+    def imported(self) -> list[str]:
+        """The folders that the Pythons import from, as they say."""
+        return [name for told in self._told.values() for name in (*told["folders"], *told["path"])]
+
     def told(self, python: str) -> Mapping[str, Any]:
         """Return what a Python says of itself.
 
@@ -313,10 +318,17 @@ def _folders(path: str) -> Iterator[str]:
         yield from sorted(item.path for item in entries if item.is_dir())
 
 
-def writable_system() -> tuple[str, ...]:
-    """Return the folders of the distribution in which this user may write, as root may."""
-    found = [name for name in (*SYSTEM, "/usr/local") if os.path.isdir(name) and not os.path.islink(name)]
-    mine = [name for name in found if os.access(name, os.W_OK)]
+def writable_system(folders: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the folders of the distribution in which this user may write, as root may.
+
+    Args:
+        folders: Folders to ask besides, such as those that a Python imports from.
+    """
+    local = [entry for name in ("/usr/local", "/usr/local/lib") for entry in _folders(name)]
+    found = [name for name in (*SYSTEM, "/usr/local", *local, *folders) if os.path.isdir(name) and is_system(name)]
+    mine = sorted(
+        {os.path.realpath(name) for name in found if os.access(name, os.W_OK) and not is_below(name, ("/sys",))}
+    )
     return tuple(name for name in mine if not is_below(os.path.dirname(name), mine))
 
 

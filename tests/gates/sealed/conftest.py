@@ -23,6 +23,11 @@ def no_packages() -> Generator[None]:
         yield
 
 
+def nothing(_folders: object) -> tuple[str, ...]:
+    """Answer in place of `writable_system`."""
+    return ()
+
+
 def once(patch: pytest.MonkeyPatch) -> None:
     """Do what `no_packages` says."""
     record, changed = keep.record, keep.changed
@@ -39,5 +44,5 @@ def once(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(keep, "record", recorded)
     patch.setattr(keep, "changed", differing)
-    patch.setattr(places, "writable_system", lambda: ())
+    patch.setattr(places, "writable_system", nothing)
     patch.setattr(places, "ask_python", cache(places.ask_python))
