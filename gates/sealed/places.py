@@ -301,7 +301,8 @@ def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]
         )
         for name in more:
             reach.add(f"{cargo}/{name}")
-        reach.add(f"{rustup}/settings.toml")
+        for name in ("settings.toml", "update-hashes", "downloads", "tmp"):
+            reach.add(f"{rustup}/{name}")
         for toolchain in _folders(f"{rustup}/toolchains"):
             reach.add(toolchain, but=["share/doc"] if os.path.isdir(f"{toolchain}/share/doc") else ())
         found |= {"CARGO_HOME": cargo, "RUSTUP_HOME": rustup}
