@@ -18,7 +18,7 @@ from interlock.gates.sealed.base import Base
 from interlock.gates.sealed.heldout import load_held_out
 from interlock.gates.sealed.keep import Place
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.places import Reach, interpreter_of
+from interlock.gates.sealed.places import ABSOLUTE, Reach, interpreter_of
 from interlock.gates.sealed.protect import kind_of
 from interlock.gates.sealed.runners import recognise
 from interlock.gates.sealed.runners.python import PythonRunner
@@ -26,6 +26,7 @@ from interlock.gates.sealed.sandbox import is_below, is_system
 from interlock.gates.sealed.settings import Seal
 
 _CARGO: Final = (".cargo/config", ".cargo/config.toml")
+_RECIPES: Final = ("Makefile", "makefile", "GNUmakefile", "justfile", "package.json", "tox.ini")
 _PATHS: Final = ("PYTHONPATH", "NODE_PATH")
 _TOOLS: Final = (("node", "package.json"), ("npm", "package.json"), ("go", "go.mod"), ("cargo", "Cargo.toml"))
 """Programs that commands start without naming them, each with the file of a project that needs it."""
@@ -205,10 +206,19 @@ def _programs(gate: GateSpec, seal: Seal, base: Base, reach: Reach, path: str) -
         tools += ["python3", "python"]
     for name in tools:
         which(name)
-    for name in dict.fromkeys((*found.values(), python)):
+    for name in dict.fromkeys((*found.values(), python, *_called(base))):
         if name:
             reach.program(name)
     return found
+
+
+def _called(base: Base) -> Iterator[str]:
+    """Yield the programs that recipes of a base call by their absolute path."""
+    for file in _RECIPES:
+        text = (base.content(base.inside(file)) or b"").decode("utf-8", "replace")
+        for name in ABSOLUTE.findall(text):
+            if os.path.isfile(name) and os.access(name, os.X_OK):
+                yield name
 
 
 def reader(base: Base) -> Callable[[str], bytes | None]:

@@ -40,6 +40,9 @@ print(json.dumps({
 }))
 """
 _ASK_SECONDS: Final = 20
+ABSOLUTE: Final = re.compile(r"(?<![\w.:/-])/[^\s'\":,;()\[\]]+")
+"""An absolute path in a text."""
+
 _SHEBANG_BYTES: Final = 512
 _MAX_LINKS: Final = 40
 _DROPPED: Final = frozenset({

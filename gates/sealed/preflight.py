@@ -25,6 +25,7 @@ from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
+from interlock.gates.sealed.places import ABSOLUTE
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
 
@@ -55,7 +56,6 @@ _HINTS: Final = (
 _MISSING: Final = re.compile(
     r"(?:No such file or directory|FileNotFoundError|ENOENT|does not exist|not found|Cannot find|cannot open)"
 )
-_ABSOLUTE: Final = re.compile(r"(?<![\w.:/-])/[^\s'\":,;()\[\]]+")
 
 _CACHES: Final = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "htmlcov"})
 _MAX_WORDS: Final = 300
@@ -250,7 +250,8 @@ def _faults(
         and (not row.test or row.test in passed or row.kind == "not_collected")
     ]
     if not bare.parsed and bare.exit_status != 0:
-        return []
+        missing = _outside(tail, unseen)
+        return [_kept_outside("", tail, folders, missing)] if missing else []
     known = dict(bare.broken)
     messages = {case.id: case.message for case in sealed.cases} | dict(sealed.broken)
     return [
@@ -262,15 +263,23 @@ def _faults(
 
 def _sealing_fault(row: Fault, message: str, folders: str, unseen: Callable[[str], bool]) -> SealingFault:
     text = f"{row.found}\n{message}"
-    outside = next(filter(unseen, _ABSOLUTE.findall(text)), "") if _MISSING.search(text) else ""
-    if outside:
-        fix = f"keep = [{folders}, {json.dumps(outside, ensure_ascii=False)}], or a folder around it"
-        return SealingFault(row.test, row.found, "keep", fix)
+    if missing := _outside(text, unseen):
+        return _kept_outside(row.test, row.found, folders, missing)
     for pattern, key, fix in _HINTS:
         if pattern.search(text):
             return SealingFault(row.test, row.found, key, fix.replace("FOLDERS", folders))
     fix = "keep, env, prepare or network, by what the log says; `sealed = false` gives the seal up"
     return SealingFault(row.test, row.found, "keep", fix)
+
+
+def _outside(text: str, unseen: Callable[[str], bool]) -> str:
+    """Return a path of the machine that a text says is missing; empty where it says no such thing."""
+    return next(filter(unseen, ABSOLUTE.findall(text)), "") if _MISSING.search(text) else ""
+
+
+def _kept_outside(test: str, found: str, folders: str, path: str) -> SealingFault:
+    fix = f"keep = [{folders}, {json.dumps(path, ensure_ascii=False)}], or a folder around it"
+    return SealingFault(test, found, "keep", fix)
 
 
 def _folders(case: GateCase) -> str:

@@ -345,3 +345,15 @@ def test_what_this_user_may_write_in_the_distribution_is_searched_for_changes(tm
     write(tmp_path, {"lib/fix.py": RIGHT, "lib/__pycache__/fix.cpython-311.pyc": ""})
     with places.Search.start((str(tmp_path),), began) as search:
         assert search.found() == [f"{tmp_path}/lib/fix.py"]
+
+
+def test_a_program_that_a_recipe_calls_by_its_path_is_seen_and_one_in_a_script_is_named(home: Path) -> None:
+    write(home, {"tools/judge": "#!/bin/sh\ngrep -q 'x [*] 2' src/calc.py\n"})
+    (home / "tools/judge").chmod(0o755)
+    made = make(home / "p", {**FILES, "Makefile": f"test:\n\t{home}/tools/judge\n"}, command=("make", "test"))
+    assert check_base(made.case).faults == ()
+    write(made.root, {"src/calc.py": RIGHT})
+    assert made.run().ok
+    other = make(home / "q", {**FILES, "check.sh": f"{home}/tools/judge\n"}, command=("sh", "check.sh"))
+    (fault,) = check_base(other.case).faults
+    assert (fault.key, f"{home}/tools/judge" in fault.fix) == ("keep", True)
