@@ -55,7 +55,7 @@ def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lamb
     def said(done: int, whole: int) -> None:
         progress(f"freezing the tree: {done} of {whole} files")
 
-    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=said)
+    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=said, note=progress)
 
 
 def in_git(root: Path) -> bool:
@@ -66,9 +66,7 @@ def in_git(root: Path) -> bool:
 
 def case_of(root: Path, gate: GateSpec, policy: Policy, frozen: Frozen) -> GateCase:
     """Return a sealed gate with what the run froze."""
-    seal = policy.seals[gate.id]
-    heldout = (os.path.realpath(root / seal.heldout),) if seal.heldout else ()
-    return GateCase(gate, seal, frozen, Path(os.path.realpath(root)), heldout)
+    return GateCase(gate, policy.seals[gate.id], frozen, Path(os.path.realpath(root)))
 
 
 def check_bases(
@@ -318,4 +316,5 @@ def collect_sealed(
     if tests_digest(check) != record["tests"].get(gate.id) and check.cached:
         check = check_base(case, progress=progress, bare=False, known=False)
     work = Work(task.scope, task.may_change, outside, present)
+    case = replace(case, bytecode=check.bytecode)
     return run_sealed_gate(case, work, check.tests, binding=binding, progress=progress)

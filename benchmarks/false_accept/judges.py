@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -141,17 +141,16 @@ class Sealed:
         )  # fmt: skip
         seal = Seal(heldout=str(project.held_out) if self.heldout else "")
         frozen = freeze(project.root, [(gate, seal)], path=project.environment()["PATH"])
-        hidden = (str(project.held_out),) if self.heldout else ()
-        self.case = GateCase(gate, seal, frozen, project.root.resolve(), hidden)
-        self.tests = check_base(self.case, bare=False).tests
+        case = GateCase(gate, seal, frozen, project.root.resolve())
+        check = check_base(case, bare=False)
+        self.case, self.tests = replace(case, bytecode=check.bytecode), check.tests
 
     def verdict(self, project: Project) -> Verdict:
         """Run the gate on the work."""
         assert self.case is not None
         assert self.tests is not None
-        case = GateCase(self.case.gate, self.case.seal, self.case.frozen, self.case.root, self.case.hidden)
         try:
-            done = judge(case, Work(project.scope), self.tests)
+            done = judge(self.case, Work(project.scope), self.tests)
         except CollectorError as error:
             return Verdict(False, f"{error.code} {error.message}")
         return Verdict(done.ok, "; ".join(f"{row.kind} {row.test}".strip() for row in done.faults[:3]))

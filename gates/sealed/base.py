@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import Listing, Stamp, is_left_out, list_tree, top_of
+from interlock.gates.sealed.listing import Listing, is_left_out, list_tree, top_of
 from interlock.gates.sealed.store import Store, damaged, write
 from interlock.gates.tree import remember
 
@@ -172,12 +172,6 @@ def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
         except OSError as error:
             raise _unreadable(path, error.strerror or "unknown") from error
     raise _unreadable(path, "it changes while it is read, or is no file")
-
-
-def entry_of(top: Path, path: str, stamp: Stamp, known: Mapping[str, tuple[Stamp, Entry]]) -> Entry:
-    """Return the entry of a file, read again unless its stamp is the known one."""
-    before = known.get(path)
-    return before[1] if before is not None and before[0] == stamp else read_entry(top, path)[0]
 
 
 def _stored(store: Store, top: Path, path: str) -> Entry | None:

@@ -13,13 +13,23 @@ from typing import Final
 
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.command import Output, unstartable
-from interlock.gates.sealed import keep, runners, sandbox
+from interlock.gates.sealed import bytecode, keep, runners, sandbox
 from interlock.gates.sealed.base import LINK, Base, load, read_entry
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import Plan, bring
-from interlock.gates.sealed.frozen import Frozen, changed_words, deciding_above, named_files, prefixes, reader
+from interlock.gates.sealed.export import Plan, bring, remove_tree
+from interlock.gates.sealed.frozen import (
+    Frozen,
+    changed_words,
+    deciding_above,
+    named_files,
+    path_folders,
+    reader,
+)  # fmt: skip
+from interlock.gates.sealed.heldout import places_of
 from interlock.gates.sealed.outcomes import TestRun
+from interlock.gates.sealed.places import Search
 from interlock.gates.sealed.runners import Runner, recognise
+from interlock.gates.sealed.runners.python import PythonRunner
 from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Level, Pipes
 from interlock.gates.sealed.settings import Seal
 from interlock.gates.sealed.store import state_folder
@@ -28,10 +38,6 @@ _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the 
 _CASE: Final = b'{"e": "case"'
 _TELL_SECONDS: Final = 1.0
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
-_CACHES: Final = (
-    ("GOMODCACHE", "go/pkg/mod"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"),
-)  # fmt: skip
-"""Read-only caches of toolchains: the variable, and where they are below HOME where it is not set."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +49,14 @@ class GateCase:
         seal: How it is sealed.
         frozen: What the run froze.
         root: The project's root, without symbolic links.
-        hidden: Places that nothing inside may see, beside the store.
+        bytecode: Digest of the record of compiled dependencies; empty where there are none.
     """
 
     gate: GateSpec
     seal: Seal
     frozen: Frozen
     root: Path
-    hidden: tuple[str, ...] = ()
+    bytecode: str = ""
 
     @cached_property
     def base(self) -> Base:
@@ -64,7 +70,7 @@ class GateCase:
 
     @cached_property
     def kept(self) -> Mapping[str, str]:
-        """The kept folders in the checkout, with their records."""
+        """The kept places in the checkout, with their records."""
         inside = f"{self.base.top}/"
         return {folder: digest for folder, digest in self.frozen.kept.items() if folder.startswith(inside)}
 
@@ -83,26 +89,42 @@ class GateCase:
         """Return the program of a command: where its name led when the run started, or an absolute path as it is."""
         return self.frozen.programs.get(argv[0], argv[0] if os.path.isabs(argv[0]) else "")
 
+    @property
+    def places(self) -> list[str]:
+        """The kept places outside of the checkout that are not seen anyway."""
+        return [path for path in self.frozen.kept if path not in self.kept]
+
     @cached_property
-    def shims(self) -> tuple[str, ...]:
-        """Programs in folders of PATH, and files above the checkout, that are new; nothing inside finds them.
+    def unrecorded(self) -> tuple[str, ...]:
+        """What lies in places that are seen and is not recorded; nothing inside may see it.
+
+        These are folders that are left out, bytecode that was written since, and programs in folders of PATH that are
+        new.
 
         Raises:
-            SealError: `SEAL201` one that was there was changed or removed, or there is nothing to hide them with.
+            SealError: `SEAL201` what was recorded was changed or removed, or there is nothing to hide with.
         """
-        added: list[str] = []
-        for path, change in keep.changed(self.frozen.path_folders, deep=False):
-            if change == "added" and sandbox.level() != "none":
-                added.append(path)
-            else:
+        enclosed = sandbox.level() != "none"
+        found = [name for digest in self.frozen.kept.values() for name in keep.left_out(digest)]
+        for path, change in keep.changed(self.frozen.kept):
+            if change != "bytecode":
                 raise self.unfit(path, change)
+            found.append(os.path.dirname(path))
+        for path, change in keep.changed(self.frozen.path_folders):
+            if change not in ("added", "bytecode") or not enclosed:
+                raise self.unfit(path, change)
+            found.append(path)
+        for path, text in self.frozen.links.items():
+            if not os.path.islink(path) or os.readlink(path) != text:
+                raise self.unfit(path, "changed")
         before, now = self.frozen.around, deciding_above(self.base.top)
         for path in sorted(before.keys() | now.keys()):
-            if path not in before and sandbox.level() != "none":
-                added.append(path)
-            elif before.get(path) != now.get(path):
+            if before.get(path) != now.get(path) and (path in before or not enclosed):
                 raise self.unfit(path, "removed" if path not in now else "changed" if path in before else "added")
-        return tuple(added)
+        for path in () if enclosed else path_folders(self.path.split(os.pathsep), self.base.top):
+            if path not in self.frozen.path_folders:
+                raise self.unfit(path, "added")
+        return tuple(dict.fromkeys(found))
 
     def unfit(self, path: str, change: str) -> SealError:
         """Return the error for a file that the gate depends on and that is not what it was."""
@@ -137,9 +159,6 @@ class GateCase:
         Raises:
             SealError: `SEAL201` a kept file, `SEAL202` a file that a command names.
         """
-        for path, change in keep.changed(self.frozen.kept):
-            raise self.unfit(path, change)
-        _ = self.shims
         files = [
             name for argv in (self.gate.command, *self.seal.prepare) for name in named_files(argv, self.root, self.path)
         ]
@@ -150,6 +169,25 @@ class GateCase:
                 f"{self.gate.id} cannot be judged: {first} since the run began.",
                 "Restore it and start a new run.",
             )
+        self.__dict__.pop("unrecorded", None)
+        _ = self.unrecorded
+
+    @contextmanager
+    def unchanged(self) -> Generator[None]:
+        """Run commands; when they have ended, everything that they could read must still be what it was at the start.
+
+        A process that was left behind could change it for just as long.
+
+        Raises:
+            SealError: `SEAL201`, `SEAL202` as `check_kept`; `SEAL104` what this user may write cannot be searched.
+        """
+        self.check_kept()
+        with Search.start(self.frozen.system, self.frozen.began_ns) as search:
+            yield
+            first = next(iter(search.found()), None)
+        if first is not None:
+            raise self.unfit(first, "changed")
+        self.check_kept()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +215,7 @@ class Workspace:
         case: The gate.
         export: The folder that holds the tree.
         private: A folder for the command's HOME and for reports.
-        fresh: Whether bytecode of dependencies is written for later runs; it is read-only otherwise.
+        bytecode: The folder with bytecode of dependencies, which is read-only; empty: commands write their own.
         output: What its commands printed.
         progress: Takes the number of tests that ended so far.
     """
@@ -185,7 +223,7 @@ class Workspace:
     case: GateCase
     export: Path
     private: str
-    fresh: bool = False
+    bytecode: str = ""
     output: Output = field(default_factory=Output)
     closed: bool = field(default_factory=lambda: sandbox.level() == "namespaces")
     progress: Callable[[int], None] | None = None
@@ -243,60 +281,65 @@ class Workspace:
             "LANG": "C.UTF-8",
             "USER": "interlock",
             "LOGNAME": "interlock",
-            "PYTHONPYCACHEPREFIX": f"{_INSIDE}/bytecode" if self.closed else f"{self.private}/bytecode",
+            "PYTHONPYCACHEPREFIX": bytecode.INSIDE if self.closed else f"{self.private}/bytecode",
             "GOCACHE": f"{self.home}/.cache/go-build",
-            **_toolchain_caches(),
+            **self.case.frozen.caches,
         }
         return environment | dict(self.case.seal.env)
 
     def _enclosure(self) -> Enclosure:
         case, base = self.case, self.case.base
+        around = [name for name, digest in case.frozen.around.items() if digest]
         binds = [
             Bind(os.fspath(self.export), os.fspath(base.top), writable=True),
-            *(Bind(folder, folder) for folder in (*case.kept, *_toolchains(case))),
+            *(Bind(path, path) for path in (*case.kept, *case.places, *case.frozen.path_folders, *around)
+              if not sandbox.is_system(path)),
             Bind(os.fspath(sandbox.PROBES), os.fspath(sandbox.PROBES)),
             Bind(f"{self.private}/home", f"{_INSIDE}/home", writable=True),
-            Bind(os.fspath(bytecode_folder(case)), f"{_INSIDE}/bytecode", writable=self.fresh),
-        ]
-        for folder in case.kept:
-            names = [name for name in sorted(keep.SCRATCH) if os.path.isdir(f"{folder}/{name}")]
-            binds += [Bind(f"{self.private}/scratch", f"{folder}/{name}", writable=True) for name in names]
-        return Enclosure(tuple(binds), (os.fspath(state_folder()), *case.hidden, *case.shims), case.seal.network)
+            Bind(self.bytecode or f"{self.private}/bytecode", bytecode.INSIDE, writable=not self.bytecode),
+        ]  # fmt: skip
+        heldout = places_of(case.root / case.seal.heldout) if case.seal.heldout else ()
+        hidden = (os.fspath(state_folder()), *heldout, *case.unrecorded)
+        return Enclosure(tuple(binds), hidden, case.seal.network, case.frozen.links)
 
 
 @contextmanager
-def workspace(case: GateCase, plan: Plan, *, fresh: bool = False) -> Generator[Workspace]:
+def workspace(case: GateCase, plan: Plan) -> Generator[Workspace]:
     """Make the export of a plan, to run commands in.
 
     Args:
         case: The gate.
         plan: What the export holds.
-        fresh: Whether the tree is the base, whose run writes the bytecode of dependencies for later ones.
 
     Raises:
         SealError: The export cannot be made (`SEAL1xx`), or would not be told from the checkout (`SEAL301`).
     """
     with case.base.store.export() as folder, sandbox.private_folder() as private:
-        bring(plan, folder)
-        for name in ("home", "scratch", "bytecode"):
+        _fill(case, plan, folder)
+        for name in ("home", "bytecode"):
             os.mkdir(f"{private}/{name}")
-        bytecode_folder(case).mkdir(parents=True, exist_ok=True)
-        if sandbox.level() == "none":
-            _link_kept(case, folder)
-        yield Workspace(case, folder, private, fresh)
-    if fresh:
-        _forget_bytecode(case)
+        yield Workspace(case, folder, private, bytecode.folder_of(case.bytecode))
 
 
 def fresh_export(case: GateCase, plan: Plan, here: Workspace) -> None:
-    """Make the export what its plan says once more, after commands ran in it.
+    """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too.
 
     Raises:
         SealError: It cannot be made.
     """
-    bring(plan, here.export)
-    if not here.closed:
-        _link_kept(case, here.export)
+    for name in ("home", "bytecode"):
+        remove_tree(f"{here.private}/{name}")
+        os.mkdir(f"{here.private}/{name}")
+    _fill(case, plan, here.export)
+
+
+def _fill(case: GateCase, plan: Plan, folder: Path) -> None:
+    """Make an export hold its plan, and an empty `.git` where the checkout has one: by that tests find the top."""
+    bring(plan, folder)
+    if os.path.lexists(case.base.top / ".git"):
+        os.mkdir(folder / ".git")
+    if sandbox.level() == "none":
+        _link_kept(case, folder)
 
 
 def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = ()) -> Execution:
@@ -388,40 +431,20 @@ def _read(path: str) -> bytes:
     return b""
 
 
-def bytecode_folder(case: GateCase) -> Path:
-    """Return where bytecode of the kept dependencies lies; other dependencies have another folder."""
-    key = sha256(repr(sorted(case.frozen.kept.items())).encode()).hexdigest()[:32]
-    return case.base.store.folder / "bytecode" / key
+def compile_dependencies(here: Workspace) -> str:
+    """Compile the recorded dependencies that a run of the base imported; return the digest of the record of them.
 
-
-def _forget_bytecode(case: GateCase) -> None:
-    """Remove the bytecode of the base's own code, so that only that of dependencies is left."""
-    top = f"{bytecode_folder(case)}{case.base.top}"
-    kept = {f"{bytecode_folder(case)}{folder}" for folder in case.kept}
-    for folder, _, files in os.walk(top):
-        if any(f"{folder}/".startswith(f"{row}/") for row in kept):
-            continue
-        for name in files:
-            os.unlink(f"{folder}/{name}")
-
-
-def _toolchains(case: GateCase) -> list[str]:
-    """Return the folders of programs that the enclosure's private folders would hide, and programs outside of them."""
-    private = tuple(f"{name}/" for name in sandbox.PRIVATE)
-    programs = [case.program(argv) for argv in (case.gate.command, *case.seal.prepare)]
-    found: list[str] = []
-    for name in (*(folder for program in programs for folder in prefixes(program)), *programs):
-        hidden = name.startswith(private) and not name.startswith(f"{case.base.top}/")
-        if hidden and not any(f"{name}/".startswith(f"{folder}/") for folder in found):
-            found.append(name)
-    return found
-
-
-def _toolchain_caches() -> dict[str, str]:
-    """Return the variables of toolchains whose caches are there."""
-    home = os.path.expanduser("~")
-    places = {name: os.environ.get(name) or f"{home}/{below}" for name, below in _CACHES}
-    return {name: place for name, place in places.items() if os.path.isdir(place)}
+    Returns:
+        The digest; empty without namespaces, and where no Python is known.
+    """
+    case = here.case
+    python = (
+        case.runner.interpreter[0] if isinstance(case.runner, PythonRunner) else case.frozen.programs.get("python3")
+    )
+    if not here.closed or not python:
+        return ""
+    places = (*case.kept, *(path for path in case.places if not sandbox.is_system(path)))
+    return bytecode.compiled(f"{here.private}/bytecode", python, places, case.frozen.links)
 
 
 def _link_kept(case: GateCase, folder: Path) -> None:

@@ -151,7 +151,7 @@ def _clear(plan: Plan, folder: str, folders: set[str], known: dict[str, tuple[St
                     there[path] = True
                     pending.append(f"{path}/")
                 else:
-                    _remove_tree(item.path)
+                    remove_tree(item.path)
                 continue
             entry = plan.files.get(path)
             if entry is not None and _holds(item, path, entry, known, base=path not in plan.laid_over):
@@ -228,7 +228,7 @@ def _parents(path: str) -> Iterable[str]:
         yield path
 
 
-def _remove_tree(path: str) -> None:
+def remove_tree(path: str) -> None:
     """Remove a folder that tested code made, whatever modes it gave it."""
     os.chmod(path, 0o700)
     for folder, inside, _ in os.walk(path):

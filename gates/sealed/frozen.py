@@ -1,36 +1,35 @@
 """What a run freezes for its sealed gates when it starts: the base, the kept folders, the programs of the commands."""
 
-import json
 import os
 import shutil
 import stat
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.sealed import base as bases
-from interlock.gates.sealed import keep
+from interlock.gates.sealed import keep, places
 from interlock.gates.sealed.base import Base
-from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.heldout import load_held_out
+from interlock.gates.sealed.keep import Place
 from interlock.gates.sealed.listing import list_tree
+from interlock.gates.sealed.places import ABSOLUTE, Reach, interpreter_of
 from interlock.gates.sealed.protect import kind_of
 from interlock.gates.sealed.runners import recognise
+from interlock.gates.sealed.runners.python import PythonRunner
+from interlock.gates.sealed.sandbox import is_below, is_system
 from interlock.gates.sealed.settings import Seal
 
-_ASK_PYTHON: Final = (
-    "import json,sys,sysconfig;p=sysconfig.get_paths();"
-    "print(json.dumps([[p[n] for n in ('stdlib','platstdlib','purelib','platlib')],[sys.prefix,sys.base_prefix]]))"
-)
-_ASK_SECONDS: Final = 20
 _CARGO: Final = (".cargo/config", ".cargo/config.toml")
-_SHEBANG_BYTES: Final = 512
+_RECIPES: Final = ("Makefile", "makefile", "GNUmakefile", "justfile", "package.json", "tox.ini")
+_PATHS: Final = ("PYTHONPATH", "NODE_PATH")
+_TOOLS: Final = (("node", "package.json"), ("npm", "package.json"), ("go", "go.mod"), ("cargo", "Cargo.toml"))
+"""Programs that commands start without naming them, each with the file of a project that needs it."""
 _MAX_READ_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -40,14 +39,19 @@ class Frozen:
 
     Args:
         base: Digest of the base.
-        kept: Each kept folder, absolute, to the digest of its record.
+        kept: Each place that commands may read beside the base, absolute, to the digest of its record: kept folders of
+            the checkout, and what is needed outside of it.
+        links: Each symbolic link outside of these places that leads to one, absolute, to its text.
         path: PATH, as it was when the run started.
-        path_folders: Each folder of PATH in which this user can put programs, to the digest of the record of its files.
+        path_folders: Each folder of PATH in which users put programs, to the digest of the record of its files.
         programs: What the names of programs that the gates ask for meant then: name to absolute path, or to "".
         words: Absolute path of each file outside the base that a command names, its program included, to its SHA-256.
         top: The checkout that the base is of, absolute.
         around: Absolute path of each file above the checkout that a test runner looks for there, to its SHA-256.
         heldout: Gate id to the digest of its held-out checks.
+        caches: Variables of toolchains whose caches are among the kept places.
+        system: Folders of the distribution in which this user may write.
+        began_ns: When the run began, in nanoseconds of the clock of the file system.
     """
 
     base: str
@@ -59,6 +63,10 @@ class Frozen:
     top: str = ""
     around: Mapping[str, str] = field(default_factory=dict[str, str])
     heldout: Mapping[str, str] = field(default_factory=dict[str, str])
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
+    caches: Mapping[str, str] = field(default_factory=dict[str, str])
+    system: Sequence[str] = ()
+    began_ns: int = 0
 
 
 def freeze(
@@ -68,6 +76,7 @@ def freeze(
     base: Base | None = None,
     path: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    note: Callable[[str], None] = lambda _line: None,
 ) -> Frozen:
     """Freeze what sealed gates need.
 
@@ -77,12 +86,13 @@ def freeze(
         base: The base to use; None: the tree as it is now.
         path: PATH of the commands; None: that of this process.
         progress: Called with the files done and the files in all.
+        note: Takes what is done beside that and may take a while.
 
     Raises:
         SealError: The tree cannot be frozen.
         HeldOutError: The held-out checks of a gate cannot be used.
     """
-    real = Path(os.path.realpath(root))
+    real, began_ns = Path(os.path.realpath(root)), time.time_ns()
     top, relative = bases.place_of(real) if base is None else (base.top, base.root)
     listing = list_tree(top, relative)
     found = base or bases.freeze(real, listing=listing, progress=progress)
@@ -90,30 +100,65 @@ def freeze(
     path = os.pathsep.join(dict.fromkeys(part for part in given.split(os.pathsep) if os.path.isabs(part)))
     words: dict[str, str] = {}
     programs: dict[str, str] = {}
-    folders: list[str] = []
-    own = [row for row in path.split(os.pathsep) if _is_users(row) and not f"{row}/".startswith(f"{top}/")]
+    caches: dict[str, str] = {}
+    folders = list[str]()
+    reach = places.Reach(top, real, note)
     for gate, seal in gates:
-        programs |= _programs(gate, seal, found, real, seal.env.get("PATH", path))
+        where = seal.env.get("PATH", path)
+        programs |= _programs(gate, seal, found, reach, where)
         folders += keep.kept_folders(top, relative, listing, seal.keep)
-        if found.inside("package.json") in found.files:
-            folders += [f"{above}/node_modules" for above in top.parents if os.path.isdir(f"{above}/node_modules")]
+        _reach(reach, found, seal)
+        caches |= places.caches(reach, found, seal.env)
         for argv in (gate.command, *seal.prepare):
-            for name in named_files(argv, real, seal.env.get("PATH", path)):
+            for name in named_files(argv, real, where):
                 if found.files.get(os.path.relpath(name, top)) is None:
                     words[name] = _digest(name)
-            program = program_of(argv, real, seal.env.get("PATH", path))
-            folders += [row for row in python_folders(program) if not row.startswith(f"{top}/")] if program else []
+                    reach.add(name)
+            for name in argv[1:]:
+                if os.path.isdir(real / name):
+                    reach.project(os.path.normpath(real / name))
+    given = os.pathsep.join((path, *(seal.env.get("PATH", "") for _, seal in gates)))
+    names = [name for name in dict.fromkeys(given.split(os.pathsep)) if os.path.isabs(name)]
+    own = path_folders(names, top)
+    for name in (*names, *own):
+        reach.path_folder(name)
+    kept = reach.records(folders)
     return Frozen(
         found.digest,
-        {folder: keep.record(folder) for folder in folders},
+        kept,
         path,
-        {folder: keep.record(folder, deep=False) for folder in own},
+        {folder: reach.record(Place(folder, deep=False)) for folder in own},
         programs,
         words,
         os.fspath(top),
         deciding_above(top),
         {gate.id: load_held_out(real / seal.heldout, checkout=top).digest for gate, seal in gates if seal.heldout},
+        reach.links,
+        caches,
+        places.writable_system(reach.imported) if gates else (),
+        began_ns,
     )
+
+
+def _reach(reach: Reach, base: Base, seal: Seal) -> None:
+    """Take what a gate needs outside of the checkout, beside its programs."""
+    reach.tree(base)
+    for name in seal.keep:
+        if name.startswith(("/", "~/")):
+            reach.add(os.path.normpath(os.path.expanduser(name)))
+    for variable in _PATHS:
+        for name in seal.env.get(variable, "").split(os.pathsep):
+            if name:
+                reach.project(os.path.normpath(reach.root / name))
+    if base.inside("package.json") in base.files:
+        for above in base.top.parents:
+            reach.add(f"{above}/node_modules")
+
+
+def path_folders(names: Iterable[str], top: Path) -> list[str]:
+    """Return the folders of PATH that are no part of the distribution or the checkout, without symbolic links."""
+    found = dict.fromkeys(os.path.realpath(name) for name in names)
+    return [name for name in found if os.path.isdir(name) and not is_system(name) and not is_below(name, (f"{top}",))]
 
 
 def deciding_above(top: Path) -> dict[str, str]:
@@ -124,7 +169,7 @@ def deciding_above(top: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in top.parents:
         try:
-            names = [name for name in os.listdir(folder) if kind_of(name) == "decides"]
+            names = [name for name in os.listdir(folder) if kind_of(name) == "decides" or name == "__init__.py"]
         except OSError:
             found[os.fspath(folder)] = ""
             continue
@@ -137,16 +182,43 @@ def deciding_above(top: Path) -> dict[str, str]:
     return found
 
 
-def _programs(gate: GateSpec, seal: Seal, base: Base, root: Path, path: str) -> dict[str, str]:
-    """Return what the names of programs mean now: those of the commands, and those that its runner asks for."""
-    found: dict[str, str] = {argv[0]: program_of(argv, root, path) for argv in (gate.command, *seal.prepare) if argv}
+def _programs(gate: GateSpec, seal: Seal, base: Base, reach: Reach, path: str) -> dict[str, str]:
+    """Return what the names of programs mean now, and take what they need.
+
+    They are those of the commands, those that the runner asks for, and those that run held-out checks.
+    """
+    found: dict[str, str] = {}
 
     def which(name: str) -> str | None:
-        found[name] = program_of((name,), root, path)
+        found[name] = program_of((name,), reach.root, path)
+        if os.path.basename(os.path.dirname(found[name])) == "shims" and interpreter_of(found[name]):
+            found[name] = reach.told(found[name])["executable"]
         return found[name] or None
 
-    recognise(gate.command, read_file=reader(base), which=which, tests=seal.tests, junit=seal.junit)
+    for argv in (gate.command, *seal.prepare):
+        which(argv[0])
+    runner = recognise(gate.command, read_file=reader(base), which=which, tests=seal.tests, junit=seal.junit)
+    python = runner.interpreter[0] if isinstance(runner, PythonRunner) else ""
+    tools = [name for name, file in _TOOLS if base.inside(file) in base.files]
+    if seal.heldout:
+        tools.append("node")
+    if not python and (seal.heldout or any(name.endswith(".py") for name in base.files)):
+        tools += ["python3", "python"]
+    for name in tools:
+        which(name)
+    for name in dict.fromkeys((*found.values(), python, *_called(base))):
+        if name:
+            reach.program(name)
     return found
+
+
+def _called(base: Base) -> Iterator[str]:
+    """Yield the programs that recipes of a base call by their absolute path."""
+    for file in _RECIPES:
+        text = (base.content(base.inside(file)) or b"").decode("utf-8", "replace")
+        for name in ABSOLUTE.findall(text):
+            if os.path.isfile(name) and os.access(name, os.X_OK):
+                yield name
 
 
 def reader(base: Base) -> Callable[[str], bytes | None]:
@@ -160,17 +232,6 @@ def reader(base: Base) -> Callable[[str], bytes | None]:
         return None
 
     return read
-
-
-def _is_users(folder: str) -> bool:
-    """Return whether this user, and so an agent, may put programs into a folder of PATH."""
-    try:
-        status = os.stat(folder)
-    except OSError:
-        return False
-    home = os.path.realpath(os.path.expanduser("~"))
-    below = f"{os.path.realpath(folder)}/".startswith(f"{home}/")
-    return below or (os.access(folder, os.W_OK) and status.st_uid != 0)
 
 
 def changed_words(frozen: Frozen, files: Sequence[str]) -> Iterator[str]:
@@ -204,53 +265,6 @@ def named_files(argv: Sequence[str], root: Path, path: str) -> list[str]:
             if word and stat.S_ISREG(os.stat(name).st_mode):
                 names.append(name)
     return [name for name in dict.fromkeys(names) if name]
-
-
-def interpreter_of(program: str) -> str:
-    """Return the Python that a program is or names in its first line; empty when it is none."""
-    if os.path.basename(program).startswith(("python", "pypy")):
-        return program
-    try:
-        with open(program, "rb") as file:
-            line = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
-    except OSError:
-        return ""
-    if not line.startswith(b"#!"):
-        return ""
-    words = os.fsdecode(line[2:]).split()
-    found = next((word for word in words if os.path.basename(word).startswith(("python", "pypy"))), "")
-    return found if os.path.isabs(found) else ""
-
-
-def python_folders(program: str) -> tuple[str, ...]:
-    """Return the folders that the Python of a program loads its library and packages from, where this user can write.
-
-    Raises:
-        SealError: `SEAL103` it does not say.
-    """
-    names = sorted({os.path.normpath(name) for name in _asked(interpreter_of(program))[0]})
-    outer = [name for name in names if not any(name.startswith(f"{other}/") for other in names)]
-    return tuple(name for name in outer if os.path.isdir(name) and os.access(name, os.W_OK))
-
-
-def prefixes(program: str) -> tuple[str, ...]:
-    """Return the folders that the Python of a program is installed in; none for another program."""
-    return tuple(dict.fromkeys(_asked(interpreter_of(program))[1]))
-
-
-@cache
-def _asked(python: str) -> tuple[list[str], list[str]]:
-    if not python:
-        return [], []
-    try:
-        done = subprocess.run(
-            [python, "-I", "-c", _ASK_PYTHON], capture_output=True, timeout=_ASK_SECONDS, check=True, cwd="/"
-        )
-        folders, installed = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        message = f"The Python {python} of a gate's command does not say where its packages are: {error}."
-        raise SealError("SEAL103", message, "Repair it, or name another program in `command`.") from error
-    return folders, installed
 
 
 def _digest(path: str) -> str:

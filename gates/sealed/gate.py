@@ -12,7 +12,15 @@ from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.compare import BaseList, Comparison, Fault, compare, file_of
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import Execution, GateCase, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.execution import (
+    Execution,
+    GateCase,
+    Workspace,
+    execute,
+    fresh_export,
+    prepare,
+    workspace,
+)  # fmt: skip
 from interlock.gates.sealed.export import Plan, plan_of
 from interlock.gates.sealed.heldout_run import run_held_out
 from interlock.gates.sealed.listing import list_tree
@@ -107,9 +115,8 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
     Raises:
         CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
     """
-    case.check_kept()
     judging = _Judging(case, work, tests, progress)
-    with workspace(case, judging.plan) as here:
+    with case.unchanged(), workspace(case, judging.plan) as here:
         if failed := prepare(case, here):
             return judging.unprepared(here, failed)
         done = judging.run(here)
@@ -186,6 +193,9 @@ class _Judging:
         ):
             failed = [row.test for row in comparison.faults]
             self.progress(f"try {tries + 1}: {len(failed)} failed before")
+            fresh_export(self.case, self.plan, here)
+            if prepare(self.case, here):
+                break
             execution = execute(self.case, here, only=failed if self.case.runner.selects else ())
             tests, tries = _merged(tests, execution.tests), tries + 1
             comparison = self._compare(tests)

@@ -147,6 +147,15 @@ def load_held_out(path: Path, *, checkout: Path) -> HeldOutFolder | HeldOutTable
         ) from error
 
 
+def places_of(path: Path) -> tuple[str, ...]:
+    """Return the folder or file of held-out checks, without links, and for a table the folder that it lies in.
+
+    That folder holds the file of its cases too.
+    """
+    where = os.path.realpath(path)
+    return (where,) if os.path.isdir(where) else (os.path.dirname(where), where)
+
+
 # -- who reaches them ------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,6 @@ from interlock.gates.command import Output
 from interlock.gates.sealed.compare import Fault
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan
-from interlock.gates.sealed.frozen import program_of
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out
 from interlock.gates.sealed.heldout_judge import INTERPRETERS, judge_cases
 from interlock.gates.sealed.runners.python import PythonRunner
@@ -108,8 +107,8 @@ def _table(case: GateCase, here: Workspace, table: HeldOutTable) -> HeldOut:
     if isinstance(case.runner, PythonRunner):
         known["python"] = case.runner.interpreter[:1]
     else:
-        known["python"] = (program_of(("python3",), case.root, case.path),)
-    known["javascript"] = (program_of(("node",), case.root, case.path),)
+        known["python"] = (case.frozen.programs.get("python3", ""),)
+    known["javascript"] = (case.frozen.programs.get("node", ""),)
     result = judge_cases(table, call, interpreters=known, jobs=JOBS)
     return HeldOut(asdict(result), None if result.ok else _fault(result.total, result.passed))
 

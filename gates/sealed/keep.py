@@ -1,36 +1,56 @@
-"""Kept folders: dependencies that no listing has, because they are ignored or lie outside of the checkout.
+"""Kept places: dependencies that no listing has, because they are ignored or lie outside of the checkout.
 
-What was there when the run began is recorded, each file with its stamp and SHA-256. Later only the stamps are compared,
-and the contents of files whose stamp differs. Bytecode is passed over: a sealed gate never reads that of a kept folder.
+What was there when the run began is recorded, each file with its stamp and SHA-256; large files with their stamp alone.
+Later only the stamps are compared, and the contents of files whose stamp differs. Bytecode that came or changed since
+is no change of the place, since Python writes it whenever it likes: it is named apart, so that nothing inside reads it.
 """
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from interlock.gates.sealed.base import LINK, Entry, entry_of, read_entry
+from interlock.gates.sealed.base import FILE, LINK, Entry, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, Stamp, stamp_of
 from interlock.gates.sealed.store import damaged, state_folder, write
 
 SCRATCH: Final = frozenset({".cache", ".vite", ".vite-temp", ".vitest"})
-"""Folders directly below `node_modules` that tools write in; empty for a sealed gate, and its own."""
+"""Folders directly below a kept `node_modules` that tools write in; empty for a sealed gate, which may write there."""
 
-_PASSED_OVER: Final = frozenset({"__pycache__"})
+_BYTECODE: Final = "bytecode"
+_LARGE_BYTES: Final = 64 * 1024 * 1024
 _NONE: Final = (None, None)
 
 
 Records: TypeAlias = Mapping[str, str]
-"""Each kept folder, absolute, to the digest of the record of what it held when the run began."""
+"""Each kept place, absolute, to the digest of the record of what it held when the run began."""
 
-Change: TypeAlias = Literal["added", "removed", "changed"]
+Change: TypeAlias = Literal["added", "removed", "changed", "bytecode"]
+"""What became of a file; `bytecode`: it is bytecode that was added or changed."""
 
 _Files: TypeAlias = dict[str, tuple[Stamp, Entry]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or folder to record.
+
+    Args:
+        path: Absolute, without symbolic links above it.
+        but: Folders in it that are not part of it, relative to it.
+        deep: Whether the folders in it belong to it; else its files alone do.
+    """
+
+    path: str
+    but: tuple[str, ...] = ()
+    deep: bool = True
 
 
 def kept_folders(top: Path, root: str, listing: Listing, names: Iterable[str]) -> tuple[str, ...]:
@@ -53,38 +73,96 @@ def kept_folders(top: Path, root: str, listing: Listing, names: Iterable[str]) -
     return tuple(f"{top}/{path}" for path in outer)
 
 
-def record(folder: str, *, deep: bool = True) -> str:
-    """Record what a folder holds now and return the digest of the record.
-
-    Args:
-        folder: The folder, absolute.
-        deep: Whether the folders in it belong to it; else its files alone do.
+def record(place: Place) -> str:
+    """Record what a place holds now and return the digest of the record.
 
     Raises:
         SealError: `SEAL102` a file cannot be read, `SEAL112` the store cannot be written.
     """
-    last = _place() / "last" / sha256(os.fsencode(folder)).hexdigest()
+    last = _last(place)
     digest, before = "", _Files()
     with suppress(OSError, SealError, ValueError):
         known = last.read_text("ascii")
-        before = _load(known)
+        _, before = _load(known)
         digest = known
-    present = dict(_walk(folder, deep=deep))
+    present = dict(_walk(place))
     if (
         digest
         and len(before) == len(present)
         and all(row == before.get(name, _NONE)[0] for name, row in present.items())
     ):
         return digest
-    files = {name: (stamp, entry_of(Path(folder), name, stamp, before)) for name, stamp in present.items()}
-    data = json.dumps(files, separators=(",", ":")).encode("ascii")
+    files = {name: (stamp, _entry(place.path, name, stamp, before)) for name, stamp in present.items()}
+    value = {"place": astuple(place), "files": files}
+    data = json.dumps(value, separators=(",", ":")).encode("ascii")
     digest = sha256(data).hexdigest()
-    write(_place() / digest, data)
+    write(_records() / digest, data)
     write(last, digest.encode("ascii"))
     return digest
 
 
-@lru_cache(maxsize=8)
+def _entry(path: str, name: str, stamp: Stamp, before: _Files) -> Entry:
+    """Return the entry of a file; bytecode and large files have no digest, and their stamp says all."""
+    if is_bytecode(name):
+        return Entry(_BYTECODE, "")
+    if stamp.size > _LARGE_BYTES:
+        return Entry(FILE, "")
+    known = before.get(name)
+    if known is not None and known[0] == stamp and known[1].sha256:
+        return known[1]
+    return read_entry(*_split(path, name))[0]
+
+
+def _split(path: str, name: str) -> tuple[Path, str]:
+    """Return folder and name of a file of a place; a place that is a file itself has the empty name in its record."""
+    return (Path(path), name) if name else (Path(os.path.dirname(path)), os.path.basename(path))
+
+
+def is_bytecode(name: str) -> bool:
+    """Return whether a path is that of a file in which Python keeps compiled code."""
+    return name.endswith(".pyc") and f"/{name}".endswith(f"/__pycache__/{name.rpartition('/')[2]}")
+
+
+def is_known(place: Place) -> bool:
+    """Return whether a place was recorded before, so that only what differs is read."""
+    return _last(place).exists()
+
+
+def _last(place: Place) -> Path:
+    return _records() / "last" / sha256(os.fsencode(repr(place))).hexdigest()
+
+
+def left_out(digest: str) -> list[str]:
+    """Return the folders of a recorded place that are not part of it, absolute.
+
+    Raises:
+        SealError: `SEAL110` the record was changed.
+    """
+    place, _ = _load(digest)
+    scratch = sorted(SCRATCH) if place.path.endswith("/node_modules") else ()
+    return [f"{place.path}/{name}" for name in (*place.but, *scratch)]
+
+
+def path_of(digest: str) -> str:
+    """Return the path of the place that a record is of.
+
+    Raises:
+        SealError: `SEAL110` the record was changed.
+    """
+    return _load(digest)[0].path
+
+
+def links(digest: str) -> list[str]:
+    """Return the symbolic links of a record, absolute.
+
+    Raises:
+        SealError: `SEAL110` the record was changed.
+    """
+    place, files = _load(digest)
+    return [f"{place.path}/{name}" for name, (_, entry) in files.items() if entry.mode == LINK]
+
+
+@lru_cache(maxsize=256)
 def contents(digest: str) -> str:
     """Return a digest of what a record says without its stamps: equal folders have equal ones, wherever they lie.
 
@@ -92,32 +170,38 @@ def contents(digest: str) -> str:
         SealError: `SEAL110` the record was changed.
     """
     found = sha256()
-    for name, (_, entry) in sorted(_load(digest).items()):
-        found.update(f"{name}\0{entry.mode} {entry.sha256}\0".encode("utf-8", "surrogateescape"))
+    for name, (stamp, entry) in sorted(_load(digest)[1].items()):
+        if entry.mode != _BYTECODE:
+            what = entry.sha256 or f"{stamp.size} {stamp.mtime_ns}"
+            found.update(f"{name}\0{entry.mode} {what}\0".encode("utf-8", "surrogateescape"))
     return found.hexdigest()
 
 
-def changed(records: Records, *, deep: bool = True) -> Iterator[tuple[str, Change]]:
-    """Yield the files of kept folders that are not what they were, absolute, each with what became of it.
+def changed(records: Records) -> Iterator[tuple[str, Change]]:
+    """Yield the files of kept places that are not what they were, absolute, each with what became of it.
 
     Raises:
-        SealError: `SEAL102` a folder cannot be listed, `SEAL110` the record was changed.
+        SealError: `SEAL102` a place cannot be listed, `SEAL110` the record was changed.
     """
-    for folder, digest in records.items():
-        files, present = _load(digest), dict(_walk(folder, deep=deep))
+    for path, digest in records.items():
+        place, files = _load(digest)
+        present = dict(_walk(place))
         differing = [name for name, stamp in present.items() if stamp != files.get(name, _NONE)[0]]
         for name in sorted({*differing, *(files.keys() - present.keys())}):
-            if name not in present:
-                yield f"{folder}/{name}", "removed"
+            whole = f"{path}/{name}" if name else path
+            if is_bytecode(name):
+                yield whole, "bytecode"
+            elif name not in present:
+                yield whole, "removed"
             elif name not in files:
-                yield f"{folder}/{name}", "added"
-            elif not _is(folder, name, files[name][1]):
-                yield f"{folder}/{name}", "changed"
+                yield whole, "added"
+            elif not _is(path, name, files[name][1]):
+                yield whole, "changed"
 
 
-def _is(folder: str, name: str, entry: Entry) -> bool:
+def _is(path: str, name: str, entry: Entry) -> bool:
     with suppress(SealError):
-        return read_entry(Path(folder), name)[0] == entry
+        return bool(entry.sha256) and read_entry(*_split(path, name))[0] == entry
     return False
 
 
@@ -128,7 +212,7 @@ def leads_back(records: Records, top: Path) -> Iterator[str]:
     """
     inside = f"{top}/"
     for folder, digest in records.items():
-        for name, (_, entry) in _load(digest).items():
+        for name, (_, entry) in _load(digest)[1].items():
             path, target = f"{folder}/{name}", ""
             if entry.mode == LINK:
                 target = os.path.realpath(path)
@@ -139,33 +223,47 @@ def leads_back(records: Records, top: Path) -> Iterator[str]:
                 yield path
 
 
-def _walk(folder: str, *, deep: bool) -> Iterator[tuple[str, Stamp]]:
-    """Yield every file and link of a kept folder, relative to it, with its stamp."""
+def _walk(place: Place) -> Iterator[tuple[str, Stamp]]:
+    """Yield every file and link of a place, relative to it, with its stamp."""
+    folder = place.path
+    but = {f"{folder}/{name}" for name in place.but}
+    if folder.endswith("/node_modules"):
+        but |= {f"{folder}/{name}" for name in SCRATCH}
     pending, cut = [folder], len(folder) + 1
+    try:
+        status = os.stat(folder)
+        if not stat.S_ISDIR(status.st_mode):
+            yield "", stamp_of(status)
+            return
+    except OSError as error:
+        raise _unlisted(folder, error) from error
     while pending:
         at = pending.pop()
         try:
             with os.scandir(at) as entries:
                 for item in entries:
                     if item.is_dir(follow_symlinks=False):
-                        scratch = item.name in SCRATCH and at.endswith("/node_modules")
-                        if deep and item.name not in _PASSED_OVER and not scratch:
+                        if place.deep and item.path not in but:
                             pending.append(item.path)
                     else:
                         yield item.path[cut:], stamp_of(item.stat(follow_symlinks=False))
         except OSError as error:
-            message = f"The kept folder {at} cannot be listed: {error.strerror}."
-            raise SealError("SEAL102", message, "Make it readable, or take it out of `keep`.") from error
+            raise _unlisted(at, error) from error
 
 
-def _place() -> Path:
+def _unlisted(path: str, error: OSError) -> SealError:
+    message = f"The kept place {path} cannot be listed: {error.strerror}."
+    return SealError("SEAL102", message, "Put it back, make it readable, or take it out of `keep`.")
+
+
+def _records() -> Path:
     """Return where records are kept: several checkouts share the packages of one Python."""
     return state_folder() / "kept"
 
 
-@lru_cache(maxsize=8)
-def _load(digest: str) -> _Files:
-    path = _place() / digest
+@lru_cache(maxsize=256)
+def _load(digest: str) -> tuple[Place, _Files]:
+    path = _records() / digest
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -173,4 +271,6 @@ def _load(digest: str) -> _Files:
     if sha256(data).hexdigest() != digest:
         raise damaged(path, "its content is not the one that was stored")
     read: dict[str, Any] = json.loads(data)
-    return {name: (Stamp(*stamp), Entry(*entry)) for name, (stamp, entry) in read.items()}
+    where, but, deep = read["place"]
+    files = {name: (Stamp(*stamp), Entry(*entry)) for name, (stamp, entry) in read["files"].items()}
+    return Place(where, tuple(but), deep), files

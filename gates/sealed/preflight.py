@@ -8,7 +8,7 @@ tree and command, so that a second run of the same task does not run them again.
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -19,20 +19,25 @@ from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.compare import BaseList, Fault, allow_failing_line, compare, make_base_list
-from interlock.gates.sealed.execution import GateCase, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.execution import GateCase, Workspace, compile_dependencies, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.loaded import elsewhere, in_place, own_environment
 from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
+from interlock.gates.sealed.places import ABSOLUTE
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _KINDS: Final = frozenset({"unread", "incomplete", "judge", "failed", "missing", "skipped", "xfailed", "not_collected",
                            "exit_status", "nothing_ran"})  # fmt: skip
 _HINTS: Final = (
+    (re.compile(r"setuptools.scm|unable to detect version"),
+     "env", "env, such as SETUPTOOLS_SCM_PRETEND_VERSION: the .git of an export is empty"),
+    (re.compile(r"not a git repository|Command '\['git'"),
+     "prepare", 'prepare = [["git", "init", "-q"], ["git", "add", "-A"]]: the .git of an export is empty'),
     (re.compile(r"Network is unreachable|Temporary failure in name resolution|ENETUNREACH|EAI_AGAIN|getaddrinfo|"
                 r"Name or service not known|Max retries exceeded|ConnectionRefused|ECONNREFUSED"),
      "network", 'network = "host", or "loopback" for servers that the tests start themselves'),
@@ -44,12 +49,14 @@ _HINTS: Final = (
      "env", 'env = { NAME = "value" }'),
     (re.compile(r"No such file or directory|FileNotFoundError|ENOENT"),
      "prepare", "keep = [FOLDERS] for files in an ignored folder, or prepare = [[…]] for files that a build makes"),
-    (re.compile(r"not a git repository|setuptools.scm|unable to detect version"),
-     "env", "env, such as SETUPTOOLS_SCM_PRETEND_VERSION: an export has no .git"),
     (re.compile(r"Read-only file system|EROFS|Permission denied"),
      "prepare", "a path of the project or /tmp: nothing else can be written in a sealed gate"),
 )  # fmt: skip
 """What a message of a failed test says about the key that helps; FOLDERS stands for the ignored folders."""
+
+_MISSING: Final = re.compile(
+    r"(?:No such file or directory|FileNotFoundError|ENOENT|does not exist|not found|Cannot find|cannot open)"
+)
 
 _CACHES: Final = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "htmlcov"})
 _MAX_WORDS: Final = 300
@@ -94,6 +101,7 @@ class BaseCheck:
         note: Why the tests are not parsed or watched; empty where they are.
         log: Where the output of the sealed run is kept, outside the checkout.
         cached: It was known from an earlier run.
+        bytecode: Digest of the record of compiled dependencies, for `GateCase`.
     """
 
     tests: BaseList
@@ -103,6 +111,7 @@ class BaseCheck:
     log: str = ""
     cached: bool = False
     level: str = field(default_factory=sandbox.level)
+    bytecode: str = ""
 
     @property
     def allow_line(self) -> str:
@@ -113,7 +122,7 @@ class BaseCheck:
         """Return the check as JSON values."""
         return {
             "tests": self.tests.to_json(), "bare": run_to_json(self.bare), "note": self.note, "log": self.log,
-            "faults": [asdict(row) for row in self.faults],
+            "faults": [asdict(row) for row in self.faults], "bytecode": self.bytecode,
         }  # fmt: skip
 
     @classmethod
@@ -126,6 +135,7 @@ class BaseCheck:
         return cls(
             BaseList.from_json(data["tests"]), run_from_json(data["bare"]),
             tuple(SealingFault(**row) for row in data["faults"]), str(data["note"]), str(data["log"]), cached=cached,
+            bytecode=str(data["bytecode"]),
         )  # fmt: skip
 
 
@@ -147,14 +157,14 @@ def check_base(
     if known:
         with suppress(OSError, KeyError, TypeError, ValueError):
             return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
-    case.check_kept()
     load_for(case)
     progress("the tests of the base run sealed")
     base = case.base
-    with workspace(case, Plan(base, base.files, frozenset(), (), (), ()), fresh=True) as here:
+    with case.unchanged(), workspace(case, Plan(base, base.files, frozenset(), (), (), ())) as here:
         failed = prepare(case, here)
         tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
         again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
+        bytecode = compile_dependencies(here)
     log = f"{path}.log"
     write(log, here.output.finish()[0])
     if failed:
@@ -166,12 +176,13 @@ def check_base(
         return BaseCheck(BaseList(tests), tests, (SealingFault("", message, "prepare", fix, "SEAL410"),), log=log)
     listed = make_base_list(tests, again)
     if not bare:
-        return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log))
+        return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log, bytecode=bytecode))
     progress("the tests of the base run bare")
     unsealed = _bare(case)
     tail = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
-    faults = tuple(_faults(unsealed, tests, tail, _folders(case))) or _no_use(case, tests, tail)
-    return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log))
+    faults = tuple(_faults(unsealed, tests, tail, _folders(case), lambda path: not _is_seen(case, path)))
+    faults = faults or _no_use(case, tests, tail)
+    return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log, bytecode=bytecode))
 
 
 def _kept(path: Path, check: BaseCheck) -> BaseCheck:
@@ -187,7 +198,7 @@ def _key(case: GateCase) -> str:
 
 
 class _Bare(Workspace):
-    """The checkout itself, as a person runs the command in it."""
+    """The checkout itself, as a person runs the command in it. Bytecode that lies there is not read."""
 
     __slots__ = ()
 
@@ -201,7 +212,8 @@ class _Bare(Workspace):
 
     def environment(self) -> dict[str, str]:
         known = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
-        return {**known, "PATH": self.case.path, "PYTHONDONTWRITEBYTECODE": "1", **self.case.seal.env}
+        own = {"PATH": self.case.path, "PYTHONPYCACHEPREFIX": f"{self.private}/bytecode"}
+        return {**known, **own, **self.case.seal.env}
 
     def run(self, argv: Any, *, env: Any = None, timeout_seconds: Any = None, pipes: Pipes | None = None) -> Ended:
         try:
@@ -224,8 +236,24 @@ def _bare(case: GateCase) -> TestRun:
             return TestRun(case.runner.name, problem=error.message)
 
 
-def _faults(bare: TestRun, sealed: TestRun, tail: str, folders: str) -> list[SealingFault]:
-    """Return what passes bare and not sealed; `tail` is the end of the sealed run's output."""
+def _is_seen(case: GateCase, path: str) -> bool:
+    """Return whether a path is seen in a sealed gate, or is not there at all."""
+    seen = (os.fspath(case.base.top), *sandbox.SYSTEM, *case.frozen.kept, *sandbox.PRIVATE, "/proc", "/dev")
+    return not os.path.exists(path) or sandbox.is_below(path, seen)
+
+
+def _faults(
+    bare: TestRun, sealed: TestRun, tail: str, folders: str, unseen: Callable[[str], bool] = lambda _: False
+) -> list[SealingFault]:
+    """Return what passes bare and not sealed.
+
+    Args:
+        bare: The tests in the checkout.
+        sealed: The tests in the export.
+        tail: The end of the sealed run's output.
+        folders: The folders that `keep` may name, as words of TOML.
+        unseen: Whether a path of the machine is there, and not seen in a sealed gate.
+    """
     if bare.problem or bare.judge:
         return []
     never = frozenset[str]().__contains__
@@ -240,11 +268,12 @@ def _faults(bare: TestRun, sealed: TestRun, tail: str, folders: str) -> list[Sea
         and (not row.test or row.test in passed or row.kind == "not_collected")
     ]
     if not bare.parsed and bare.exit_status != 0:
-        return []
+        missing = _outside(tail, unseen)
+        return [_kept_outside("", tail, folders, missing)] if missing else []
     known = dict(bare.broken)
     messages = {case.id: case.message for case in sealed.cases} | dict(sealed.broken)
     return [
-        _sealing_fault(row, messages.get(row.test, "") if row.test else tail, folders)
+        _sealing_fault(row, messages.get(row.test, "") if row.test else tail, folders, unseen)
         for row in found
         if row.test not in known
     ]
@@ -266,13 +295,25 @@ def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[SealingFault, ..
     return (SealingFault("", message, "command", _ANOTHER_COMMAND, "SEAL408"),)
 
 
-def _sealing_fault(row: Fault, message: str, folders: str) -> SealingFault:
+def _sealing_fault(row: Fault, message: str, folders: str, unseen: Callable[[str], bool]) -> SealingFault:
     text = f"{row.found}\n{message}"
+    if missing := _outside(text, unseen):
+        return _kept_outside(row.test, row.found, folders, missing)
     for pattern, key, fix in _HINTS:
         if pattern.search(text):
             return SealingFault(row.test, row.found, key, fix.replace("FOLDERS", folders))
     fix = "keep, env, prepare or network, by what the log says; `sealed = false` gives the seal up"
     return SealingFault(row.test, row.found, "keep", fix)
+
+
+def _outside(text: str, unseen: Callable[[str], bool]) -> str:
+    """Return a path of the machine that a text says is missing; empty where it says no such thing."""
+    return next(filter(unseen, ABSOLUTE.findall(text)), "") if _MISSING.search(text) else ""
+
+
+def _kept_outside(test: str, found: str, folders: str, path: str) -> SealingFault:
+    fix = f"keep = [{folders}, {json.dumps(path, ensure_ascii=False)}], or a folder around it"
+    return SealingFault(test, found, "keep", fix)
 
 
 def _folders(case: GateCase) -> str:

@@ -1,8 +1,9 @@
 """One command in an enclosure: an export at the checkout's own path, a network of its own, nothing left running.
 
 Where `bwrap` works it makes the namespaces, else `probes/enclose.py` does with the system calls themselves, else there
-are none: the command then runs in the export's folder, and its level says so. Inside, the whole machine can be read
-except what is hidden, and only the export and a private `/tmp` can be written.
+are none: the command then runs in the export's folder, and its level says so. Inside, of the machine only what its
+distribution installs (`SYSTEM`) and what the enclosure names is seen; only the export and a private `/tmp` can be
+written.
 """
 
 import os
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,7 +30,16 @@ Maker: TypeAlias = Literal["bwrap", "unshare", "none"]
 PROBES: Final = Path(__file__).resolve().parent / "probes"
 """The programs that run inside."""
 
-PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
+SYSTEM: Final = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix/store", "/gnu/store", "/snap",
+    "/sys/devices/system",
+)  # fmt: skip
+"""Where distributions install: seen inside as they are, unlike any other place of the machine."""
+
+PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
+_EMPTY: Final = ("/home", "/root", "/media", "/mnt", "/opt", "/srv", "/sys", "/var")
+"""Folders that programs may look for; nothing is in them inside."""
+
 _POLL_SECONDS: Final = 0.05
 _DRAIN_SECONDS: Final = 1.0
 _READ_BYTES: Final = 64 * 1024
@@ -50,14 +60,16 @@ class Enclosure:
     """What a command sees.
 
     Args:
-        binds: Places, in the order in which they are mounted.
-        hidden: Files and folders that are empty inside.
+        binds: Places that are seen, beside `SYSTEM`.
+        hidden: Files and folders that are empty inside, where they lie in a place that is seen.
         network: `none`, `loopback`, or `host`.
+        links: Symbolic links outside of these places: path to text.
     """
 
     binds: tuple[Bind, ...] = ()
     hidden: tuple[str, ...] = ()
     network: Network = "loopback"
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,32 +297,51 @@ def _bwrap_options(enclosure: Enclosure, cwd: str) -> Iterator[str]:
     yield from ("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
     if enclosure.network != "host":
         yield "--unshare-net"
-    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-    for folder in PRIVATE:
-        if os.path.isdir(folder) and not os.path.islink(folder):
-            yield from ("--tmpfs", folder)
-    for path in enclosure.hidden:
-        if os.path.isdir(path):
-            yield from ("--tmpfs", path)
-        elif os.path.lexists(path):
-            yield from ("--ro-bind", os.devnull, path)
-    for bind in enclosure.binds:
-        yield from ("--bind" if bind.writable else "--ro-bind", bind.source, bind.target)
-    yield from ("--chdir", cwd)
+    yield from ("--dev", "/dev", "--proc", "/proc")
+    yield from _mounts(enclosure)
+    yield from ("--remount-ro", "/", "--chdir", cwd)
 
 
 def _enclose_words(enclosure: Enclosure, cwd: str) -> Iterator[str]:
     yield from ("--network", enclosure.network, "--chdir", cwd)
-    for folder in PRIVATE:
-        if os.path.isdir(folder) and not os.path.islink(folder):
-            yield from ("--tmpfs", folder)
-    for path in enclosure.hidden:
-        if os.path.isdir(path):
-            yield from ("--tmpfs", path)
-        elif os.path.lexists(path):
-            yield from ("--ro-bind", os.devnull, path)
-    for bind in enclosure.binds:
-        yield from ("--bind" if bind.writable else "--ro-bind", bind.source, bind.target)
+    yield from _mounts(enclosure)
+
+
+def _mounts(enclosure: Enclosure) -> Iterator[str]:
+    """Yield the words for what is seen inside; a place comes after the one that it lies in."""
+    shown = [name for name in SYSTEM if os.path.isdir(name)]
+    rows: list[tuple[str, tuple[str, ...]]] = [(name, ("--dir", name)) for name in (*_EMPTY, os.path.expanduser("~"))]
+    rows += [(name, ("--tmpfs", name)) for name in PRIVATE]
+    rows.append(("/var/run", ("--symlink", "../run", "/var/run")))
+    for name in shown:
+        link = os.path.islink(name)
+        rows.append((name, ("--symlink", os.readlink(name), name) if link else ("--ro-bind", name, name)))
+    rows += [
+        (row.target, ("--bind" if row.writable else "--ro-bind", row.source, row.target)) for row in enclosure.binds
+    ]
+    targets = {row.target for row in enclosure.binds}
+    shown += targets
+    for path, text in enclosure.links.items():
+        if not is_below(path, shown):
+            rows.append((path, ("--symlink", text, path)))
+    hidden: list[str] = []
+    for path in sorted(map(os.path.realpath, enclosure.hidden), key=len):
+        seen = is_below(path, shown) and not is_below(path, hidden) and path not in (*targets, *SYSTEM)
+        if seen and os.path.lexists(path):
+            rows.append((path, ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", os.devnull, path)))
+            hidden.append(path)
+    for _, words in sorted(rows, key=lambda row: row[0].count("/")):
+        yield from words
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a path is one of these folders or lies in one."""
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
+def is_system(path: str) -> bool:
+    """Return whether a path lies where a distribution installs, `/usr` for example; links are not followed."""
+    return is_below(path, SYSTEM)
 
 
 @contextmanager

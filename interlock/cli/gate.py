@@ -1,6 +1,7 @@
 """`interlock gate`: one command gate on the present tree, as a run would judge it; no run and no role is needed."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +92,12 @@ def _sealed(
         def said(line: str) -> None:
             status.update(f"{gate.id}: {line}")
 
-        frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base)
+        frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base, note=said)
         case = case_of(folder, gate, policy, frozen)
         check = check_base(case, progress=said, bare=False)
         work = Work(task.scope, task.may_change, outside)
         said("its tests run")
-        done = judge(case, work, check.tests, progress=said)
+        done = judge(replace(case, bytecode=check.bytecode), work, check.tests, progress=said)
     log = f"{case.base.store.folder}/gate/{gate.id}.log"
     write(log, done.execution.output.finish()[0])
     ended = done.execution.ended

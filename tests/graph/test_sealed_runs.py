@@ -11,7 +11,6 @@ import pytest
 
 from interlock.agents import Ask
 from interlock.gates.config import load_config
-from interlock.gates.sealed import frozen
 from interlock.graph.explain import explain_run
 from interlock.graph.left import tree_after
 from interlock.graph.policy import make_policy
@@ -19,7 +18,7 @@ from interlock.graph.runs import left_before, start_run, unapproved_bases
 from interlock.graph.sealing import base_faults
 from interlock.graph.task import task_from_mapping
 from interlock.graph.verify import verify_journal
-from tests.gates.sealed.conftest import no_folders
+from tests.gates.sealed.conftest import once
 from tests.gates.sealed.sealing import FILES, RIGHT, WRONG, write
 from tests.graph.conftest import Project, Scripted, envelope
 
@@ -31,7 +30,7 @@ CHEAT = "import pytest\n\n\ndef test_half():\n    pass\n"
 @pytest.fixture
 def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Give a pytest project in git, whose gate has held-out checks."""
-    monkeypatch.setattr(frozen, "python_folders", no_folders)
+    once(monkeypatch)
     monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
     root = tmp_path / "project"
     table = (

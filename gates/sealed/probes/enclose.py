@@ -1,12 +1,13 @@
 """Run a command in namespaces of its own, by the system calls of Linux: what `bwrap` does, where it is not installed.
 
     python -I -S enclose.py [--network none|loopback|host] --chdir DIR
-        [--tmpfs DIR | --bind SRC DST | --ro-bind SRC DST]…
+        [--dir DIR | --tmpfs DIR | --symlink TEXT PATH | --bind SRC DST | --ro-bind SRC DST]…
         -- PROGRAM [WORD…]
 
-The machine is seen read-only, the mounts that are named come on top in their order, `/proc` shows the command's own
-processes alone. It ends with the command's status, and everything that the command started ends with it. It needs user
-namespaces, Linux 5.12 or newer; status 125 and a line on stderr say what is missing. Standard library alone.
+Of the machine only what is named is seen, mounted in that order on an empty root that cannot be written; `/proc` shows
+the command's own processes alone. It ends with the command's status, and everything that the command started ends with
+it. It needs user namespaces, Linux 5.12 or newer; status 125 and a line on stderr say what is missing. Standard library
+alone.
 """
 
 import ctypes
@@ -61,9 +62,9 @@ def _read(words: list[str]) -> tuple[list[tuple[str, ...]], dict[str, str]]:
     options = {"network": "none", "chdir": "/"}
     rest = iter(words)
     for word in rest:
-        if word in ("--bind", "--ro-bind"):
+        if word in ("--bind", "--ro-bind", "--symlink"):
             mounts.append((word, next(rest), next(rest)))
-        elif word == "--tmpfs":
+        elif word in ("--tmpfs", "--dir"):
             mounts.append((word, next(rest)))
         else:
             options[word[2:]] = next(rest)
@@ -90,9 +91,9 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
     _check(_LIBC.mount(words[0], words[1], words[2], ctypes.c_ulong(words[3]), words[4]), f"mount {target}")
 
 
-def _read_only(path: str) -> None:
+def _read_only(path: str, reach: int = _AT_RECURSIVE) -> None:
     attributes = struct.pack("QQQQ", _ATTR_RDONLY, 0, 0, 0)
-    result = _LIBC.syscall(_SYS_MOUNT_SETATTR, -100, os.fsencode(path), _AT_RECURSIVE, attributes, len(attributes))
+    result = _LIBC.syscall(_SYS_MOUNT_SETATTR, -100, os.fsencode(path), reach, attributes, len(attributes))
     _check(result, f"mount_setattr {path}")
 
 
@@ -100,25 +101,30 @@ def _root(mounts: list[tuple[str, ...]]) -> None:
     """Build the root that the command sees, and enter it."""
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
     build = "/tmp"
-    sources = {row[1]: os.open(row[1], os.O_PATH | os.O_CLOEXEC) for row in mounts if len(row) == 3}
-    old = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    sources = {row[1]: os.open(row[1], os.O_PATH | os.O_CLOEXEC) for row in mounts if row[0].endswith("bind")}
     _mount("tmpfs", build, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755")
     root = f"{build}/root"
     os.mkdir(root)
-    _mount(f"/proc/self/fd/{old}", root, "", _MS_BIND | _MS_REC)
-    _read_only(root)
+    _mount("tmpfs", root, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755")
+    for name in ("dev", "proc"):
+        os.mkdir(f"{root}/{name}")
     _devices(root)
     _mount("proc", f"{root}/proc", "proc", _MS_NOSUID | _MS_NODEV)
     for row in mounts:
         target = f"{root}{row[-1]}"
-        if row[0] == "--tmpfs":
+        if row[0] == "--symlink":
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.symlink(row[1], target)
+        elif row[0] in ("--dir", "--tmpfs"):
             os.makedirs(target, exist_ok=True)
-            _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
-            continue
-        _place(target, sources[row[1]])
-        _mount(f"/proc/self/fd/{sources[row[1]]}", target, "", _MS_BIND | _MS_REC)
-        if row[0] == "--ro-bind":
-            _read_only(target)
+            if row[0] == "--tmpfs":
+                _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
+        else:
+            _place(target, sources[row[1]])
+            _mount(f"/proc/self/fd/{sources[row[1]]}", target, "", _MS_BIND | _MS_REC)
+            if row[0] == "--ro-bind":
+                _read_only(target)
+    _read_only(root, 0)
     os.chdir(root)
     number = _SYS_PIVOT_ROOT.get(os.uname().machine)
     if number is None:

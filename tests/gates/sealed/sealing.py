@@ -1,6 +1,7 @@
 """A small pytest project behind a sealed gate, for the tests of the whole gate."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from interlock.gates.sealed.preflight import BaseCheck, check_base
 from interlock.gates.sealed.settings import Seal
 from tests.gates.support import BINDING
 
+OWN = tuple(dict.fromkeys(os.path.realpath(name) for name in (sys.prefix, sys.base_prefix, f"{sys.prefix}/..")))
+"""Where the Python of these tests, its packages and the package under test lie."""
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
 COMMAND = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 WRONG = "def double(x):\n    return x + 2\n\n\ndef half(x):\n    return x / 2\n"
@@ -97,7 +100,8 @@ class Sealed:
     def run(self, *scope: str, may_change: tuple[str, ...] = (), outside: tuple[str, ...] = ()) -> Collection:
         """Run the gate on the work as it is now."""
         work = Work(scope or ("src/**",), may_change, outside)
-        return run_sealed_gate(self.case, work, self.base.tests, binding=BINDING)
+        case = replace(self.case, bytecode=self.base.bytecode)
+        return run_sealed_gate(case, work, self.base.tests, binding=BINDING)
 
     def header(self, made: Collection) -> dict[str, Any]:
         """Return the header of the log."""

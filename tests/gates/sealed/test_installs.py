@@ -12,7 +12,7 @@ import pytest
 
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.keep import record
+from interlock.gates.sealed.keep import Place, record
 from interlock.gates.sealed.settings import Seal
 from tests.gates.sealed.sealing import WRONG, Sealed, codes, make, write
 
@@ -106,7 +106,7 @@ def test_without_namespaces_packages_outside_the_checkout_that_lead_into_it_are_
 ) -> None:
     packages = tmp_path / "venv/lib/site-packages"
     write(packages, {"__editable__.calc.pth": f"{built.root}/src\n"})
-    built.frozen = replace(built.frozen, kept={**built.frozen.kept, str(packages): record(str(packages))})
+    built.frozen = replace(built.frozen, kept={**built.frozen.kept, str(packages): record(Place(str(packages)))})
     monkeypatch.setattr(sandbox, "maker", lambda: "none")
     with pytest.raises(CollectorError) as caught:
         built.run()

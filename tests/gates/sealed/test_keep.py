@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.gates.sealed import keep
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.keep import changed, kept_folders, leads_back, record
+from interlock.gates.sealed.keep import Place, changed, kept_folders, leads_back, left_out, record
 from interlock.gates.sealed.listing import Listing
 from interlock.gates.sealed.store import state_folder
 
@@ -23,13 +24,13 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def changes(folder: Path, digest: str, *, deep: bool = True) -> dict[str, str]:
-    found = changed({str(folder): digest}, deep=deep)
+def changes(folder: Path, digest: str) -> dict[str, str]:
+    found = changed({str(folder): digest})
     return {os.path.relpath(path, folder): what for path, what in found}
 
 
 def test_added_changed_and_removed_files_are_named_and_touched_ones_are_not(folder: Path) -> None:
-    digest = record(str(folder))
+    digest = record(Place(str(folder)))
     assert changes(folder, digest) == {}
     os.utime(folder / "a/lib/x.js", ns=(1, 1))
     assert changes(folder, digest) == {}
@@ -46,32 +47,60 @@ def test_added_changed_and_removed_files_are_named_and_touched_ones_are_not(fold
     }  # fmt: skip
 
 
-def test_bytecode_and_scratch_of_tools_do_not_count(folder: Path) -> None:
-    digest = record(str(folder))
+def test_bytecode_is_named_apart_and_scratch_of_tools_does_not_count(folder: Path) -> None:
+    digest = record(Place(str(folder)))
     (folder / "b/__pycache__/b.pyc").write_text("other")
+    (folder / "b/__pycache__/c.pyc").write_text("new")
     (folder / ".cache/tool").write_text("other")
     (folder / ".vite").mkdir()
     (folder / ".vite/deps.js").write_text("other")
+    assert changes(folder, digest) == {"b/__pycache__/b.pyc": "bytecode", "b/__pycache__/c.pyc": "bytecode"}
+    assert {f"{folder}/.cache", f"{folder}/.vite"} <= set(left_out(digest))
+
+
+@pytest.mark.parametrize("name", ["a/.cache/x.js", "a/node_modules/.cache/r.js", "b/__pycache__/fixed.py", "b/b.pyc"])
+def test_files_where_tools_write_count_unless_it_is_bytecode_or_the_scratch_of_the_folder(
+    folder: Path, name: str
+) -> None:
+    digest = record(Place(str(folder)))
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("fixed")
+    assert changes(folder, digest) == {name: "added"}
+
+
+def test_a_file_is_a_place_and_what_is_left_out_of_a_folder_does_not_count(folder: Path) -> None:
+    digest = record(Place(str(folder / "a/index.js")))
+    assert changes(folder / "a/index.js", digest) == {}
+    (folder / "a/index.js").write_text("evil")
+    assert changes(folder / "a/index.js", digest) == {".": "changed"}
+    digest = record(Place(str(folder), but=("a",)))
+    (folder / "a/index.js").write_text("more")
     assert changes(folder, digest) == {}
-    (folder / "a/.cache").mkdir()
-    (folder / "a/.cache/x.js").write_text("no scratch: a package of this name")
-    assert changes(folder, digest) == {"a/.cache/x.js": "added"}
+    assert f"{folder}/a" in left_out(digest)
+
+
+def test_a_large_file_is_told_by_its_stamp(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keep, "_LARGE_BYTES", 3)
+    digest = record(Place(str(folder)))
+    assert changes(folder, digest) == {}
+    os.utime(folder / "a/lib/x.js", ns=(1, 1))
+    assert changes(folder, digest) == {"a/lib/x.js": "changed"}
 
 
 def test_of_a_folder_of_programs_the_files_alone_count(folder: Path) -> None:
-    digest = record(str(folder / ".bin"), deep=False)
+    digest = record(Place(str(folder / ".bin"), deep=False))
     (folder / ".bin/below").mkdir()
     (folder / ".bin/below/x").write_text("")
-    assert changes(folder / ".bin", digest, deep=False) == {}
+    assert changes(folder / ".bin", digest) == {}
     (folder / ".bin/python").write_text("#!/bin/sh\n")
-    assert changes(folder / ".bin", digest, deep=False) == {"python": "added"}
+    assert changes(folder / ".bin", digest) == {"python": "added"}
 
 
 def test_a_record_is_found_again_and_its_forgery_is_refused(folder: Path) -> None:
-    digest = record(str(folder))
-    assert record(str(folder)) == digest
+    digest = record(Place(str(folder)))
+    assert record(Place(str(folder))) == digest
     (folder / "a/index.js").write_text("newer")
-    again = record(str(folder))
+    again = record(Place(str(folder)))
     assert again != digest
     kept = state_folder() / "kept" / again
     kept.write_bytes(kept.read_bytes().replace(b"100644", b"100755"))
@@ -85,14 +114,14 @@ def test_a_damaged_record_is_written_anew(tmp_path: Path) -> None:
         folder.mkdir()
         if folder.name == "full":
             (folder / "index.js").write_text("x")
-        kept = state_folder() / "kept" / record(str(folder))
+        kept = state_folder() / "kept" / record(Place(str(folder)))
         kept.write_bytes(b"forged")
-        assert kept.name == record(str(folder))
+        assert kept.name == record(Place(str(folder)))
         assert kept.read_bytes() != b"forged"
 
 
 def test_a_folder_that_is_gone_is_refused(folder: Path) -> None:
-    digest = record(str(folder))
+    digest = record(Place(str(folder)))
     folder.rename(folder.with_name("moved"))
     with pytest.raises(SealError) as caught:
         changes(folder, digest)
@@ -126,5 +155,5 @@ def test_links_and_path_files_that_lead_back_are_found(tmp_path: Path) -> None:
     (packages / "workspace").symlink_to("../../src")
     (packages / "inner").symlink_to("../lib")
     (packages / "outer").symlink_to("/usr")
-    found = leads_back({str(top / ".venv"): record(str(top / ".venv"))}, top)
+    found = leads_back({str(top / ".venv"): record(Place(str(top / ".venv")))}, top)
     assert sorted(Path(path).name for path in found) == ["__editable___x_finder.py", "editable.pth", "workspace"]

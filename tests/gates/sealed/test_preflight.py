@@ -112,11 +112,11 @@ def test_a_step_that_prepares_may_take_a_fault_away(tmp_path: Path) -> None:
     files = {**FILES, "check.sh": "test -e data.txt\n"}
     made = make(tmp_path / "p", files, command=("sh", "check.sh"), prepare=(("touch", "data.txt"),))
     assert check_base(made.case).faults == ()
-    bad = make(tmp_path / "q", files, command=("sh", "check.sh"), prepare=(("sh", "-c", "test -d .git"),))
+    bad = make(tmp_path / "q", files, command=("sh", "check.sh"), prepare=(("sh", "-c", "test -f .git/HEAD"),))
     write(bad.root, {"data.txt": ""})
     check = check_base(bad.case)
     assert len(check.faults) == 1
-    assert "test -d .git" in check.faults[0].found
+    assert "test -f .git/HEAD" in check.faults[0].found
 
 
 def test_a_command_under_which_no_test_can_run_is_an_error_and_a_project_without_tests_is_not(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import select
 import sys
 import threading
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Make
 
 MAKERS: tuple[Maker, ...] = ("bwrap", "unshare")
 PYTHON = str(Path(sys.executable).resolve())
+PREFIX = Bind(os.path.realpath(sys.base_prefix), os.path.realpath(sys.base_prefix))
 
 
 @pytest.fixture(params=MAKERS)
@@ -44,8 +45,10 @@ class Seen:
 
 
 def tried(program: str, enclosure: Enclosure | None, *, cwd: str = "/", seconds: float = 30.0, **pipes: Any) -> Seen:
-    """Run a program of Python."""
+    """Run a program of Python, which is seen inside."""
     output = bytearray()
+    if enclosure is not None:
+        enclosure = replace(enclosure, binds=(*enclosure.binds, PREFIX))
     ended = run(
         [PYTHON, "-I", "-S", "-c", program], enclosure, cwd=cwd, env={"PATH": "/usr/bin:/bin"},
         timeout_seconds=seconds, pipes=Pipes(output.extend, **pipes),
@@ -79,20 +82,23 @@ print(json.dumps({
 
 
 def test_only_what_is_writable_is_written_and_nothing_hidden_is_seen(maker: Maker, tmp_path: Path) -> None:
-    export, checkout, secret = tmp_path / "export", tmp_path / "checkout", tmp_path / "secret"
+    export, checkout, seen_folder = tmp_path / "export", tmp_path / "checkout", tmp_path / "seen"
+    secret = seen_folder / "secret"
     kept = checkout / "kept"
     for folder in (export, kept, secret):
         folder.mkdir(parents=True)
     (export / "kept").mkdir()
     for path, text in ((checkout / "a", "checkout"), (export / "a", "export"), (secret / "a", "secret"),
-                       (kept / "a", "kept"), (tmp_path / "key", "secret")):  # fmt: skip
+                       (kept / "a", "kept"), (seen_folder / "key", "secret")):  # fmt: skip
         path.write_text(text)
     home = Path.home() / ".profile-of-nobody"
     paths = [f"{checkout}/new", "/tmp/new", f"{kept}/a", "/etc/new", f"{home}", "/usr/new", f"{tmp_path}/beside"]
-    program = f"PATHS={paths!r}; HIDDEN={[str(secret), str(tmp_path / 'key')]!r}; READ={str(checkout / 'a')!r}\n{LOOK}"
-    binds = (Bind(str(export), str(checkout), writable=True), Bind(str(kept), str(kept)))
+    hidden = [str(secret), str(seen_folder / "key"), str(tmp_path)]
+    program = f"PATHS={paths!r}; HIDDEN={hidden!r}; READ={str(checkout / 'a')!r}\n{LOOK}"
+    binds = (Bind(str(export), str(checkout), writable=True), Bind(str(kept), str(kept)),
+             Bind(str(seen_folder), str(seen_folder)))  # fmt: skip
     seen = tried(
-        program, Enclosure(binds, (str(secret), str(tmp_path / "key"))), cwd=str(checkout)
+        program, Enclosure(binds, (str(secret), str(seen_folder / "key"))), cwd=str(checkout)
     )  # fmt: skip
     assert seen.ended.exit_status == 0, seen.output.decode()
     found = seen.data
@@ -105,7 +111,7 @@ def test_only_what_is_writable_is_written_and_nothing_hidden_is_seen(maker: Make
     assert not home.exists()
     assert found["read"] == "export"
     assert found["cwd"] == str(checkout)
-    assert found["hidden"] == [[], ""]
+    assert found["hidden"] == [[], "", ["beside", "checkout", "seen"]]
     assert found["capabilities"] == dict.fromkeys(("CapEff", "CapPrm", "CapInh", "CapAmb"), 0)
     assert found["setuid"] == "1"
     assert found["processes"] <= 3

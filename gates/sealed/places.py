@@ -1,0 +1,377 @@
+"""What the commands of a gate need outside of the checkout: interpreters, their libraries, and where links lead.
+
+Inside a sealed gate nothing is seen that a process of the user could change, unless it is recorded when the run begins.
+What a distribution installs is seen as it is (`sandbox.SYSTEM`); where this user may write there, as root in a
+container, files that changed since the run began are found by their time of change.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.gates.sealed import keep
+from interlock.gates.sealed.base import LINK, Base
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.keep import Place, is_bytecode
+from interlock.gates.sealed.sandbox import PRIVATE, SYSTEM, is_below, is_system
+
+_ASK_PYTHON: Final = """
+import importlib.metadata, json, os, sys, sysconfig, urllib.parse
+paths = sysconfig.get_paths()
+finders = [each for name, each in sys.modules.items() if name.startswith("__editable__")]
+found = [path for each in finders for path in getattr(each, "MAPPING", {}).values()]
+found += [path for each in finders for row in getattr(each, "NAMESPACES", {}).values() for path in row]
+projects = []
+for each in importlib.metadata.distributions():
+    told = json.loads(each.read_text("direct_url.json") or "{}")
+    if told.get("dir_info", {}).get("editable"):
+        projects.append(urllib.parse.unquote(urllib.parse.urlsplit(told["url"]).path))
+print(json.dumps({
+    "executable": sys.executable, "prefixes": [sys.prefix, sys.base_prefix], "stdlib": paths["stdlib"],
+    "folders": [paths["stdlib"], paths["platstdlib"], os.path.dirname(os.path.realpath(sys.executable))],
+    "libraries": sysconfig.get_config_var("LIBDIR") or "", "path": [*sys.path, *found], "projects": projects,
+}))
+"""
+_ASK_SECONDS: Final = 20
+ABSOLUTE: Final = re.compile(r"(?<![\w.:/-])/[^\s'\":,;()\[\]]+")
+"""An absolute path in a text."""
+
+_SHEBANG_BYTES: Final = 512
+_MAX_LINKS: Final = 40
+_DROPPED: Final = frozenset({
+    ".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ruff_cache",
+    ".hypothesis", ".interlock", "artifacts",
+})  # fmt: skip
+"""Folders directly in a project beside the checkout that its users do not import."""
+_CONDA: Final = ("pkgs", "envs", "conda-bld")
+_SHIMS: Final = ("bin", "libexec", "plugins", "version")
+_SITES: Final = ("site-packages", "dist-packages")
+
+
+def ask_python(python: str, where: str) -> Mapping[str, Any]:
+    """Return what a Python says about where it is installed and what it imports from.
+
+    Raises:
+        SealError: `SEAL103` it does not say.
+    """
+    try:
+        done = subprocess.run(
+            [python, "-I", "-c", _ASK_PYTHON], capture_output=True, timeout=_ASK_SECONDS, check=True, cwd=where
+        )
+        return json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        message = f"The Python {python} of a gate's command does not say where its packages are: {error}."
+        raise SealError("SEAL103", message, "Repair it, or name another program in `command`.") from error
+
+
+@dataclass
+class Reach:
+    """Collects the places outside of a checkout that commands need.
+
+    Args:
+        top: The checkout.
+        root: The project's root.
+        note: Takes what is recorded for the first time, which may take a while.
+    """
+
+    top: Path
+    root: Path
+    note: Callable[[str], None] = lambda _line: None
+    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    links: dict[str, str] = field(default_factory=dict[str, str])
+    _told: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    def add(self, path: str, *, but: Iterable[str] = (), deep: bool = True) -> None:
+        """Take a file or folder, and the symbolic links on the way to it.
+
+        Nothing is taken that is seen anyway, or that is not there. A folder around the checkout or around HOME is no
+        dependency.
+
+        Args:
+            path: Absolute.
+            but: Folders in it that are left out, relative to it.
+            deep: Whether the folders in it belong to it.
+        """
+        real = self.follow(path)
+        around = (os.fspath(self.top), os.path.realpath(os.path.expanduser("~")))
+        if is_system(real) or is_below(real, around[:1]) or any(is_below(name, (real,)) for name in around):
+            return
+        if not os.path.lexists(real) or is_below(real, ("/proc", "/dev", "/sys")) or real in PRIVATE:
+            return
+        for place in self.places.values():
+            inside = is_below(real, (place.path,)) and place.deep
+            if inside and not is_below(real, [f"{place.path}/{name}" for name in place.but]):
+                return
+        self.places[real] = Place(real, tuple(sorted(but)), deep)
+
+    def follow(self, path: str) -> str:
+        """Return where a path leads, and keep the links on the way to it."""
+        parts, at, number = deque(path.split("/")), "", 0
+        while parts:
+            name = parts.popleft()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                at = at.rpartition("/")[0]
+                continue
+            step = f"{at}/{name}"
+            if number < _MAX_LINKS and os.path.islink(step):
+                number += 1
+                text = os.readlink(step)
+                if not is_system(step) and not is_below(step, (os.fspath(self.top),)):
+                    self.links[step] = text
+                parts.extendleft(reversed(text.split("/")))
+                at = "" if text.startswith("/") else at
+            else:
+                at = step
+        return at or "/"
+
+    def project(self, path: str) -> None:
+        """Take a folder of another project, without its history, environments and caches."""
+        self.add(path, but=[name for name in _DROPPED if os.path.isdir(f"{path}/{name}")])
+
+    def program(self, path: str) -> None:
+        """Take a program, and what it is installed with where it is an interpreter that is known."""
+        python = interpreter_of(path)
+        if python:
+            self.python(python)
+        real = os.path.realpath(path)
+        prefix = os.path.dirname(os.path.dirname(real))
+        whole = os.path.isdir(f"{prefix}/include/node") or os.path.isdir(f"{prefix}/src/runtime")
+        self.add(prefix if whole and not self._general(prefix) else path)
+        self.add(path)
+        if os.path.isdir(f"{prefix}/lib/node_modules"):
+            self.add(f"{prefix}/lib/node_modules")
+
+    def python(self, python: str) -> None:
+        """Take a Python: what it is installed in, its packages, and projects that are installed as editable."""
+        told = self.told(python)
+        path = dict.fromkeys((*told["path"], *map(os.path.realpath, told["path"])))
+        for prefix in dict.fromkeys(told["prefixes"]):
+            if self._general(prefix):
+                for name in told["folders"]:
+                    self.add(name)
+                if told["libraries"]:
+                    self.add(told["libraries"], deep=False)
+                continue
+            conda = _CONDA if os.path.isdir(f"{prefix}/conda-meta") else ()
+            sites = [f"{told['stdlib']}/{name}" for name in _SITES]
+            unused = [name[len(prefix) + 1 :] for name in sites if is_below(name, (prefix,)) and name not in path]
+            self.add(prefix, but=[name for name in (*conda, *unused) if os.path.isdir(f"{prefix}/{name}")])
+        self.add(told["executable"])
+        for name in path:
+            self.project(name)
+        for name in told["projects"]:
+            if not any(is_below(each, (name,)) for each in path):
+                self.project(name)
+
+    @property
+    def imported(self) -> list[str]:
+        """The folders that the Pythons import from, as they say."""
+        return [name for told in self._told.values() for name in (*told["folders"], *told["path"])]
+
+    def told(self, python: str) -> Mapping[str, Any]:
+        """Return what a Python says of itself.
+
+        Raises:
+            SealError: `SEAL103` it does not say.
+        """
+        if python not in self._told:
+            self._told[python] = ask_python(python, os.fspath(self.root))
+        return self._told[python]
+
+    @staticmethod
+    def _general(prefix: str) -> bool:
+        """Return whether a folder holds more than one installation."""
+        home = os.path.realpath(os.path.expanduser("~"))
+        return os.path.realpath(prefix) in (home, f"{home}/.local", "/opt", "/usr/local")
+
+    def path_folder(self, folder: str) -> None:
+        """Take the programs that links in a folder of PATH lead to, and what scripts of a version manager start."""
+        if is_system(self.follow(folder)):
+            return
+        with suppress(OSError), os.scandir(folder) as entries:
+            for item in entries:
+                if item.is_symlink() and item.is_file():
+                    self.add(item.path)
+        if os.path.basename(folder) == "shims":
+            for name in _SHIMS:
+                self.add(f"{os.path.dirname(folder)}/{name}")
+
+    def tree(self, base: Base) -> None:
+        """Take what symbolic links of a base lead to outside of the checkout."""
+        for path, entry in base.files.items():
+            if entry.mode == LINK:
+                text = os.fsdecode(base.store.object(entry.sha256))
+                self.add(os.path.normpath(f"{base.top}/{os.path.dirname(path)}/{text}") if text[:1] != "/" else text)
+
+    def records(self, kept: Iterable[str]) -> dict[str, str]:
+        """Record the places, those that links in them lead to, and kept folders of the checkout.
+
+        Args:
+            kept: These folders, absolute.
+
+        Raises:
+            SealError: `SEAL102` a file cannot be read, `SEAL112` the store cannot be written.
+        """
+        found: dict[str, str] = {}
+        pending = {path: Place(path) for path in kept} | self.places
+        while pending:
+            for path, place in pending.items():
+                found[path] = self.record(place)
+                for link in keep.links(found[path]):
+                    target = os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link)))
+                    if not is_below(target, (path,)):
+                        self._linked(link, target)
+            pending = {path: place for path, place in self.places.items() if path not in found}
+        return found
+
+    def _linked(self, link: str, target: str) -> None:
+        """Take what a link leads to, and for a package of node the packages that it finds above itself."""
+        self.project(target)
+        if "/node_modules/" in link and os.path.isdir(target):
+            home = os.path.realpath(os.path.expanduser("~"))
+            for folder in Path(os.path.realpath(target)).parents:
+                if is_below(home, (os.fspath(folder),)) or is_below(os.fspath(self.top), (os.fspath(folder),)):
+                    break
+                if os.path.isdir(folder / "node_modules"):
+                    self.add(f"{folder}/node_modules")
+
+    def record(self, place: Place) -> str:
+        """Record one place and return the digest of the record."""
+        if os.path.isdir(place.path) and not keep.is_known(place):
+            self.note(f"recording {place.path}")
+        return keep.record(place)
+
+
+def interpreter_of(program: str) -> str:
+    """Return the Python that a program is or names in its first line; empty when it is none."""
+    if os.path.basename(program).startswith(("python", "pypy")):
+        return program
+    try:
+        with open(program, "rb") as file:
+            line = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    except OSError:
+        return ""
+    if not line.startswith(b"#!"):
+        return ""
+    words = os.fsdecode(line[2:]).split()
+    found = next((word for word in words if os.path.basename(word).startswith(("python", "pypy"))), "")
+    return found if os.path.isabs(found) else ""
+
+
+def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]:
+    """Take what the toolchains of a base read from their caches; return their variables.
+
+    Args:
+        reach: Takes the places.
+        base: The base, whose lock files name the packages.
+        given: Variables of the commands that say where caches are.
+    """
+    home, found = os.path.expanduser("~"), dict[str, str]()
+
+    def place(name: str, below: str) -> str:
+        return given.get(name) or os.environ.get(name) or f"{home}/{below}"
+
+    if sums := base.content(base.inside("go.sum")):
+        folder = place("GOMODCACHE", "go/pkg/mod")
+        for name, version in re.findall(r"^(\S+) (\S+?)(?:/go\.mod)? ", sums.decode("utf-8", "replace"), re.MULTILINE):
+            escaped = re.sub(r"[A-Z]", lambda letter: f"!{letter[0].lower()}", name)
+            reach.add(f"{folder}/{escaped}@{re.sub(r'[A-Z]', lambda letter: f'!{letter[0].lower()}', version)}")
+            reach.add(f"{folder}/cache/download/{escaped}/@v")
+        found["GOMODCACHE"] = folder
+    if base.inside("Cargo.toml") in base.files:
+        cargo, rustup = place("CARGO_HOME", ".cargo"), place("RUSTUP_HOME", ".rustup")
+        lock = (base.content(base.inside("Cargo.lock")) or b"").decode("utf-8", "replace")
+        packages = re.findall(r'^name = "([^"]+)"\nversion = "([^"]+)"\nsource = "registry', lock, re.MULTILINE)
+        for kind in ("src", "cache"):
+            for registry in _folders(f"{cargo}/registry/{kind}"):
+                for name, version in packages:
+                    reach.add(f"{registry}/{name}-{version}{'.crate' if kind == 'cache' else ''}")
+        more = (
+            "bin",
+            "config",
+            "config.toml",
+            "registry/index" if packages else "bin",
+            "git" if "git+" in lock else "bin",
+        )
+        for name in more:
+            reach.add(f"{cargo}/{name}")
+        for name in ("settings.toml", "update-hashes", "downloads", "tmp"):
+            reach.add(f"{rustup}/{name}")
+        for toolchain in _folders(f"{rustup}/toolchains"):
+            reach.add(toolchain, but=["share/doc"] if os.path.isdir(f"{toolchain}/share/doc") else ())
+        found |= {"CARGO_HOME": cargo, "RUSTUP_HOME": rustup}
+    taken = [*reach.places, *reach.links]
+    return {
+        name: path
+        for name, path in found.items()
+        if any(is_below(each, (path, os.path.realpath(path))) for each in taken)
+    }
+
+
+def _folders(path: str) -> Iterator[str]:
+    with suppress(OSError), os.scandir(path) as entries:
+        yield from sorted(item.path for item in entries if item.is_dir())
+
+
+def writable_system(folders: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the folders of the distribution in which this user may write, as root may.
+
+    Args:
+        folders: Folders to ask besides, such as those that a Python imports from.
+    """
+    local = [entry for name in ("/usr/local", "/usr/local/lib") for entry in _folders(name)]
+    found = [name for name in (*SYSTEM, "/usr/local", *local, *folders) if os.path.isdir(name) and is_system(name)]
+    mine = sorted(
+        {os.path.realpath(name) for name in found if os.access(name, os.W_OK) and not is_below(name, ("/sys",))}
+    )
+    return tuple(name for name in mine if not is_below(os.path.dirname(name), mine))
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search for files of the distribution that changed, which goes on while a gate runs."""
+
+    process: "subprocess.Popen[bytes] | None"
+
+    def __enter__(self) -> "Search":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+    @classmethod
+    def start(cls, folders: Iterable[str], since_ns: int) -> "Search":
+        """Begin to look for files whose status changed after a time."""
+        names = [name for name in folders if os.path.isdir(name)]
+        seconds = f"@{since_ns // 10**9}.{since_ns % 10**9:09}"
+        words = ["find", *names, "-newerct", seconds, "!", "-type", "d", "-print0"]
+        return cls(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) if names else None)
+
+    def found(self) -> list[str]:
+        """Return what was found, absolute, when the search has ended; bytecode is left out.
+
+        Raises:
+            SealError: `SEAL104` this machine cannot be searched.
+        """
+        if self.process is None:
+            return []
+        output, _ = self.process.communicate()
+        if self.process.returncode != 0 and not output:
+            raise SealError(
+                "SEAL104",
+                "Folders of the distribution in which this user may write cannot be searched for changes.",
+                "Install GNU `find`, or run as a user who may not write to `/usr`.",
+            )
+        names = (os.fsdecode(name) for name in output.split(b"\0") if name)
+        return [name for name in names if not is_bytecode(name)]
