@@ -25,6 +25,7 @@ CODES: Final[Mapping[str, str]] = {
     "exit_status": "EVD584",
     "prepare": "EVD585",
     "heldout": "EVD586",
+    "shadowed": "EVD587",
 }
 """The rule of each kind of fault; see `gates.sealed.compare`."""
 

@@ -28,6 +28,7 @@ _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the 
 _CASE: Final = b'{"e": "case"'
 _TELL_SECONDS: Final = 1.0
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
+_MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
 _CACHES: Final = (
     ("GOMODCACHE", "go/pkg/mod"), ("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"),
 )  # fmt: skip
@@ -299,16 +300,28 @@ def fresh_export(case: GateCase, plan: Plan, here: Workspace) -> None:
         _link_kept(case, here.export)
 
 
-def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = ()) -> Execution:
+def execute(
+    case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = (), keep_going: bool = False
+) -> Execution:
     """Run the gate's command with its probe, and read what came of it.
+
+    Args:
+        case: The gate.
+        here: Where it runs.
+        collect_only: List the tests and run none.
+        only: Run these ids alone.
+        keep_going: Run the tests of other files where a file cannot be collected.
 
     Raises:
         CollectorError: The command cannot be started.
     """
-    stream, report_name, ended_tests, told = bytearray(), "report", 0, time.monotonic()
+    stream, report_name, ended_tests = bytearray(), "report", 0
+    began = told = time.monotonic()
 
     def take(data: bytes) -> None:
         nonlocal ended_tests, told
+        if len(stream) > _MAX_STREAM_BYTES:
+            raise _TooMuchError
         stream.extend(data)
         ended_tests += data.count(_CASE)
         if here.progress is not None and (now := time.monotonic()) - told >= _TELL_SECONDS:
@@ -326,6 +339,7 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
             report_path=f"{here.home}/{report_name}",
             collect_only=collect_only,
             only=tuple(only),
+            keep_going=keep_going,
         )
         launch = case.runner.launch(plan)
         channel.spec = launch.spec
@@ -335,6 +349,11 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
         whole = Tee(here.output.add, _MAX_REPORT_BYTES) if launch.report == "stdout" else None
         pipes = Pipes(here.output.add if whole is None else whole.add, channel if launch.spec else None)
         ended = here.run(launch.argv, env=launch.env, pipes=pipes)
+    except _TooMuchError:
+        words = f"more than {_MAX_STREAM_BYTES >> 20} MiB were written to the channel of the probe, and the run was ended"
+        tests = TestRun(case.runner.name, complete=False, exit_status=None, problem=words)
+        ended = Ended(None, timed_out=False, seconds=time.monotonic() - began)
+        return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
     finally:
         channel.close()
     if here.progress is not None and ended_tests:
@@ -356,6 +375,10 @@ def prepare(case: GateCase, here: Workspace) -> str:
             how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"
             return f"`{' '.join(argv)}` {how}"
     return ""
+
+
+class _TooMuchError(Exception):
+    """The command wrote more to the channel of its probe than any run of tests."""
 
 
 @dataclass(slots=True)

@@ -10,7 +10,8 @@ from typing import Any, Final
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.compare import BaseList, Comparison, Fault, compare, file_of
+from interlock.gates.sealed.compare import BaseList, Comparison, compare, file_of
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import Execution, GateCase, Workspace, execute, not_sealed, prepare, workspace
 from interlock.gates.sealed.export import Plan, plan_of

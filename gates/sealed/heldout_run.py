@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from interlock.gates.command import Output
-from interlock.gates.sealed.compare import Fault
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.frozen import program_of

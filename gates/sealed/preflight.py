@@ -18,7 +18,8 @@ from typing import Any, Final
 from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.compare import BaseList, Fault, allow_failing_line, compare, make_base_list
+from interlock.gates.sealed.compare import BaseList, allow_failing_line, compare, make_base_list
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
@@ -28,7 +29,7 @@ from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _KINDS: Final = frozenset({"unread", "incomplete", "judge", "failed", "missing", "skipped", "xfailed", "not_collected",
                            "exit_status", "nothing_ran"})  # fmt: skip
 _HINTS: Final = (
@@ -142,7 +143,7 @@ def check_base(
     base = case.base
     with workspace(case, Plan(base, base.files, frozenset(), (), (), ()), fresh=True) as here:
         failed = prepare(case, here)
-        tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
+        tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here, keep_going=True).tests
         again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
     log = f"{path}.log"
     write(log, here.output.finish()[0])
@@ -202,7 +203,7 @@ def _bare(case: GateCase) -> TestRun:
         here = _Bare(case, case.base.top, private, closed=False)
         try:
             failed = prepare(case, here)
-            return TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
+            return TestRun(case.runner.name, problem=failed) if failed else execute(case, here, keep_going=True).tests
         except CollectorError as error:
             return TestRun(case.runner.name, problem=error.message)
 

@@ -48,7 +48,7 @@ class Common:
         self.config, self.spec, self.emit = config, spec, emit
         self.cases = load("pytest_cases")
         self.base = str(getattr(config, "rootpath", None) or config.rootdir)
-        self.said = set()
+        self.said, self.shadows, self.proves = set(), load("shadows").shadows, False
 
     def send_ids(self, ids):
         """Report what was found, in lines of bounded length."""
@@ -59,7 +59,8 @@ class Common:
         """Report that the session is over, and the code that was loaded."""
         files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
         loaded = sorted({os.path.abspath(file) for file in files if isinstance(file, str)})
-        self.emit({"e": "session", "status": int(status), "loaded": loaded})
+        event = {"e": "session", "status": int(status), "loaded": loaded, "proves": self.proves}
+        self.emit(dict(event, shadows=self.shadows(self.spec["root"])))
 
     def pytest_collectreport(self, report):
         """Report a file that cannot be collected, or is skipped as a whole."""
@@ -144,6 +145,7 @@ class Observer(Common):
         body = bodies.make_body(check, seen.accepts)
         patterns = [*config.getini("python_functions"), "test"]
         seen.body = body if rewriting and bodies.install(rewrite, body, patterns) else None
+        self.proves = seen.body is not None
         canaries = load("pytest_canaries")
         self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, equality.variants)
         self.watcher, self.seen = Watcher(seen, self.canaries), seen

@@ -5,11 +5,11 @@ from dataclasses import replace
 from interlock.gates.sealed.compare import (
     BaseList,
     Comparison,
-    FaultKind,
     allow_failing_line,
     compare,
     make_base_list,
 )
+from interlock.gates.sealed.faults import FaultKind
 from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun
 from tests.table import each_row
 
