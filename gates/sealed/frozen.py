@@ -20,7 +20,7 @@ from interlock.gates.sealed.base import Base
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.heldout import load_held_out
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.protect import kind_of
+from interlock.gates.sealed.protect import decides_above
 from interlock.gates.sealed.runners import recognise
 from interlock.gates.sealed.settings import Seal
 
@@ -124,7 +124,7 @@ def deciding_above(top: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in top.parents:
         try:
-            names = [name for name in os.listdir(folder) if kind_of(name) == "decides"]
+            names = [name for name in os.listdir(folder) if decides_above(name)]
         except OSError:
             found[os.fspath(folder)] = ""
             continue

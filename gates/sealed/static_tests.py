@@ -7,7 +7,7 @@ are assigned or deleted again, classes that are no test classes by their name or
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
@@ -47,14 +47,14 @@ StaticTests = Mapping[str, Mapping[str, StaticTest]]
 """By file (or package of Go), the tests in it by qualified name, such as `TestCart.test_total`."""
 
 
-def static_tests(broken: Mapping[str, str], runner: str, read: ReadBase, files: Callable[[], Iterator[str]]) -> StaticTests:
+def static_tests(broken: Collection[str], runner: str, read: ReadBase, files: Collection[str]) -> StaticTests:
     """Return the tests of files that the base could not collect.
 
     Args:
-        broken: The files, or packages of Go, to the messages.
+        broken: The files, or packages of Go.
         runner: `pytest`, `unittest` or `go`; of others nothing is known.
         read: Reads files of the base.
-        files: Lists the files of the base, relative to the root.
+        files: All files of the base, relative to the root.
     """
     if not broken or runner not in ("pytest", "unittest", "go"):
         return {}
@@ -62,7 +62,7 @@ def static_tests(broken: Mapping[str, str], runner: str, read: ReadBase, files: 
         return {package: _go(package, read, files) for package in broken}
     if runner == "pytest" and any(_NAMING.search(read(name) or b"") for name in _CONFIGURATION):
         return {}
-    leaves_out = any(b"skip" in (read(path) or b"") for path in files() if path.rpartition("/")[2] == "conftest.py")
+    leaves_out = any(b"skip" in (read(path) or b"") for path in files if path.rpartition("/")[2] == "conftest.py")
     found = {path: read(path) for path in broken if path.endswith(".py")}
     return {path: _python(text, runner, leaves_out) for path, text in found.items() if text is not None}
 
@@ -168,14 +168,14 @@ def _changed_names(body: list[ast.stmt]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _go(package: str, read: ReadBase, files: Callable[[], Iterator[str]]) -> dict[str, StaticTest]:
+def _go(package: str, read: ReadBase, files: Collection[str]) -> dict[str, StaticTest]:
     """Return the tests of a package of Go, by the module that `go.mod` names at the root."""
     module = re.search(rb"^module\s+\"?([^\s\"]+)", read("go.mod") or b"", re.MULTILINE)
     if module is None or not f"{package}/".startswith(f"{module[1].decode('utf-8', 'replace')}/"):
         return {}
     folder = package[len(module[1].decode("utf-8", "replace")) + 1 :]
     found: dict[str, StaticTest] = {}
-    for path in files():
+    for path in files:
         at, _, name = path.rpartition("/")
         if at == folder and name.endswith("_test.go") and not _GO_PLATFORM.search(name):
             text = read(path) or b""
