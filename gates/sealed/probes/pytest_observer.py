@@ -148,7 +148,13 @@ class Observer(Common):
         self.proves = seen.body is not None
         canaries = load("pytest_canaries")
         self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, equality.variants)
-        self.watcher, self.seen = Watcher(seen, self.canaries), seen
+        self.watcher, self.seen, self.known = Watcher(seen, self.canaries), seen, []
+        self.strangers = canaries.strangers
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self):
+        """Keep which plugins there are before any test is imported."""
+        self.known = self.strangers(self.config.pluginmanager)
 
     def pytest_deselected(self, items):
         """Report what an option leaves out."""
@@ -156,7 +162,7 @@ class Observer(Common):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session):
-        """Report what was found, keep what was asked for, and put the canaries between, after all plugins chose."""
+        """Report what was found, keep what was asked for, and place the canaries, after all plugins chose."""
         items = session.items
         if self.queue is None:
             self.send_ids([item.nodeid for item in items])
@@ -164,14 +170,15 @@ class Observer(Common):
             only = set(self.spec["only"])
             items[:] = [item for item in items if item.nodeid in only]
         if not self.config.getoption("collectonly", False):
-            self.canaries.place(session, items)
+            self.canaries.place(session, items, self.known)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_runtestloop(self, session):
+    def pytest_runtestloop(self):
         """Watch from here on."""
-        session.testscollected = max(0, session.testscollected - self.canaries.count())
         self.config.pluginmanager.register(self.watcher)
-        yield
+        outcome = yield
+        if outcome.excinfo is None:
+            self.canaries.replay()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid):
@@ -210,9 +217,9 @@ class Watcher:
         self.seen, self.canaries = seen, canaries
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item, nextitem):
-        """Run a canary; every other test is left to pytest."""
-        return self.canaries.run(item, nextitem)
+    def pytest_runtest_protocol(self, item):
+        """Run the canaries before a test; the test itself is left to pytest."""
+        self.canaries.run(item)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item):
