@@ -28,6 +28,7 @@ from interlock.gates.sealed.execution import (
 )
 from interlock.gates.sealed.export import Plan, plan_of
 from interlock.gates.sealed.heldout_run import run_held_out
+from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import Protection, kind_of, protection
@@ -149,8 +150,8 @@ class _Judging:
     def present(self) -> dict[str, str]:
         """The files in scope as they are now.
 
-        What is ignored and not in the base is no part of the work: installed dependencies, and what a build left
-        behind, which would take the place of what `prepare` makes of the work.
+        What is ignored, now or by the rules of the base, and not in the base is no part of the work: installed
+        dependencies, and what a build left behind, which would take the place of what `prepare` makes of the work.
         """
         root, base = self.case.root, self.case.base
         try:
@@ -158,11 +159,17 @@ class _Judging:
             paths = sorted(paths_in_scope(root, self.work.scope) if given is None else given)
             listed = base.files.keys()
             if any(base.inside(path) not in listed for path in paths):
-                listed = listed | list_tree(base.top, base.root).files.keys()
+                ignored = base_ignores(base, lambda path: self._may_change(base.outside(path) or ""))
+                now = list_tree(base.top, base.root).files.keys()
+                listed = listed | {path for path in now - listed if not ignored(path)}
             mine = (path for path in paths if base.inside(path) in listed)
             return {path: file_value(root, path) if given is None else given[path] for path in mine}
         except TreeError as error:
             raise SealError("SEAL121", error.message, error.fix) from error
+
+    @cached_property
+    def _may_change(self) -> Callable[[str], bool]:
+        return protection((), self.work.may_change).free.matches
 
     @cached_property
     def protection(self) -> Protection:
@@ -263,7 +270,7 @@ class _Judging:
         return compare(
             self.tests,
             tests,
-            may_change=protection((), self.work.may_change).free.matches,
+            may_change=self._may_change,
             allow_failing=self.case.seal.allow_failing,
             changed=self.changed.__contains__,
             written=static_tests(self._unlisted(tests), tests.runner, self.read, self.base_files),

@@ -88,6 +88,44 @@ def test_each_outcome_is_seen_and_canaries_appear_in_no_report(tmp_path: Path, o
     assert run_from_json(run_to_json(ran.run)) == ran.run
 
 
+COUNTS = """
+import pytest
+
+begun = []
+
+def pytest_runtest_setup(item):
+    begun.append(item.nodeid)
+
+def pytest_sessionfinish(session):
+    assert len(begun) == session.testscollected, begun
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    assert item.nodeid in begun
+    yield
+"""
+NEAR = """
+def pytest_runtest_setup(item):
+    assert item.name in ("test_near", "test_off")
+"""
+NEAR_TESTS = "import pytest\ndef test_near(): ...\n@pytest.mark.skip\ndef test_off(): ...\n"
+
+
+@pytest.mark.sample("alone")
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_hooks_that_count_do_not_see_canaries(tmp_path: Path, options: tuple[str, ...]) -> None:
+    files = {"sub/test_near.py": NEAR_TESTS, "sub/conftest.py": NEAR, "conftest.py": "" if options else COUNTS}
+    root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS, **files})
+    ran = start(runner("-p", "syrupy", "-W", "error", *options), root)
+    assert (ran.run.judge, ran.run.canaries, ran.run.exit_status) == ("", len(PYTEST_CANARIES), 0), ran.output
+
+
+def test_a_module_whose_tests_are_all_skipped_is_watched_like_another(tmp_path: Path) -> None:
+    text = "import pytest\npytestmark = pytest.mark.skip\ndef test_a(): ...\n"
+    ran = start(PYTEST, write(tmp_path / "p", {"test_a.py": text}))
+    assert (ran.run.judge, ran.run.canaries) == ("", len(PYTEST_CANARIES))
+
+
 def test_canaries_count_neither_for_maxfail_nor_for_the_exit_status(tmp_path: Path) -> None:
     root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS})
     ran = start(runner("-x", "--maxfail=1"), root)
