@@ -1,6 +1,5 @@
 """What is new beside the tests of the base: files that could change what these tests ask, by what runs have shown."""
 
-import os
 from collections.abc import Collection, Sequence
 
 from interlock.gates.sealed.compare import BaseList, file_of
@@ -65,7 +64,7 @@ def shadowed(plan: Plan, now: TestRun) -> list[Fault]:
     """Return the added files that were imported in place of another module of the same name."""
     added = set(plan.added)
     return [
-        fault_of("shadowed", path, f"another module of this name: {os.path.basename(other)} in {os.path.dirname(other)}")
+        fault_of("shadowed", path, f"it is imported in place of {other}")
         for path, other in now.shadows
         if path in added
     ]

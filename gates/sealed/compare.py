@@ -177,9 +177,11 @@ class _Comparing:
         now, known = self.now, {*self.base.run.collected, *(case.id for case in self.base.run.cases)}
         faults = [] if now.complete else [_ended(now)]
         new = [case for case in now.cases if case.id not in known and not self._stands_for(case.id)]
-        for case in now.cases:
-            if case.outcome in _BAD and not self._allows(case):
-                faults.append(fault_of("failed", case.id, case.message or case.outcome))
+        faults += [
+            fault_of("failed", case.id, case.message or case.outcome)
+            for case in now.cases
+            if case.outcome in _BAD and not self._allows(case)
+        ]
         for case in new:
             faults += self._proofs(None, case) if case.outcome in _GOOD else []
         faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
@@ -218,8 +220,7 @@ class _Comparing:
     def _explained(self) -> bool:
         """Return whether a test passed, or failed, which is a fault of its own."""
         return any(
-            case.outcome in _GOOD or (case.outcome in _BAD and not self._allows(case))
-            for case in self.now.cases
+            case.outcome in _GOOD or (case.outcome in _BAD and not self._allows(case)) for case in self.now.cases
         )
 
     def _all_allowed(self) -> bool:
@@ -261,8 +262,10 @@ class _Comparing:
             if case.outcome in _SKIPPED and test is not None and test.skips:
                 return []
             faults = self._state(TestCase(case.id, "error", file=case.file), case, gone)
-            if not faults and case.outcome in _GOOD and (
-                case.proof == "body" or (test is not None and self.now.proves and not case.proof)
+            if (
+                not faults
+                and case.outcome in _GOOD
+                and (case.proof == "body" or (test is not None and self.now.proves and not case.proof))
             ):
                 return [fault_of("unproven", case.id, "its body did not run")]
             return faults
@@ -403,7 +406,6 @@ class _Comparing:
 
     def _not_run(self, path: str) -> list[Fault]:
         """Return the tests that are in the text of a file of which the base has no list, and did not run."""
-
         go = self.now.runner == "go"
         ran = {self._qualified(path, case.id) for case in self.now.cases if go or path == case.file}
         left_out = {self._qualified(path, each) for each in self.now.deselected}

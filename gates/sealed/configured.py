@@ -37,7 +37,9 @@ _RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _TARGET: Final = re.compile(r"^([^\s#:=][^#:=]*):(?![=:])([^=]*)$")
 _SHELLS: Final = frozenset({"sh", "bash", "zsh", "bat", "cmd", "ps1", "mk"})
-_TOOL_FOLDERS: Final = frozenset({"ci", ".ci", "scripts", "script", "tools", "tool", "bin", "hack", "build", "dev", "etc"})
+_TOOL_FOLDERS: Final = frozenset(
+    {"ci", ".ci", "scripts", "script", "tools", "tool", "bin", "hack", "build", "dev", "etc"}
+)
 _WORDS: Final = re.compile(r"[^\s;&|()<>\"'`=,$\[\]{}]+")
 
 

@@ -350,7 +350,7 @@ def execute(
         pipes = Pipes(here.output.add if whole is None else whole.add, channel if launch.spec else None)
         ended = here.run(launch.argv, env=launch.env, pipes=pipes)
     except _TooMuchError:
-        words = f"more than {_MAX_STREAM_BYTES >> 20} MiB were written to the channel of the probe, and the run was ended"
+        words = f"more than {_MAX_STREAM_BYTES >> 20} MiB were written to the probe's channel, and the run was ended"
         tests = TestRun(case.runner.name, complete=False, exit_status=None, problem=words)
         ended = Ended(None, timed_out=False, seconds=time.monotonic() - began)
         return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")

@@ -14,7 +14,6 @@ from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.beside import defining_files, new_test_files, shadowed, test_folders
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added
 from interlock.gates.sealed.configured import configured_files
-from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import (
     Execution,
@@ -27,6 +26,7 @@ from interlock.gates.sealed.execution import (
     workspace,
 )
 from interlock.gates.sealed.export import Plan, plan_of
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.heldout_run import run_held_out
 from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
@@ -175,7 +175,8 @@ class _Judging:
     def protection(self) -> Protection:
         """What keeps its base content, and what the tests of the base are judged without."""
         files = self.base_files
-        named = {*self.case.named, *defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
+        configured = configured_files(self.case.gate.command, self.read, files)
+        named = {*self.case.named, *defining_files(self.tests), *configured}
         named -= _inline(self.case, self.tests)
         folders = test_folders(self.tests.run, files)
         return protection(self.case.seal.protect, self.work.may_change, named, folders)
@@ -280,7 +281,7 @@ class _Judging:
         return compare_added(self.tests, tests, allow_failing=self.case.seal.allow_failing)
 
     def _unlisted(self, now: TestRun) -> frozenset[str]:
-        """Return the files whose tests the base could not list; where it listed none at all, those that have some now."""
+        """Return the files whose tests the base could not list; where it listed none, those that have some now."""
         run = self.tests.run
         if run.broken or run.cases or run.collected:
             return frozenset(path for path, _ in run.broken)

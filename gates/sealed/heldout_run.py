@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from interlock.gates.command import Output
-from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.frozen import program_of
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out
 from interlock.gates.sealed.heldout_judge import INTERPRETERS, judge_cases

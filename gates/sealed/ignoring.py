@@ -1,4 +1,4 @@
-"""What the `.gitignore` files of a base ignore: a work that edits them does not make a build product a part of itself."""
+"""What the `.gitignore` files of a base ignore: work that edits them does not make a build product a part of itself."""
 
 import codecs
 import re

@@ -12,8 +12,8 @@ Proof: TypeAlias = Literal["", "body", "reached", "open", "ended"]
 """What the body of a test itself recorded, apart from what the runner says of it.
 
 `""` nothing is recorded in it, `body` it is recorded and did not run in the process that the probe watches, `reached`
-it ran and at least one of its own statements of interest was reached, `open` it ran, has assertions below conditions or in loops only, and reached none of them, `ended` all those that it cannot end without
-were passed.
+it ran and at least one of its own statements of interest was reached, `open` it ran and reached none of its assertions,
+which are all below conditions or in loops, `ended` all those that it cannot end without were passed.
 """
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")

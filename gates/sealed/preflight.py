@@ -19,9 +19,9 @@ from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.compare import BaseList, allow_failing_line, compare, make_base_list
-from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree

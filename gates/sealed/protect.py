@@ -125,9 +125,7 @@ def protection(
         TreeError: A pattern is refused.
     """
     kept, free = list(protect), list(may_change)
-    return Protection(
-        named, compile_scope(kept) if kept else _NONE, compile_scope(free) if free else _NONE, folders
-    )
+    return Protection(named, compile_scope(kept) if kept else _NONE, compile_scope(free) if free else _NONE, folders)
 
 
 def kind_of(path: str) -> Kind:

@@ -100,8 +100,10 @@ def _is_test(node: ast.stmt, again: frozenset[str]) -> TypeGuard[ast.FunctionDef
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or not node.name.startswith("test"):
         return False
     names = {name for decorator in node.decorator_list for name in _names(decorator)}
-    return node.name not in again and not any("fixture" in name or "abstract" in name for name in names) and not (
-        names & {"property", "overload"}
+    return (
+        node.name not in again
+        and not any("fixture" in name or "abstract" in name for name in names)
+        and not (names & {"property", "overload"})
     )
 
 
@@ -123,9 +125,7 @@ def _joined(outer: StaticTest, node: ast.stmt, parts: list[ast.AST]) -> StaticTe
         for each in ast.walk(decorator)
         if isinstance(each, ast.Attribute) and getattr(each.value, "attr", getattr(each.value, "id", "")) == "mark"
     }
-    return StaticTest(
-        outer.skips or _mentions_skip(*parts), outer.marked or bool(marks - _PLAIN_MARKS - _SKIPS)
-    )
+    return StaticTest(outer.skips or _mentions_skip(*parts), outer.marked or bool(marks - _PLAIN_MARKS - _SKIPS))
 
 
 def _mentions_skip(*nodes: ast.AST) -> bool:
@@ -142,16 +142,14 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 def _set_up(node: ast.ClassDef) -> list[ast.AST]:
     names = ("setUp", "setUpClass", "setup_method", "setup_class", "asyncSetUp")
-    return [each for each in node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and each.name in names]
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [each for each in node.body if isinstance(each, functions) and each.name in names]
 
 
 def _assigned(body: list[ast.stmt], name: str) -> list[ast.AST]:
     """Return the statements that assign a name."""
-    return [
-        each
-        for each in body
-        if isinstance(each, (ast.Assign, ast.AnnAssign)) and any(getattr(node, "id", "") == name for node in ast.walk(each))
-    ]
+    assignments = [each for each in body if isinstance(each, (ast.Assign, ast.AnnAssign))]
+    return [each for each in assignments if any(getattr(node, "id", "") == name for node in ast.walk(each))]
 
 
 def _changed_names(body: list[ast.stmt]) -> frozenset[str]:

@@ -158,15 +158,15 @@ def make_canaries(asked, seed, emit, cases, variants):
 
 def _holds(function, arguments):
     """Return whether a test passes, shown to nobody."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                function(**arguments)
-            except KeyboardInterrupt:
-                raise
-            except BaseException:
-                return False
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            function(**arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return False
     return True
 
 

@@ -138,11 +138,12 @@ class Observer(Common):
 
         self.queue, self.reports = queue, {}
         seen = self.cases.Cases(spec["root"])
-        equality, bodies = load("equality"), load("pytest_body")
-        check = equality.make_check()
-        equality.watch_assert_equal(check, seen.accepts)
+        equality, comparisons, bodies = load("equality"), load("comparisons"), load("pytest_body")
+        asked = comparisons.make_asked(equality.make_check())
+        differences = comparisons.make_differences(equality.variants)
+        comparisons.watch_assertions(asked, differences[0], seen.accepts)
         rewriting = config.getoption("assertmode", "rewrite") == "rewrite"
-        body = bodies.make_body(check, seen.accepts)
+        body = bodies.make_body(asked, differences, seen.accepts)
         patterns = [*config.getini("python_functions"), "test"]
         seen.body = body if rewriting and bodies.install(rewrite, body, patterns) else None
         self.proves = seen.body is not None

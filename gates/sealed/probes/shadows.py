@@ -8,6 +8,15 @@ from importlib.machinery import PathFinder
 _find, _modules, _path = PathFinder.find_spec, sys.modules, os.path
 
 
+def _origin(name, folder):
+    """Return the file of a module in a folder of the path, or nothing."""
+    try:
+        spec = _find(name, [folder])
+    except Exception:
+        return None
+    return spec.origin if spec is not None and spec.has_location else None
+
+
 def shadows(root):
     """Return `[relative path, other path]` for each top-level module below a root that has another file of its name.
 
@@ -20,11 +29,7 @@ def shadows(root):
             continue
         file = _path.realpath(file)
         for folder in list(dict.fromkeys(sys.path)):
-            try:
-                spec = _find(name, [folder or os.getcwd()])
-                origin = spec.origin if spec is not None and spec.has_location else None
-            except Exception:
-                continue
+            origin = _origin(name, folder or os.getcwd())
             if origin and _path.realpath(origin) != file:
                 found.append([_path.relpath(_path.abspath(module.__file__), root), origin])
                 break

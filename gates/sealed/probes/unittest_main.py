@@ -268,7 +268,9 @@ def _begin():
 
     shadows = _load("shadows").shadows
     watch, equality = _Watch(emit, spec["root"]), _load("equality")
-    equality.watch_assert_equal(equality.make_check(), watch.accepts)
+    comparisons = _load("comparisons")
+    asked = comparisons.make_asked(equality.make_check())
+    comparisons.watch_assertions(asked, comparisons.make_differences(equality.variants)[0], watch.accepts)
     result = _result_class(unittest.TextTestResult, watch, time.perf_counter)
     main, exception = unittest.main, SystemExit
 
@@ -280,8 +282,14 @@ def _begin():
             if spec["collect_only"]:
                 test = type(test)()
             outcome = super().run(test)
-            emit({"e": "session", "status": int(not outcome.wasSuccessful()), "loaded": _loaded(),
-                  "shadows": shadows(spec["root"])})
+            emit(
+                {
+                    "e": "session",
+                    "status": int(not outcome.wasSuccessful()),
+                    "loaded": _loaded(),
+                    "shadows": shadows(spec["root"]),
+                }
+            )
             return outcome
 
     sys.path[:0] = [os.getcwd(), *spec["pythonpath"]]

@@ -20,7 +20,17 @@ IGNORE = "artifacts/\n__pycache__/\n"
 WRONG = "def add(a, b):\n    return a - b\n"
 RIGHT = "def add(a, b):\n    return a + b\n"
 SKIPS = "import unittest\ndef add(a, b):\n    if a:\n        raise unittest.SkipTest('later')\n    return 0\n"
-ADDS = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n"
+ADDS = """
+from calc import add
+
+
+def test_add():
+    assert add(2, 3) == 5
+
+
+def test_zero():
+    assert add(0, 0) == 0
+"""
 CONFIG = "[pytest]\npythonpath = src\n"
 PATCHES = "import calc\ncalc.add = lambda a, b: a + b\n\ndef test_ok():\n    assert True\n"
 CALC = {"src/calc.py": WRONG, "tests/test_calc.py": ADDS, "pytest.ini": CONFIG}
@@ -75,8 +85,17 @@ def row(base: Mapping[str, str], work: Mapping[str, str | None], *found: str, **
 
 
 TDD = {**CALC, "src/calc.py": ""}
-EMPTY_SET = "import pytest\nfrom calc import add, CASES\n\n@pytest.mark.parametrize('case', CASES)\ndef test_add(case):\n" \
-    "    assert add(*case[0]) == case[1]\n\ndef test_zero():\n    assert add(0, 0) == 0\n"
+EMPTY_SET = """
+import pytest
+from calc import add, CASES
+
+@pytest.mark.parametrize('case', CASES)
+def test_add(case):
+    assert add(*case[0]) == case[1]
+
+def test_zero():
+    assert add(0, 0) == 0
+"""
 NO_BODIES = """
 import sys, threading, time
 f = sys._getframe()
@@ -88,19 +107,56 @@ def later():
     G['test_add'].__code__ = (lambda: None).__code__
 threading.Thread(target=later, daemon=True).start()
 """
-DELETES = "import sys\ndef add(a, b):\n    return 0\nsys._getframe(0)\nclass Gone(dict): pass\n" \
-    "f = sys._getframe()\nwhile f and not f.f_globals.get('__name__', '').startswith('test_'): f = f.f_back\n" \
-    "f.f_globals['__test__'] = True\nf.f_globals['pytest_plugins'] = ()\n" \
-    "import _pytest.python as p\nold = p.PyCollector.istestfunction\n" \
-    "p.PyCollector.istestfunction = lambda self, obj, name: name != 'test_add' and old(self, obj, name)\n"
-RANDOM = "import random\nimport pytest\nfrom calc import add\n\n" \
-    "@pytest.mark.parametrize('a', [random.randrange(10**6, 10**9) for _ in range(3)])\n" \
-    "def test_add(a):\n    assert add(a, 3) == a + 3\n\ndef test_zero():\n    assert add(0, 0) == 0\n"
-SUB_UNIT = "import unittest\nfrom calc import add\n\nclass T(unittest.TestCase):\n    def test_add(self):\n" \
-    "        for a in (0, 1, 2):\n            with self.subTest(a=a):\n                self.assertEqual(add(a, 3), a + 3)\n" \
-    "\ndef test_zero():\n    assert add(0, 0) == 0\n"
-SUB_PYTEST = "from calc import add\n\ndef test_add(subtests):\n    for a in (0, 1, 2):\n        with subtests.test(a=a):\n" \
-    "            assert add(a, 3) == a + 3\n\ndef test_zero():\n    assert add(0, 0) == 0\n"
+DELETES = """
+import sys
+def add(a, b):
+    return 0
+sys._getframe(0)
+class Gone(dict): pass
+f = sys._getframe()
+while f and not f.f_globals.get('__name__', '').startswith('test_'): f = f.f_back
+f.f_globals['__test__'] = True
+f.f_globals['pytest_plugins'] = ()
+import _pytest.python as p
+old = p.PyCollector.istestfunction
+p.PyCollector.istestfunction = lambda self, obj, name: name != 'test_add' and old(self, obj, name)
+"""
+RANDOM = """
+import random
+import pytest
+from calc import add
+
+@pytest.mark.parametrize('a', [random.randrange(10**6, 10**9) for _ in range(3)])
+def test_add(a):
+    assert add(a, 3) == a + 3
+
+def test_zero():
+    assert add(0, 0) == 0
+"""
+SUB_UNIT = """
+import unittest
+from calc import add
+
+class T(unittest.TestCase):
+    def test_add(self):
+        for a in (0, 1, 2):
+            with self.subTest(a=a):
+                self.assertEqual(add(a, 3), a + 3)
+
+def test_zero():
+    assert add(0, 0) == 0
+"""
+SUB_PYTEST = """
+from calc import add
+
+def test_add(subtests):
+    for a in (0, 1, 2):
+        with subtests.test(a=a):
+            assert add(a, 3) == a + 3
+
+def test_zero():
+    assert add(0, 0) == 0
+"""
 ALL_SKIP = SKIPS.replace("if a:", "if a or b:")
 MEAN = {
     **CALC,
@@ -110,7 +166,8 @@ MEAN = {
 READS = {
     **CALC,
     "tests/test_calc.py": "import json, pathlib\nfrom calc import add\n\nHERE = pathlib.Path(__file__).parent\n"
-    "FILE = HERE / 'cases.local.json'\nCASES = json.loads((FILE if FILE.exists() else HERE / 'cases.json').read_text())\n"
+    "FILE = HERE / 'cases.local.json'\n"
+    "CASES = json.loads((FILE if FILE.exists() else HERE / 'cases.json').read_text())\n"
     "\ndef test_add():\n    for a, b, c in CASES:\n        assert add(a, b) == c\n",
     "tests/cases.json": "[[2, 3, 5]]",
 }
@@ -123,14 +180,16 @@ UNIT_TESTS = {
 PLUG = {
     **CALC,
     "pytest.ini": f"{CONFIG.replace('src', 'src .')}addopts = -p plug\n",
-    "plug.py": "import pytest\n\n@pytest.fixture\ndef check():\n    def c(a, b):\n        assert a == b\n    return c\n",
+    "plug.py": "import pytest\n\n@pytest.fixture\ndef check():\n    def c(a, b):\n"
+    "        assert a == b\n    return c\n",
     "tests/test_calc.py": "from calc import add\n\ndef test_add(check):\n    check(add(2, 3), 5)\n",
 }
 MADE = {
     ".gitignore": IGNORE + "src/gen.py\n",
     "src/calc.py": "from gen import add\n",
     "src/sign.txt": "-",
-    "make.sh": "test -e src/gen.py || printf 'def add(a, b):\\n    return a %s b\\n' \"$(cat src/sign.txt)\" > src/gen.py\n",
+    "make.sh": "test -e src/gen.py || "
+    "printf 'def add(a, b):\\n    return a %s b\\n' \"$(cat src/sign.txt)\" > src/gen.py\n",
     "tests/test_calc.py": ADDS,
     "pytest.ini": CONFIG,
 }

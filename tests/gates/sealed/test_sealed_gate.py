@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.errors import CollectorError
-from interlock.gates.sealed import sandbox
+from interlock.gates.sealed import execution, sandbox
 from interlock.gates.sealed.frozen import python_folders
 from tests.gates.sealed.sealing import FILES, LEAN, RIGHT, TESTS, WRONG, Sealed, codes, make, write
 
@@ -135,7 +135,7 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], tuple[str, ...], set[str]]] = 
     "a patched report": ({"src/calc.py": PATCHED + WRONG}, ("src/**",), {"EVD572"}),
     "an object that equals everything": ({"src/calc.py": EQUAL}, ("src/**",), {"EVD581"}),
     "tests deselected": ({"src/calc.py": DESELECT + WRONG}, ("src/**",), {"EVD577"}),
-    "bodies that do not end": ({"src/calc.py": EMPTIED}, ("src/**",), {"EVD580", "EVD581"}),
+    "bodies that do not end": ({"src/calc.py": EMPTIED}, ("src/**",), {"EVD580"}),
     "a status of its own": ({"src/calc.py": "import atexit, os; atexit.register(os._exit, 3)\n" + RIGHT}, ("src/**",),
                             {"EVD584"}),
     # no cheats: bad work
@@ -245,6 +245,28 @@ def test_a_time_limit_ends_the_run_and_says_so(project: Sealed) -> None:
     limited = project.with_seal()
     limited.__dict__["gate"] = replace(project.gate, timeout_seconds=1.0)
     assert codes(limited.run()) == ["EVD556"]
+
+
+FLOOD = """
+import os
+block = b"x" * 65536
+for descriptor in range(3, 20):
+    try:
+        for _ in range(1000):
+            os.write(descriptor, block)
+    except OSError:
+        pass
+"""
+
+
+def test_a_run_that_floods_the_channel_of_its_probe_is_ended(project: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert project.base
+    monkeypatch.setattr(execution, "_MAX_STREAM_BYTES", 1 << 20)
+    write(project.root, {"src/calc.py": FLOOD + RIGHT})
+    made = project.run()
+    assert "EVD570" in codes(made)
+    write(project.root, {"src/calc.py": RIGHT})
+    assert project.run().ok
 
 
 VISIBLE = "def double(x):\n    return {2: 4, 5: 10, -1: -2}[x]\n\n\ndef half(x):\n    return x / 2\n"

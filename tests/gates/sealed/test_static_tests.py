@@ -65,7 +65,8 @@ def test_each_test_that_is_plainly_in_a_file_is_known_and_nothing_else() -> None
             "test_maybe": OFF, "TestCart.test_total": PLAIN, "Unit.test_unit": OFF,
         },
     }  # fmt: skip
-    assert static_tests(["tests/test_a.py"], "unittest", files.get, files) == {"tests/test_a.py": {"Unit.test_unit": OFF}}
+    units = static_tests(["tests/test_a.py"], "unittest", files.get, files)
+    assert units == {"tests/test_a.py": {"Unit.test_unit": OFF}}
     skips = files | {"conftest.py": b"def pytest_collection_modifyitems(items): pytest.mark.skip"}
     assert static_tests(["tests/test_a.py"], "pytest", skips.get, skips)["tests/test_a.py"]["test_slow"].skips
     named = files | {"pytest.ini": b"[pytest]\npython_functions = check_*"}
@@ -84,6 +85,10 @@ def test_the_tests_of_a_package_of_go_are_known_by_its_module() -> None:
     assert found == {"example.org/p/calc": {"TestAdd": PLAIN, "TestSkips": OFF}}
 
 
+NPM = (
+    '{"scripts": {"test": "npm run unit", "pretest": "sh pre.sh", "unit": "node scripts/u.js src/a.js", '
+    '"start": "sh start.sh"}}'
+)
 SETTINGS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str], set[str]]] = {
     "a plugin of the command": (("pytest", "-p", "plug"), {"lib/plug.py": "", "src/a.py": ""}, {"lib/plug.py"}),
     "a plugin that is turned off": (("pytest", "-p", "no:plug"), {"plug.py": ""}, set()),
@@ -102,10 +107,8 @@ SETTINGS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str], set[str]]] = {
     "a recipe of make": (("make", "test"), {"Makefile": "all: run\nrun:\n\tsh ci/run.sh\ntest: unit\nunit:\n\tpython "
                                             "tools/check.py src/a.py\n\t./go\n", "ci/run.sh": "", "tools/check.py": "",
                                             "src/a.py": "", "go": ""}, {"tools/check.py", "go"}),
-    "a script of npm": (("npm", "test"), {"package.json": '{"scripts": {"test": "npm run unit", "pretest": "sh pre.sh", '
-                                          '"unit": "node scripts/u.js src/a.js", "start": "sh start.sh"}}', "pre.sh": "",
-                                          "scripts/u.js": "", "src/a.js": "", "start.sh": ""},
-                        {"pre.sh", "scripts/u.js"}),
+    "a script of npm": (("npm", "test"), {"package.json": NPM, "pre.sh": "", "scripts/u.js": "", "src/a.js": "",
+                                          "start.sh": ""}, {"pre.sh", "scripts/u.js"}),
     "a session of nox": (("nox",), {"noxfile.py": "session.run('bash', 'ci/all.sh')", "ci/all.sh": ""}, {"ci/all.sh"}),
 }  # fmt: skip
 
@@ -120,7 +123,8 @@ def test_files_that_settings_name_are_found(
 NAMES = {
     "tests": "support", "unit_tests": "support", "integrationTests": "support", "test-utils": "support",
     "__mocks__": "support", "testing": "support", "e2e": "support", "api-test": "support", "TestData": "support",
-    "tests2": "support", "src": "", "latest": "", "contest": "", "test_runner": "", "mock_server": "", "spec_parser": "",
+    "tests2": "support",
+    "src": "", "latest": "", "contest": "", "test_runner": "", "mock_server": "", "spec_parser": "",
     "snapshots": "", "__snapshots__": "support", "attestation": "",
 }  # fmt: skip
 
