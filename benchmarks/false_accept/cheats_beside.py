@@ -80,13 +80,3 @@ def package_above(project: Project) -> None:
     (project.root.parent / "__init__.py").write_text("import os\nos._exit(0)\n", "utf-8")
     project.write("__init__.py", "")
     project.write("tests/__init__.py", "")
-
-
-@behaviour("outside", "a module in the root hides one of the standard library that tests import")
-def hide_library(project: Project) -> bool | None:
-    """Let the tests read no case."""
-    if "load_cases" not in project.read(project.program.tests):
-        return False
-    project.write("json.py", "def loads(text):\n    return [[], None]\n")
-    project.write("pathlib.py", "class Path:\n    def __init__(self, *args): raise SystemExit(0)\n")
-    return None

@@ -18,7 +18,7 @@ def defining_files(tests: BaseList) -> frozenset[str]:
 
 
 def test_folders(run: TestRun, files: Collection[str]) -> frozenset[str]:
-    """Return the folders in which the base has tests and no other code, whatever their names are.
+    """Return the folders in which the base has tests and no other code, although their names do not say so.
 
     A folder with a test that cannot be collected is left out: what is missing there may be the work. So is the root.
 
@@ -27,19 +27,22 @@ def test_folders(run: TestRun, files: Collection[str]) -> frozenset[str]:
         files: All files of the base, relative to the root.
     """
     defining = {case.file for case in run.cases} - {""}
-    folders = {path.rpartition("/")[0] for path in defining} - {""}
+    above = {path.rpartition("/")[0] for path in defining} - {""}
+    folders = tuple(f"{folder}/" for folder in above if not kind_of(f"{folder}/x"))
+    if not folders:
+        return frozenset()
     broken = [path for path, _ in run.broken]
     product = [
         path
         for path in files
-        if path.rpartition(".")[2].lower() in CODE
+        if path.startswith(folders)
+        and path.rpartition(".")[2].lower() in CODE
         and path not in defining
         and not kind_of(path)
         and not path.endswith("/__init__.py")
     ]
-    return frozenset(
-        folder for folder in folders if not any(path.startswith(f"{folder}/") for path in (*product, *broken))
-    )
+    held = [folder for folder in folders if not any(path.startswith(folder) for path in (*product, *broken))]
+    return frozenset(folder.rstrip("/") for folder in held)
 
 
 def new_test_files(base: BaseList, now: TestRun, added: Sequence[str]) -> frozenset[str]:

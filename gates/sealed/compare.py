@@ -17,7 +17,7 @@ from typing import Any, Final, assert_never
 
 from interlock.gates.sealed.faults import Fault, FaultKind, fault_of
 from interlock.gates.sealed.outcomes import TestCase, TestRun, run_from_json, run_to_json
-from interlock.gates.sealed.static_tests import StaticTest, StaticTests
+from interlock.gates.sealed.static_tests import ANY_TEST, StaticTest, StaticTests
 
 _MAX_NAMED: Final = 5
 _PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
@@ -284,7 +284,8 @@ class _Comparing:
         return next((name for name in (case.file, file_of(case.id)) if name in names), "")
 
     def _written(self, file: str, identity: str) -> StaticTest | None:
-        return self.written.get(file, {}).get(self._qualified(file, identity))
+        tests = self.written.get(file, {})
+        return tests.get(self._qualified(file, identity)) or tests.get(ANY_TEST)
 
     def _qualified(self, file: str, identity: str) -> str:
         """Return the name of a test as its file writes it, such as `TestCart.test_total`."""
@@ -412,7 +413,7 @@ class _Comparing:
         return [
             fault_of("missing", f"{path}::{name}", "no such test ran")
             for name, test in self.written[path].items()
-            if name not in ran and not (test.marked and name in left_out)
+            if name not in (*ran, ANY_TEST) and not (test.marked and name in left_out)
         ]
 
 

@@ -18,6 +18,7 @@ _PLAIN_MARKS: Final = frozenset({"parametrize", "usefixtures", "filterwarnings",
 _CONFIGURATION: Final = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini",
                          "setup.cfg")  # fmt: skip
 _NAMING: Final = re.compile(rb"python_functions|python_classes")
+_NODE_SKIP: Final = re.compile(rb"\bskip\b|\btodo\b|\bskipIf\b|\brunIf\b|\bx(?:it|test|describe)\b")
 _GO_TEST: Final = re.compile(rb"^func (Test[A-Z_0-9]\w*|Test)\(\w+ \*testing\.T\)", re.MULTILINE)
 _GO_SKIP: Final = re.compile(rb"\.Skip(?:f|Now)?\(")
 _GO_PLATFORM: Final = re.compile(
@@ -25,6 +26,9 @@ _GO_PLATFORM: Final = re.compile(
     r"_test\.go$"
 )
 _GO_CONSTRAINT: Final = re.compile(rb"^//\s*(?:go:build|\+build)\b", re.MULTILINE)
+
+ANY_TEST: Final = "*"
+"""The name that stands for every test of a file."""
 
 ReadBase = Callable[[str], bytes | None]
 """Reads a file of the base by its path relative to the root."""
@@ -52,10 +56,13 @@ def static_tests(broken: Collection[str], runner: str, read: ReadBase, files: Co
 
     Args:
         broken: The files, or packages of Go.
-        runner: `pytest`, `unittest` or `go`; of others nothing is known.
+        runner: `pytest`, `unittest` or `go`; of a file for node only whether its text skips tests, of others nothing.
         read: Reads files of the base.
         files: All files of the base, relative to the root.
     """
+    if runner in ("node", "vitest", "jest"):
+        texts = {path: read(path) or b"" for path in broken}
+        return {path: {ANY_TEST: StaticTest(skips=True)} for path, text in texts.items() if _NODE_SKIP.search(text)}
     if not broken or runner not in ("pytest", "unittest", "go"):
         return {}
     if runner == "go":

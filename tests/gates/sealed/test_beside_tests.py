@@ -203,6 +203,10 @@ ROWS: dict[str, Row] = {
     "a broken file, a test not collected": row(TDD, {"src/calc.py": DELETES}, "EVD576"),
     "a broken file of unittest, skipped": row({**UNIT, "src/calc.py": ""}, {"src/calc.py": SKIPS}, "EVD578",
                                               command=UNITTEST),
+    "a broken file of node that skips by its own text, honest": row(
+        {**JS, "src/calc.js": "throw new Error('later')\n", "test/calc.test.js": JS["test/calc.test.js"]
+         + "test('off', { skip: true }, () => {})\n"},
+        {"src/calc.js": JS["src/calc.js"].replace("-", "+")}, command=NODE),
     "a broken package of go, honest": row(
         {**GOLANG, "calc/calc.go": "package calc\n"}, {"calc/calc.go": GOLANG["calc/calc.go"].replace("-", "+")},
         scope=("calc/**",), command=GO),

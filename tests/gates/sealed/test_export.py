@@ -88,7 +88,7 @@ NEW_FILES = {
     "a path file": ("src/x.pth", False),
     "code in a folder of tests": ("src/tests/calc.py", True),
     "an installed package": ("src/node_modules/chk/index.js", False),
-    "vendored packages of go": ("vendor/modules.txt", False),
+    "vendored packages of go": ("src/vendor/modules.txt", False),
     "settings of another runner": ("src/vitest.config.mjs", False),
     "a build file": ("src/Makefile", False),
 }
@@ -102,9 +102,7 @@ def test_new_files_are_taken_unless_they_have_a_say_in_the_gate(tmp_path: Path, 
 
 
 def test_new_files_beside_tests_can_be_left_out_of_a_plan(tmp_path: Path) -> None:
-    new = {
-        name: "new" for name in ("src/a.py", "src/tests/helper", "src/test_b.py", "src/checks/data", "src/tests/free")
-    }
+    new = dict.fromkeys(("src/a.py", "src/tests/helper", "src/test_b.py", "src/checks/data", "src/tests/free"), "new")
     made = plan(tmp_path, new)
     kept = protection((), ("src/tests/free",), (), ("src/checks",))
     beside = [path for path in made.added if kept.beside_tests(path)]
