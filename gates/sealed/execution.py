@@ -404,10 +404,11 @@ def _report_place(here: Workspace, launch: runners.Launch, own: str) -> str:
 
 
 def _read(path: str) -> bytes:
-    """Read a report without following a link out of the export; nothing where there is none."""
-    with suppress(SealError):
-        entry, data = read_entry(Path(path).parent, os.path.basename(path))
-        return data[:_MAX_REPORT_BYTES] if entry.mode != LINK else b""
+    """Read a report without following a link out of the export; nothing where there is none, or a larger one."""
+    with suppress(SealError, OSError):
+        if os.lstat(path).st_size <= _MAX_REPORT_BYTES:
+            entry, data = read_entry(Path(path).parent, os.path.basename(path))
+            return data if entry.mode != LINK else b""
     return b""
 
 

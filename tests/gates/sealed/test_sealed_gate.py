@@ -317,7 +317,9 @@ def test_a_command_that_is_not_recognised_runs_sealed_by_its_status_and_is_noted
     assert (made.ok, codes(made)) == (True, ["EVD592"])
 
 
-def test_a_report_that_was_asked_for_and_is_not_there_or_stale_is_no_result(tmp_path: Path) -> None:
+def test_a_report_that_was_asked_for_and_is_not_there_stale_or_huge_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = '<testsuite><testcase classname="t" name="a"/></testsuite>'
     run = f"cat src/calc.py | grep -q 'x [*] 2' && echo '{good}' > out.xml; true\n"
     files = {**FILES, "src/calc.py": RIGHT, "run.sh": run}
@@ -325,6 +327,9 @@ def test_a_report_that_was_asked_for_and_is_not_there_or_stale_is_no_result(tmp_
     assert made.run().ok
     write(made.root, {"src/calc.py": WRONG, "out.xml": good})
     assert codes(made.run("**")) == ["EVD570"]
+    write(made.root, {"run.sh": run, "out.xml": None, "src/calc.py": RIGHT})
+    monkeypatch.setattr(execution, "_MAX_REPORT_BYTES", 10)
+    assert codes(made.run()) == ["EVD570"]
 
 
 UNITS = """
