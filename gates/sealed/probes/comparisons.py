@@ -4,7 +4,7 @@ Only values of classes that are not built in are asked, and only for answers tha
 less than minus infinity, that is unequal and equal, that is in a list by being equal to anything, whose difference from
 numbers that are far apart is the same. Whatever raises or answers with something other than a bool is left alone.
 """
-# pyright: basic
+# pyright: basic, reportArgumentType=false
 
 import operator
 import sys

@@ -172,8 +172,8 @@ def test_tests_of_a_broken_file_may_be_skipped_only_by_its_text_or_by_name() -> 
     base = make_base_list(run(status=2, broken=(("tests/test_a.py", "ImportError"),)))
     written = {"tests/test_a.py": {"ok": StaticTest(), "off": StaticTest(skips=True), "slow": StaticTest(marked=True)}}
 
-    def now(*cases: TestCase, allow: tuple[str, ...] = (), **more: object) -> list[FaultKind]:
-        found = run(*cases, proves=True, **more)
+    def now(*cases: TestCase, allow: tuple[str, ...] = (), deselected: tuple[str, ...] = ()) -> list[FaultKind]:
+        found = run(*cases, proves=True, deselected=deselected)
         never = frozenset[str]().__contains__
         return kinds(compare(base, found, may_change=never, changed=never, allow_failing=allow, written=written))
 

@@ -102,8 +102,9 @@ def test_new_files_are_taken_unless_they_have_a_say_in_the_gate(tmp_path: Path, 
 
 
 def test_new_files_beside_tests_can_be_left_out_of_a_plan(tmp_path: Path) -> None:
-    new = dict.fromkeys(("src/a.py", "src/tests/helper", "src/test_b.py", "src/checks/data", "src/tests/free"), "new")
-    made = plan(tmp_path, new)
+    names = ["src/a.py", "src/tests/helper", "src/test_b.py", "src/checks/data", "src/tests/free"]
+    work: dict[str, str | None] = dict.fromkeys(names, "new")
+    made = plan(tmp_path, work)
     kept = protection((), ("src/tests/free",), (), ("src/checks",))
     beside = [path for path in made.added if kept.beside_tests(path)]
     assert set(beside) == {"src/tests/helper", "src/test_b.py", "src/checks/data"}
