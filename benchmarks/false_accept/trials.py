@@ -13,13 +13,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from benchmarks.false_accept import cheats_inside, cheats_node, cheats_outside
+from benchmarks.false_accept import cheats_beside, cheats_inside, cheats_node, cheats_outside
 from benchmarks.false_accept.behaviours import BEHAVIOURS, Behaviour
 from benchmarks.false_accept.judges import GATES, Bare, Judge, Verdict, judged
 from benchmarks.false_accept.programs import Program
 from benchmarks.false_accept.project import Workshop
 
-CHEATS: Final = (cheats_inside, cheats_node, cheats_outside)
+CHEATS: Final = (cheats_beside, cheats_inside, cheats_node, cheats_outside)
 """The modules whose import fills the table of behaviours."""
 BARE: Final = "bare"
 

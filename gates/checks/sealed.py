@@ -25,6 +25,7 @@ CODES: Final[Mapping[str, str]] = {
     "exit_status": "EVD584",
     "prepare": "EVD585",
     "heldout": "EVD586",
+    "shadowed": "EVD587",
 }
 """The rule of each kind of fault; see `gates.sealed.compare`."""
 
@@ -54,7 +55,8 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
             "EVD590", gate, f"{_named(held_back)} changed, and the gate judged the content of the base.",
             found=", ".join(held_back[:_PATHS]),
             expected="tests, and what decides a gate, as they were when the run began",
-            fix="Leave these files as they were; where a task is to change them, its owner lists them in `may_change`.",
+            fix="Leave these files as they were; where a task is to change them, its owner lists them in `may_change`. "
+            "New tests are welcome: they run once the tests of the base pass without them.",
         )  # fmt: skip
     if rows and outside:
         yield subject.finding(

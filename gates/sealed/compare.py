@@ -2,62 +2,29 @@
 
 A *base list* is what one run and one collection of the base say together. Ids that only one of two collections has
 hold a path, a time or a random value; such tests are compared by their function, or failing that by their file, and by
-their number.
+their number: as many have to pass, and no more may be skipped.
+
+A file that the base could not collect has no list. Each of its tests counts as one that failed there, and each test
+that is plainly in its text has to run. New tests beside those of the base are judged by themselves, in a run of their
+own (`compare_added`): what they bring with them has no say about the tests of the base.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
+from interlock.gates.sealed.faults import Fault, FaultKind, fault_of
 from interlock.gates.sealed.outcomes import TestCase, TestRun, run_from_json, run_to_json
-
-FaultKind: TypeAlias = Literal[
-    "unread",
-    "incomplete",
-    "judge",
-    "nothing_ran",
-    "failed",
-    "still_failing",
-    "missing",
-    "deselected",
-    "skipped",
-    "xfailed",
-    "unproven",
-    "accepts",
-    "not_collected",
-    "no_test_in_file",
-    "exit_status",
-    "prepare",
-    "heldout",
-]
-"""What can be wrong with a run of tests; each is a row of `_TEXTS`."""
+from interlock.gates.sealed.static_tests import ANY_TEST, StaticTest, StaticTests
 
 _MAX_NAMED: Final = 5
 _PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
 _GOOD: Final = ("passed", "xpassed")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One reason why the tests do not pass.
-
-    Args:
-        kind: What is wrong.
-        test: The id of the test, or the file; empty when the whole run is meant.
-        message: One sentence.
-        found: What the run came to, bounded.
-        expected: What it has to come to.
-        fix: What to do, in the imperative, for the agent whose work is judged.
-    """
-
-    kind: FaultKind
-    test: str
-    message: str
-    found: str
-    expected: str
-    fix: str
+_SKIPPED: Final = ("skipped", "xfailed")
+_BAD: Final = ("failed", "error")
+_NO_TESTS: Final[StaticTests] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +54,7 @@ class BaseList:
 
     def failing(self) -> tuple[str, ...]:
         """Return the ids that did not pass on the base, files that could not be collected included."""
-        bad = (case.id for case in self.run.cases if case.outcome in ("failed", "error"))
+        bad = (case.id for case in self.run.cases if case.outcome in _BAD)
         return (*bad, *(path for path, _ in self.run.broken))
 
 
@@ -143,6 +110,7 @@ def compare(
     may_change: Callable[[str], bool],
     allow_failing: Sequence[str] = (),
     changed: Callable[[str], bool],
+    written: StaticTests = _NO_TESTS,
 ) -> Comparison:
     """Compare a run with the base.
 
@@ -153,40 +121,82 @@ def compare(
         allow_failing: Ids of tests, or files, that may fail; the id of a parametrized test without its brackets
             stands for all of them.
         changed: Whether a file differs from the base, or is missing.
+        written: The tests that the base's text has, of files of which its run says nothing.
 
     Returns:
         The faults, those that explain others first. A judge that was changed is the only fault: nothing else that the
         run says is evidence.
     """
-    counts = dict(Counter(case.outcome for case in now.cases))
-    if now.problem:
-        return Comparison((_fault("unread", "", now.problem),), counts=counts)
-    if now.judge:
-        return Comparison((_fault("judge", "", now.judge),), counts=counts)
-    if not now.parsed:
-        bad = now.exit_status != 0
-        return Comparison((_ended(now),) if bad else (), counts=counts)
-    return _Comparing(base, now, may_change, frozenset(allow_failing), changed).result(counts)
+    comparing = _Comparing(base, now, may_change, frozenset(allow_failing), changed, written)
+    return comparing.unread() or comparing.result()
+
+
+def compare_added(base: BaseList, now: TestRun, *, allow_failing: Sequence[str] = ()) -> Comparison:
+    """Judge a run in which new tests and what they bring with them are added, where the base's tests passed without.
+
+    Nothing may fail, and new tests must prove what they say. That a test of the base is missing or skipped says
+    nothing here: it passed where nothing new was beside it.
+
+    Args:
+        base: The tests of the base.
+        now: The present run, with all that is new.
+        allow_failing: As for `compare`.
+    """
+    never = frozenset[str]().__contains__
+    comparing = _Comparing(base, now, never, frozenset(allow_failing), never, _NO_TESTS)
+    return comparing.unread() or comparing.added()
 
 
 @dataclass(slots=True)
 class _Comparing:
-    """One comparison of parsed runs."""
+    """One comparison of two runs."""
 
     base: BaseList
     now: TestRun
     may_change: Callable[[str], bool]
     allow: frozenset[str]
     changed: Callable[[str], bool]
+    written: StaticTests
 
-    def result(self, counts: Mapping[str, int]) -> Comparison:
-        base, now = self.base.run, self.now
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(case.outcome for case in self.now.cases))
+
+    def unread(self) -> Comparison | None:
+        """Return what is to say of a run whose tests are not known, or are no evidence; None of another."""
+        now, counts = self.now, self.counts
+        if now.problem:
+            return Comparison((fault_of("unread", "", now.problem),), counts=counts)
+        if now.judge:
+            return Comparison((fault_of("judge", "", now.judge),), counts=counts)
+        if not now.parsed:
+            return Comparison((_ended(now),) if now.exit_status != 0 else (), counts=counts)
+        return None
+
+    def added(self) -> Comparison:
+        now, known = self.now, {*self.base.run.collected, *(case.id for case in self.base.run.cases)}
+        faults = [] if now.complete else [_ended(now)]
+        new = [case for case in now.cases if case.id not in known and not self._stands_for(case.id)]
+        faults += [
+            fault_of("failed", case.id, case.message or case.outcome)
+            for case in now.cases
+            if case.outcome in _BAD and not self._allows(case)
+        ]
+        for case in new:
+            faults += self._proofs(None, case) if case.outcome in _GOOD else []
+        faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
+        if now.complete and not faults and self._unexplained(now.cases):
+            faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
+        return Comparison(tuple(faults), tuple(case.id for case in new), counts=self.counts)
+
+    def result(self) -> Comparison:
+        base, now, counts = self.base.run, self.now, self.counts
         faults: list[Fault] = []
         gone: list[str] = []
         if not now.complete:
             faults.append(_ended(now, list(dict.fromkeys((*base.collected, *(case.id for case in base.cases))))))
         if not self._explained() and not self._all_allowed():
-            faults.append(_fault("nothing_ran", "", _summary(counts)))
+            faults.append(fault_of("nothing_ran", "", _summary(counts)))
         before = {case.id: case for case in base.cases}
         known = {*before, *base.collected}
         present = {case.id: case for case in now.cases}
@@ -197,21 +207,20 @@ class _Comparing:
         new = tuple(case.id for case in now.cases if case.id not in known and not self._stands_for(case.id))
         for case in now.cases:
             if case.id not in known:
-                faults += self._state(None, case, gone)
+                faults += self._unknown(case, gone)
         faults += self._files()
         if now.complete and not faults and self._unexplained(present.values()):
-            faults.append(_fault("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
-        allowed = tuple(case.id for case in now.cases if case.outcome in ("failed", "error") and self._allows(case))
+            faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
+        allowed = tuple(case.id for case in now.cases if case.outcome in _BAD and self._allows(case))
         return Comparison(tuple(faults), new, tuple(gone), allowed, counts)
 
     def _unexplained(self, cases: Iterable[TestCase]) -> bool:
-        return self.now.exit_status != 0 and not any(case.outcome in ("failed", "error") for case in cases)
+        return self.now.exit_status != 0 and not any(case.outcome in _BAD for case in cases)
 
     def _explained(self) -> bool:
         """Return whether a test passed, or failed, which is a fault of its own."""
         return any(
-            case.outcome in _GOOD or (case.outcome in ("failed", "error") and not self._allows(case))
-            for case in self.now.cases
+            case.outcome in _GOOD or (case.outcome in _BAD and not self._allows(case)) for case in self.now.cases
         )
 
     def _all_allowed(self) -> bool:
@@ -233,9 +242,9 @@ class _Comparing:
             gone.append(identity)
             return []
         if identity in self.now.running:
-            return [_fault("failed", identity, "it had begun when the run ended")]
+            return [fault_of("failed", identity, "it had begun when the run ended")]
         if identity in self.now.deselected:
-            return [_fault("deselected", identity, "found, and left out of the run")]
+            return [fault_of("deselected", identity, "found, and left out of the run")]
         broken = dict(self.now.broken)
         if file in broken:
             return []
@@ -243,8 +252,65 @@ class _Comparing:
             return []
         reason = dict(self.now.skipped_files).get(file)
         return [
-            _fault("missing", identity, f"{file} was skipped as a whole: {reason}" if reason else "no such test ran")
+            fault_of("missing", identity, f"{file} was skipped as a whole: {reason}" if reason else "no such test ran")
         ]
+
+    def _unknown(self, case: TestCase, gone: list[str]) -> list[Fault]:
+        """Return what is wrong with a test that the base does not list: it is new, or the base could not list it."""
+        if (file := self._unlisted(case)) and not self._free(case.file):
+            test = self._written(file, case.id)
+            if case.outcome in _SKIPPED and test is not None and test.skips:
+                return []
+            faults = self._state(TestCase(case.id, "error", file=case.file), case, gone)
+            if (
+                not faults
+                and case.outcome in _GOOD
+                and (case.proof == "body" or (test is not None and self.now.proves and not case.proof))
+            ):
+                return [fault_of("unproven", case.id, "its body did not run")]
+            return faults
+        if self._stands_for(case.id):
+            # How many may be skipped is seen where they are counted.
+            return [] if case.outcome in _SKIPPED else self._state(self._like(case.id), case, gone)
+        if case.outcome in _SKIPPED and self._skipped_below(case.id):
+            return self._state(TestCase(case.id, "error", file=case.file), case, gone)
+        return self._state(None, case, gone)
+
+    def _unlisted(self, case: TestCase) -> str:
+        """Return the file, or the package of Go, of a test that the base could not list; empty where it could."""
+        names = {*(path for path, _ in self.base.run.broken), *self.written}
+        if self.now.runner == "go":
+            return next((name for name in names if case.id.startswith(f"{name}.")), "")
+        return next((name for name in (case.file, file_of(case.id)) if name in names), "")
+
+    def _written(self, file: str, identity: str) -> StaticTest | None:
+        tests = self.written.get(file, {})
+        return tests.get(self._qualified(file, identity)) or tests.get(ANY_TEST)
+
+    def _qualified(self, file: str, identity: str) -> str:
+        """Return the name of a test as its file writes it, such as `TestCart.test_total`."""
+        name = _function(identity)
+        if self.now.runner == "go":
+            return name.removeprefix(f"{file}.").partition("/")[0]
+        return name.partition("::")[2].replace("::", ".") if "::" in name else ".".join(name.split(".")[-2:])
+
+    def _like(self, identity: str) -> TestCase | None:
+        """Return the test of the base that proved most, among those of the same function."""
+        mine = [case for case in self.base.run.cases if _function(case.id) == _function(identity)]
+        good = [case for case in mine if case.outcome in _GOOD]
+        return next((case for case in good if case.proof == "ended"), (good or mine or [None])[0])
+
+    def _skipped_below(self, identity: str) -> bool:
+        """Return whether more subtests of a test of the base are skipped than were there."""
+        for case in self.base.run.cases:
+            below = (f"{case.id}/", f"{case.id} > ")
+            if case.outcome not in _SKIPPED and identity.startswith(below):
+                number = [
+                    sum(each.outcome in _SKIPPED and each.id.startswith(below) for each in run.cases)
+                    for run in (self.base.run, self.now)
+                ]
+                return number[1] > number[0]
+        return False
 
     def _state(self, was: TestCase | None, case: TestCase, gone: list[str]) -> list[Fault]:
         """Return what is wrong with a test that came to an outcome."""
@@ -254,22 +320,24 @@ class _Comparing:
             case "failed" | "error":
                 if self._allows(case):
                     return []
-                kind: FaultKind = "still_failing" if was and was.outcome in ("failed", "error") else "failed"
-                return [_fault(kind, case.id, case.message or case.outcome)]
+                kind: FaultKind = "still_failing" if was and was.outcome in _BAD else "failed"
+                return [fault_of(kind, case.id, case.message or case.outcome)]
             case "skipped" | "xfailed":
-                if was is None or was.outcome in ("skipped", "xfailed"):
+                if was is None or was.outcome in _SKIPPED or self._allows(case):
                     return []
                 if self._free(case.file):
                     gone.append(case.id)
                     return []
-                return [_fault(case.outcome, case.id, case.message or case.outcome)]
+                return [fault_of(case.outcome, case.id, case.message or case.outcome)]
             case _:
                 assert_never(case.outcome)
 
     def _proofs(self, was: TestCase | None, case: TestCase) -> list[Fault]:
         """Return what speaks against a test that is said to have passed."""
+        if was is not None and case.skips > was.skips and not self._free(case.file):
+            return [fault_of("skipped", case.id, f"{case.skips} of its subtests skipped; {case.message}")]
         if case.accepts and not (was and was.accepts):
-            return [_fault("accepts", case.id, case.accepts)]
+            return [fault_of("accepts", case.id, case.accepts)]
         if was is None or self._free(case.file):
             unproven = case.proof == "reached"
         elif was.outcome in _GOOD:
@@ -278,7 +346,7 @@ class _Comparing:
             ran = was.proof in ("reached", "open", "ended")
             unproven = case.proof == "reached" or (ran and case.proof in ("", "body"))
             unproven = unproven or (was.proof == "ended" and case.proof != "ended")
-        return [_fault("unproven", case.id, "its body did not run to its end")] if unproven else []
+        return [fault_of("unproven", case.id, "its body did not run to its end")] if unproven else []
 
     def _group(self, identity: str, file: str, functions: frozenset[str]) -> str:
         function = _function(identity)
@@ -301,16 +369,21 @@ class _Comparing:
         def groups(ids: Iterable[tuple[str, str]]) -> Counter[str]:
             return Counter(self._group(identity, file, functions) for identity, file in ids)
 
-        wanted = groups((each, before[each].file if each in before else "") for each in mine)
-        has = groups((case.id, case.file) for case in self.now.cases if case.id not in known)
+        skipped = [each for each in mine if each in before and before[each].outcome in _SKIPPED]
+        files = {each: before[each].file if each in before else "" for each in mine}
+        wanted, may_skip = groups(files.items()), groups((each, files[each]) for each in skipped)
+        rows = [case for case in self.now.cases if case.id not in known]
+        has = groups((case.id, case.file) for case in rows)
+        skips = groups((case.id, case.file) for case in rows if case.outcome in _SKIPPED and not self._allows(case))
         faults: list[Fault] = []
         for name, number in wanted.items():
-            found = has.get(name, 0)
-            file = file_of(name)
-            if found < number and self._free(file):
-                gone.append(name)
-            elif found < number and self.now.complete and file not in dict(self.now.broken):
-                faults.append(_fault("missing", name, f"{found} of its {number} tests ran"))
+            file, fewer = file_of(name), has[name] < number
+            if self._free(file):
+                gone += [name] if fewer else []
+            elif fewer and self.now.complete and file not in dict(self.now.broken):
+                faults.append(fault_of("missing", name, f"{has[name]} of its {number} tests ran"))
+            elif not fewer and skips[name] > may_skip[name]:
+                faults.append(fault_of("skipped", name, f"{skips[name]} of its {has[name]} tests are skipped"))
         return faults
 
     def _files(self) -> list[Fault]:
@@ -319,14 +392,29 @@ class _Comparing:
         broken = dict(self.now.broken)
         for path, message in broken.items():
             if path not in self.allow:
-                faults.append(_fault("not_collected", path, message))
-        passed = {case.file for case in self.now.cases if case.outcome in _GOOD}
+                faults.append(fault_of("not_collected", path, message))
+        passed = {self._unlisted(case) for case in self.now.cases if case.outcome in _GOOD}
         for path, _ in self.base.run.broken:
             if path in broken or path in passed or path in self.allow or not self.now.complete:
                 continue
             if not self._free(path):
-                faults.append(_fault("no_test_in_file", path, "no test of this file passed"))
+                faults.append(fault_of("no_test_in_file", path, "no test of this file passed"))
+        named = {fault.test for fault in faults}
+        for path in self.written if self.now.complete else ():
+            if path not in broken and path not in self.allow and path not in named and not self._free(path):
+                faults += self._not_run(path)
         return faults
+
+    def _not_run(self, path: str) -> list[Fault]:
+        """Return the tests that are in the text of a file of which the base has no list, and did not run."""
+        go = self.now.runner == "go"
+        ran = {self._qualified(path, case.id) for case in self.now.cases if go or path == case.file}
+        left_out = {self._qualified(path, each) for each in self.now.deselected}
+        return [
+            fault_of("missing", f"{path}::{name}", "no such test ran")
+            for name, test in self.written[path].items()
+            if name not in (*ran, ANY_TEST) and not (test.marked and name in left_out)
+        ]
 
 
 def file_of(identity: str) -> str:
@@ -353,7 +441,7 @@ def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Fault:
     """
     if not run.parsed:
         how = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
-        return _fault("exit_status" if run.exit_status is not None else "incomplete", "", how)
+        return fault_of("exit_status" if run.exit_status is not None else "incomplete", "", how)
     end = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
     found = f"{end} after {len(run.cases)} of {len(run.collected or wanted)} tests"
     ended = {*run.running, *(case.id for case in run.cases)}
@@ -361,88 +449,4 @@ def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Fault:
         if ids:
             more = f" and {len(ids) - _MAX_NAMED} more" if len(ids) > _MAX_NAMED else ""
             found += f"; {what}: {', '.join(ids[:_MAX_NAMED])}{more}"
-    return _fault("incomplete", "", found)
-
-
-def _fault(kind: FaultKind, test: str, found: str) -> Fault:
-    message, expected, fix = _TEXTS[kind]
-    return Fault(kind, test, message.format(test=test), found, expected, fix.format(test=test))
-
-
-_TEXTS: Final[Mapping[FaultKind, tuple[str, str, str]]] = {
-    "unread": (
-        "The results of the tests cannot be read.",
-        "a report of the tests that ran",
-        "Let the command write its report to the end; look at the log for the error that stopped it.",
-    ),
-    "incomplete": (
-        "The test run did not finish.",
-        "the test runner reports that it is finished",
-        "Remove what ends or blocks the process: an exit at import or in a test, an endless loop, a deadlock.",
-    ),
-    "judge": (
-        "The tested code changed the test runner, so this run proves nothing.",
-        "added tests that must fail fail, one that must pass passes, and the runner's reports match what was observed",
-        "Remove the code that changes the test runner, its reports, built-in functions or comparisons.",
-    ),
-    "nothing_ran": (
-        "No test passed.",
-        "at least one test runs and passes",
-        "Make the code importable, so that its tests can be collected and run.",
-    ),
-    "failed": (
-        "{test} passed on the base and fails now, or is new and fails.",
-        "passed",
-        "Correct the code until this test passes; the test itself stays as it is on the base.",
-    ),
-    "still_failing": (
-        "{test} fails, as it did on the base.",
-        "passed",
-        "Correct the code until this test passes; only a name in `allow_failing` of the gate may fail.",
-    ),
-    "missing": (
-        "{test} is a test of the base and did not run.",
-        "every test of the base runs",
-        "Restore what {test} needs to be collected; only tests of files in `may_change` may disappear.",
-    ),
-    "deselected": (
-        "{test} is a test of the base and was deselected.",
-        "every test of the base runs",
-        "Remove the option, marker or hook that leaves {test} out.",
-    ),
-    "skipped": (
-        "{test} is skipped, and was not on the base.",
-        "passed",
-        "Remove the reason for the skip: code under test must not skip tests or lack what they ask for.",
-    ),
-    "xfailed": (
-        "{test} is an expected failure, and was not on the base.",
-        "passed",
-        "Remove what marks {test} as expected to fail, and make it pass.",
-    ),
-    "unproven": (
-        "{test} is reported as passed, but its assertions were not all passed.",
-        "the body of the test runs to its end in the process of the test runner",
-        "Remove the code that ends, replaces or skips the body of {test}.",
-    ),
-    "accepts": (
-        "{test} passed only because its result equals more than one expected value.",
-        "a result that equals the expected value and no other, whatever the test expects",
-        "Compute the result from the input; remove an `__eq__` that always holds, or what reads the test's values.",
-    ),
-    "not_collected": (
-        "{test} cannot be collected.",
-        "the file is imported without an error, and at least one of its tests runs",
-        "Correct the error that its import raises.",
-    ),
-    "no_test_in_file": (
-        "{test} could not be collected on the base, and still runs no test that passes.",
-        "the file is imported without an error, and at least one of its tests passes",
-        "Write the code that {test} imports, and make its tests pass.",
-    ),
-    "exit_status": (
-        "The command ended with a failure that no test explains.",
-        "exit status 0",
-        "Read the end of the log: a coverage threshold, a plugin or a step after the tests failed.",
-    ),
-}
+    return fault_of("incomplete", "", found)

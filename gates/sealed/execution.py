@@ -38,6 +38,7 @@ _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the 
 _CASE: Final = b'{"e": "case"'
 _TELL_SECONDS: Final = 1.0
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
+_MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -342,16 +343,28 @@ def _fill(case: GateCase, plan: Plan, folder: Path) -> None:
         _link_kept(case, folder)
 
 
-def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = ()) -> Execution:
+def execute(
+    case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = (), keep_going: bool = False
+) -> Execution:
     """Run the gate's command with its probe, and read what came of it.
+
+    Args:
+        case: The gate.
+        here: Where it runs.
+        collect_only: List the tests and run none.
+        only: Run these ids alone.
+        keep_going: Run the tests of other files where a file cannot be collected.
 
     Raises:
         CollectorError: The command cannot be started.
     """
-    stream, report_name, ended_tests, told = bytearray(), "report", 0, time.monotonic()
+    stream, report_name, ended_tests = bytearray(), "report", 0
+    began = told = time.monotonic()
 
     def take(data: bytes) -> None:
         nonlocal ended_tests, told
+        if len(stream) > _MAX_STREAM_BYTES:
+            raise _TooMuchError
         stream.extend(data)
         ended_tests += data.count(_CASE)
         if here.progress is not None and (now := time.monotonic()) - told >= _TELL_SECONDS:
@@ -369,6 +382,7 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
             report_path=f"{here.home}/{report_name}",
             collect_only=collect_only,
             only=tuple(only),
+            keep_going=keep_going,
         )
         launch = case.runner.launch(plan)
         channel.spec = launch.spec
@@ -378,6 +392,11 @@ def execute(case: GateCase, here: Workspace, *, collect_only: bool = False, only
         whole = Tee(here.output.add, _MAX_REPORT_BYTES) if launch.report == "stdout" else None
         pipes = Pipes(here.output.add if whole is None else whole.add, channel if launch.spec else None)
         ended = here.run(launch.argv, env=launch.env, pipes=pipes)
+    except _TooMuchError:
+        words = f"more than {_MAX_STREAM_BYTES >> 20} MiB were written to the probe's channel, and the run was ended"
+        tests = TestRun(case.runner.name, complete=False, exit_status=None, problem=words)
+        ended = Ended(None, timed_out=False, seconds=time.monotonic() - began)
+        return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
     finally:
         channel.close()
     if here.progress is not None and ended_tests:
@@ -399,6 +418,10 @@ def prepare(case: GateCase, here: Workspace) -> str:
             how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"
             return f"`{' '.join(argv)}` {how}"
     return ""
+
+
+class _TooMuchError(Exception):
+    """The command wrote more to the channel of its probe than any run of tests."""
 
 
 @dataclass(slots=True)
@@ -424,10 +447,11 @@ def _report_place(here: Workspace, launch: runners.Launch, own: str) -> str:
 
 
 def _read(path: str) -> bytes:
-    """Read a report without following a link out of the export; nothing where there is none."""
-    with suppress(SealError):
-        entry, data = read_entry(Path(path).parent, os.path.basename(path))
-        return data[:_MAX_REPORT_BYTES] if entry.mode != LINK else b""
+    """Read a report without following a link out of the export; nothing where there is none, or a larger one."""
+    with suppress(SealError, OSError):
+        if os.lstat(path).st_size <= _MAX_REPORT_BYTES:
+            entry, data = read_entry(Path(path).parent, os.path.basename(path))
+            return data if entry.mode != LINK else b""
     return b""
 
 

@@ -8,9 +8,9 @@ what the tested code leaves behind in an export never reaches the next gate.
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -56,6 +56,13 @@ class Plan:
             entry = self.files.get(path, Entry("", ""))
             digest.update(f"{path}\0{entry.mode} {entry.sha256}\0".encode())
         return f"sha256:{digest.hexdigest()}"
+
+    def without(self, added: Collection[str]) -> "Plan":
+        """Return the plan without some of the added files, by their paths relative to the root."""
+        inside = {self.base.inside(path) for path in added}
+        files = {path: entry for path, entry in self.files.items() if path not in inside}
+        kept = tuple(path for path in self.added if path not in added)
+        return replace(self, files=files, laid_over=self.laid_over - inside, added=kept)
 
 
 def plan_of(base: Base, present: Mapping[str, str], scope: Iterable[str], protection: Protection) -> Plan:

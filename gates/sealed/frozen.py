@@ -19,7 +19,7 @@ from interlock.gates.sealed.heldout import load_held_out
 from interlock.gates.sealed.keep import Place
 from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.places import ABSOLUTE, Reach, interpreter_of
-from interlock.gates.sealed.protect import kind_of
+from interlock.gates.sealed.protect import decides_above
 from interlock.gates.sealed.runners import recognise
 from interlock.gates.sealed.runners.python import PythonRunner
 from interlock.gates.sealed.sandbox import is_below, is_system
@@ -169,7 +169,7 @@ def deciding_above(top: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in top.parents:
         try:
-            names = [name for name in os.listdir(folder) if kind_of(name) == "decides" or name == "__init__.py"]
+            names = [name for name in os.listdir(folder) if decides_above(name)]
         except OSError:
             found[os.fspath(folder)] = ""
             continue

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -10,7 +11,9 @@ from typing import Any, Final
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.compare import BaseList, Comparison, Fault, compare, file_of
+from interlock.gates.sealed.beside import defining_files, new_test_files, shadowed, test_folders
+from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added
+from interlock.gates.sealed.configured import configured_files
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import (
     Execution,
@@ -22,11 +25,14 @@ from interlock.gates.sealed.execution import (
     workspace,
 )  # fmt: skip
 from interlock.gates.sealed.export import Plan, plan_of
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.heldout_run import run_held_out
+from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.loaded import check_loaded
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.protect import kind_of, protection
+from interlock.gates.sealed.protect import Protection, kind_of, protection
+from interlock.gates.sealed.static_tests import static_tests
 from interlock.gates.tree import TreeError, file_value, paths_in_scope
 
 MAX_FAULTS: Final = 50
@@ -116,7 +122,7 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
         CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
     """
     judging = _Judging(case, work, tests, progress)
-    with case.unchanged(), workspace(case, judging.plan) as here:
+    with case.unchanged(), workspace(case, judging.first) as here:
         if failed := prepare(case, here):
             return judging.unprepared(here, failed)
         done = judging.run(here)
@@ -142,8 +148,8 @@ class _Judging:
     def present(self) -> dict[str, str]:
         """The files in scope as they are now.
 
-        What is ignored and not in the base is no part of the work: installed dependencies, and what a build left
-        behind, which would take the place of what `prepare` makes of the work.
+        What is ignored, now or by the rules of the base, and not in the base is no part of the work: installed
+        dependencies, and what a build left behind, which would take the place of what `prepare` makes of the work.
         """
         root, base = self.case.root, self.case.base
         try:
@@ -151,18 +157,47 @@ class _Judging:
             paths = sorted(paths_in_scope(root, self.work.scope) if given is None else given)
             listed = base.files.keys()
             if any(base.inside(path) not in listed for path in paths):
-                listed = listed | list_tree(base.top, base.root).files.keys()
+                ignored = base_ignores(base, lambda path: self._may_change(base.outside(path) or ""))
+                now = list_tree(base.top, base.root).files.keys()
+                listed = listed | {path for path in now - listed if not ignored(path)}
             mine = (path for path in paths if base.inside(path) in listed)
             return {path: file_value(root, path) if given is None else given[path] for path in mine}
         except TreeError as error:
             raise SealError("SEAL121", error.message, error.fix) from error
 
     @cached_property
+    def _may_change(self) -> Callable[[str], bool]:
+        return protection((), self.work.may_change).free.matches
+
+    @cached_property
+    def protection(self) -> Protection:
+        """What keeps its base content, and what the tests of the base are judged without."""
+        files = self.base_files
+        configured = configured_files(self.case.gate.command, self.read, files)
+        named = {*self.case.named, *defining_files(self.tests), *configured}
+        named -= _inline(self.case, self.tests)
+        folders = test_folders(self.tests.run, files)
+        return protection(self.case.seal.protect, self.work.may_change, named, folders)
+
+    @cached_property
+    def base_files(self) -> tuple[str, ...]:
+        """The files of the base below the root, relative to it."""
+        paths = map(self.case.base.outside, self.case.base.files)
+        return tuple(path for path in paths if path is not None)
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a file of the base, by its path relative to the root."""
+        return self.case.base.content(self.case.base.inside(path))
+
+    @cached_property
     def plan(self) -> Plan:
         """What the export holds."""
-        named = {*self.case.named, *defining_files(self.tests)} - _inline(self.case, self.tests)
-        kept = protection(self.case.seal.protect, self.work.may_change, named)
-        return plan_of(self.case.base, self.present, self.work.scope, kept)
+        return plan_of(self.case.base, self.present, self.work.scope, self.protection)
+
+    @cached_property
+    def first(self) -> Plan:
+        """What the export holds when the tests of the base are judged: nothing new beside them."""
+        return self.plan.without([path for path in self.plan.added if self.protection.beside_tests(path)])
 
     @cached_property
     def changed(self) -> frozenset[str]:
@@ -182,37 +217,96 @@ class _Judging:
         return SealedRun(self.plan, Comparison((fault,)), execution, (fault,), 1, self.inline)
 
     def run(self, here: Workspace) -> SealedRun:
-        """Run the tests, and those that failed again as often as the gate allows."""
+        """Judge the tests of the base, then the new ones beside them, then run the held-out checks."""
         known = len(self.tests.run.cases)
         here.progress = lambda number: self.progress(f"{number} of {known} tests" if known else f"{number} tests")
+        plan, done = self.first, self._tried(here, self.first, self._compare)
+        tests = done.execution.tests
+        beside = new_test_files(self.tests, tests, plan.added)
+        if beside and not done.comparison.faults:
+            # Only its tests say that a file is one of tests: what it did to the others is not known.
+            plan = plan.without(beside)
+            if failed := self._export(here, plan):
+                return self.unprepared(here, failed)
+            done = self._tried(here, plan, self._compare)
+        faults, heldout = (*done.comparison.faults, *shadowed(plan, done.execution.tests)), None
+        if faults:
+            left_out = (path for path in self.plan.added if path not in plan.added)
+            held_back = tuple(sorted((*self.plan.held_back, *left_out)))
+            plan = replace(self.plan, held_back=held_back)
+            return SealedRun(plan, done.comparison, done.execution, faults, done.tries, self.inline)
+        if plan.added != self.plan.added:
+            self.progress("the tests of the base passed; now with the new tests")
+            if failed := self._export(here, self.plan):
+                return self.unprepared(here, failed)
+            done = done.followed_by(self._tried(here, self.plan, self._compare_added))
+            faults = done.comparison.faults
+        if not faults and (hidden := run_held_out(self.case, plan, here)) is not None:
+            faults, heldout = (() if hidden.fault is None else (hidden.fault,)), hidden.counts
+        return SealedRun(self.plan, done.comparison, done.execution, faults, done.tries, self.inline, heldout)
+
+    def _export(self, here: Workspace, plan: Plan) -> str:
+        """Make the export what another plan says; return why `prepare` failed, or nothing."""
+        fresh_export(self.case, plan, here)
+        return prepare(self.case, here)
+
+    def _tried(self, here: Workspace, plan: Plan, judge: Callable[[TestRun], Comparison]) -> "_Tried":
+        """Run the tests, and those that failed again as often as the gate allows."""
         execution = execute(self.case, here)
         tests, tries = execution.tests, 1
-        comparison = self._compare(tests)
+        comparison = judge(tests)
         while (
             tries <= self.case.seal.retries and comparison.faults and {row.kind for row in comparison.faults} <= _AGAIN
         ):
             failed = [row.test for row in comparison.faults]
             self.progress(f"try {tries + 1}: {len(failed)} failed before")
-            fresh_export(self.case, self.plan, here)
-            if prepare(self.case, here):
+            if self._export(here, plan):
                 break
             execution = execute(self.case, here, only=failed if self.case.runner.selects else ())
             tests, tries = _merged(tests, execution.tests), tries + 1
-            comparison = self._compare(tests)
-        faults, heldout = comparison.faults, None
-        if not faults and (hidden := run_held_out(self.case, self.plan, here)) is not None:
-            faults, heldout = (() if hidden.fault is None else (hidden.fault,)), hidden.counts
-        return SealedRun(self.plan, comparison, replace(execution, tests=tests), faults, tries, self.inline, heldout)
+            comparison = judge(tests)
+        return _Tried(replace(execution, tests=tests), comparison, tries)
 
     def _compare(self, tests: TestRun) -> Comparison:
-        kept = protection((), self.work.may_change)
         return compare(
             self.tests,
             tests,
-            may_change=kept.free.matches,
+            may_change=self._may_change,
             allow_failing=self.case.seal.allow_failing,
             changed=self.changed.__contains__,
+            written=static_tests(self._unlisted(tests), tests.runner, self.read, self.base_files),
         )
+
+    def _compare_added(self, tests: TestRun) -> Comparison:
+        return compare_added(self.tests, tests, allow_failing=self.case.seal.allow_failing)
+
+    def _unlisted(self, now: TestRun) -> frozenset[str]:
+        """Return the files whose tests the base could not list; where it listed none, those that have some now."""
+        run = self.tests.run
+        if run.broken or run.cases or run.collected:
+            return frozenset(path for path, _ in run.broken)
+        return frozenset((*(case.file for case in now.cases), *(path for path, _ in now.skipped_files)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """One judgement of the tests, after as many tries as it took."""
+
+    execution: Execution
+    comparison: Comparison
+    tries: int
+
+    def followed_by(self, other: "_Tried") -> "_Tried":
+        """Return this judgement of the base's tests with that of the new ones, which ran together later."""
+        new = frozenset(other.comparison.new)
+        added = tuple(case for case in other.execution.tests.cases if case.id in new)
+        cases = (*self.execution.tests.cases, *added)
+        comparison = replace(
+            self.comparison, faults=other.comparison.faults, new=(*self.comparison.new, *other.comparison.new),
+            counts=dict(Counter(case.outcome for case in cases)),
+        )  # fmt: skip
+        tests = replace(self.execution.tests, cases=cases)
+        return _Tried(replace(other.execution, tests=tests), comparison, max(self.tries, other.tries))
 
 
 def _merged(first: TestRun, again: TestRun) -> TestRun:
@@ -223,14 +317,6 @@ def _merged(first: TestRun, again: TestRun) -> TestRun:
     cases = tuple(later.get(case.id, case) for case in first.cases)
     bad = any(case.outcome in ("failed", "error") for case in cases)
     return replace(first, cases=cases, exit_status=first.exit_status if bad else again.exit_status)
-
-
-def defining_files(tests: BaseList) -> frozenset[str]:
-    """Return the files that the tests of the base were collected from, relative to the root."""
-    found = {case.file or file_of(case.id) for case in tests.run.cases}
-    found |= {file_of(each) for each in tests.run.collected}
-    found |= {path for path, _ in (*tests.run.broken, *tests.run.skipped_files)}
-    return frozenset(found - {""})
 
 
 def _inline(case: GateCase, tests: BaseList) -> frozenset[str]:

@@ -11,9 +11,9 @@ from typing import Final
 
 from interlock.envelope.labels import closest
 from interlock.gates.command import Output
-from interlock.gates.sealed.compare import Fault
 from interlock.gates.sealed.execution import GateCase, Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out
 from interlock.gates.sealed.heldout_judge import INTERPRETERS, judge_cases
 from interlock.gates.sealed.runners.python import PythonRunner

@@ -8,12 +8,12 @@ from typing import Any, Final, Literal, TypeAlias
 Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
 """What a test came to. `xpassed` passed although it was expected to fail, and its runner does not mind."""
 
-Proof: TypeAlias = Literal["", "body", "reached", "ended"]
+Proof: TypeAlias = Literal["", "body", "reached", "open", "ended"]
 """What the body of a test itself recorded, apart from what the runner says of it.
 
 `""` nothing is recorded in it, `body` it is recorded and did not run in the process that the probe watches, `reached`
-it ran and at least one of its own statements of interest was reached, `ended` all those that it cannot end without
-were passed.
+it ran and at least one of its own statements of interest was reached, `open` it ran and reached none of its assertions,
+which are all below conditions or in loops, `ended` all those that it cannot end without were passed.
 """
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -32,6 +32,7 @@ class TestCase:
         message: Why it failed or was skipped, bounded.
         file: The file that defines it, relative to the root; empty when it is not known.
         proof: What its body recorded.
+        skips: How many of its subtests were skipped, or expected to fail.
         accepts: Empty, or which of its comparisons also held for a value that it must not hold for.
     """
 
@@ -44,6 +45,7 @@ class TestCase:
     file: str = ""
     proof: Proof = ""
     accepts: str = ""
+    skips: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class TestRun:
         judge: Empty when every canary came out as it must, or there are none; else what was wrong.
         canaries: How many there were.
         loaded: Absolute paths of the code that was loaded, to see that it comes from the export.
+        proves: The bodies of its tests record what they reach.
+        shadows: Files of the tree that were imported by a name that another file has too: relative path, other path.
         problem: Empty, or why the outcomes could not be read: a report that is missing, empty or not one.
     """
 
@@ -80,6 +84,8 @@ class TestRun:
     judge: str = ""
     canaries: int = 0
     loaded: tuple[str, ...] = ()
+    proves: bool = False
+    shadows: tuple[tuple[str, str], ...] = ()
     problem: str = ""
 
     @property
@@ -114,7 +120,7 @@ def run_from_json(data: Mapping[str, Any]) -> TestRun:
     """
     fields = dict(data)
     fields["cases"] = tuple(TestCase(**case) for case in fields["cases"])
-    for name in ("broken", "skipped_files"):
+    for name in ("broken", "skipped_files", "shadows"):
         fields[name] = tuple((str(path), str(message)) for path, message in fields[name])
     for name in ("collected", "running", "deselected", "loaded"):
         fields[name] = tuple(str(value) for value in fields[name])

@@ -18,9 +18,10 @@ from typing import Any, Final
 from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.compare import BaseList, Fault, allow_failing_line, compare, make_base_list
+from interlock.gates.sealed.compare import BaseList, allow_failing_line, compare, make_base_list
 from interlock.gates.sealed.execution import GateCase, Workspace, compile_dependencies, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan
+from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree
@@ -162,7 +163,7 @@ def check_base(
     base = case.base
     with case.unchanged(), workspace(case, Plan(base, base.files, frozenset(), (), (), ())) as here:
         failed = prepare(case, here)
-        tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here).tests
+        tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here, keep_going=True).tests
         again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
         bytecode = compile_dependencies(here)
     log = f"{path}.log"
@@ -231,7 +232,8 @@ def _bare(case: GateCase) -> TestRun:
         os.mkdir(f"{private}/home")
         here = _Bare(case, case.base.top, private, closed=False)
         try:
-            return execute(case, here).tests  # what `prepare` makes belongs into exports alone
+            # What `prepare` makes belongs into exports alone.
+            return execute(case, here, keep_going=True).tests
         except CollectorError as error:
             return TestRun(case.runner.name, problem=error.message)
 

@@ -1,7 +1,11 @@
 """Which files of the scope keep their base content: tests, what supports them, and what decides a gate.
 
-The tables are names, because that is what test runners and people go by. A file that a base test was collected from is
-protected whatever its name; a project adds patterns with `protect`, and a task takes files out with `may_change`.
+The tables are names, because that is what test runners and people go by. A file that a base test was collected from, or
+that the settings of its runner name, is protected whatever its name; a project adds patterns with `protect`, and a task
+takes files out with `may_change`.
+
+New files beside tests are taken, and the tests of the base are judged without them: a test module can replace what the
+others import, and so can a helper or data that one of them would rather read.
 """
 
 import re
@@ -38,16 +42,25 @@ _DECIDES: Final = (
 )  # fmt: skip
 _DECIDING_FOLDERS: Final = frozenset({".github", ".circleci", ".cargo", ".config", ".husky", ".buildkite"})
 _TEST_FILES: Final = (
-    "test_*.py", "*_test.py", "tests.py", "*_test.go", "*.test.*", "*.spec.*", "*-test.*", "*_spec.rb", "*_test.rb",
-    "test_*.rb",
-    "*Test.java", "*Tests.java", "*Test.kt", "*Tests.cs", "*Test.php", "*_test.exs", "test-*.*", "*_test.rs",
-    "tests.rs",
+    "test_*.py", "tests.py", "*_test.*", "test.*", "*.test.*", "*.spec.*", "*-test.*", "*_spec.rb", "test_*.rb",
+    "*Test.java", "*Tests.java", "*Test.kt", "*Tests.cs", "*Test.php", "test-*.*", "tests.rs",
 )  # fmt: skip
 _TEST_FOLDERS: Final = frozenset({
-    "test", "tests", "__tests__", "spec", "specs", "testdata", "test_data", "test-data", "fixtures", "__fixtures__",
-    "__mocks__", "__snapshots__", "cassettes", "e2e",
+    "test", "tests", "testing", "testdata", "spec", "specs", "fixture", "fixtures", "mock", "mocks", "snapshots",
+    "cassettes", "e2e", "unittests",
 })  # fmt: skip
-_CODE: Final = frozenset({
+"""Names of folders that hold tests and what they need; `snapshots` only as `__snapshots__`."""
+_LAST_WORDS: Final = frozenset({"test", "tests", "testing", "specs", "fixtures", "mocks", "e2e"})
+_FIRST_WORDS: Final = frozenset({"test", "tests", "testing", "spec", "mock", "e2e"})
+_AFTER_FIRST: Final = frozenset({
+    "assets", "case", "cases", "common", "config", "data", "files", "fixture", "fixtures", "helper", "helpers",
+    "integration", "kit", "lib", "mocks", "resources", "setup", "suite", "suites", "support", "tools", "unit", "util",
+    "utils",
+})  # fmt: skip
+"""A folder of several words: its last one says test, or its first one does and the next is what goes with tests."""
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z0-9])|[A-Z]?[a-z0-9]+")
+_ABOVE: Final = frozenset({"__init__.py"})
+CODE: Final = frozenset({
     "py", "pyi", "pyx", "so", "pyd", "pyc", "js", "cjs", "mjs", "jsx", "ts", "cts", "mts", "tsx", "node", "wasm",
     "go", "rs", "rb",
     "java", "kt", "cs", "php", "ex", "exs", "c", "cc", "cpp", "h", "hpp", "sh", "bash", "pl",
@@ -66,17 +79,18 @@ class Protection:
             from, and words of the gate's command.
         patterns: `protect` of the gate.
         free: `may_change` of the task.
+        folders: Folders, relative to the root, in which the base has nothing but tests.
     """
 
     named: Collection[str] = ()
     patterns: Scope = _NONE
     free: Scope = _NONE
+    folders: Collection[str] = ()
 
     def holds(self, path: str, *, in_base: bool) -> bool:
         """Return whether a file of the scope keeps its base content; a file that the base lacks then stays away.
 
-        New tests are taken, and new data for them. New code in a test folder that is no test is not: it would take the
-        place of what the tests import.
+        Installed packages that are new stay away too: they come from `keep`, and would take the place of others.
 
         Args:
             path: Relative to the root.
@@ -86,20 +100,32 @@ class Protection:
             return False
         if path in self.named or self.patterns.matches(path):
             return True
-        kind = kind_of(path)
-        if in_base or kind == "decides":
-            return bool(kind)
-        return kind == "support" and path.rpartition(".")[2].lower() in _CODE
+        if in_base:
+            return bool(kind_of(path))
+        installed = "node_modules" in path.split("/") or path.endswith("vendor/modules.txt")
+        return installed or kind_of(path) == "decides"
+
+    def beside_tests(self, path: str) -> bool:
+        """Return whether a new file is one that the tests of the base are judged without.
+
+        Args:
+            path: Relative to the root.
+        """
+        if self.free.matches(path):
+            return False
+        return bool(kind_of(path)) or any(f"{path}/".startswith(f"{folder}/") for folder in self.folders)
 
 
-def protection(protect: Iterable[str], may_change: Iterable[str], named: Collection[str] = ()) -> Protection:
+def protection(
+    protect: Iterable[str], may_change: Iterable[str], named: Collection[str] = (), folders: Collection[str] = ()
+) -> Protection:
     """Return what keeps its base content.
 
     Raises:
         TreeError: A pattern is refused.
     """
     kept, free = list(protect), list(may_change)
-    return Protection(named, compile_scope(kept) if kept else _NONE, compile_scope(free) if free else _NONE)
+    return Protection(named, compile_scope(kept) if kept else _NONE, compile_scope(free) if free else _NONE, folders)
 
 
 def kind_of(path: str) -> Kind:
@@ -109,7 +135,23 @@ def kind_of(path: str) -> Kind:
         return "decides"
     if _any(_TEST_FILES).fullmatch(name):
         return "test"
-    return "support" if not _TEST_FOLDERS.isdisjoint(folders) else ""
+    return "support" if any(_holds_tests(folder) for folder in folders) else ""
+
+
+def decides_above(name: str) -> bool:
+    """Return whether a file of this name above a checkout can change how tests are found and run."""
+    return name in _ABOVE or kind_of(name) == "decides"
+
+
+@cache
+def _holds_tests(folder: str) -> bool:
+    """Return whether a folder is one of tests, by its name: `tests`, `unit_tests`, `integrationTests`, `test-utils`."""
+    words = [word.lower().rstrip("0123456789") or word for word in _WORD.findall(folder)]
+    if len(words) == 1:
+        return words[0] in _TEST_FOLDERS and (words[0] != "snapshots" or folder.startswith("__"))
+    if not words:
+        return False
+    return words[-1] in _LAST_WORDS or (words[0] in _FIRST_WORDS and words[1] in _AFTER_FIRST)
 
 
 @cache

@@ -9,7 +9,7 @@ from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.checks import check_gate
 from interlock.gates.checks.sealed import CODES
-from interlock.gates.sealed.compare import FaultKind
+from interlock.gates.sealed.faults import FaultKind
 from tests.gates.support import codes, subject
 from tests.table import each_row
 
@@ -29,6 +29,7 @@ EXPECTED = {
     "still_failing": "EVD575", "missing": "EVD576", "deselected": "EVD577", "skipped": "EVD578", "xfailed": "EVD579",
     "unproven": "EVD580", "accepts": "EVD581", "not_collected": "EVD582", "no_test_in_file": "EVD583",
     "exit_status": "EVD584", "prepare": "EVD585", "heldout": "EVD586",
+    "shadowed": "EVD587",
 }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 # pyright: basic
 
 import sys
-import unittest
 
 __unittest = True
 """Frames of this module are left out of the tracebacks of unittest and pytest."""
@@ -24,7 +23,7 @@ def make_check():
     """
     base_exception, exact, scalars, plain = BaseException, type, _SCALARS, _PLAIN
     other, identity, length, members_of = _Other, object.__eq__, len, _members
-    variants_of = variants
+    variants_of, is_approx = variants, _is_approx
 
     def equals(value, foreign):
         try:
@@ -45,7 +44,9 @@ def make_check():
             return ""
         for value, against in ((left, right), (right, left)):
             kind = exact(value)
-            if kind in plain or kind.__eq__ is identity or kind.__module__.startswith("_pytest."):
+            if kind in plain or kind.__module__.startswith("_pytest."):
+                continue
+            if kind.__eq__ is identity and not is_approx(against):
                 continue
             if equals(value, other()):
                 return "an object of the class %s.%s is equal to everything" % (kind.__module__, kind.__qualname__)
@@ -68,18 +69,9 @@ def make_check():
     return guarded
 
 
-def watch_assert_equal(check, found):
-    """Let `assertEqual` of unittest ask the check too, once it has held."""
-    original, frame = unittest.TestCase.assertEqual, sys._getframe
-
-    def assertEqual(self, first, second, msg=None):  # noqa: N802
-        original(self, first, second, msg)
-        words = check(first, second)
-        if words:
-            found("line %d: %s" % (frame(1).f_lineno, words))
-
-    assertEqual.__doc__ = original.__doc__
-    unittest.TestCase.assertEqual = assertEqual
+def _is_approx(value):
+    """Return whether a value is what `pytest.approx` returns."""
+    return type(value).__module__.startswith("_pytest.") and type(value).__name__.startswith("Approx")
 
 
 def _members(left, right):
@@ -111,4 +103,6 @@ def variants(value):
         return [dict(value, **{"\x00other": _Other()}), {key: _Other() for key in value} or {0: _Other()}]
     if kind in (set, frozenset):
         return [kind([*value, _Other()])]
+    if _is_approx(value) and hasattr(value, "expected"):
+        return [sys.modules["pytest"].approx(each) for each in variants(value.expected)]
     return []

@@ -2,7 +2,8 @@
 
 The runner's word for a test is a report, which tested code can forge. These statements run only when the body does:
 one at its beginning, one after each assertion and simple statement that it cannot end without passing, one before each
-assertion that stands deeper. A comparison that held is asked whether it would have held for another value too.
+assertion that stands deeper. A comparison that held is asked whether it would have held for another value too, and so
+are differences and absolute values that are compared.
 Inserted statements have the line of a neighbour, so that measured coverage stays as it is.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
@@ -22,15 +23,16 @@ _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 class _Hand:
     """The object that the inserted statements call; it replaces a constant of the code."""
 
-    __slots__ = ("begin", "same", "soft", "step")
+    __slots__ = ("begin", "differ", "same", "size", "soft", "step")
 
 
-def make_body(check, equal):
+def make_body(asked, differences, equal):
     """Return the recorder of bodies.
 
     Args:
-        check: Whether a comparison that held holds for too much; see `equality`.
-        equal: Called with words and a line where it does.
+        asked: Says whether a comparison that held holds for too much; see `comparisons`.
+        differences: Say so of a difference, and of an absolute value.
+        equal: Called with words and a line where one does.
     """
     needed = []
     softly = []
@@ -55,16 +57,9 @@ def make_body(check, equal):
         if needed[token[0]] == 0:
             running[token[0]] = "ended"
 
-    def same(held, left, right, line):
-        try:
-            found = bool(held) and check(left, right)
-        except BaseException:
-            found = ""
-        if found:
-            equal("line %d: %s" % (line, found))
-
     hand = _Hand()
-    hand.begin, hand.step, hand.soft, hand.same = begin, step, soft, same
+    hand.begin, hand.step, hand.soft = begin, step, soft
+    _give_questions(hand, asked, differences, equal)
 
     def instrument(tree, path, patterns):
         """Put the statements into a module, and remember its bodies by qualified name."""
@@ -107,13 +102,41 @@ def make_body(check, equal):
     return types.SimpleNamespace(instrument=instrument, forget=forget, proof=proof, fill=fill, expected=expected.get)
 
 
+def _give_questions(hand, asked, differences, equal):
+    """Give the hand what asks comparisons, differences and absolute values in assertions."""
+    same_difference, other_size = differences
+
+    def same(name, held, left, right, line):
+        try:
+            found = bool(held) and asked(name, left, right)
+        except BaseException:
+            found = ""
+        tell(found, line)
+
+    def differ(left, right, result, line):
+        tell(same_difference(left, right, result), line)
+
+    def size(value, result, line):
+        tell(other_size(value, result), line)
+
+    def tell(found, line):
+        if found:
+            equal("line %d: %s" % (line, found))
+
+    hand.same, hand.differ, hand.size = same, differ, size
+
+
 def install(rewrite, body, patterns):
     """Let pytest's rewriting of assertions put the statements in; return whether it can be done with this version."""
     names = ("rewrite_asserts", "_rewrite_test", "_read_pyc", "_write_pyc", "AssertionRewriter")
-    if not all(hasattr(rewrite, name) for name in names) or not hasattr(rewrite.AssertionRewriter, "visit_Compare"):
+    visits = ("visit_Compare", "visit_BinOp", "visit_Call")
+    if not all(hasattr(rewrite, name) for name in names):
+        return False
+    if not all(hasattr(rewrite.AssertionRewriter, name) for name in visits):
         return False
     asserts, test, read = rewrite.rewrite_asserts, rewrite._rewrite_test, rewrite._read_pyc
-    compare = rewrite.AssertionRewriter.visit_Compare
+    rewriter = rewrite.AssertionRewriter
+    compare, binop, call = rewriter.visit_Compare, rewriter.visit_BinOp, rewriter.visit_Call
 
     def ours(path):
         return "site-packages" not in str(path) and "dist-packages" not in str(path)
@@ -134,28 +157,56 @@ def install(rewrite, body, patterns):
             self.statements[first:] = _asked(self.statements[first:], comp.lineno)
         return result
 
+    def visit_binop(self, node):
+        result = binop(self, node)
+        self.statements += _after(self.statements, ast.Sub, node.lineno)
+        return result
+
+    def visit_call(self, node):
+        result = call(self, node)
+        self.statements += _after(self.statements, "abs", node.lineno)
+        return result
+
     rewrite.rewrite_asserts, rewrite._rewrite_test = rewrite_asserts, rewrite_test
-    rewrite.AssertionRewriter.visit_Compare = visit_compare
+    rewriter.visit_Compare, rewriter.visit_BinOp, rewriter.visit_Call = visit_compare, visit_binop, visit_call
     rewrite._read_pyc = lambda source, pyc, *rest: None if ours(source) else read(source, pyc, *rest)
     rewrite._write_pyc = lambda *args: False
     return True
 
 
 def _asked(statements, line):
-    """Return the statements with a question after each `name = left == right`."""
+    """Return the statements with a question after each `name = left == right`, whatever the comparison is."""
     result = []
     for statement in statements:
         result.append(statement)
         value = getattr(statement, "value", None)
-        if not (
-            isinstance(statement, ast.Assign) and isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq)
-        ):
+        if not (isinstance(statement, ast.Assign) and isinstance(value, ast.Compare)):
             continue
         sides = value.left, value.comparators[0]
         if all(isinstance(side, (ast.Name, ast.Constant)) for side in sides):
             held = ast.Name(statement.targets[0].id, ast.Load())
-            result.append(ast.Expr(_call("same", held, *sides, ast.Constant(line))))
+            name = ast.Constant(type(value.ops[0]).__name__)
+            result.append(ast.Expr(_call("same", name, held, *sides, ast.Constant(line))))
     return result
+
+
+def _after(statements, wanted, line):
+    """Return a question about the difference or the absolute value that the last statement computes; else nothing."""
+    last = statements[-1] if statements else None
+    value = getattr(last, "value", None)
+    if not isinstance(last, ast.Assign) or not isinstance(last.targets[0], ast.Name):
+        return []
+    if wanted == "abs":
+        if not isinstance(value, ast.Call) or getattr(value.func, "id", "") != "abs" or value.keywords:
+            return []
+        name, sides = "size", value.args
+    elif isinstance(value, ast.BinOp) and isinstance(value.op, wanted):
+        name, sides = "differ", [value.left, value.right]
+    else:
+        return []
+    if not all(isinstance(side, (ast.Name, ast.Constant)) for side in sides) or len(sides) > 2:
+        return []
+    return [ast.Expr(_call(name, *sides, ast.Name(last.targets[0].id, ast.Load()), ast.Constant(line)))]
 
 
 def _mentions_any(node):

@@ -1,16 +1,26 @@
 """Tests of random names among the real ones that must fail, and one that must pass: they judge the judge.
 
-A canary runs the way of every other test, but its reports are not passed on: nothing of it reaches the terminal, the
-counts, `-x`, `--maxfail`, the exit status or a plugin's report. It has no fixtures, so that it disturbs no other test.
-Its code has the file and the line of a real test beside it.
+A canary runs the way of every other test, right before one of them, but nobody is told: it is no item of the session,
+its reports are not passed on, and plugins and `conftest.py` files that were there before any test was imported do not
+see it. So nothing of it reaches the terminal, the counts, `-x`, `--maxfail`, the exit status or a plugin's bookkeeping,
+and what other tests leave behind, such as a warning of the garbage collector, does not reach it. It has no fixtures, no
+marks, and a set-up state of its own. Its code has the file and the line of the test that it runs before.
+
+What registers a hook later, as tested code would, sees canaries like every test. A hook that was there and is changed
+is found by the bodies of the tests, which do not run to their end then.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 # pyright: reportArgumentType=false
 
 import ast
+import contextlib
 import copy
+import inspect
+import io
+import os
 import random
 import types
+import warnings
 
 import pytest
 
@@ -36,63 +46,132 @@ _REPLAYS = 6
 _REPLAY_SECONDS = 1.0
 
 
+_UNHEARD = ("unraisableexception", "threadexception", "warnings")
+"""Plugins of pytest that report what any code before left behind."""
+
+
+class _Canary(pytest.Function):
+    """A test that belongs to no module or class: no mark, fixture or set-up of theirs is its own."""
+
+    hooks = None
+
+    @property
+    def ihook(self):
+        return self.hooks
+
+    def listchain(self):
+        return [self]
+
+    def iter_parents(self):
+        yield self
+
+
+class _Hooks:
+    """The hooks of a session without some plugins."""
+
+    def __init__(self, manager, left_out):
+        self.manager, self.left_out = manager, left_out
+
+    def __getattr__(self, name):
+        if name == "pytest_exception_interact":
+            return lambda **values: None
+        return self.manager.subset_hook_caller(name, self.left_out)
+
+
+def strangers(manager):
+    """Return the plugins that are not pytest's own."""
+    found = []
+    for plugin in manager.get_plugins():
+        module = plugin.__name__ if isinstance(plugin, types.ModuleType) else type(plugin).__module__
+        if not str(module).startswith("_pytest."):
+            found.append(plugin)
+    return found
+
+
+def _left_out(manager, known):
+    """Return the plugins that do not see canaries: known ones, `conftest.py` files, and those that look around."""
+    conftests = [each for each in manager.get_plugins() if os.path.basename(_file(each)) == "conftest.py"]
+    return [*known, *conftests, *filter(None, map(manager.get_plugin, _UNHEARD))]
+
+
+def _file(plugin):
+    return str(getattr(plugin, "__file__", None) or "") if isinstance(plugin, types.ModuleType) else ""
+
+
 def make_canaries(asked, seed, emit, cases, variants):
-    """Return `place`, `run` and `count`.
+    """Return `place`, `run` and `replay`.
 
     Args:
-        asked: Rows of `token` and `kind`; the token of the kind `replay` is for all tests that run again.
+        asked: Rows of `token` and `kind`.
         seed: Where they are put; the same in every worker.
         emit: The channel.
         cases: What the watcher of this process saw.
         variants: Values that differ from a value.
     """
     chance = random.Random(seed)
-    token = next(row["token"] for row in asked if row["kind"] == "replay")
     asked = [row for row in asked if row["kind"] != "replay"]
-    placed = {}
+    before, again, hooks = {}, [], []
 
-    def place(session, items):
-        """Put the canaries between the tests, where no fixture of a class or module ends or begins by it."""
-        gaps = list(_gaps(items))
-        if not gaps:
+    def place(session, items, known):
+        """Choose the tests that canaries run before, and those that run again; nothing is added to the items."""
+        hosts = [item for item in items if isinstance(item, pytest.Function) and item.getparent(pytest.Module)]
+        if not hosts:
             emit({"e": "unplaced"})
             return
-        again = list(_replayable(items, cases, chance, variants))
-        chosen = sorted((chance.choice(gaps) for _ in asked), key=lambda gap: gap[0])
+        manager = session.config.pluginmanager
+        hooks.append(_Hooks(manager, _left_out(manager, known)))
+        again.extend(_replayable(items, cases, chance, variants))
         rows = list(asked)
         chance.shuffle(rows)
-        for (position, module, sibling), row in reversed(list(zip(chosen, rows))):
-            item = _item(session, module, sibling, row, chance, cases.body)
-            placed[item] = row
-            items.insert(position, item)
-        for target, arguments in again:
-            items.append(_replay(target, arguments, token, placed))
+        for row in rows:
+            host = chance.choice(hosts)
+            before.setdefault(host.nodeid, []).append((_item(session, host, row, chance, cases.body), row))
 
-    def run(item, nextitem):
-        row = placed.get(item)
-        if row is None:
-            return None
-        if row["kind"] == "replay" and not cases.passed.get(row["of"], _REPLAY_SECONDS) < _REPLAY_SECONDS:
-            return True
+    def run(item):
+        """Run the canaries that were placed before a test."""
+        for canary, row in before.pop(item.nodeid, ()):
+            emit(_ran(canary, row, hooks[0]))
+
+    def _ran(canary, row, seen_by):
         from _pytest import runner
 
-        reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
+        session, canary.hooks = canary.session, seen_by
+        state, session._setupstate = session._setupstate, type(session._setupstate)()
+        try:
+            reports = runner.runtestprotocol(canary, log=False, nextitem=None)
+        finally:
+            session._setupstate = state
         outcomes = {report.when: report.outcome for report in reports}
-        seen = {when: found[0] for when, found in cases.seen.items()} if cases.id == item.nodeid else {}
-        if row["kind"] == "replay":
-            if outcomes.get("call") == "passed" and not any(seen.values()):
-                emit({"e": "replayed", "id": row["of"], "value": row["value"]})
-            return True
+        seen = {when: found[0] for when, found in cases.seen.items()} if cases.id == canary.nodeid else {}
         event = {"e": "canary", "token": row["token"], "reported": outcomes, "seen": seen}
         event["accepts"] = bool(cases.flag) or (row["kind"] == "everything" and cases.body is None)
-        emit(event)
-        return True
+        return event
 
-    return types.SimpleNamespace(place=place, run=run, count=lambda: len(placed))
+    def replay():
+        """Call some tests that passed with another expected value: one that passes again has a result made from it."""
+        for nodeid, function, arguments in again:
+            if cases.passed.get(nodeid, _REPLAY_SECONDS) < _REPLAY_SECONDS and _holds(function, arguments):
+                emit({"e": "replayed", "id": nodeid, "value": "%.80r" % (arguments,)})
+
+    return types.SimpleNamespace(place=place, run=run, replay=replay)
+
+
+def _holds(function, arguments):
+    """Return whether a test passes, shown to nobody."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            function(**arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return False
+    return True
 
 
 def _replayable(items, cases, chance, variants):
-    """Yield some tests whose expected value is a parameter, with arguments in which it is another value.
+    """Yield id and function of some tests whose expected value is a parameter, with arguments in which it is another.
 
     A result that still equals it was made from what the test expects, not from the input. Only tests without fixtures
     are run again, once more and after all others, so that no state of theirs can matter.
@@ -104,12 +183,14 @@ def _replayable(items, cases, chance, variants):
         params, name = item.callspec.params, cases.body.expected(cases.key(item))
         if found == _REPLAYS or item.cls or name not in params or not _without_fixtures(item, params):
             continue
+        if inspect.iscoroutinefunction(item.obj):
+            continue
         others = [] if isinstance(params[name], bool) else variants(params[name])
         arguments = _copied(params) if others else None
         if arguments:
             arguments[name] = others[0]
             found += 1
-            yield item, arguments
+            yield item.nodeid, item.obj, arguments
 
 
 def _copied(params):
@@ -127,42 +208,9 @@ def _without_fixtures(item, params):
     return all("site-packages" in getattr(each.func, "__code__", _unready.__code__).co_filename for each in own)
 
 
-def _replay(target, arguments, token, placed):
-    """Make the test that calls another one with other arguments."""
-    name = "%s_%s[%d]" % (target.originalname, token, len(placed))
-    function, call = target.obj, lambda: function(**arguments)
-    value = "%.80r" % (arguments,)
-    item = _function(target.getparent(pytest.Module), name, call)
-    placed[item] = {"kind": "replay", "of": target.nodeid, "value": value}
-    return item
-
-
-def _function(module, name, call):
-    from _pytest import fixtures
-
-    info = fixtures.FuncFixtureInfo((), (), [], {})
-    return pytest.Function.from_parent(module, name=name, callobj=call, fixtureinfo=info)
-
-
-def _gaps(items):
-    """Yield `(position, module, sibling)` of each place for a canary."""
-    before = None
-    for position, item in enumerate([*items, None]):
-        near = before if before is not None else item
-        module = near.getparent(pytest.Module) if near is not None else None
-        sibling = near
-        # A doctest's module is a Module too, but has no functions of ours beside it.
-        if module is not None and isinstance(near, pytest.Function):
-            shared = (
-                set(before.listchain()) & set(item.listchain()) if before is not None and item is not None else set()
-            )
-            if shared <= set(module.listchain()):
-                yield position, module, sibling
-        before = item
-
-
-def _item(session, module, sibling, row, chance, body):
+def _item(session, sibling, row, chance, body):
     """Make the test, named and located as its sibling is."""
+    from _pytest import fixtures
     from _pytest.assertion import rewrite
 
     original = (getattr(sibling, "originalname", None) or sibling.name).split("[")[0]
@@ -178,11 +226,13 @@ def _item(session, module, sibling, row, chance, body):
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
             node.lineno = node.end_lineno = line
+    module = sibling.getparent(pytest.Module)
     space = {"__name__": module.obj.__name__}
     made = compile(tree, path, "exec", dont_inherit=True)
     exec(body.fill(made) if body else made, space)
     function = space[name]
-    item = _function(module, name, function)
+    info = fixtures.FuncFixtureInfo((), (), [], {})
+    item = _Canary.from_parent(module, name=name, callobj=function, fixtureinfo=info)
     if row["kind"] == "setup":
         item.setup = _unready
     return item

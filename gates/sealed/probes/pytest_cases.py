@@ -96,6 +96,7 @@ class Cases:
             "differs": self.differs(outcome) if item is not None else "no phase of it was seen",
             "proof": self.proof(item),
             "accepts": self.flag,
+            "skips": sum(is_part(report) and report.outcome == "skipped" for report in reports),
         }
 
 
@@ -115,7 +116,8 @@ def outcome_of(reports):
         return "failed", words_of(part)
     if "call" not in by or "teardown" not in by:
         return "error", "pytest reported no call of it"
-    return ("xpassed" if hasattr(by["call"], "wasxfail") else "passed"), ""
+    part = next((report for report in reports if is_part(report) and report.outcome == "skipped"), None)
+    return ("xpassed" if hasattr(by["call"], "wasxfail") else "passed"), "" if part is None else words_of(part)
 
 
 def is_part(report):

@@ -47,6 +47,7 @@ def _begin():
     emit({"e": "begin", "runner": "pytest", "version": pytest.__version__})
     _become_pytest()
     args = ["-p", "interlock_pytest", *spec["argv"], *(["--collect-only", "-q"] if spec["collect_only"] else [])]
+    args += ["--continue-on-collection-errors"] if spec["keep_going"] else []
     start = pytest.main
 
     def run():

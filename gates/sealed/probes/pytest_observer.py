@@ -48,7 +48,7 @@ class Common:
         self.config, self.spec, self.emit = config, spec, emit
         self.cases = load("pytest_cases")
         self.base = str(getattr(config, "rootpath", None) or config.rootdir)
-        self.said = set()
+        self.said, self.shadows, self.proves = set(), load("shadows").shadows, False
 
     def send_ids(self, ids):
         """Report what was found, in lines of bounded length."""
@@ -59,7 +59,8 @@ class Common:
         """Report that the session is over, and the code that was loaded."""
         files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
         loaded = sorted({os.path.abspath(file) for file in files if isinstance(file, str)})
-        self.emit({"e": "session", "status": int(status), "loaded": loaded})
+        event = {"e": "session", "status": int(status), "loaded": loaded, "proves": self.proves}
+        self.emit(dict(event, shadows=self.shadows(self.spec["root"])))
 
     def pytest_collectreport(self, report):
         """Report a file that cannot be collected, or is skipped as a whole."""
@@ -137,16 +138,24 @@ class Observer(Common):
 
         self.queue, self.reports = queue, {}
         seen = self.cases.Cases(spec["root"])
-        equality, bodies = load("equality"), load("pytest_body")
-        check = equality.make_check()
-        equality.watch_assert_equal(check, seen.accepts)
+        equality, comparisons, bodies = load("equality"), load("comparisons"), load("pytest_body")
+        asked = comparisons.make_asked(equality.make_check())
+        differences = comparisons.make_differences(equality.variants)
+        comparisons.watch_assertions(asked, differences[0], seen.accepts)
         rewriting = config.getoption("assertmode", "rewrite") == "rewrite"
-        body = bodies.make_body(check, seen.accepts)
+        body = bodies.make_body(asked, differences, seen.accepts)
         patterns = [*config.getini("python_functions"), "test"]
         seen.body = body if rewriting and bodies.install(rewrite, body, patterns) else None
+        self.proves = seen.body is not None
         canaries = load("pytest_canaries")
         self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, equality.variants)
-        self.watcher, self.seen = Watcher(seen, self.canaries), seen
+        self.watcher, self.seen, self.known = Watcher(seen, self.canaries), seen, []
+        self.strangers = canaries.strangers
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self):
+        """Keep which plugins there are before any test is imported."""
+        self.known = self.strangers(self.config.pluginmanager)
 
     def pytest_deselected(self, items):
         """Report what an option leaves out."""
@@ -154,7 +163,7 @@ class Observer(Common):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session):
-        """Report what was found, keep what was asked for, and put the canaries between, after all plugins chose."""
+        """Report what was found, keep what was asked for, and place the canaries, after all plugins chose."""
         items = session.items
         if self.queue is None:
             self.send_ids([item.nodeid for item in items])
@@ -162,14 +171,15 @@ class Observer(Common):
             only = set(self.spec["only"])
             items[:] = [item for item in items if item.nodeid in only]
         if not self.config.getoption("collectonly", False):
-            self.canaries.place(session, items)
+            self.canaries.place(session, items, self.known)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_runtestloop(self, session):
+    def pytest_runtestloop(self):
         """Watch from here on."""
-        session.testscollected = max(0, session.testscollected - self.canaries.count())
         self.config.pluginmanager.register(self.watcher)
-        yield
+        outcome = yield
+        if outcome.excinfo is None:
+            self.canaries.replay()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid):
@@ -208,9 +218,9 @@ class Watcher:
         self.seen, self.canaries = seen, canaries
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item, nextitem):
-        """Run a canary; every other test is left to pytest."""
-        return self.canaries.run(item, nextitem)
+    def pytest_runtest_protocol(self, item):
+        """Run the canaries before a test; the test itself is left to pytest."""
+        self.canaries.run(item)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item):

@@ -97,7 +97,7 @@ def _result_class(base, watch, clock):
 
     class Result(base):
         def startTest(self, test):  # noqa: N802
-            watch.current, watch.flag = {"outcome": "passed", "message": "", "from": clock()}, ""
+            watch.current, watch.flag = {"outcome": "passed", "message": "", "from": clock(), "skips": 0}, ""
             if id(test) not in watch.canaries:
                 watch.emit({"e": "start", "id": test.id()})
                 super().startTest(test)
@@ -112,7 +112,7 @@ def _result_class(base, watch, clock):
                 return
             event = {"e": "case", "id": test.id(), "outcome": now["outcome"], "message": now["message"]}
             event.update(seconds=round(clock() - now["from"], 6), file=_file(test, watch.root), proof="")
-            event.update(differs=watch.differs(test, now["outcome"]), accepts=watch.flag)
+            event.update(differs=watch.differs(test, now["outcome"]), accepts=watch.flag, skips=now["skips"])
             watch.emit(event)
 
     def told(name, outcome, words):
@@ -122,7 +122,10 @@ def _result_class(base, watch, clock):
         def add(self, test, *args):
             failed = outcome is not None and (name != "addSubTest" or args[-1] is not None)
             loose = not isinstance(test, unittest.TestCase)
-            if loose and failed:
+            if name == "addSkip" and isinstance(test, unittest.case._SubTest):
+                watch.current["skips"] += 1
+                watch.current["message"] = watch.current["message"] or words(args)
+            elif loose and failed:
                 _loose(watch, test, outcome, words(args))
             elif failed and watch.current["outcome"] in ("passed", "skipped"):
                 watch.current.update(outcome=outcome, message=words(args))
@@ -234,9 +237,8 @@ def _prepare(suite, spec, watch):
 def _failed_file(name, root):
     """Return the file of a module that could not be imported."""
     path = name.replace(".", os.sep)
-    return next(
-        (p for p in (path + ".py", os.path.join(path, "__init__.py")) if os.path.exists(os.path.join(root, p))), name
-    )
+    found = (os.path.join(at, path + end) for at in [root, *sys.path] for end in (".py", os.sep + "__init__.py"))
+    return next((_relative(each, root) for each in found if os.path.exists(each)), name)
 
 
 def _places(suite):
@@ -264,8 +266,11 @@ def _begin():
 
     import time
 
+    shadows = _load("shadows").shadows
     watch, equality = _Watch(emit, spec["root"]), _load("equality")
-    equality.watch_assert_equal(equality.make_check(), watch.accepts)
+    comparisons = _load("comparisons")
+    asked = comparisons.make_asked(equality.make_check())
+    comparisons.watch_assertions(asked, comparisons.make_differences(equality.variants)[0], watch.accepts)
     result = _result_class(unittest.TextTestResult, watch, time.perf_counter)
     main, exception = unittest.main, SystemExit
 
@@ -277,7 +282,14 @@ def _begin():
             if spec["collect_only"]:
                 test = type(test)()
             outcome = super().run(test)
-            emit({"e": "session", "status": int(not outcome.wasSuccessful()), "loaded": _loaded()})
+            emit(
+                {
+                    "e": "session",
+                    "status": int(not outcome.wasSuccessful()),
+                    "loaded": _loaded(),
+                    "shadows": shadows(spec["root"]),
+                }
+            )
             return outcome
 
     sys.path[:0] = [os.getcwd(), *spec["pythonpath"]]

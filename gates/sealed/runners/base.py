@@ -30,6 +30,7 @@ class Plan:
         report_path: Absolute path of a file that does not exist yet, in a folder that the command can write.
         collect_only: List the tests and run none; only a runner with `collects`.
         only: Run these ids alone; only a runner with `selects`.
+        keep_going: Run the tests of other files where a file cannot be collected.
     """
 
     root: str
@@ -39,6 +40,7 @@ class Plan:
     report_path: str
     collect_only: bool = False
     only: tuple[str, ...] = ()
+    keep_going: bool = False
 
 
 @dataclass(frozen=True, slots=True)

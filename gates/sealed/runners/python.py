@@ -55,6 +55,7 @@ class PythonRunner:
             "add_cwd": self.add_cwd,
             "pythonpath": [str(Path(plan.root, path)) for path in pythonpath.split(os.pathsep) if path],
             "collect_only": plan.collect_only,
+            "keep_going": plan.keep_going,
             "only": plan.only,
             "canaries": [{"token": random_word(), "kind": kind} for kind in kinds],
         }
@@ -124,6 +125,8 @@ def read_probe(name: str, events: Events, canaries: Iterable[Mapping[str, str]],
         exit_status=exit_status,
         judge=judge,
         loaded=tuple(sorted({each for event in events.of("session") for each in event["loaded"]})),
+        proves=any(event.get("proves") for event in events.of("session")),
+        shadows=tuple(sorted({(one, two) for event in events.of("session") for one, two in event.get("shadows", ())})),
     )
 
 
@@ -138,8 +141,9 @@ def _case(event: Event) -> TestCase:
     outcome: Outcome = "failed" if event["differs"] else event["outcome"]
     message = f"reported as {event['outcome']}, but {event['differs']}" if event["differs"] else event["message"]
     proof: Proof = event["proof"]
+    skips = int(event.get("skips", 0))
     return TestCase(
-        event["id"], outcome, float(event["seconds"]), bounded(message), event["file"], proof, event["accepts"]
+        event["id"], outcome, float(event["seconds"]), bounded(message), event["file"], proof, event["accepts"], skips
     )
 
 

@@ -6,6 +6,7 @@ what the tested code writes into the report is believed.
 
 import json
 import os
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = {
     "passed": "passed", "failed": "failed", "pending": "skipped", "skipped": "skipped", "todo": "skipped",
     "disabled": "skipped", "pass": "passed", "fail": "failed", "skip": "skipped", "ok": "passed", "ignored": "skipped",
 }  # fmt: skip
+_GO_BROKEN: Final = re.compile(rb"^FAIL\t(\S+) \[(?:build|setup) failed\]$", re.MULTILINE)
 
 
 class _ReportError(Exception):
@@ -156,6 +158,13 @@ def _read_go(report: bytes) -> _Read:
             if action == "fail" and package not in failed:
                 built = str(row.get("FailedBuild", ""))
                 broken.append((package, bounded("".join(output.get(built, ()) or output.get(package, ())))))
+    # Before Go 1.24 a package that cannot be built is a line of text, and what the compiler said stands before it.
+    known = {path for path, _ in broken}
+    for found in _GO_BROKEN.finditer(report):
+        packages += 1
+        if (package := found[1].decode("utf-8", "replace")) not in known:
+            words = b"\n".join(line for line in report[: found.end()].splitlines() if not line.startswith(b"{"))
+            broken.append((package, bounded(words.decode("utf-8", "replace"))))
     if not packages:
         raise _ReportError("no package ended")
     return cases, broken

@@ -5,12 +5,14 @@ from dataclasses import replace
 from interlock.gates.sealed.compare import (
     BaseList,
     Comparison,
-    FaultKind,
     allow_failing_line,
     compare,
+    compare_added,
     make_base_list,
 )
+from interlock.gates.sealed.faults import FaultKind
 from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun
+from interlock.gates.sealed.static_tests import StaticTest
 from tests.table import each_row
 
 
@@ -137,6 +139,69 @@ def test_ids_that_differ_between_collections_are_compared_by_function_and_number
     assert (now("p[0.31]", "p[0.32]", "ok").ok, now("p[0.31]", "p[0.32]", "ok").new) == (True, ())
     assert kinds(now("p[0.31]", "ok")) == ["missing"]
     assert kinds(now("p[0.31]", "p[0.32]")) == ["missing"]
+
+
+def test_of_tests_with_unstable_ids_as_many_pass_as_on_the_base() -> None:
+    skipped = replace(case("p[3]"), outcome="skipped")
+    first = run(case("p[1]"), case("p[2]", "failed"), skipped, case("ok"), status=1)
+    base = make_base_list(first, run(case("p[7]"), case("p[8]"), case("p[9]"), case("ok")))
+
+    def now(*outcomes: Outcome) -> list[FaultKind]:
+        cases = run(*(case(f"p[0{number}]", outcome) for number, outcome in enumerate(outcomes)), case("ok"))
+        return kinds(compare(base, cases, may_change=lambda _: False, changed=lambda _: False))
+
+    assert now("passed", "passed", "skipped") == []
+    assert now("passed", "passed", "passed") == []
+    assert now("passed", "skipped", "skipped") == ["skipped"]
+    assert now("passed", "xfailed", "skipped") == ["skipped"]
+    assert now("passed", "passed") == ["missing"]
+
+
+def test_no_more_subtests_are_skipped_than_on_the_base() -> None:
+    base = run(replace(case("ok"), skips=1), case("bug", "failed"), status=1)
+    assert against(run(replace(case("ok"), skips=1), case("bug")), base).ok
+    assert kinds(against(run(replace(case("ok"), skips=2), replace(case("bug"), skips=1)), base)) == ["skipped"] * 2
+    go = TestRun("go", (TestCase("p.TestA", "failed"), TestCase("p.TestA/x", "skipped")), exit_status=1)
+    same = TestRun("go", (TestCase("p.TestA", "passed"), TestCase("p.TestA/x", "skipped")))
+    assert against(same, go).ok
+    more = replace(same, cases=(*same.cases, TestCase("p.TestA/y", "skipped")))
+    assert kinds(against(more, go)) == ["skipped"]
+
+
+def test_tests_of_a_broken_file_may_be_skipped_only_by_its_text_or_by_name() -> None:
+    base = make_base_list(run(status=2, broken=(("tests/test_a.py", "ImportError"),)))
+    written = {"tests/test_a.py": {"ok": StaticTest(), "off": StaticTest(skips=True), "slow": StaticTest(marked=True)}}
+
+    def now(*cases: TestCase, allow: tuple[str, ...] = (), deselected: tuple[str, ...] = ()) -> list[FaultKind]:
+        found = run(*cases, proves=True, deselected=deselected)
+        never = frozenset[str]().__contains__
+        return kinds(compare(base, found, may_change=never, changed=never, allow_failing=allow, written=written))
+
+    ok, off, slow = case("ok"), case("off", "skipped", proof="body"), case("slow")
+    assert now(ok, off, slow) == []
+    assert now(ok, off, deselected=("tests/test_a.py::slow",)) == []
+    assert now(ok, slow, deselected=("tests/test_a.py::off",)) == ["missing"]
+    assert now(case("ok", "skipped"), off, slow) == ["skipped"]
+    assert now(case("ok", "skipped"), off, slow, allow=("tests/test_a.py::ok",)) == []
+    assert now(off, slow) == ["missing"]
+    assert now(case("ok", proof=""), off, slow) == ["unproven"]
+    assert now(case("ok", proof="body"), off, slow) == ["unproven"]
+    assert now(ok, off, slow, case("other", "xfailed")) == ["xfailed"]
+
+
+def test_where_new_tests_run_with_the_others_nothing_fails_and_the_base_says_nothing_else() -> None:
+    base = make_base_list(BASE)
+    new = case("new")
+    found = compare_added(base, run(case("ok", "skipped"), new))
+    assert (found.ok, found.new) == (True, (new.id,))
+    assert kinds(compare_added(base, run(case("ok", "failed"), new, status=1))) == ["failed"]
+    assert kinds(compare_added(base, run(case("ok"), case("new", "failed"), status=1))) == ["failed"]
+    assert kinds(compare_added(base, run(case("ok"), case("new", proof="reached")))) == ["unproven"]
+    assert kinds(compare_added(base, run(case("ok"), status=3))) == ["exit_status"]
+    assert kinds(compare_added(base, run(case("ok"), broken=(("tests/test_new.py", "x"),), status=1))) == [
+        "not_collected"
+    ]
+    assert compare_added(base, run(case("ok"), new, judge="a canary")).faults[0].kind == "judge"
 
 
 def test_unparsed_tests_are_judged_by_the_exit_status() -> None:

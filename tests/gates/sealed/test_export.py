@@ -86,8 +86,9 @@ NEW_FILES = {
     "settings of pytest": ("src/pytest.ini", False),
     "a site module": ("src/sitecustomize.py", False),
     "a path file": ("src/x.pth", False),
-    "code in a folder of tests, where it shadows a module": ("src/tests/calc.py", False),
-    "a package in a folder of tests": ("src/tests/json/__init__.py", False),
+    "code in a folder of tests": ("src/tests/calc.py", True),
+    "an installed package": ("src/node_modules/chk/index.js", False),
+    "vendored packages of go": ("src/vendor/modules.txt", False),
     "settings of another runner": ("src/vitest.config.mjs", False),
     "a build file": ("src/Makefile", False),
 }
@@ -98,6 +99,19 @@ def test_new_files_are_taken_unless_they_have_a_say_in_the_gate(tmp_path: Path, 
     path, taken = NEW_FILES[what]
     made = plan(tmp_path, {path: "new"})
     assert (path in made.files, made.added, made.held_back) == (taken, (path,) * taken, (path,) * (not taken))
+
+
+def test_new_files_beside_tests_can_be_left_out_of_a_plan(tmp_path: Path) -> None:
+    names = ["src/a.py", "src/tests/helper", "src/test_b.py", "src/checks/data", "src/tests/free"]
+    work: dict[str, str | None] = dict.fromkeys(names, "new")
+    made = plan(tmp_path, work)
+    kept = protection((), ("src/tests/free",), (), ("src/checks",))
+    beside = [path for path in made.added if kept.beside_tests(path)]
+    assert set(beside) == {"src/tests/helper", "src/test_b.py", "src/checks/data"}
+    first = made.without(beside)
+    assert (set(first.added), set(first.laid_over)) == ({"src/a.py", "src/tests/free"}, {"src/a.py", "src/tests/free"})
+    assert made.files.keys() - first.files.keys() == set(beside)
+    assert first.scope_digest != made.scope_digest
 
 
 def test_may_change_frees_and_protect_holds(tmp_path: Path) -> None:

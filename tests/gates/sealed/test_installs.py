@@ -65,18 +65,19 @@ def test_an_ignored_file_that_the_base_has_is_work_like_any_other(tmp_path: Path
 @pytest.mark.usefixtures("either_level")
 def test_a_file_above_the_checkout_that_decides_a_gate_has_no_say(tmp_path: Path) -> None:
     write(tmp_path, {"a/pytest.ini": "[pytest]\n", "a/b/notes.py": ""})
-    made = make(tmp_path / "a/b/project", {"check.sh": "test -f ../conftest.py\n"}, command=("sh", "check.sh"), env={})
+    files = {"check.sh": "test -f ../conftest.py -o -f ../__init__.py\n"}
+    made = make(tmp_path / "a/b/project", files, command=("sh", "check.sh"), env={})
     assert made.base
     write(tmp_path, {"a/b/notes.py": "x = 1\n"})
     assert codes(made.run("**")) == ["EVD584", "EVD592"]
-    write(tmp_path, {"a/b/conftest.py": ""})
+    write(tmp_path, {"a/b/conftest.py": "", "a/b/__init__.py": ""})
     if sandbox.level() == "none":
         with pytest.raises(CollectorError) as caught:
             made.run("**")
-        assert (caught.value.code, "b/conftest.py" in caught.value.message) == ("SEAL201", True)
+        assert (caught.value.code, "b/__init__.py" in caught.value.message) == ("SEAL201", True)
     else:
         assert codes(made.run("**")) == ["EVD584", "EVD592"]
-    write(tmp_path, {"a/b/conftest.py": None, "a/pytest.ini": "[pytest]\naddopts = -k x\n"})
+    write(tmp_path, {"a/b/conftest.py": None, "a/b/__init__.py": None, "a/pytest.ini": "[pytest]\naddopts = -k x\n"})
     with pytest.raises(CollectorError) as caught:
         made.run("**")
     assert (caught.value.code, "a/pytest.ini was changed" in caught.value.message) == ("SEAL201", True)

@@ -88,6 +88,44 @@ def test_each_outcome_is_seen_and_canaries_appear_in_no_report(tmp_path: Path, o
     assert run_from_json(run_to_json(ran.run)) == ran.run
 
 
+COUNTS = """
+import pytest
+
+begun = []
+
+def pytest_runtest_setup(item):
+    begun.append(item.nodeid)
+
+def pytest_sessionfinish(session):
+    assert len(begun) == session.testscollected, begun
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    assert item in item.session.items
+    yield
+"""
+NEAR = """
+def pytest_runtest_setup(item):
+    assert item.name == "test_near"
+"""
+NEAR_TESTS = "def test_near(): ...\n"
+
+
+@pytest.mark.sample("alone")
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
+def test_hooks_that_count_do_not_see_canaries(tmp_path: Path, options: tuple[str, ...]) -> None:
+    files = {"sub/test_near.py": NEAR_TESTS, "sub/conftest.py": NEAR, "conftest.py": "" if options else COUNTS}
+    root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS, **files})
+    ran = start(runner("-p", "syrupy", "-W", "error", *options), root)
+    assert (ran.run.judge, ran.run.canaries, ran.run.exit_status) == ("", len(PYTEST_CANARIES), 0), ran.output
+
+
+def test_a_module_whose_tests_are_all_skipped_is_watched_like_another(tmp_path: Path) -> None:
+    text = "import pytest\npytestmark = pytest.mark.skip\ndef test_a(): ...\n"
+    ran = start(PYTEST, write(tmp_path / "p", {"test_a.py": text}))
+    assert (ran.run.judge, ran.run.canaries) == ("", len(PYTEST_CANARIES))
+
+
 def test_canaries_count_neither_for_maxfail_nor_for_the_exit_status(tmp_path: Path) -> None:
     root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS})
     ran = start(runner("-x", "--maxfail=1"), root)
@@ -189,3 +227,100 @@ def test_coverage_and_its_threshold_are_as_without_canaries(tmp_path: Path) -> N
     root = write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS})
     ran = start(runner("-p", "pytest_cov", "--cov=calc", "--cov=.", "--cov-branch", "--cov-fail-under=100"), root)
     assert (ran.run.exit_status, ran.run.judge) == (0, "")
+
+
+ASKED = """
+import unittest
+import pytest
+from made import one, less, more, five
+
+def test_in(): assert five() in (5, 5.0)
+def test_near(): assert abs(five() - 5.0) < 1e-9
+def test_less(): assert less() < 3
+def test_more(): assert 3 < more()
+def test_least(): assert less() <= 3
+def test_unequal(): assert one() != 2
+def test_approx(): assert five() == pytest.approx(5.0)
+
+class TestUnit(unittest.TestCase):
+    def test_in(self): self.assertIn(five(), [5, 6])
+    def test_near(self): self.assertAlmostEqual(five(), 5.0)
+    def test_less(self): self.assertLess(less(), 3)
+"""
+LYING = """
+class Liar(float):
+    def __eq__(self, other): return True
+    def __ne__(self, other): return True
+    def __lt__(self, other): return True
+    def __le__(self, other): return True
+    def __gt__(self, other): return True
+    def __sub__(self, other): return self
+    def __rsub__(self, other): return self
+    def __abs__(self): return 0.0
+    __hash__ = None
+one = less = more = five = lambda: Liar(0)
+"""
+PARTLY = """
+class Near(float):
+    def __sub__(self, other): return 0.0
+    def __rsub__(self, other): return 0.0
+class Less(int):
+    def __lt__(self, other): return True
+    def __le__(self, other): return True
+one, less, five = lambda: 1, lambda: Less(9), lambda: Near(0)
+class More(int):
+    def __gt__(self, other): return True
+more = lambda: More(0)
+"""
+HONEST = """
+import datetime, decimal, fractions, pathlib, unittest.mock
+class Money(float):
+    def __sub__(self, other): return Money(float(self) - float(other))
+    def __abs__(self): return Money(abs(float(self)))
+class Level(int):
+    def __lt__(self, other): return int(self) < int(other)
+    def __ne__(self, other): return int(self) != int(other)
+one, less, more, five = (lambda: Level(1)), (lambda: Level(2)), (lambda: fractions.Fraction(9)), (lambda: Money(5))
+"""
+MORE_HONEST = """
+import dataclasses, datetime, decimal, enum, pathlib
+from unittest.mock import MagicMock
+
+@dataclasses.dataclass(order=True)
+class Version:
+    major: int
+
+class Span:
+    def __init__(self, *ends): self.ends = ends
+    def __contains__(self, value): return self.ends[0] <= value <= self.ends[1]
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+def test_honest():
+    now = datetime.datetime(2024, 1, 2)
+    assert Version(1) < Version(2) and Version(3) >= Version(2)
+    assert Version(1) != Version(2)
+    assert 3 in Span(1, 5)
+    assert now - datetime.timedelta(1) < now
+    assert abs(decimal.Decimal("1.5") - 1) < 1
+    assert pathlib.Path("a") < pathlib.Path("b")
+    assert pathlib.Path("a") in {pathlib.Path("a"): 1}
+    assert Colour.RED in (Colour.RED, 2) and Colour.RED - 1 < 1 and abs(Colour.RED) == 1
+    assert MagicMock() != MagicMock()
+    assert float("-inf") < Colour.RED
+    assert {1} < {1, 2} and {"a": 1}.keys() <= {"a", "b"}
+"""
+
+
+def test_whatever_an_assertion_compares_is_asked_for_lies(tmp_path: Path) -> None:
+    found = {}
+    for name, text in {"lying": LYING, "partly": PARTLY, "honest": HONEST}.items():
+        files = {"made.py": text, "test_asked.py": ASKED, "test_honest.py": MORE_HONEST}
+        ran = start(PYTEST, write(tmp_path / name, files)).run
+        assert name == "partly" or {case.outcome for case in ran.cases} == {"passed"}, ran.cases
+        found[name] = {case.id.partition("::")[2] for case in ran.cases if case.accepts and case.outcome == "passed"}
+    every = {"test_in", "test_near", "test_less", "test_more", "test_least", "test_unequal", "test_approx"}
+    assert found["lying"] == every | {f"TestUnit::test_{name}" for name in ("in", "near", "less")}
+    assert found["partly"] >= {"test_near", "test_less", "test_least", "test_approx", "TestUnit::test_near"}
+    assert found["honest"] == set()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.errors import CollectorError
-from interlock.gates.sealed import sandbox
+from interlock.gates.sealed import execution, sandbox
 from interlock.gates.sealed.sandbox import is_below, is_system
 from tests.gates.sealed.sealing import FILES, LEAN, RIGHT, TESTS, WRONG, Sealed, codes, make, write
 
@@ -135,7 +135,7 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], tuple[str, ...], set[str]]] = 
     "a patched report": ({"src/calc.py": PATCHED + WRONG}, ("src/**",), {"EVD572"}),
     "an object that equals everything": ({"src/calc.py": EQUAL}, ("src/**",), {"EVD581"}),
     "tests deselected": ({"src/calc.py": DESELECT + WRONG}, ("src/**",), {"EVD577"}),
-    "bodies that do not end": ({"src/calc.py": EMPTIED}, ("src/**",), {"EVD580", "EVD581"}),
+    "bodies that do not end": ({"src/calc.py": EMPTIED}, ("src/**",), {"EVD580"}),
     "a status of its own": ({"src/calc.py": "import atexit, os; atexit.register(os._exit, 3)\n" + RIGHT}, ("src/**",),
                             {"EVD584"}),
     # no cheats: bad work
@@ -262,6 +262,28 @@ def test_a_time_limit_ends_the_run_and_says_so(project: Sealed) -> None:
     assert codes(limited.run()) == ["EVD556"]
 
 
+FLOOD = """
+import os
+block = b"x" * 65536
+for descriptor in range(3, 20):
+    try:
+        for _ in range(1000):
+            os.write(descriptor, block)
+    except OSError:
+        pass
+"""
+
+
+def test_a_run_that_floods_the_channel_of_its_probe_is_ended(project: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert project.base
+    monkeypatch.setattr(execution, "_MAX_STREAM_BYTES", 1 << 20)
+    write(project.root, {"src/calc.py": FLOOD + RIGHT})
+    made = project.run()
+    assert "EVD570" in codes(made)
+    write(project.root, {"src/calc.py": RIGHT})
+    assert project.run().ok
+
+
 VISIBLE = "def double(x):\n    return {2: 4, 5: 10, -1: -2}[x]\n\n\ndef half(x):\n    return x / 2\n"
 
 
@@ -310,7 +332,9 @@ def test_a_command_that_is_not_recognised_runs_sealed_by_its_status_and_is_noted
     assert (made.ok, codes(made)) == (True, ["EVD592"])
 
 
-def test_a_report_that_was_asked_for_and_is_not_there_or_stale_is_no_result(tmp_path: Path) -> None:
+def test_a_report_that_was_asked_for_and_is_not_there_stale_or_huge_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = '<testsuite><testcase classname="t" name="a"/></testsuite>'
     run = f"cat src/calc.py | grep -q 'x [*] 2' && echo '{good}' > out.xml; true\n"
     files = {**FILES, "src/calc.py": RIGHT, "run.sh": run}
@@ -318,6 +342,9 @@ def test_a_report_that_was_asked_for_and_is_not_there_or_stale_is_no_result(tmp_
     assert made.run().ok
     write(made.root, {"src/calc.py": WRONG, "out.xml": good})
     assert codes(made.run("**")) == ["EVD570"]
+    write(made.root, {"run.sh": run, "out.xml": None, "src/calc.py": RIGHT})
+    monkeypatch.setattr(execution, "_MAX_REPORT_BYTES", 10)
+    assert codes(made.run()) == ["EVD570"]
 
 
 UNITS = """

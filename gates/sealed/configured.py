@@ -1,0 +1,192 @@
+"""Files that the settings of a test run name, in the base: plugins, set-up files, and the scripts of its recipe.
+
+They decide what a run comes to whatever their names are, so they keep their base content. Only what is plainly named
+is found: a word that is the path, or the module name, of a file of the base.
+"""
+
+import ast
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from interlock.gates.sealed.protect import CODE
+
+ReadBase = Callable[[str], bytes | None]
+"""Reads a file of the base by its path relative to the root."""
+
+_PYTEST: Final = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_PLUGIN: Final = re.compile(r"(?:^|[\s\"'=])-p[\s\"',]*([A-Za-z_][\w.]*)")
+_NODE_OPTION: Final = re.compile(r"^(?:--require|-r|--import|--loader|--experimental-loader)(?:=(.*))?$")
+_NODE_KEYS: Final = re.compile(
+    r"\b(?:setupFiles|setupFilesAfterEnv|globalSetup|globalTeardown|testEnvironment|snapshotSerializers|reporters|runner"
+    r"|testRunner|resolver|transform|environment)\b[\"']?\s*:\s*(\[[^\]]*\]|\{[^}]*\}|[\"'`][^\"'`]*[\"'`])"
+)
+_STRING: Final = re.compile(r"[\"'`]([^\"'`\n]+)[\"'`]")
+_NODE_FILES: Final = re.compile(r"(?:^|/)(?:vitest|vite|jest)\.[^/]*$|(?:^|/)vitest\.workspace\.[^/]*$")
+_ENDINGS: Final = ("", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".tsx", ".jsx", "/index.js", "/index.ts")
+_MAKEFILES: Final = ("GNUmakefile", "makefile", "Makefile")
+_RECIPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "tox": ("tox.ini", "tox.toml", "pyproject.toml", "setup.cfg"),
+    "nox": ("noxfile.py",),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+}
+_TARGET: Final = re.compile(r"^([^\s#:=][^#:=]*):(?![=:])([^=]*)$")
+_SHELLS: Final = frozenset({"sh", "bash", "zsh", "bat", "cmd", "ps1", "mk"})
+_TOOL_FOLDERS: Final = frozenset(
+    {"ci", ".ci", "scripts", "script", "tools", "tool", "bin", "hack", "build", "dev", "etc"}
+)
+_WORDS: Final = re.compile(r"[^\s;&|()<>\"'`=,$\[\]{}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A base, to look names up in."""
+
+    read: ReadBase
+    files: frozenset[str]
+
+    def text(self, path: str) -> str:
+        return (self.read(path) or b"").decode("utf-8", "replace") if path in self.files else ""
+
+    def modules(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the files of modules, wherever the path that they are found by begins."""
+        for name in set(names):
+            tail = name.replace(".", "/")
+            for end in (f"{tail}.py", f"{tail}/__init__.py"):
+                yield from (path for path in self.files if path == end or path.endswith(f"/{end}"))
+
+    def paths(self, words: Iterable[str], folder: str = "") -> Iterator[str]:
+        """Yield the files that words name, relative to a folder, with an ending that node adds."""
+        for word in words:
+            plain = word.replace("<rootDir>", ".").removeprefix("./")
+            for start in dict.fromkeys((f"{folder}/" if folder else "", "")):
+                path = f"{start}{plain}"
+                found = next((path + end for end in _ENDINGS if path + end in self.files), None)
+                if found is not None:
+                    yield found
+                    break
+
+    def scripts(self, text: str) -> Iterator[str]:
+        """Yield the scripts that a recipe names: by a shell's ending, none at all, or a folder of tools."""
+        for path in self.paths(_WORDS.findall(text)):
+            *folders, name = path.split("/")
+            ending = name.rpartition(".")[2] if "." in name[1:] else ""
+            if ending in _SHELLS or not ending or (ending in CODE and not _TOOL_FOLDERS.isdisjoint(folders)):
+                yield path
+
+
+def configured_files(command: Sequence[str], read: ReadBase, files: Iterable[str]) -> frozenset[str]:
+    """Return the files of a base that the settings of its test run name, relative to the root.
+
+    Args:
+        command: Of the gate.
+        read: Reads files of the base.
+        files: All files of the base below the root, relative to it.
+    """
+    here = _Reading(read, frozenset(files))
+    return frozenset((*_pytest(command, here), *_node(command, here), *_recipe(list(command), here)))
+
+
+def _pytest(command: Sequence[str], here: _Reading) -> Iterator[str]:
+    """Yield the modules of plugins: `-p` of the command and the settings, `pytest_plugins` of each `conftest.py`."""
+    text = "\n".join((shlex.join(command), *(here.text(name) for name in _PYTEST)))
+    yield from here.modules(name for name in _PLUGIN.findall(text) if not name.startswith("no:"))
+    for path in here.files:
+        if path.rpartition("/")[2] == "conftest.py" and "pytest_plugins" in (conftest := here.text(path)):
+            yield from here.modules(_plugins(conftest))
+
+
+def _plugins(text: str) -> Iterator[str]:
+    with suppress(SyntaxError, ValueError, RecursionError):
+        for node in ast.parse(text).body:
+            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and any(
+                getattr(each, "id", "") == "pytest_plugins" for each in ast.walk(node)
+            ):
+                for each in ast.walk(node):
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                        yield each.value
+
+
+def _node(command: Sequence[str], here: _Reading) -> Iterator[str]:
+    """Yield what is loaded before tests: options of node, and the keys of vitest and jest for it."""
+    for script in (list(command), *(_split(text) for text in _scripts(here).values())):
+        for at, word in enumerate(script):
+            if found := _NODE_OPTION.match(word):
+                yield from here.paths([found[1] or "".join(script[at + 1 : at + 2])])
+    for path in here.files:
+        if _NODE_FILES.search(path) or path.rpartition("/")[2] == "package.json":
+            for value in _NODE_KEYS.findall(here.text(path)):
+                yield from here.paths(_STRING.findall(value), path.rpartition("/")[0])
+
+
+def _scripts(here: _Reading) -> Mapping[str, str]:
+    with suppress(ValueError, RecursionError, AttributeError):
+        scripts: Any = json.loads(here.text("package.json")).get("scripts")
+        if isinstance(scripts, dict):
+            rows = cast("dict[str, Any]", scripts).items()
+            return {name: text for name, text in rows if isinstance(text, str)}
+    return {}
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _recipe(command: list[str], here: _Reading) -> Iterator[str]:
+    """Yield the scripts of the recipe that a command runs."""
+    name = command[0].rpartition("/")[2] if command else ""
+    if name in ("make", "gmake"):
+        targets = _targets(here)
+        asked = [word for word in command[1:] if word in targets] or list(targets)[:1]
+        for text in _followed(asked, targets, re.compile(r"make\)?\}?\s+([\w.-]+)")):
+            yield from here.scripts(text)
+    elif name in ("npm", "yarn", "pnpm", "bun"):
+        scripts = _scripts(here)
+        rows = {each: ((f"pre{each}", f"post{each}"), text) for each, text in scripts.items()}
+        asked = [each for word in command[1:] for each in (word, f"pre{word}", f"post{word}") if each in rows]
+        for text in _followed(asked, rows, re.compile(r"(?:npm|yarn|pnpm|bun)\s+(?:run\s+)?([\w:.-]+)")):
+            yield from here.scripts(text)
+    else:
+        for file in _RECIPES.get(name, ()):
+            yield from here.scripts(here.text(file))
+
+
+def _followed(asked: list[str], rows: Mapping[str, tuple[Sequence[str], str]], calls: re.Pattern[str]) -> Iterator[str]:
+    """Yield the text of recipes and of those that they need or call."""
+    pending, seen = list(asked), set[str]()
+    while pending:
+        name = pending.pop()
+        if name in seen or name not in rows:
+            continue
+        seen.add(name)
+        before, text = rows[name]
+        yield text
+        pending += [*before, *calls.findall(text)]
+
+
+def _targets(here: _Reading) -> dict[str, tuple[Sequence[str], str]]:
+    """Return the targets of a Makefile, each with what it needs and its recipe."""
+    found: dict[str, tuple[list[str], str]] = {}
+    file = next((name for name in _MAKEFILES if name in here.files), "")
+    current: list[str] = []
+    for line in here.text(file).replace("\\\n", " ").splitlines():
+        if line.startswith("\t"):
+            for name in current:
+                found[name] = (found[name][0], f"{found[name][1]}\n{line}")
+        elif rule := _TARGET.match(line):
+            needs, _, recipe = rule[2].partition(";")
+            current = [name for name in rule[1].split() if not name.startswith(".")]
+            for name in current:
+                before = found.get(name, ([], ""))
+                found[name] = ([*before[0], *needs.split()], f"{before[1]}\n{recipe}")
+        elif line.strip() and not line.startswith("#"):
+            current = []
+    return dict(found)

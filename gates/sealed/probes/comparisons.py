@@ -1,0 +1,170 @@
+"""Whether a comparison other than `==` that held, or a difference, would come out the same for any other side.
+
+Only values of classes that are not built in are asked, and only for answers that no honest value gives: one that is
+less than minus infinity, that is unequal and equal, that is in a list by being equal to anything, whose difference from
+numbers that are far apart is the same. Whatever raises or answers with something other than a bool is left alone.
+"""
+# pyright: basic, reportArgumentType=false
+
+import operator
+import sys
+import unittest
+
+__unittest = True
+_NUMBERS = (int, float, bool)
+_BUILT_IN = (*_NUMBERS, complex, str, bytes, type(None), list, tuple, dict, set, frozenset)
+_MEMBERS = 64
+_LARGE = 1e6
+"""Of numbers above it, differences are lost in their precision."""
+_ORDERS = {
+    "Lt": (operator.lt, operator.gt, float("-inf"), ""),
+    "LtE": (operator.le, operator.gt, float("-inf"), ""),
+    "Gt": (operator.gt, operator.lt, float("inf"), "\U0010ffff" * 9),
+    "GtE": (operator.ge, operator.lt, float("inf"), "\U0010ffff" * 9),
+}
+_SWAPPED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE"}
+
+
+class _Other:
+    """A value of a class that nothing knows."""
+
+
+def _holds(function, left, right, base_exception=BaseException):
+    try:
+        return function(left, right) is True
+    except base_exception:
+        return False
+
+
+def _named(value, exact=type):
+    kind = exact(value)
+    return "an object of the class %s.%s" % (kind.__module__, kind.__qualname__)
+
+
+def make_asked(check):
+    """Return `asked(name, left, right)`: empty, or what is wrong with a comparison that held, in words.
+
+    Args:
+        check: That of `equality`.
+    """
+    exact, base_exception, other, orders, swapped = type, BaseException, _Other, _ORDERS, _SWAPPED
+    built_in, numbers, holds, named = _BUILT_IN, _NUMBERS, _holds, _named
+
+    def ordered(name, left, right):
+        for value, against, order in ((left, right, orders[name]), (right, left, orders[swapped[name]])):
+            if exact(value) in built_in:
+                continue
+            less, more, bound, text = order
+            if exact(against) in numbers and holds(less, value, bound) and against != bound:
+                return named(value) + " is beyond infinity"
+            strict = less in (operator.lt, operator.gt)
+            if strict and exact(against) is str and against != text and holds(less, value, text):
+                return named(value) + " is beyond every text"
+            if holds(less, value, against) and holds(more, value, against):
+                return named(value) + " is both less and greater"
+        return ""
+
+    def contained(left, right):
+        if exact(right) in (list, tuple, set, frozenset, dict):
+            for member in list(right)[:_MEMBERS]:
+                if holds(operator.eq, left, member):
+                    words = check(left, member)
+                    if words:
+                        return words
+            return ""
+        if exact(right) not in built_in and holds(operator.contains, right, other()):
+            return named(right) + " contains everything"
+        return ""
+
+    def asked(name, left, right):
+        try:
+            if name == "Eq":
+                return check(left, right)
+            if exact(left) in numbers and exact(right) in numbers:
+                return ""
+            if name in orders:
+                return ordered(name, left, right)
+            if name == "In":
+                return contained(left, right)
+            if name == "NotEq" and holds(operator.eq, left, right):
+                return named(left if exact(left) not in built_in else right) + " is both equal and unequal"
+        except base_exception:
+            pass
+        return ""
+
+    return asked
+
+
+def make_differences(variants):
+    """Return `same_difference(left, right, result)` and `other_size(value, result)`: empty, or what is wrong, in words.
+
+    Args:
+        variants: Values that differ from a value.
+    """
+    exact, base_exception, other, subtract = type, BaseException, _Other, operator.sub
+    built_in, holds, named, large, equal = _BUILT_IN, _holds, _named, _LARGE, operator.eq
+
+    def alike(one, two):
+        if one is two:
+            return True
+        if exact(one) is exact(two) and exact(one) in built_in:
+            return holds(operator.eq, one, two)
+        return exact(one) not in built_in and holds(operator.eq, one, other())
+
+    def same_difference(left, right, result):
+        """Say whether a difference does not depend on what is subtracted, or from what."""
+        try:
+            if exact(result) in (int, float) and not -large < result < large:
+                return ""
+            for value, against, first in ((left, right, True), (right, left, False)):
+                if exact(value) in built_in or exact(against) not in (int, float):
+                    continue
+                if exact(value).__module__.startswith("unittest.mock"):
+                    continue
+                made = [subtract(value, each) if first else subtract(each, value) for each in variants(against)]
+                if made and all(alike(result, each) for each in made):
+                    return named(value) + " has the same difference from every number"
+        except base_exception:
+            pass
+        return ""
+
+    def other_size(value, result):
+        """Say whether the absolute value of a number is not that of its value."""
+        try:
+            for kind in (int, float):
+                own = exact(value) is not kind and isinstance(value, kind)
+                if own and holds(equal, kind(value), kind(value)) and kind.__abs__(value) != result:
+                    return named(value) + " has another absolute value than its own"
+        except base_exception:
+            pass
+        return ""
+
+    return same_difference, other_size
+
+
+def watch_assertions(asked, same_difference, found):
+    """Let the assertions of unittest ask too, once they have held."""
+    case, frame = unittest.TestCase, sys._getframe
+
+    def watched(method, name):
+        original = getattr(case, method)
+
+        def assertion(self, first, second, *args, **kwargs):
+            original(self, first, second, *args, **kwargs)
+            words = asked(name, first, second)
+            if not words and method == "assertAlmostEqual":
+                try:
+                    words = same_difference(first, second, first - second)
+                except Exception:
+                    words = ""
+            if words:
+                found("line %d: %s" % (frame(1).f_lineno, words))
+
+        assertion.__name__, assertion.__doc__ = method, original.__doc__
+        setattr(case, method, assertion)
+
+    for method, name in (
+        ("assertEqual", "Eq"), ("assertNotEqual", "NotEq"), ("assertAlmostEqual", "Eq"), ("assertIn", "In"),
+        ("assertLess", "Lt"), ("assertLessEqual", "LtE"), ("assertGreater", "Gt"), ("assertGreaterEqual", "GtE"),
+    ):  # fmt: skip
+        watched(method, name)
