@@ -1,6 +1,5 @@
 """What the `.gitignore` files of a base ignore: work that edits them does not make a build product a part of itself."""
 
-import codecs
 import re
 from collections.abc import Callable
 from functools import cache
@@ -9,6 +8,7 @@ from typing import Final
 from pathspec import GitIgnoreSpec
 
 from interlock.gates.sealed.base import LINK, Base
+from interlock.gates.sealed.listing import ignore_rules
 
 _SUBMODULE: Final = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
@@ -29,41 +29,23 @@ def base_ignores(base: Base, free: Callable[[str], bool]) -> Callable[[str], boo
         entry = base.files.get(path)
         if entry is None or entry.mode == LINK or free(path):
             return None
-        text = (base.content(path) or b"").removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
-        return _spec(text.split("\n"))
+        return ignore_rules(path, base.content(path) or b"")
 
     @cache
-    def ignored(path: str) -> bool:
-        above = path.rstrip("/").rpartition("/")[0]
-        if above and ignored(f"{above}/"):
-            return True
-        if path.rstrip("/") in inner:
+    def matched(path: str) -> bool:
+        """Say what the rules nearest to a path, of its own repository, say of it."""
+        folder = path.rstrip("/")
+        if folder in inner:
             return False
-        folder = f"{above}/" if above else ""
-        while True:
-            spec = rules(folder)
-            verdict = None if spec is None else spec.check_file(path[len(folder) :]).include
+        while folder and (folder := folder.rpartition("/")[0]) not in inner:
+            spec = rules(f"{folder}/" if folder else "")
+            verdict = None if spec is None else spec.check_file(path[len(folder) + bool(folder) :]).include
             if verdict is not None:
                 return verdict
-            if not folder or folder.rstrip("/") in inner:
-                return False
-            folder = folder.rstrip("/").rpartition("/")[0]
-            folder += "/" if folder else ""
+        return False
+
+    def ignored(path: str) -> bool:
+        ends = [at + 1 for at, character in enumerate(path) if character == "/"]
+        return any(matched(path[:end]) for end in (*ends, len(path)))
 
     return ignored
-
-
-def _spec(lines: list[str]) -> GitIgnoreSpec:
-    """Return the rules of some lines; one that is no pattern matches nothing, as with git."""
-    try:
-        return GitIgnoreSpec.from_lines(lines)
-    except (ValueError, re.error):
-        return GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
-
-
-def _is_pattern(line: str) -> bool:
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except (ValueError, re.error):
-        return False
-    return True

@@ -105,7 +105,7 @@ def _entry(path: str, name: str, stamp: Stamp, before: _Files) -> Entry:
     """Return the entry of a file; bytecode and large files have no digest, and their stamp says all."""
     if is_bytecode(name):
         return Entry(_BYTECODE, "")
-    if stamp.size > _LARGE_BYTES:
+    if stat.S_ISREG(stamp.mode) and stamp.size > _LARGE_BYTES:
         return Entry(FILE, "")
     known = before.get(name)
     if known is not None and known[0] == stamp and known[1].sha256:

@@ -216,9 +216,18 @@ def _spec(path: str) -> GitIgnoreSpec:
     try:
         if os.path.islink(path):
             return GitIgnoreSpec([])  # git does not follow it either
-        text = Path(path).read_bytes().removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
+        return ignore_rules(path, Path(path).read_bytes())
     except OSError as error:
         raise _unreadable(path, str(error)) from error
+
+
+def ignore_rules(path: str, content: bytes) -> GitIgnoreSpec:
+    """Return the rules of a `.gitignore` file, as git reads them.
+
+    Raises:
+        SealError: `SEAL101` a line could take for ever.
+    """
+    text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
     return GitIgnoreSpec([pattern for line in text.split("\n") for pattern in _patterns(path, line)])
 
 

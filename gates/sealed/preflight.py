@@ -18,6 +18,7 @@ from typing import Any, Final
 from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.bytecode import folder_of
 from interlock.gates.sealed.compare import BaseList, allow_failing_line, compare, make_base_list
 from interlock.gates.sealed.execution import GateCase, Workspace, compile_dependencies, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan
@@ -179,7 +180,7 @@ def check_base(
     if not bare:
         return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log, bytecode=bytecode))
     progress("the tests of the base run bare")
-    unsealed = _bare(case)
+    unsealed = _bare(case, bytecode)
     tail = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
     faults = tuple(_faults(unsealed, tests, tail, _folders(case), lambda path: not _is_seen(case, path)))
     faults = faults or _no_use(case, tests, tail)
@@ -213,8 +214,8 @@ class _Bare(Workspace):
 
     def environment(self) -> dict[str, str]:
         known = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
-        own = {"PATH": self.case.path, "PYTHONPYCACHEPREFIX": f"{self.private}/bytecode"}
-        return {**known, **own, **self.case.seal.env}
+        own = {"PYTHONPYCACHEPREFIX": self.bytecode or f"{self.private}/bytecode", "PYTHONDONTWRITEBYTECODE": "1"}
+        return {**known, "PATH": self.case.path, **own, **self.case.seal.env}
 
     def run(self, argv: Any, *, env: Any = None, timeout_seconds: Any = None, pipes: Pipes | None = None) -> Ended:
         try:
@@ -227,10 +228,10 @@ class _Bare(Workspace):
             raise unstartable(self.case.gate, error, argv[0]) from error
 
 
-def _bare(case: GateCase) -> TestRun:
+def _bare(case: GateCase, compiled: str) -> TestRun:
     with sandbox.private_folder() as private:
         os.mkdir(f"{private}/home")
-        here = _Bare(case, case.base.top, private, closed=False)
+        here = _Bare(case, case.base.top, private, folder_of(compiled), closed=False)
         try:
             # What `prepare` makes belongs into exports alone.
             return execute(case, here, keep_going=True).tests

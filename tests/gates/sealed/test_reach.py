@@ -95,7 +95,12 @@ def pipe(project: Sealed, home: Path, held: ExitStack) -> None:
     write(project.root, {"src/calc.py": code + RIGHT})
 
 
-@pytest.mark.parametrize("cheat", [planted, link_to_home, beside, above, left_behind, pipe])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "cheat", [planted, left_behind, *(pytest.param(each, marks=LONG) for each in (link_to_home, beside, above, pipe))]
+)
 def test_nothing_that_was_put_outside_the_checkout_helps(
     maker: str, home: Path, cheat: Callable[[Sealed, Path, ExitStack], None]
 ) -> None:
@@ -191,7 +196,9 @@ RECORDED: Mapping[str, tuple[Callable[[Path], Sealed], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", RECORDED)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=LONG if kind in ("PYTHONPATH", "a linked program") else ()) for kind in RECORDED]
+)
 def test_what_tests_need_outside_the_checkout_is_seen_and_must_stay_as_it_was(home: Path, kind: str) -> None:
     install, file, cheat = RECORDED[kind]
     project = install(home)
@@ -327,6 +334,7 @@ def test_files_are_listed():
 """
 
 
+@pytest.mark.long
 def test_the_top_is_found_by_an_empty_git_folder_and_a_step_makes_a_repository(home: Path) -> None:
     project = make(home / "p", {**FILES, "tests/test_calc.py": GIT})
     (fault,) = check_base(project.case).faults
