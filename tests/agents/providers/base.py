@@ -265,8 +265,16 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def body(self) -> bytes:
-        """Read the body of the request."""
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        """Read the body of the request.
+
+        Raises:
+            ConnectionError: The client left before it was sent.
+        """
+        size = int(self.headers.get("Content-Length") or 0)
+        data = self.rfile.read(size)
+        if len(data) < size:
+            raise ConnectionResetError(f"{len(data)} of {size} bytes came")
+        return data
 
     def send(self, status: int, row: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
         """Send a JSON object."""
