@@ -63,6 +63,7 @@ def finish(folder: Path, more: Counter[str], where: str) -> None:
     assert (folder / "again" / "app.py").read_bytes() == (root / "app.py").read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_ticket_that_is_killed_again_and_again_goes_on_and_no_answer_is_paid_for_twice(tmp_path: Path) -> None:
     kills = ("after write_atomically", "after write_confined", "before release_all")

@@ -276,9 +276,8 @@ ROWS: dict[str, Row] = {
     "what a build makes of honest work": row(MADE, {"src/sign.txt": "+"}, seal={"prepare": (("sh", "make.sh"),)}),
 }  # fmt: skip
 QUICK = (
-    "a broken file, honest", "a broken file, most tests skipped", "random ids, skipped", "subtests of unittest skipped",
-    "a new test patches the product", "a new test with a new helper and new data, honest",
-    "a product file hides a library", "a product that is ignored no more",
+    "a broken file, most tests skipped", "random ids, skipped", "a new test patches the product",
+    "a new test with a new helper and new data, honest", "a product file hides a library",
 )  # fmt: skip
 
 

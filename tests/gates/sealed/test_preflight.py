@@ -145,7 +145,9 @@ def test_code_of_another_checkout_is_found_before_anything_is_spent_and_in_each_
         **FILES,
         "tests/test_calc.py": "from calc import double\n\ndef test_double():\n    assert double(5) == 10\n",
     }
-    made = make(tmp_path / "p", {**files, ".venv/other/src/calc.py": RIGHT}, env={**LEAN, "PYTHONPATH": ".venv/other/src"})
+    made = make(
+        tmp_path / "p", {**files, ".venv/other/src/calc.py": RIGHT}, env={**LEAN, "PYTHONPATH": ".venv/other/src"}
+    )
     if sandbox.level() == "none":
         pytest.skip("no namespaces on this machine")
     (found,) = check_base(made.case).faults

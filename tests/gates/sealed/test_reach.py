@@ -99,7 +99,8 @@ LONG = pytest.mark.long
 
 
 @pytest.mark.parametrize(
-    "cheat", [planted, left_behind, *(pytest.param(each, marks=LONG) for each in (link_to_home, beside, above, pipe))]
+    "cheat",
+    [planted, *(pytest.param(each, marks=LONG) for each in (left_behind, link_to_home, beside, above, pipe))],
 )
 def test_nothing_that_was_put_outside_the_checkout_helps(
     maker: str, home: Path, cheat: Callable[[Sealed, Path, ExitStack], None]
@@ -196,9 +197,8 @@ RECORDED: Mapping[str, tuple[Callable[[Path], Sealed], str, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=LONG if kind in ("PYTHONPATH", "a linked program") else ()) for kind in RECORDED]
-)
+@pytest.mark.sample("an editable install beside the checkout", "a path in keep")
+@pytest.mark.parametrize("kind", RECORDED)
 def test_what_tests_need_outside_the_checkout_is_seen_and_must_stay_as_it_was(home: Path, kind: str) -> None:
     install, file, cheat = RECORDED[kind]
     project = install(home)
@@ -222,6 +222,7 @@ def test_what_tests_need_outside_the_checkout_is_seen_and_must_stay_as_it_was(ho
     assert not project.run().ok
 
 
+@pytest.mark.long
 def test_an_interpreter_and_what_it_is_linked_to_must_stay_as_they_were(home: Path) -> None:
     real = os.path.realpath(sys.executable)
     (home / "py/bin").mkdir(parents=True)
@@ -263,6 +264,7 @@ def test_a_packages_folder_above_the_checkout_that_comes_later_is_not_seen(home:
     assert codes(project.run()) == ["EVD575"]
 
 
+@pytest.mark.long
 def test_bytecode_that_came_since_the_start_is_not_seen(home: Path) -> None:
     python = environment(home / "p/.venv")
     project = make(home / "p", command=(python, *COMMAND[1:]))
@@ -294,6 +296,7 @@ atexit.register(poison)
 """
 
 
+@pytest.mark.long
 def test_bytecode_that_tested_code_wrote_is_not_read_by_a_later_gate(home: Path) -> None:
     project = make(home / "p", {**FILES, "src/calc.py": POISON + WRONG})
     assert project.base.bytecode, "dependencies are compiled"
@@ -316,6 +319,7 @@ def test_of_held_out_checks_neither_the_table_nor_its_cases_are_seen(home: Path)
     assert "SEEN True []" in asking.log(made)
 
 
+@pytest.mark.long
 def test_a_file_outside_that_is_not_kept_is_named_with_the_key(home: Path) -> None:
     write(home, {"data/cases.txt": "10"})
     tests = f"def test_data():\n    assert open('{home}/data/cases.txt').read() == '10'\n"
