@@ -8,6 +8,7 @@ and a run is resumed from that.
 import os
 import signal
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,17 +30,33 @@ def stops_at_once(message: str) -> Generator[None]:
     """
     text = (_SHOW_CURSOR if sys.stderr.isatty() else "") + message + "\n"
 
-    def stop(number: int, _frame: FrameType | None) -> None:
-        _end(text, 128 + number)
-
     before = {n: handler for n in SIGNALS if (handler := signal.getsignal(n)) not in (None, signal.SIG_IGN)}
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    threading.Thread(target=_watch, args=(reading, text, frozenset(before)), daemon=True).start()
+    # A handler in Python runs when the main thread comes to it, which may be waiting for an agent.
+    woken = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     for number in before:
-        signal.signal(number, stop)
+        signal.signal(number, _passed_on)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(woken)
+        os.close(writing)
+
+
+def _passed_on(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing in the main thread: `_watch` has the signal."""
+
+
+def _watch(reading: int, text: str, numbers: frozenset[int]) -> None:
+    """End the process with the first signal that is written to a pipe; end with the pipe."""
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        while data := pipe.read(1):
+            if data[0] in numbers:
+                _end(text, 128 + data[0])
 
 
 def stop_unread(message: str) -> NoReturn:
@@ -52,7 +69,7 @@ def stop_unread(message: str) -> NoReturn:
 
 
 def _end(text: str, code: int) -> NoReturn:
-    # No lock, no buffer, no cleaning up: whoever holds them may be the thread that was interrupted.
+    # No lock, no buffer, no cleaning up: whoever holds them may never let go.
     with suppress(OSError):
         os.write(2, text.encode())
     _end_children()

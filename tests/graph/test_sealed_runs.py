@@ -110,6 +110,7 @@ def test_who_only_cheats_ends_blocked_by_reasons_with_the_file_and_the_missing_t
     assert any("tests/test_calc.py::test_double" in reason and "not begun" in reason for reason in second)
 
 
+@pytest.mark.long
 def test_held_out_checks_that_changed_meanwhile_judge_nothing(sealed: Project) -> None:
     outside = sealed.root.parent / "held-outside.toml"
 
@@ -123,6 +124,7 @@ def test_held_out_checks_that_changed_meanwhile_judge_nothing(sealed: Project) -
     assert [entry.data["code"] for entry in sealed.entries() if "code" in entry.data] == ["HELD108"]
 
 
+@pytest.mark.long
 def test_of_held_out_checks_nothing_but_counts_is_told(sealed: Project) -> None:
     sealed.runners = {"builder": Scripted([working({"src/calc.py": VISIBLE}, {"src/calc.py": VISIBLE + "\n"})])}
     view = sealed.run()
