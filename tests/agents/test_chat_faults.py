@@ -27,6 +27,7 @@ PASSING: tuple[Fault, ...] = ("429", "500", "529", "cut")
 
 @pytest.mark.sample(every=5)
 @pytest.mark.parametrize("fault", PASSING)
+@pytest.mark.sample(every=2)
 @each_wire
 def test_a_fault_that_passes_is_no_answer_and_the_call_is_made_again(wire: str, fault: Fault, make_ask: Any) -> None:
     server, settings = WIRES[wire]
@@ -64,6 +65,7 @@ def test_a_provider_that_asks_to_wait_is_waited_for_up_to_a_bound(wire: str, mak
     assert "3600 s" in caught.value.fix
 
 
+@pytest.mark.sample(every=2)
 @each_wire
 def test_a_fault_that_stays_stops_the_run(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]
@@ -83,6 +85,7 @@ def test_without_retries_there_are_none(make_ask: Any) -> None:
     assert len(provider.requests) == 1
 
 
+@pytest.mark.sample(every=2)
 @each_wire
 def test_what_came_whole_but_is_no_message_is_the_answer(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]
@@ -97,6 +100,7 @@ def test_what_came_whole_but_is_no_message_is_the_answer(wire: str, make_ask: An
     assert (answer.text, answer.stopped, clock.waits) == ("", "", [])
 
 
+@pytest.mark.sample(every=2)
 @each_wire
 def test_where_nothing_comes_it_is_asked_again_and_the_address_is_named(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]
@@ -108,6 +112,7 @@ def test_where_nothing_comes_it_is_asked_again_and_the_address_is_named(wire: st
     assert "`base_url`" in caught.value.fix
 
 
+@pytest.mark.sample(every=2)
 @each_wire
 def test_a_page_is_no_answer(wire: str, make_ask: Any, monkeypatch: Any) -> None:
     server, settings = WIRES[wire]
@@ -122,6 +127,7 @@ def test_a_page_is_no_answer(wire: str, make_ask: Any, monkeypatch: Any) -> None
     assert "/v1" in caught.value.fix
 
 
+@pytest.mark.sample(every=2)
 @each_wire
 def test_an_answer_that_never_comes_is_left_when_the_time_is_up(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]
@@ -138,6 +144,7 @@ def test_a_provider_that_is_silent_is_given_up(wire: str, make_ask: Any) -> None
     assert "cannot be reached" in caught.value.message
 
 
+@pytest.mark.sample(every=2)
 @each_wire
 def test_an_address_where_nobody_listens_is_asked_again_and_told(wire: str, make_ask: Any) -> None:
     with socket.socket() as taken:

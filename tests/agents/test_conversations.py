@@ -25,6 +25,7 @@ AGAIN: dict[str, Any] = {"prompt": "Do it. Replace line 3.", "correction": "Repl
 # -- a chat model ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(every=2)
 @each_wire
 def test_a_reask_goes_on_after_what_was_read_and_said(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]

@@ -46,6 +46,7 @@ def test_every_example_is_accepted_by_the_schema(name: str):
     assert is_valid(envelope_object(EXAMPLES[name]))
 
 
+@pytest.mark.long
 @each_row("form", GRAMMARS)
 @each_row("text", [BUILD, QA, APPROVAL], ids=["build", "qa", "approval"])
 def test_every_valid_envelope_of_the_suite_is_accepted_in_its_canonical_spelling(text: str, form: str):

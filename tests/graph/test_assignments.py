@@ -156,6 +156,7 @@ def sealed(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: 
     return project
 
 
+@pytest.mark.long
 def test_an_assignment_says_how_a_sealed_gate_judges_and_a_rework_names_its_failed_tests(sealed: Project) -> None:
     first, again, _ = rework(sealed, check=None)["builder"]
     gates = {line.partition(":")[0]: line for line in section(first, "Gates of the task")}
