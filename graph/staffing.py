@@ -31,7 +31,7 @@ def vacant_roles(task: Task, config: Config) -> tuple[str, ...]:
     """
     protocol, tables = build_protocol(config), _tables(task, config)
     roster = roster_of(task, config, protocol, tables)
-    own = [role for role in protocol.roles.values() if hands_over_alone(role, config)]
+    own = [role for role in protocol.roles.values() if task.page is None and hands_over_alone(role, config)]
     shipped = (role for role in protocol.roles.values() if role.hands_over)
     handing = next(
         (role for role in roster.values() if role.hands_over), own[0] if len(own) == 1 else next(shipped, None)

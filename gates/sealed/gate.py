@@ -125,9 +125,7 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
     with case.unchanged(), workspace(case, judging.first) as here:
         if failed := prepare(case, here):
             return judging.unprepared(here, failed)
-        done = judging.run(here)
-    check_loaded(case, done.plan.files, done.execution.tests.loaded)
-    return done
+        return judging.run(here)
 
 
 @dataclass(frozen=True)
@@ -265,6 +263,7 @@ class _Judging:
             execution = execute(self.case, here, only=failed if self.case.runner.selects else ())
             tests, tries = _merged(tests, execution.tests), tries + 1
             comparison = judge(tests)
+        check_loaded(self.case, plan.files, tests.loaded)
         return _Tried(replace(execution, tests=tests), comparison, tries)
 
     def _compare(self, tests: TestRun) -> Comparison:
@@ -316,7 +315,11 @@ def _merged(first: TestRun, again: TestRun) -> TestRun:
     later = {case.id: case for case in again.cases}
     cases = tuple(later.get(case.id, case) for case in first.cases)
     bad = any(case.outcome in ("failed", "error") for case in cases)
-    return replace(first, cases=cases, exit_status=first.exit_status if bad else again.exit_status)
+    return replace(
+        first, cases=cases, exit_status=first.exit_status if bad else again.exit_status,
+        loaded=tuple(dict.fromkeys((*first.loaded, *again.loaded))),
+        shadows=tuple(dict.fromkeys((*first.shadows, *again.shadows))),
+    )  # fmt: skip
 
 
 def _inline(case: GateCase, tests: BaseList) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """Who is needed and run by nobody, and the models that a person gives them for one run."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,8 @@ def test_a_task_that_a_command_decides_needs_the_build_role_alone(tmp_path: Path
 def test_the_only_build_role_of_a_task_hands_over_whatever_it_is_called(tmp_path: Path) -> None:
     config = a_config(tmp_path, COMMAND + '[roles.builder]\nkind = "build"\n')
     assert vacant_roles(a_task(tmp_path, PLAIN), config) == ("builder",), "also where it has no table yet"
+    page = replace(a_task(tmp_path, PLAIN), page="index.html")
+    assert vacant_roles(page, config) == ("frontend-implementer",), "a page has the shipped role"
     task = a_task(tmp_path, PLAIN, builder=REMOTE)
     assert vacant_roles(task, config) == ()
     roster = make_policy(task, config, tmp_path).protocol.roles
