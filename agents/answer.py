@@ -18,6 +18,8 @@ class Answer:
         tool_calls: How many tools the agent called; None when that cannot be known.
         stopped: The limit that ended the work before there was an answer, with its figures; empty when there is one.
         told: The runner told what it cost; False when that was measured around it.
+        opened: The files that tools of ours showed the agent or wrote for it, relative to the root; None when that is
+            not known.
     """
 
     text: str
@@ -26,3 +28,4 @@ class Answer:
     tool_calls: int | None = None
     stopped: str = ""
     told: bool = True
+    opened: tuple[str, ...] | None = None

@@ -2,16 +2,12 @@
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from interlock.agents.changes import TITLE, ChangedFile, changed_files
 from interlock.agents.contract import answer_form, contract
 from interlock.agents.failures import FailedGate, failed_gates
 from interlock.agents.quoting import bounded, bullets, data_block, visible
-from interlock.agents.role_file import prompt_path
-from interlock.agents.system import role_text
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
 
@@ -32,14 +28,6 @@ _MAX_FOUND: Final = 3 * KIB // 2
 _MAX_OUTPUT: Final = 3 * KIB // 4
 _MAX_OUTPUTS: Final = 2
 _DIGITS: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What one ask says: the assignment itself, which holds the contract of the answer, and the role's own prompt."""
-
-    prompt: str
-    system: str
 
 
 def assignment(
@@ -67,10 +55,8 @@ def assignment(
     gate_notes: Mapping[str, str] | None = None,
     commands: Mapping[str, Sequence[str]] | None = None,
     outputs: Mapping[str, str] | None = None,
-    settings: Mapping[str, object] | None = None,
-    base: str | Path = ".",
-) -> Assignment:
-    """Return the prompts for one ask.
+) -> str:
+    """Return the assignment of one ask, which holds the contract of the answer; the role's own prompt is not in it.
 
     Args:
         role: Who must answer.
@@ -96,11 +82,6 @@ def assignment(
         gate_notes: How a gate is judged, one line, by its id.
         commands: argv by name: what a build role may run.
         outputs: What other roles reported in this round, by role; the last two are quoted.
-        settings: The role's `[agents.ROLE]` table, which may name a `prompt` of its own.
-        base: The folder that the path of that prompt is relative to.
-
-    Raises:
-        AgentConfigError: When the role's own prompt cannot be used.
     """
     rows = [
         ("Task", bounded(visible(task), _MAX_TASK)),
@@ -126,10 +107,7 @@ def assignment(
     form = answer_form(
         role, protocol, task_id=task_id, task=task, gates=gates_required, evidence=files, reports_dir=reports_dir
     )
-    return Assignment(
-        prompt="\n\n".join([*sections, contract(role.name, protocol, examples=False), form]),
-        system=role_text(role, page=page is not None, prompt=prompt_path(settings or {}, base)),
-    )
+    return "\n\n".join([*sections, contract(role.name, protocol, examples=False), form])
 
 
 def correction(findings: str) -> str:

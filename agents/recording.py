@@ -19,8 +19,8 @@ from typing import Any, Protocol, Self, TypeAlias
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentConfigError, Ask, RunnerError
-from interlock.agents.secrets import Redactor
 from interlock.agents.taped import SCHEMA, Row, apply, change_at, is_report, name_of_ask, read_recording
+from interlock.redaction import Redactor
 
 Listing: TypeAlias = Callable[[str], Mapping[str, str]]
 """Lists the files in scope and those below a reports folder: path to `<mode> <sha256>`, as the tree of a task has it.

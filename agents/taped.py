@@ -13,8 +13,8 @@ from typing import Any, Final, Self, cast
 from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentConfigError, Ask, RunnerError
 from interlock.agents.confined import read_confined
-from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Usage
+from interlock.redaction import Redactor
 
 SCHEMA: Final = "interlock.recording/1"
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
@@ -22,7 +22,9 @@ MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 
 
 _NUMBER: Final = (int, float)
-_ANSWER: Final = {"text": str, "usage": dict, "model": str, "tool_calls": (int, NoneType), "stopped": str, "told": bool}
+_ANSWER: Final = {"text": str, "usage": dict, "model": str, "tool_calls": (int, NoneType), "stopped": str, "told": bool,
+    "opened": (list, NoneType),
+}  # fmt: skip
 _USAGE: Final = {
     "calls": int,
     "input_tokens": int,
@@ -125,9 +127,11 @@ class Row:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """Read back what `to_json` wrote."""
+        row["answer"].setdefault("opened", None)  # older recordings do not say
         _check(row["answer"], _ANSWER)
         _check(row["answer"]["usage"], _USAGE)
         answer = replace(Answer(**row["answer"]), usage=Usage.from_json(row["answer"]["usage"]))
+        answer = replace(answer, opened=None if answer.opened is None else tuple(answer.opened))
         changes = tuple(Change.from_json(item) for item in row["files"])
         return cls(
             name=str(row["ask"]),

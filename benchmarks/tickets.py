@@ -185,7 +185,7 @@ async def walk(client: Client, root: Path, beside: Client | None = None) -> dict
     times: dict[str, list[float]] = {"interlock": [], "bare": []}
     _, answer = await call(client, "interlock_begin_run", {"ticket_id": "LOGIN-7"})
     for number, (state, payload) in enumerate(payloads().items()):
-        ticket = answer["updated_ticket"]
+        ticket = answer["ticket_json"]
         assert ticket["state"] == state, answer["gate_result"]
         if state == "act_via_tools":
             act(root)
@@ -243,9 +243,9 @@ def store(root: str, names: Sequence[str]) -> None:
 
     tickets = Tickets(Path(root))
     for name in names:
-        ticket: Any = tickets.begin("STORED-1", name)["updated_ticket"]
+        ticket: Any = tickets.begin("STORED-1", name)["ticket_json"]
         for payload in payloads().values():
-            ticket = tickets.submit({**ticket, "payload": payload})["updated_ticket"]
+            ticket = tickets.submit({**ticket, "payload": payload})["ticket_json"]
         assert ticket["state"] == "complete", ticket["validation"]
 
 
@@ -401,13 +401,13 @@ def shares(folder: Path, rounds: int) -> dict[str, Any]:
         if number == 1:
             counted.seconds.clear()
             steps.clear()
-        ticket: Any = runs.begin("SHARES-1")["updated_ticket"]
+        ticket: Any = runs.begin("SHARES-1")["ticket_json"]
         for state, payload in payloads().items():
             if state == "act_via_tools":
                 act(root)
             text = json.dumps({**ticket, "payload": payload})
             start = time.perf_counter()
-            ticket = runs.submit(text)["updated_ticket"]
+            ticket = runs.submit(text)["ticket_json"]
             steps.append(time.perf_counter() - start)
     parts = sorted(counted.seconds.items(), key=lambda item: -item[1])
     return {

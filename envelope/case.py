@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from interlock.envelope.characters import name
-from interlock.envelope.labels import closest, fold
+from interlock.envelope.labels import closest
 from interlock.envelope.lists import says_nothing
+from interlock.envelope.lookalikes import folded, plain
 from interlock.envelope.mend import Delete, Draft, Insert, Op, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, STATUSES, TRANSITIONS, Protocol, Role, Status
@@ -34,6 +34,22 @@ class Gate(NamedTuple):
     id: str
     item: Item
     remark: bool = False
+
+
+class NamedGate(NamedTuple):
+    """A gate that a reason names.
+
+    Args:
+        id: Its id, in ASCII.
+        start: 0-based index in the reason at which it begins.
+        end: 0-based index behind it.
+        exact: Whether it is written so; otherwise it only looks like it.
+    """
+
+    id: str
+    start: int
+    end: int
+    exact: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +78,7 @@ class Case:
     certified: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
     input_exists: Callable[[str], bool] | None = None
-    inputs: Inputs = "warn"
+    inputs: Inputs = "must-exist"
 
     def value(self, label: str) -> Item | None:
         """Return the value of a field of one line, with look-alike letters read as the ASCII that they resemble."""
@@ -188,16 +204,34 @@ class Case:
     @cached_property
     def reason_gates(self) -> frozenset[str]:
         """The gate that each reason names first: the gate that it says has failed."""
-        found = (GATE_IN_TEXT.search(plain(item.text)) for item in self.reasons)
-        return frozenset(match.group() for match in found if match)
+        return frozenset(gates[0].id for item in self.reasons if (gates := self.named_gates(item)))
 
     @cached_property
     def own_reasons(self) -> bool:
         """Whether a reason is more than the repetition of another gate's failure that the journal holds."""
         others = self.failed - {self.own_gate}
-        return any(
-            not (match := GATE_IN_TEXT.search(plain(item.text))) or match.group() not in others for item in self.reasons
+        return any(not (gates := self.named_gates(item)) or gates[0].id not in others for item in self.reasons)
+
+    def named_gates(self, item: Item) -> tuple[NamedGate, ...]:
+        """Return the gates that a reason names, in its order, and those that a reader takes for one of this task's."""
+        exact = tuple(NamedGate(match[0], *match.span()) for match in GATE_IN_TEXT.finditer(item.text))
+        if item.text.isascii():
+            return exact
+        read = folded(item.text)
+        alike = tuple(
+            NamedGate(match[0], read.origin[match.start()], read.end(match.end()), exact=False)
+            for match in GATE_IN_TEXT.finditer(read.text)
         )
+        written = {gate.id for gate in exact}
+        meant = [gate for gate in alike if gate.id not in written and (not exact or gate.id in self.known_gates)]
+        # What a look-alike cuts in two is one gate, not its first half.
+        kept = [gate for gate in exact if not any(other.start <= gate.start < other.end for other in meant)]
+        return tuple(sorted((*kept, *meant), key=lambda gate: gate.start))
+
+    @cached_property
+    def known_gates(self) -> frozenset[str]:
+        """The gates that the task requires, the project has, or the journal names."""
+        return frozenset({*(self.required or ()), *self.protocol.gates, *self.failed})
 
     @cached_property
     def needed_keys(self) -> frozenset[str]:
@@ -207,17 +241,6 @@ class Case:
             filled = [key for key in EVIDENCE_KEYS if self.items(f"EVIDENCE.{key}")]
             keys |= set(filled[:1])
         return frozenset(keys)
-
-
-def plain(text: str) -> str:
-    """Read look-alike letters as the ASCII that they resemble."""
-    return text if text.isascii() else fold(text).strip(" \t")
-
-
-def strange(text: str) -> str:
-    """Name the first character that is not ASCII."""
-    char = next((char for char in text if not char.isascii()), "")
-    return f" It holds {name(char)}." if char else ""
 
 
 def draft(

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
 from interlock.envelope.blocks import BLANKS
 from interlock.envelope.characters import Line
-from interlock.envelope.labels import find_label, fold
+from interlock.envelope.labels import find_label
+from interlock.envelope.lookalikes import fold
 from interlock.envelope.mend import Draft, snippet
+from interlock.envelope.protocol import LABELS, STATUSES
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`]*)")
 _STATUS: Final = re.compile(r"STATUS[ \t]*:")
@@ -16,7 +18,20 @@ _TASK_ID: Final = re.compile(r"TASK_ID[ \t]*:")
 _OUTPUT: Final = re.compile(r"OUTPUT[ \t]*:")
 _ACTIONS: Final = re.compile(r"NEXT_ACTIONS[ \t]*:")
 _STEP: Final = re.compile(r"[ \t]*[0-9]+\.[ \t]")
-_LOOK_AHEAD: Final = 3
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,80}>")
+
+
+def _spelled(names: Sequence[str]) -> str:
+    """Return a pattern for names, with any marks in place of their `_`."""
+    return "|".join(r"[\W_]{0,4}".join(name.split("_")) for name in sorted(names, key=len, reverse=True))
+
+
+_MARKED: Final = re.compile(rf"[\W\d_]*+({_spelled(LABELS)})[\W_]*?[:=|](.*)", re.IGNORECASE)
+"""A label as a person may still read one: behind quotes, bullets, numbers or headings, in any case."""
+_STATE: Final = re.compile(rf"[\W_]*+({_spelled(STATUSES)})(?![^\W_])(?:(?-i:(?<=[A-Z]))|(?![ \t]*\w))", re.IGNORECASE)
+"""A status in any case; `blocked by the build` is a sentence."""
+_MANY: Final = 3
+"""So many labels around an envelope are another one."""
 
 
 class Extract(NamedTuple):
@@ -52,17 +67,44 @@ def extract(lines: Sequence[Line]) -> Extract:
         return Extract((), (), (draft,))
     if not starts:
         return Extract(tuple(lines))
-    return _cut(lines, starts[0])
+    found = _cut(lines, starts[0])
+    kept = {line.number for line in found.lines}
+    second = _second([line for line in lines if line.number not in kept])
+    if second is None:
+        return found
+    message = f"Another envelope stands in line {second.number}, around the one in line {lines[starts[0]].number}."
+    draft = Draft("ENV224", "", second.number, 1, message, snippet(second.text), "exactly one envelope")
+    return Extract((), (), (draft,))
+
+
+def _second(dropped: Sequence[Line]) -> Line | None:
+    """Return where another envelope stands in what is left out: a STATUS with a status, or the third label."""
+    texts = [_TAG.sub("", fold(line.text)) for line in dropped]
+    seen: set[str] = set()
+    for index, line in enumerate(dropped):
+        label = _MARKED.match(texts[index])
+        if label is None:
+            continue
+        name = re.sub(r"[\W_]", "", label[1]).upper()
+        seen.add(name)
+        values = (text for text in (label[2], *texts[index + 1 :]) if re.search(r"\w", text))
+        if len(seen) >= _MANY or (name == "STATUS" and _STATE.match(next(values, ""))):
+            return line
+    return None
 
 
 def _starts(lines: Sequence[Line]) -> list[int]:
-    """Return the indexes at which an envelope begins: STATUS with TASK_ID soon after it, else the first STATUS."""
+    """Return the indexes at which an envelope begins: each STATUS with TASK_ID before the next STATUS, else the first.
+
+    What stands between STATUS and TASK_ID does not matter: another reader may skip it.
+    """
     status = [index for index, line in enumerate(lines) if _STATUS.match(line.text)]
-    whole = [i for i in status if any(_TASK_ID.match(line.text) for line in lines[i + 1 : i + 1 + _LOOK_AHEAD])]
+    stretches = pairwise([*status, len(lines)])
+    whole = [start for start, end in stretches if any(_TASK_ID.match(line.text) for line in lines[start:end])]
     if whole or status:
         return whole or status[:1]
     for index, line in enumerate(lines):
-        label = find_label(fold(line.text), ()) if ":" in line.text[:40] else None
+        label = find_label(line.text, ()) if ":" in fold(line.text[:40]) else None
         if label and label.label in {"STATUS", "TASK_ID"}:
             return [index]
     return []

@@ -5,8 +5,9 @@ from typing import Final
 
 from interlock.envelope.blocks import BLANKS, Block, Gap, Reading, kept_in_place
 from interlock.envelope.characters import Line
-from interlock.envelope.labels import closest, fold
+from interlock.envelope.labels import closest
 from interlock.envelope.lists import read_list, read_reasons
+from interlock.envelope.lookalikes import folded, strange
 from interlock.envelope.mend import Delete, Draft, Join, Move, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
@@ -128,10 +129,11 @@ def _key_blocks(block: Block, reading: Reading) -> list[Block]:
     refused: list[tuple[Block, str, str]] = []
     current: Block | None = None
     for line in block.body:
-        match = _KEY.match(fold(line.text))
+        read = folded(line.text)
+        match = _KEY.match(read.text)
         if (
             match
-            and line.text.lstrip(BLANKS)[:1] in {"-", "*"}
+            and read.text.lstrip(BLANKS)[:1] in {"-", "*"}
             and match[1].lower() not in set(EVIDENCE_KEYS) - standing
         ):
             match = None
@@ -143,7 +145,8 @@ def _key_blocks(block: Block, reading: Reading) -> list[Block]:
             continue
         key = _meant_key(match[1], standing)
         label = f"EVIDENCE.{key or match[1].strip()}"
-        current = Block(label, line, match.end())
+        end = read.end(match.end())
+        current = Block(label, line, end)
         if not key:
             refused.append((current, "ENV217", f"`{match[1].strip()}` is not a key of EVIDENCE."))
         elif any(other.label == label for other in keys):
@@ -152,7 +155,7 @@ def _key_blocks(block: Block, reading: Reading) -> list[Block]:
             standing.add(key)
             keys.append(current)
             if not _EXACT_KEY.match(line.text):
-                reading.drafts.append(_misspelt_key(line, match, key))
+                reading.drafts.append(_misspelt_key(line, end, key))
     expected = "the keys " + ", ".join(f"`{key}`" for key in EVIDENCE_KEYS) + ", each once"
     for other, code, message in refused:
         where = other.first, other.head.column(0)
@@ -170,13 +173,14 @@ def _meant_key(written: str, standing: set[str]) -> str:
     return closest(word, [key for key in EVIDENCE_KEYS if key not in standing], 0.75)
 
 
-def _misspelt_key(line: Line, match: re.Match[str], key: str) -> Draft:
+def _misspelt_key(line: Line, end: int, key: str) -> Draft:
     indent = len(line.text) - len(line.text.lstrip(BLANKS))
-    follows = line.text[match.end() : match.end() + 1]
+    follows = line.text[end : end + 1]
     mended = f"{key}:" if not follows or follows in BLANKS else f"{key}: "
-    ops = (Patch(line.number, line.column(indent), line.column(match.end()), mended),)
-    message = f"The key `{key}` is not written as the protocol has it."
-    found = snippet(line.text[: match.end()].strip(BLANKS))
+    ops = (Patch(line.number, line.column(indent), line.column(end), mended),)
+    written = line.text[:end]
+    message = f"The key `{key}` is not written as the protocol has it.{strange(written)}"
+    found = snippet(written.strip(BLANKS))
     field = f"EVIDENCE.{key}"
     return Draft("ENV220", field, line.number, line.column(indent), message, found, f"`{key}:`", ops)
 

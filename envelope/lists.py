@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from interlock.envelope.blocks import BLANKS, Block, Gap, Reading
 from interlock.envelope.characters import Line
+from interlock.envelope.lookalikes import plain, strange
 from interlock.envelope.mend import Delete, Draft, Join, Op, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 
@@ -22,7 +23,7 @@ RULER: Final = re.compile(r"[ \t]*+(?:`{3,}|~{3,}|-{3,}|={3,}|\*{3,}|_{3,}|#|>)"
 
 def says_nothing(text: str) -> bool:
     """Say whether a value means that there is none, in whatever words."""
-    return text.lower().strip(".[]- ") in _NOTHING
+    return plain(text).lower().strip(".[]- ") in _NOTHING
 
 
 class _Walk(NamedTuple):
@@ -71,7 +72,7 @@ def read_reasons(block: Block) -> Reading:
         items.append(none)
     elif value and says_nothing(value):
         ops = (Patch(head.number, none.column, none.end, "" if walk.items else "NONE"),)
-        message = "FAIL_REASONS says that there are no failures in words of its own."
+        message = f"FAIL_REASONS says that there are no failures in words of its own.{strange(value)}"
         reading.drafts.append(
             Draft("ENV222", "FAIL_REASONS", *where, message, snippet(value), "`FAIL_REASONS: NONE`", ops)
         )
@@ -128,7 +129,7 @@ def _inline(block: Block, reading: Reading) -> tuple[Item, ...]:
     expected = "`[]`, `[a, b]`, or one `- ` line for each item"
     if says_nothing(value):
         ops: tuple[Op, ...] = (Patch(head.number, head.column(start), head.column(end), "[]"),)
-        message = f"{block.label} says that it is empty in words of its own."
+        message = f"{block.label} says that it is empty in words of its own.{strange(value)}"
         reading.drafts.append(Draft("ENV214", block.label, *where, message, snippet(value), expected, ops))
         return ()
     opened, closed = value.startswith("["), value.endswith("]") and value.startswith("[")

@@ -82,7 +82,7 @@ OUTCOMES: Final = (
         "BLOCKED",
         "any agent's",
         "{gate} does not hold; the fail reasons say where and what to change.",
-        ("the build agent to mend what the fail reasons name",),
+        ("the build agent to fix what the fail reasons name",),
         "the form field for the e-mail address has no label",
     ),
     Outcome(
@@ -101,7 +101,7 @@ OUTCOMES: Final = (
         "BLOCKED",
         "any agent's",
         "{gate} does not hold; the fail reasons say where and what to change.",
-        ("the build agent to mend what the fail reasons name",),
+        ("the build agent to fix what the fail reasons name",),
         "index.html repeats one block three times",
     ),
     Outcome(
@@ -137,7 +137,7 @@ OUTCOMES: Final = (
         "BLOCKED",
         "any agent's",
         "{task_id} goes back to its build agent.",
-        ("the build agent to mend what the fail reasons name",),
+        ("the build agent to fix what the fail reasons name",),
         "the gate did not hold",
     ),
 )

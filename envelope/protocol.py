@@ -133,7 +133,7 @@ GATES: Final = (
     ),
     GateSpec(
         "GATE-A11Y-BASELINE",
-        "axe finds no serious or critical violation",
+        "no serious or critical accessibility violation is found",
         "a11y-auditor",
         ("a11y",),
         check="a11y",

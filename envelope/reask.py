@@ -68,11 +68,11 @@ def reask(findings: "Iterable[Finding]") -> str:
         *told,
     ]
     if left:
-        parts.append(f"\n{left} more are left out here. Mend these first; the rest follows if it is still there.")
+        parts.append(f"\n{left} more are left out here. Fix these first; the rest follows if it is still there.")
     parts.append(
         "\nMake all of these changes together, in the numbering of the response as you sent it; make an edit once "
         "when it is stated twice. Put your own words in place of each `<…>`. If a fix does not say what is true, "
-        "mend the finding in another way that is.\n"
+        "fix the finding in another way that is.\n"
         "Answer with the complete corrected envelope and nothing else: it begins with `STATUS:` and ends with the last "
         "item of NEXT_ACTIONS, without a heading, a code fence or a word around it."
     )

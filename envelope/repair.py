@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from interlock.envelope.case import GATE_IN_TEXT, REASON, add, drop, plain, put
+from interlock.envelope.case import REASON, add, drop, put
 from interlock.envelope.labels import closest
 from interlock.envelope.lists import says_nothing
 from interlock.envelope.mend import Delete, Draft, Insert, Op, Patch
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from interlock.envelope.case import Case
     from interlock.envelope.protocol import Status
 
+_INPUTS = LABELS.index("INPUTS_USED")
 _STEP = "1. <next step, such as orchestrator to read the output>"
 
 
@@ -61,7 +62,7 @@ def blocked(case: "Case", gates: "Iterable[str]" = ()) -> tuple[Op, ...]:
     wanted = [gate for gate in gates if gate not in case.reason_gates]
     role = case.role
     if role is not None and role.kind in {"qa", "review"} and case.own_gate:
-        named = any(case.own_gate in GATE_IN_TEXT.findall(plain(item.text)) for item in case.reasons)
+        named = any(case.own_gate == gate.id for item in case.reasons for gate in case.named_gates(item))
         wanted += [] if named or not _all_name_gates(case) else [case.own_gate]
     elif not wanted and not case.reasons:
         open_gates = [gate for gate in case.required or () if gate not in case.passed_ids]
@@ -76,7 +77,7 @@ def blocked(case: "Case", gates: "Iterable[str]" = ()) -> tuple[Op, ...]:
 
 def _all_name_gates(case: "Case") -> bool:
     """Say whether no reason waits for its gate; one that does will be given this role's own."""
-    return all(GATE_IN_TEXT.search(plain(item.text)) for item in case.reasons)
+    return all(case.named_gates(item) for item in case.reasons)
 
 
 def give_reasons(case: "Case", gates: "Iterable[str]") -> tuple[Op, ...]:
@@ -128,9 +129,11 @@ def fill(case: "Case", gap: "Gap") -> Draft:
     index = LABELS.index(gap.label)
     place = f"after {LABELS[index - 1]}" if index else "as the first line"
     message = f"The field {gap.label} is missing."
+    advice = "Name each file that you read; write `INPUTS_USED: []` only if there was none." if index == _INPUTS else ""
     return Draft(
-        "ENV203", gap.label, max(gap.line, 1), 1, message, "nothing", f"`{gap.label}:` {place}", ops, rank=gap.rank
-    )
+        "ENV203", gap.label, max(gap.line, 1), 1, message, "nothing", f"`{gap.label}:` {place}", ops, advice,
+        rank=gap.rank,
+    )  # fmt: skip
 
 
 def _also(case: "Case", gap: "Gap") -> tuple[Op, ...]:
@@ -158,6 +161,8 @@ def _content(case: "Case", label: str) -> tuple[str, tuple[str, ...]]:
         return "", tuple(f"  - {gate}" for gate in known) or ("  - <gate id, such as GATE-MSG-STRICT>",)
     if label == "GATES_PASSED" and case.status is not None and case.status == case.echo:
         return "", (f"  - <gates that passed, such as {case.own_gate}>",)
+    if label == "INPUTS_USED":
+        return "", ("  - <what you read, such as the assignment>",)
     if label == "FAIL_REASONS":
         status = case.status or (
             better_status(case) if case.stated_status is None or case.stated_status not in case.legal else None

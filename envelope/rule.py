@@ -20,7 +20,7 @@ class Rule:
         code: Stable code: ENV1xx bytes and characters, ENV2xx layout, ENV3xx values, ENV4xx ownership and gates.
         level: The level of its findings; a rule whose strictness the caller chooses states the default.
         title: What must hold, in one sentence.
-        source: The clause that it enforces (`Strict Envelope §3 STATUS`), or `ours` with the reason.
+        source: The clause that it enforces (`Strict Envelope §3 STATUS`), or `Interlock:` and the reason.
         remedy: How an agent mends a breach, in the imperative.
         good: A snippet that keeps the rule.
         bad: A snippet that breaks it.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from interlock.envelope.blocks import BLANKS, Block, Gap, Scan, kept_in_place
 from interlock.envelope.characters import Line, name
 from interlock.envelope.fields import read_block
-from interlock.envelope.labels import IN_OUTPUT, LabelLine, find_label, fold
+from interlock.envelope.labels import IN_OUTPUT, LabelLine, find_label
+from interlock.envelope.lookalikes import fold, looks
 from interlock.envelope.mend import Delete, Draft, Move, Patch, snippet
 from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
 
@@ -71,7 +72,7 @@ class _Segments:
         for index in range(len(self.lines) - 1, -1, -1):
             text = self.lines[index].text
             if ":" in fold(text[:40]):
-                label = find_label(fold(text), taken)
+                label = find_label(text, taken)
                 if label and label.label == "NEXT_ACTIONS":
                     return index
         return -1
@@ -117,7 +118,7 @@ class _Segments:
             if index != self.actions:
                 return None
         keys = EVIDENCE_KEYS if current == "EVIDENCE" else ()
-        label = find_label(fold(line.text), self.standing | self.seen, keys)
+        label = find_label(line.text, self.standing | self.seen, keys)
         if label and not label.exact and current == "NEXT_ACTIONS" and (not label.label or label.label in self.seen):
             return None
         if label and not label.label and not self.blocks:
@@ -130,7 +131,7 @@ class _Segments:
         last = index
         while last + 1 < len(self.lines):
             text = self.lines[last + 1].text
-            if text[:1] not in {" ", "\t", "-", "*"} or not text.strip(BLANKS) or find_label(fold(text), ()):
+            if text[:1] not in {" ", "\t", "-", "*"} or not text.strip(BLANKS) or find_label(text, ()):
                 break
             last += 1
         message = f"{label.written} is not one of the twelve labels."
@@ -157,7 +158,7 @@ class _Segments:
             code, column = "ENV206", line.column(0)
         else:
             char = written[strange]
-            message = f"The label {label.label} holds {name(char)}, which looks like `{fold(char)}`."
+            message = f"The label {label.label} holds {name(char)}, which {looks(char)}."
             expected = f"`{wanted}` in ASCII"
             code, column = "ENV110", line.column(strange)
         self.drafts.append(Draft(code, label.label, line.number, column, message, snippet(written), expected, ops))
@@ -175,7 +176,7 @@ class _Segments:
         last = index
         for ahead in range(index + 1, len(self.lines)):
             text = self.lines[ahead].text
-            if find_label(fold(text), ()) and not (label.label == "EVIDENCE" and text.strip(BLANKS)[:1].islower()):
+            if find_label(text, ()) and not (label.label == "EVIDENCE" and text.strip(BLANKS)[:1].islower()):
                 break
             last = ahead if text.strip(BLANKS) else last
         first = next(block.first for block in self.blocks if block.label == label.label)

@@ -10,6 +10,7 @@ from interlock.envelope.protocol import (
     ANYBODY,
     DEFAULT_PROTOCOL,
     EVIDENCE_KEYS,
+    ROLES,
     EvidenceKey,
     Protocol,
     Role,
@@ -55,7 +56,7 @@ def example(
     """
     who = protocol.roles[role]
     row = _outcome(who, outcome)
-    required = required_gates(protocol) if gates is None else tuple(gates)
+    required = required_gates(protocol, who) if gates is None else tuple(gates)
     failed = _failed(row, who, required)
     passed = tuple(gate for gate in _passed(row, who, required, protocol) if gate != failed)
     role_gate = who.certifies or failed
@@ -122,10 +123,21 @@ def template(
     return render(holes)
 
 
-def required_gates(protocol: Protocol = DEFAULT_PROTOCOL) -> tuple[str, ...]:
-    """Return the gates that a task needs at least, and those that anybody may pass, in the order of the registry."""
-    certified = {role.certifies for role in protocol.roles.values()}
-    return tuple(gate.id for gate in protocol.gates.values() if gate.id in certified or gate.certifier == ANYBODY)
+def required_gates(protocol: Protocol = DEFAULT_PROTOCOL, role: Role | None = None) -> tuple[str, ...]:
+    """Return the gates that a task needs at least, and those that anybody may pass, in the order of the registry.
+
+    Where commands decide gates of the project, these are needed; of the others, those of the project's own roles and
+    that of the role that is asked.
+    """
+    commanded = any(gate.by_command for gate in protocol.gates.values())
+    certified = {
+        each.certifies for each in protocol.roles.values() if not (commanded and each in ROLES) or each == role
+    }
+    return tuple(
+        gate.id
+        for gate in protocol.gates.values()
+        if gate.id in certified or gate.certifier == ANYBODY or gate.by_command
+    )
 
 
 def _outcome(role: Role, name: OutcomeName | None) -> Outcome:

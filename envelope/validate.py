@@ -104,7 +104,7 @@ def validate(
     certified: Iterable[str] = frozenset(),
     failed: Iterable[str] = frozenset(),
     input_exists: Callable[[str], bool] | None = None,
-    inputs: Inputs = "warn",
+    inputs: Inputs = "must-exist",
     extract: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> Report:

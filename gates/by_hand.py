@@ -45,12 +45,16 @@ def collect_by_hand(
     Raises:
         CollectorError: No evidence could be made, as where there is no such page.
         TreeError: The files beside the page cannot be listed.
+        ConfigError: `interlock.toml` is not as it should be.
     """
     from interlock.gates.collect import collect  # noqa: PLC0415 - a command's `--help` needs none of it
+    from interlock.gates.collect.look import Look  # noqa: PLC0415
     from interlock.gates.collect.site import resolve_target  # noqa: PLC0415
+    from interlock.gates.config import load_config  # noqa: PLC0415
     from interlock.gates.manifest import Binding  # noqa: PLC0415
     from interlock.gates.tree import tree_digest  # noqa: PLC0415
 
+    look = Look(load_config(root).evidence.look_seconds)
     tree, target = UNBOUND, resolve_target(page, root)
     if target.folder is not None:
         folder = target.text.rpartition("/")[0]
@@ -64,4 +68,5 @@ def collect_by_hand(
             categories=[key for key in dict.fromkeys(keys) if GATE_OF[key] == gate],
             out=out,
             timeout_seconds=timeout_seconds,
+            look=look,
         )

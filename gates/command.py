@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from interlock.envelope.protocol import GateSpec
@@ -93,21 +94,25 @@ def run_gate_command(
 ) -> sandbox.Ended:
     """Run the command of a gate that is not sealed, in the root.
 
+    Python finds no compiled code there: what a cache holds is bound to no digest, so it looks for that in an empty
+    folder, and puts there what it compiles.
+
     Raises:
         CollectorError: `COL202` it cannot be started.
     """
     if environment is None:
         environment = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
     try:
-        return sandbox.run(
-            gate.command,
-            None,
-            cwd=os.fspath(root),
-            env=environment,
-            timeout_seconds=gate.timeout_seconds,
-            pipes=sandbox.Pipes(output.add),
-            clock=clock,
-        )
+        with TemporaryDirectory(prefix="interlock-pycache-") as empty:
+            return sandbox.run(
+                gate.command,
+                None,
+                cwd=os.fspath(root),
+                env={**environment, "PYTHONPYCACHEPREFIX": empty},
+                timeout_seconds=gate.timeout_seconds,
+                pipes=sandbox.Pipes(output.add),
+                clock=clock,
+            )
     except (OSError, ValueError) as error:
         raise unstartable(gate, error) from error
 

@@ -9,6 +9,8 @@
     inputs = "must-exist"
     [run]
     max_rework = 2
+    [evidence]
+    look_seconds = 5.0                   # how long a page is watched after it has loaded
     [agents.visual-qa]                   # read by the agents room
     runner = "remote"
     [prices."anthropic:claude-sonnet-4-5"]   # USD per million tokens
@@ -29,12 +31,23 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
-from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
+from interlock.gates.collect.settings import EvidenceConfig
+from interlock.gates.config_tables import (
+    STRICT,
+    BudgetConfig,
+    DelegateConfig,
+    EnvelopeConfig,
+    GateConfig,
+    Plain,
+    PriceConfig,
+    RoleConfig,
+    RunConfig,
+    TicketsConfig,
+)
 from interlock.gates.errors import ConfigError, ConfigProblem, TreeError
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed.settings import Network, Tests
 from interlock.reservations.settings import faults
 
 if TYPE_CHECKING:
@@ -44,188 +57,9 @@ FILE: Final = "interlock.toml"
 PYPROJECT: Final = "pyproject.toml"
 MAX_CONFIG_BYTES: Final = 1024 * 1024
 
-Plain: TypeAlias = dict[str, Any]
-"""A table that another room reads; here it is only kept."""
-
-_STRICT: Final = {"extra": "forbid", "strict": True}
-
 
 def _plain() -> Plain:
     return {}
-
-
-@dataclass(frozen=True)
-class RoleConfig:
-    """`[roles.NAME]`: a role of the project; what is not given comes from the shipped role of that name.
-
-    Args:
-        kind: What the role does; needed for a new role.
-        hands_over: Whether this build role may set READY_FOR_QA.
-        certifies: The gate that this QA or review role alone may pass.
-        replaces: The shipped role whose place, kind and gate this one takes.
-    """
-
-    __pydantic_config__: ClassVar[Any] = _STRICT
-
-    kind: RoleKind | None = None
-    hands_over: bool | None = None
-    certifies: str | None = None
-    replaces: str | None = None
-
-
-@dataclass(frozen=True)
-class GateConfig:
-    """`[gates.GATE-X]`: a gate of the project; what is not given comes from the shipped gate of that id, or its kind.
-
-    Args:
-        title: What the gate assures, in a few words.
-        certifier: The role that alone certifies it, or "anybody".
-        evidence: The EVIDENCE keys that must each have an entry.
-        any_evidence: At least one entry under any key is needed.
-        check: The content check.
-        command: argv of a command gate; no shell.
-        grade: The weakest grade that a run accepts.
-        timeout_seconds: How long the command may run.
-        sealed: Whether the command judges an export instead of the agent's tree; default: in a git project.
-        protect, keep, prepare, network, env, tests, junit, allow_failing, retries, heldout: How it is sealed; see
-            `gates.sealed.settings.Seal`.
-    """
-
-    __pydantic_config__: ClassVar[Any] = _STRICT
-
-    title: str | None = None
-    certifier: str | None = None
-    evidence: tuple[EvidenceKey, ...] | None = None
-    any_evidence: bool | None = None
-    check: ContentCheck | None = None
-    command: tuple[str, ...] | None = None
-    grade: Grade | None = None
-    timeout_seconds: float | None = None
-    sealed: bool | None = None
-    protect: tuple[str, ...] | None = None
-    keep: tuple[str, ...] | None = None
-    prepare: tuple[tuple[str, ...], ...] | None = None
-    network: Network | None = None
-    env: Mapping[str, str] | None = None
-    tests: Tests | None = None
-    junit: str | None = None
-    allow_failing: tuple[str, ...] | None = None
-    retries: int | None = None
-    heldout: str | None = None
-
-
-@dataclass(frozen=True)
-class EnvelopeConfig:
-    """`[envelope]`: how strictly answers are read.
-
-    Args:
-        inputs: What an input is that looks like a path and does not exist: a warning or an error.
-    """
-
-    __pydantic_config__: ClassVar[Any] = _STRICT
-
-    inputs: Literal["warn", "must-exist"] = "warn"
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """`[run]`: the budgets of a run, and its leases.
-
-    Args:
-        max_reasks: How often one answer may be asked for again.
-        max_rework: How many rounds of rework a task may take.
-        max_progress: How many progress reports one round of work may hold beside those of its design steps.
-        unchanged: What a build answer is that changed no file in scope: an error or a warning.
-        reserve: Whether a run holds leases on its task's scope, and queues while others hold them.
-    """
-
-    __pydantic_config__: ClassVar[Any] = _STRICT
-
-    max_reasks: int = 2
-    max_rework: int = 3
-    max_progress: int = 5
-    unchanged: Literal["error", "warn"] = "error"
-    reserve: bool = True
-
-
-@dataclass(frozen=True)
-class BudgetConfig:
-    """`[budget]`: what the agents of one task may spend in all; a key that is not given is no limit.
-
-    Args:
-        calls: Requests to models and starts of programs.
-        tokens: Tokens, sent and received.
-        seconds: Time that agents work.
-        usd: Money in US dollars, as far as prices are known.
-    """
-
-    __pydantic_config__: ClassVar[Any] = _STRICT
-
-    calls: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    usd: float | None = None
-
-
-@dataclass(frozen=True)
-class PriceConfig:
-    """`[prices."provider:model"]`: what the tokens of a model cost, in US dollars per million.
-
-    Args:
-        input: For tokens that are sent.
-        output: For tokens that come back.
-        cached_input: For those of the sent ones that the provider had kept; None: they cost what others do.
-    """
-
-    __pydantic_config__: ClassVar[Any] = _STRICT
-
-    input: float
-    output: float
-    cached_input: float | None = None
-
-
-@dataclass(frozen=True)
-class DelegateConfig:
-    """`[tickets.delegate]`: the plan steps of a ticket become tasks of the status machine.
-
-    Args:
-        gates: The gates that each of these tasks requires, at least one.
-        scope: Patterns of the files that they may touch; empty: the files of the plan.
-        agents: A table for each role, like `[agents]`; empty: those of `[agents]`.
-        wait_seconds: How long one call waits for the tasks before it answers where they stand.
-    """
-
-    __pydantic_config__: ClassVar[Any] = _STRICT
-
-    gates: tuple[str, ...]
-    scope: tuple[str, ...] = ()
-    agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
-    wait_seconds: float = 40.0
-
-
-@dataclass(frozen=True)
-class TicketsConfig:
-    """`[tickets]`: the ticket pipeline.
-
-    Args:
-        scope: Patterns of the files that acting may touch beside those of the plan.
-        max_retries: How many refused submissions one stage may take before the run ends.
-        max_retries_run: How many the whole run may take.
-        max_identical: How many identical failures of one stage end the run.
-        unchanged: What an acting stage is that changed no file: an error or a warning.
-        delegate: Who acts in the agent's place; None: the agent acts by hand.
-        agent: The model that `interlock resolve` works tickets with, for the graph; None: the command names it.
-    """
-
-    __pydantic_config__: ClassVar[Any] = _STRICT
-
-    scope: tuple[str, ...] = ()
-    max_retries: int = 5
-    max_retries_run: int = 20
-    max_identical: int = 3
-    unchanged: Literal["error", "warn"] = "warn"
-    delegate: DelegateConfig | None = None
-    agent: Plain | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +72,7 @@ class Config:
         gates: Gate tables by id.
         envelope: How strictly answers are read.
         run: Budgets.
+        evidence: How pages are looked at.
         budget: What the agents of one task may spend.
         commands: argv by name: what agents may have run; no shell.
         agents: A table for each role, for the agents room.
@@ -247,13 +82,14 @@ class Config:
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
     """
 
-    __pydantic_config__: ClassVar[Any] = _STRICT
+    __pydantic_config__: ClassVar[Any] = STRICT
 
     roster: Literal["extend", "replace"] = "extend"
     roles: Mapping[str, RoleConfig] = field(default_factory=dict[str, RoleConfig])
     gates: Mapping[str, GateConfig] = field(default_factory=dict[str, GateConfig])
     envelope: EnvelopeConfig = field(default_factory=EnvelopeConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    evidence: EvidenceConfig = field(default_factory=EvidenceConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
@@ -276,6 +112,7 @@ _MODELS: Final[Mapping[tuple[str, ...], type]] = {
     ("gates", "*"): GateConfig,
     ("envelope",): EnvelopeConfig,
     ("run",): RunConfig,
+    ("evidence",): EvidenceConfig,
     ("budget",): BudgetConfig,
     ("prices", "*"): PriceConfig,
     ("tickets",): TicketsConfig,
@@ -285,6 +122,7 @@ _BOUNDS: Final = (
     ("run.max_reasks", 0, 20),
     ("run.max_rework", 0, 100),
     ("run.max_progress", 0, 100),
+    ("evidence.look_seconds", 0.1, 30),
     ("budget.calls", 1, 10**9),
     ("budget.tokens", 1, 10**12),
     ("budget.seconds", 1, 10**9),
@@ -351,7 +189,9 @@ def _parse(data: bytes, name: str) -> Plain:
     try:
         return tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise _error("CFG101", name, "", f"the file is no TOML: {error}.", "Correct it at the place named.") from error
+        raise _error(
+            "CFG101", name, "", f"the file is not valid TOML: {error}.", "Correct it at the place named."
+        ) from error
 
 
 def _shared_table(base: Path) -> Plain | None:

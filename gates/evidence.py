@@ -17,6 +17,7 @@ from typing import Final
 
 from interlock.envelope.finding import Finding
 from interlock.gates import rules
+from interlock.redaction import redactor_for
 
 MAX_EVIDENCE_BYTES: Final = 64 * 1024 * 1024
 """No evidence file may be larger, unless the caller says so."""
@@ -101,6 +102,11 @@ def path_finding(path: str) -> Finding | None:
     return None
 
 
+def outside_evidence(path: str) -> Finding:
+    """Refuse a path that lies in none of the folders of evidence."""
+    return _spelling("EVD507", path, "lies in no folder of evidence", "`artifacts/<key>/…`", f"{FOLDER}/<key>/<file>")
+
+
 def read_evidence(root: str | Path, path: str, *, max_bytes: int = MAX_EVIDENCE_BYTES) -> EvidenceFile | Finding:
     """Read one evidence file once, or say why it is refused.
 
@@ -138,7 +144,8 @@ def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
     """Write one evidence file whole or not at all, making its folders.
 
     The bytes go to a temporary name in the same folder (`.<random>.<process id>.part`, so that leftovers of a killed
-    writer can be told), are synced, and take their name in one rename.
+    writer can be told), are synced, and take their name in one rename. Keys of the environment are taken out first: a
+    page, a test or a collector may print them. Digest and data of the answer are those of what is kept.
 
     Raises:
         ValueError: The path is not one that `read_evidence` would accept.
@@ -147,6 +154,7 @@ def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
     refused = path_finding(path)
     if refused is not None:
         raise ValueError(refused.message)
+    data = redactor_for(root).data(data)
     *folders, name = path.split("/")
     temporary = f".{os.urandom(8).hex()}.{os.getpid()}.part"
     with ExitStack() as stack:

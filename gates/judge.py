@@ -13,9 +13,10 @@ from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, GateSpec, Grade, Protocol
 from interlock.gates import rules
 from interlock.gates.checks import Subject, check_gate
-from interlock.gates.evidence import MAX_EVIDENCE_BYTES, EvidenceFile, read_evidence
+from interlock.gates.evidence import MAX_EVIDENCE_BYTES, EvidenceFile, outside_evidence, path_finding, read_evidence
 from interlock.gates.grades import claimed_grades, run_grade
 from interlock.gates.manifest import Binding, CollectedFile, Collection, collected_file
+from interlock.gates.shared import is_shared
 
 if TYPE_CHECKING:
     from interlock.envelope.model import Envelope, FieldText
@@ -56,10 +57,13 @@ class _Shelf:
     root: Path
     read: dict[str, EvidenceFile | Finding] = field(default_factory=dict[str, EvidenceFile | Finding])
     left_bytes: int = field(default_factory=lambda: MAX_TOTAL_BYTES)
+    shared_only: bool = False
 
     def get(self, path: str) -> EvidenceFile | Finding:
         """Return a file, or why it is refused."""
         if path not in self.read:
+            if self.shared_only and not is_shared(self.root, path):
+                return path_finding(path) or outside_evidence(path)
             if len(self.read) >= MAX_ENTRIES or self.left_bytes < MAX_EVIDENCE_BYTES:
                 return _too_much(path)
             file = self.read[path] = read_evidence(self.root, path)
@@ -103,6 +107,7 @@ def judge_evidence(
     collected: Iterable[Collection] | None = None,
     binding: Binding | None = None,
     known: Iterable[Finding] = (),
+    shared_only: bool = False,
 ) -> EvidenceReport:
     """Judge the evidence that one envelope cites and the gates that it claims with it.
 
@@ -115,6 +120,7 @@ def judge_evidence(
             can be named, of earlier ones. None means outside a run.
         binding: What the evidence must be evidence of; needed in a run.
         known: What the envelope's own rules found. An entry that they refused is refused here too, but not told twice.
+        shared_only: Whether only shared files are read; see `gates.shared`.
 
     Returns:
         Findings with the codes of `gates.rules`, files, grades and verified gates.
@@ -125,7 +131,7 @@ def judge_evidence(
     """
     if (collected is None) != (binding is None):
         raise ValueError("a run is judged with both its collections and its binding, anything else with neither")
-    case = _Case(_Shelf(Path(root)), history=tuple(collected or ()), binding=binding)
+    case = _Case(_Shelf(Path(root), shared_only=shared_only), history=tuple(collected or ()), binding=binding)
     findings: list[Finding] = []
     refused: set[EvidenceKey] = set()
     told = {(row.line, row.column) for row in known if row.level == "error" and row.line}

@@ -5,13 +5,14 @@ Formats that collectors write and content checks read:
 * console log, `*.jsonl`, UTF-8 JSON lines. First a header record
   `{"schema": "interlock.console/1", "target": str, "widths": [int, …], "records": N}`, then exactly N records
   `{"kind": "console"|"pageerror"|"requestfailed"|"response"|"blocked", "level": str, "text": str, "url": str,
-  "status": int|null, "width": int}`. An error is: kind `console` with level `error` or `assert`, any `pageerror`, any
-  `requestfailed`, a `response` with status 400 or more. `blocked` (another origin was asked for) is a warning.
-* accessibility, `*.json`: `{"schema": "interlock.a11y/1", "target": str, "engine": {"name": "axe-core",
-  "version": str}, "frames": [{"url": str, …}], "violations": […], "passes": […], "incomplete": […],
-  "inapplicable": […]}`. The four lists hold axe's rule results (`id`, `impact`, `help`, `nodes: [{"target": […]}]`),
-  merged over all frames; a frame may repeat its own lists. A frame with a non-null `error` was not analysed and
-  fails the gate.
+  "status": int|null, "width": int, "motion": str}`. An error is: kind `console` with level `error` or `assert`, any
+  `pageerror`, any `requestfailed`, a `response` with status 400 or more. `blocked` (another origin was asked for) is a
+  warning.
+* accessibility, `*.json`: `{"schema": "interlock.a11y/2", "target": str, "engines": [{"name": "axe-core",
+  "version": str}, {"name": "accesslint", "version": str}], "frames": [{"url": str, …}], "violations": […],
+  "passes": […], "incomplete": […], "inapplicable": […]}`. The four lists hold rule results (`id`, `engine`, `impact`,
+  `help`, `nodes: [{"target": […]}]`), merged over all frames; a frame may repeat its own lists. A frame with a non-null
+  `error` was not analysed and fails the gate.
 * command log, `*.log`: a header line `{"schema": "interlock.command/1", "gate": str, "argv": [str, …],
   "exit_status": int|null, "timed_out": bool, "output_bytes": int, "left_out_bytes": int}`, then the output.
 

@@ -1,9 +1,9 @@
 """Scope patterns: which paths of a tree a task is about.
 
-A pattern is relative to the root and `/`-separated. `*` and `?` match within one name, `[a-z]` and `[!a-z]` match one
-character, `**` as a whole step matches any number of steps, `{a,b}` means either and may hold `/`. A final `**` or `/`
-means everything below. Names that begin with a dot are matched like any other. Matching is by case. A pattern after `!`
-takes out what it matches, whatever the others say.
+A pattern is relative to the root and `/`-separated. `*` and `?` match within one name, `[a-z]` and `[!a-z]` (also
+`[^a-z]`) match one character, `**` as a whole step matches any number of steps, `{a,b}` means either and may hold `/`.
+A final `**` or `/` means everything below. Names that begin with a dot are matched like any other. Matching is by case.
+A pattern after `!` takes out what it matches, whatever the others say.
 """
 
 import fnmatch
@@ -178,7 +178,10 @@ def _step(step: str, pattern: str) -> re.Pattern[str] | None:
         return None
     opened = step.find("[")
     while opened >= 0:
-        first = opened + (2 if step[opened + 1 : opened + 2] == "!" else 1)
+        inverted = step[opened + 1 : opened + 2] in {"!", "^"}
+        if inverted:
+            step = f"{step[: opened + 1]}!{step[opened + 2 :]}"
+        first = opened + (2 if inverted else 1)
         closed = step.find("]", first + 1)
         if closed < 0:
             raise _bad(pattern, "has a `[` without `]`")

@@ -17,7 +17,8 @@ from interlock.envelope.protocol import (
 )
 from interlock.gates import rules
 from interlock.gates.coherence import GATE_ID, MAX_NAME_CHARS, NEEDED_KEYS, gate_problems, near, role_problems
-from interlock.gates.config import FILE, Config, GateConfig, RoleConfig
+from interlock.gates.config import FILE, Config
+from interlock.gates.config_tables import GateConfig, RoleConfig
 from interlock.gates.errors import ConfigError, ConfigProblem
 from interlock.gates.sealed.settings import seal_problems
 
@@ -49,6 +50,22 @@ def build_protocol(config: Config) -> Protocol:
     if problems:
         raise ConfigError(problems)
     return Protocol(roles, gates)
+
+
+def outside_protocol(config: Config) -> Protocol:
+    """Return the tables by which an answer is judged where no task is known.
+
+    The one new build role that says nothing about it may hand over, as in the runs that it builds in; where the role
+    that hands over has settings in `[agents]`, it takes part in every run, and no other hands over.
+
+    Raises:
+        ConfigError: As for `build_protocol`.
+    """
+    protocol = build_protocol(config)
+    alone = [role for role in protocol.roles.values() if hands_over_alone(role, config)]
+    if len(alone) != 1 or any(role.hands_over and role.name in config.agents for role in protocol.roles.values()):
+        return protocol
+    return replace(protocol, roles={**protocol.roles, alone[0].name: replace(alone[0], hands_over=True)})
 
 
 def needs_page(gate: GateSpec) -> bool:

@@ -1,6 +1,6 @@
 """A whole response judged: its layout and rules, and what the evidence files that it cites say."""
 # The validate-envelope command starts cold for each response; pathlib would cost a tenth of that.
-# ruff: noqa: PTH118
+# ruff: noqa: PTH100, PTH118
 
 import os
 from collections.abc import Iterable
@@ -11,9 +11,11 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 
 if TYPE_CHECKING:
     from interlock.envelope.case import Inputs
+    from interlock.envelope.finding import Finding
     from interlock.envelope.model import Envelope
     from interlock.envelope.protocol import Protocol, Status
     from interlock.envelope.validate import Report
+    from interlock.gates.manifest import Binding, CollectedFile, Collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +27,39 @@ class Expected:
         task_id: The task id of the assignment.
         gates: The gates that the assignment requires.
         current_status: The task's status before the response.
+        certified: Gates that the run holds as passed for the present tree.
+        failed: Gates that failed; each needs its reason.
+        collected: What the run's collectors made; None outside a run.
+        binding: What the evidence must be evidence of; needed in a run.
     """
 
     agent: str | None = None
     task_id: str | None = None
     gates: tuple[str, ...] | None = None
     current_status: "Status | None" = None
+    certified: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+    collected: "tuple[Collection, ...] | None" = None
+    binding: "Binding | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A response with what was found of it.
+
+    Args:
+        report: Everything that was found.
+        text: What was found of the text alone.
+        evidence: What was found of the evidence files.
+        files: The files that were read; none where the text is not well-formed.
+        verified: The claimed gates whose evidence is complete and passed its check.
+    """
+
+    report: "Report"
+    text: "Report"
+    evidence: "tuple[Finding, ...]" = ()
+    files: "tuple[CollectedFile, ...]" = ()
+    verified: tuple[str, ...] = ()
 
 
 def judge_response(
@@ -41,22 +70,24 @@ def judge_response(
     inputs: "Inputs",
     expected: Expected,
     extract: bool = False,
-    max_bytes: int,
+    max_bytes: int | None = None,
     evidence: bool = True,
-) -> "Report":
-    """Return the report on a response and, unless told otherwise, on the evidence that it cites.
+    shared_only: bool = False,
+) -> Judged:
+    """Judge a response and, unless told otherwise, the evidence that it cites: the same for a file, a tool and a run.
 
     Args:
         text: The response.
         root: The folder that paths are relative to.
         protocol: The tables in force.
         inputs: How strictly missing inputs are judged.
-        expected: What the assignment says.
+        expected: What the assignment says, and what a run knows.
         extract: Find the one envelope inside a message that wraps it.
-        max_bytes: The largest response that is read.
+        max_bytes: The largest response that is read; default: the envelope's own limit.
         evidence: Whether the evidence files are read.
+        shared_only: Whether it is told of shared files alone (`gates.shared`): others are as if they were not there.
     """
-    from interlock.envelope.validate import validate  # noqa: PLC0415
+    from interlock.envelope.validate import MAX_BYTES, validate  # noqa: PLC0415
 
     report = validate(
         text,
@@ -65,12 +96,55 @@ def judge_response(
         gates=expected.gates,
         current_status=expected.current_status,
         protocol=protocol,
-        input_exists=lambda name: os.path.lexists(os.path.join(root, name)),
+        certified=expected.certified,
+        failed=expected.failed,
+        input_exists=lambda name: input_exists(root, name, shared_only=shared_only),
         inputs=inputs,
         extract=extract,
-        max_bytes=max_bytes,
+        max_bytes=MAX_BYTES if max_bytes is None else max_bytes,
     )
-    return _with_evidence(report, root, protocol) if evidence else report
+    if not evidence:
+        return Judged(report, report)
+    return _with_evidence(report, root, protocol, expected, shared_only=shared_only)
+
+
+def input_exists(root: str, path: str, *, shared_only: bool = False) -> bool:
+    """Return whether a path names something below the root; what leads out of it is not looked up.
+
+    Args:
+        root: The project's root.
+        path: As written in INPUTS_USED.
+        shared_only: Whether only shared files are looked up.
+    """
+    below = relative(root, path)
+    if not below:
+        return False
+    if shared_only:
+        from interlock.gates.shared import is_shared  # noqa: PLC0415
+
+        if not is_shared(root, below):
+            return False
+    try:
+        return os.path.exists(os.path.join(root, below))  # noqa: PTH110
+    except (OSError, ValueError):
+        return False
+
+
+def relative(root: str, name: str) -> str:
+    """Return a path relative to the root, `.` for that itself; nothing for one that leads out of it."""
+    top = os.path.abspath(root)
+    path = os.path.normpath(os.path.join(top, name))
+    inside = path == top or path.startswith(os.path.join(top, ""))
+    return os.path.relpath(path, top) if inside else ""
+
+
+def has_runs(root: str) -> bool:
+    """Return whether any run was ever made below a root, without loading what runs are made of."""
+    try:
+        with os.scandir(os.path.join(root, ".interlock", "runs")) as found:
+            return next(found, None) is not None
+    except OSError:
+        return False
 
 
 def distinct_gates(given: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -78,20 +152,35 @@ def distinct_gates(given: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if given is None else tuple(dict.fromkeys(gate.strip() for gate in given if gate.strip()))
 
 
-def _with_evidence(report: "Report", root: str, protocol: "Protocol") -> "Report":
+def _with_evidence(
+    report: "Report", root: str, protocol: "Protocol", expected: Expected, *, shared_only: bool
+) -> Judged:
     """Return the report with what the evidence files say; nothing is imported when none is cited.
 
     A response that is not well-formed has its evidence read as well, so that one turn can mend everything. Where the
     envelope's own rules refuse an entry, the files say nothing more about it.
     """
     cited = _cited(report, protocol)
-    if not any(cited.evidence.values()):
-        return report
+    if expected.binding is None and not any(cited.evidence.values()):
+        return Judged(report, report)
     from interlock.gates.judge import judge_evidence, places_of  # noqa: PLC0415
 
-    judged = judge_evidence(cited, root=root, protocol=protocol, places=places_of(report.reading.fields))
+    judged = judge_evidence(
+        cited,
+        root=root,
+        protocol=protocol,
+        places=places_of(report.reading.fields),
+        collected=expected.collected,
+        binding=expected.binding,
+        known=report.findings,
+        shared_only=shared_only,
+    )
     refused = {row.line for row in report.findings if row.level == "error" and row.field.startswith("EVIDENCE.")}
-    return report.with_findings(row for row in judged.findings if not row.line or row.line not in refused)
+    told = tuple(row for row in judged.findings if not row.line or row.line not in refused)
+    whole = report.with_findings(told)
+    if report.envelope is None:
+        return Judged(whole, report, told)
+    return Judged(whole, report, told, judged.files, judged.verified)
 
 
 def _cited(report: "Report", protocol: "Protocol") -> "Envelope":

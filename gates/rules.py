@@ -17,14 +17,14 @@ _SELF: Final = "Strict Envelope §4: No agent may self-approve its own work"
 _VERIFY: Final = "Strict Envelope §5: MUST verify evidence exists before approval"
 _CLAIM: Final = "Strict Envelope §3 EVIDENCE: Evidence is MANDATORY for gate claims"
 _BLOCKS: Final = "Strict Envelope §5: Blocks progress on gate failure"
-_ONE_FILE: Final = "ours: one citation means one file, now and later, here and elsewhere"
-_BOUNDED: Final = "ours: reading costs what its size allows"
-_CONTENT: Final = "ours: evidence is judged by its content, for a file that exists proves nothing"
-_UNJUDGED: Final = "ours: what no machine judged is said to be so"
-_BOUND: Final = "ours: evidence is of one task, one attempt and one tree"
-_SEALED: Final = "ours: the agent that does the work does not choose what it is judged by"
-_HELD_OUT: Final = "ours: what an agent has seen, it can answer without doing the work"
-_APPROVABLE: Final = "ours: a task that could never be approved is not started"
+_ONE_FILE: Final = "Interlock: one citation means one file, now and later, here and elsewhere"
+_BOUNDED: Final = "Interlock: reading costs what its size allows"
+_CONTENT: Final = "Interlock: evidence is judged by its content, for a file that exists proves nothing"
+_UNJUDGED: Final = "Interlock: what no machine judged is said to be so"
+_BOUND: Final = "Interlock: evidence is of one task, one attempt and one tree"
+_SEALED: Final = "Interlock: the agent that does the work does not choose what it is judged by"
+_HELD_OUT: Final = "Interlock: what an agent has seen, it can answer without doing the work"
+_APPROVABLE: Final = "Interlock: a task that could never be approved is not started"
 
 _GOOD: Final = "artifacts/screenshots/HOME-UI-001/1/home-375.png"
 
@@ -101,12 +101,12 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("EVD526", "error", "An image has a bounded number of pixels", _BOUNDED,
          "Take a screenshot of a smaller part; a small file can decode to gigabytes.",
          "1280 x 9000 px", "50,000 x 50,000 px"),
-    Rule("EVD527", "error", "In a run, screenshots cover every width", "ours: a page is judged at 375, 768 and 1280 px",
+    Rule("EVD527", "error", "In a run, screenshots cover every width", "Interlock: a page has three widths",
          "Cite a screenshot at every width; a page that breaks on a phone looks fine on a desk.",
          "375, 768 and 1280 px", "only 1280 px"),
     Rule("EVD528", "error", "Judging an image needs Pillow", _CONTENT,
          "Install the extra `browser`; an image that nobody decoded is no evidence.",
-         'pip install "interlock-orchestrator[browser]"', "Pillow is not installed"),
+         'pip install "./interlock[browser]"', "Pillow is not installed"),
     Rule("EVD531", "error", "A console log is JSON lines as the collector writes them", _CONTENT,
          "Cite the log as the collector wrote it; a log that cannot be read cannot be clean.",
          '{"schema": "interlock.console/1", "target": "site/index.html", "widths": [375], "records": 0}',
@@ -115,7 +115,7 @@ RULES: Final[tuple[Rule, ...]] = (
          "Collect the log again; a log that was cut short shows no error.",
          '"records": 3, then 3 records', '"records": 12, then 3 records'),
     Rule("EVD533", "error", "A console log has no error", _BLOCKS,
-         "Mend what the page reports; a page that throws is broken, however it looks.",
+         "Fix what the page reports; a page that throws is broken, however it looks.",
          "no such record", '{"kind": "pageerror", …}'),
     Rule("EVD534", "note", "A plain console log is not judged by a machine", _UNJUDGED,
          "Cite the collector's log where a machine is to judge; nobody should take an unread log for a clean one.",
@@ -123,27 +123,33 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("EVD535", "warning", "A page asks for nothing outside its own origin", _CONTENT,
          "Serve the resource with the page; the collector keeps the network closed and judged the page without it.",
          "the font beside the page", "a font from another host"),
-    Rule("EVD541", "error", "An accessibility file is an axe result", _CONTENT,
-         "Cite the JSON result of axe; a result that cannot be read cannot be clean.",
+    Rule("EVD541", "error", "An accessibility file is a report of both engines", _CONTENT,
+         "Cite the report as the collector wrote it; a result that cannot be read cannot be clean.",
          '{"violations": […], "passes": […], "incomplete": […], "inapplicable": […]}', '{"score": 100}'),
-    Rule("EVD542", "error", "An accessibility result lists at least 20 rules", _CONTENT,
-         "Run axe with all its rules; a check of two rules finds no violation.",
+    Rule("EVD542", "error", "An accessibility result lists at least 20 rules of each engine", _CONTENT,
+         "Run each engine with all its rules; a check of two rules finds no violation.",
          "60 rules", "3 rules"),
     Rule("EVD543", "error", "An accessibility result has no serious or critical violation", _BLOCKS,
-         "Mend each element that is named; these faults keep people from using the page.",
+         "Fix each element that is named; these faults keep people from using the page.",
          "no such violation", '"impact": "critical"'),
     Rule("EVD544", "error", "Every violation has a known impact", _CONTENT,
-         "Mend the element or find out the impact; a violation of unknown weight must not pass as a light one.",
+         "Fix the element or find out the impact; a violation of unknown weight must not pass as a light one.",
          '"impact": "minor"', '"impact": null'),
     Rule("EVD545", "error", "Every frame was analysed", _CONTENT,
          "Make the frame load or remove it; a fault in a frame that nobody looked into is not found.",
          "no error", '{"url": "…", "error": "…"}'),
     Rule("EVD546", "note", "Results that need a person's eye are counted", _UNJUDGED,
-         "Look at these results by eye; axe could not decide them, and they are no passes.",
+         "Look at these results by eye; no engine could decide them, and they are no passes.",
          '"incomplete": []', '"incomplete": […]'),
     Rule("EVD547", "note", "An accessibility report in prose is not judged by a machine", _UNJUDGED,
          "Cite the JSON result where a machine is to judge; nobody should take an unread report for a clean one.",
          "axe.json from the collector", "a11y.md"),
+    Rule("EVD548", "warning", "A page keeps to good practice", _CONTENT,
+         "Mend these elements where you can; such rules are advice of the engines, and no part of WCAG.",
+         "a page with one main landmark", "a page without headings"),
+    Rule("EVD549", "error", "Most of what people see reaches assistive technology", _CONTENT,
+         "Take `inert` and `aria-hidden` off what people see; the engines pass over it as over what is not there.",
+         "a page whose decoration alone is hidden", '<main inert>'),
     Rule("EVD551", "error", "A report is text with content", _EXISTS,
          "Write the report as plain text or Markdown; a report that nobody can read reviews nothing.",
          "a review in Markdown", "blanks only, or bytes that are not UTF-8"),
@@ -157,7 +163,7 @@ RULES: Final[tuple[Rule, ...]] = (
          "Cite the log as the runner wrote it; without its header nobody knows how the command ended.",
          '{"schema": "interlock.command/1", …, "exit_status": 0, …}', "12 passed"),
     Rule("EVD555", "error", "A command gate's command ends with status 0", _BLOCKS,
-         "Mend what the command reports; its exit status decides, not what its log says.",
+         "Fix what the command reports; its exit status decides, not what its log says.",
          '"exit_status": 0', '"exit_status": 1'),
     Rule("EVD556", "error", "A command gate's command ends in time", _CONTENT,
          "Find out what the command waits for, or allow it more time; a command that hangs has shown nothing.",
@@ -243,6 +249,13 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("EVD587", "error", "A new file hides no module of the same name", _SEALED,
          "Give the new file another name; tests and libraries import the one that was there.",
          "src/averages.py", "src/statistics.py"),
+    Rule("EVD588", "error", "Tested code leaves the files alone that it is judged by", _SEALED,
+         "Write into a temporary folder; a file of the base that keeps its content, and what stands "
+         "beside it, is not the code's to write.",
+         "tempfile.mkdtemp()", 'open("tests/test_cart.py", "w")'),
+    Rule("EVD589", "error", "A test runs as its file has it", _SEALED,
+         "Remove the code that changes the source or the code of tests, or the working directory before they begin.",
+         "the code in the file", "os.chdir() when a module is imported"),
     Rule("EVD590", "warning", "Tests, and what decides a gate, keep the content of the base", _SEALED,
          "Leave these files as they were; where the task is to change them, list them in `may_change` of the task.",
          "may_change = [\"tests/test_cart.py\"]", "a test rewritten"),

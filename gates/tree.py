@@ -26,6 +26,9 @@ _ANYWHERE: Final = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cac
 _AT_ROOT: Final = frozenset({*_ANYWHERE, ".interlock", "artifacts"})
 _CHUNK_BYTES: Final = 1024 * 1024
 
+MAX_FILE_BYTES: Final = 4 * 1024**3
+"""How large one file may be: a larger one, sparse ones too, would be read for minutes at each look."""
+
 IGNORED: Final = "ignored"
 """How the value of a name begins that a listing only names, because git ignores it."""
 
@@ -55,7 +58,8 @@ def tree_files(root: str | Path, patterns: Iterable[str]) -> dict[str, str]:
         or device.
 
     Raises:
-        TreeError: A pattern is refused, a name is not UTF-8, or a file cannot be read (`TREE101` to `TREE104`).
+        TreeError: A pattern is refused, a name is not UTF-8, or a file cannot be read or is too large (`TREE101` to
+            `TREE104`, `TREE106`).
     """
     found = dict(_walk(os.fspath(root), compile_scope(patterns)))
     return dict(sorted(found.items()))
@@ -359,6 +363,8 @@ def _value(root: str, path: str) -> str:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return "other"
+        if status.st_size > MAX_FILE_BYTES:
+            raise _too_large(path, status.st_size)
         # Most files come with one read, which is shorter than what was asked for.
         digest, asked = hashlib.sha256(), min(status.st_size + 1, _CHUNK_BYTES)
         while chunk := os.read(descriptor, asked):
@@ -379,6 +385,15 @@ def _link_value(root: str, path: str) -> str:
     except OSError as error:
         raise _unreadable(path, error) from error
     return f"120000 {hashlib.sha256(target).hexdigest()}"
+
+
+def _too_large(path: str, size: int) -> TreeError:
+    return TreeError(
+        "TREE106",
+        path,
+        f"{path!r} is in the task's scope and has {size} bytes; the most for one file are {MAX_FILE_BYTES}.",
+        f"Remove it, or leave it out of the scope with the pattern `!{path}`.",
+    )
 
 
 def _unreadable(path: str, error: OSError) -> TreeError:

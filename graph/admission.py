@@ -12,6 +12,7 @@ from interlock.envelope.protocol import Protocol
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope
 from interlock.gates.registry import roster_problems
+from interlock.gates.response import input_exists
 from interlock.gates.tree import in_scope
 from interlock.graph.errors import TaskError
 from interlock.graph.machine import COMMAND_GATES, RESUMED, START_NODE
@@ -95,14 +96,6 @@ def admitted(task: Task, faults: Sequence[Fault]) -> tuple[str, ...]:
     return tuple(item.text for item in faults)
 
 
-def exists(root: Path, path: str) -> bool:
-    """Say whether a path below the root exists; one that the system cannot even look up does not."""
-    try:
-        return (root / path).exists()
-    except OSError:
-        return False
-
-
 def _fault(key: str, message: str, fix: str) -> Fault:
     return Fault(TaskError.code, key, message, fix)
 
@@ -118,7 +111,7 @@ def _bounds(task: Task) -> Iterator[Fault]:
 
 def _files(task: Task, root: Path) -> Iterator[Fault]:
     for path in task.inputs:
-        if not exists(root, path):
+        if not input_exists(str(root), path):
             yield _fault("inputs", f"`{path[:200]}` does not exist below {root}.", "Create it, or take it out.")
     try:
         compile_scope(task.scope)

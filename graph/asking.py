@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from contextvars import copy_context
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from langgraph.config import get_stream_writer
@@ -16,51 +16,22 @@ from interlock.agents.ask import REMOTE, Ask, Notice, Runner, RunnerError
 from interlock.agents.runners.remote import remote_request
 from interlock.agents.taped import name_of
 from interlock.agents.usage import Usage
-from interlock.envelope import MAX_BYTES, Report, validate
-from interlock.envelope.finding import Finding
+from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Role
-from interlock.gates.judge import judge_evidence, places_of
-from interlock.gates.manifest import Collection
-from interlock.graph.admission import exists
 from interlock.graph.assigning import make_ask
 from interlock.graph.budgets import spent_by
-from interlock.graph.desk import UNREADABLE, Desk, binding, collections, held_gates, own_collection, role_order
+from interlock.graph.desk import Desk, own_collection, role_order
+from interlock.graph.judging import Reply, judge, overruled
 from interlock.graph.machine import (
     Cause,
-    CitedFile,
     Outcome,
     Verdict,
-    outcome_of,
 )
 from interlock.graph.orchestrator import MSG_STRICT, reason, repeated
-from interlock.graph.rules import idle, unchanged_tree, unreadable_tree
 from interlock.graph.state import Answered, Event, TaskState
 from interlock.graph.store import RunStore
 
 _MAX_QUOTED_CHARS: Final = 32 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One checked answer.
-
-    Args:
-        outcome: What came of it.
-        report: Reading and findings; None when nobody was asked.
-        text: The answer as it came.
-        files: The evidence files that were read and accepted.
-        verified: The claimed gates whose evidence is complete and passed its check.
-        tree: The digest of the scope when the answer was judged.
-        overruled: Why the verdict is FAIL whatever the role said: what Interlock's own evidence for its gate says.
-    """
-
-    outcome: Outcome
-    report: Report | None
-    text: str
-    files: tuple[CitedFile, ...]
-    verified: tuple[str, ...]
-    tree: str
-    overruled: tuple[str, ...] = ()
 
 
 def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[str, Any]:
@@ -101,9 +72,9 @@ def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int)
         reply = Reply("spent", None, stopped, (), (), desk.tree())
         notice(_answered(role, reply, cost))
         return _update(desk, role, state, reply, number, store)
-    reply = judge(desk, role, state, text, worked=_worked(role, state, cost))
+    reply = judge(desk, role, state, text, worked=_worked(role, state, cost), opened=_opened(role, state, cost))
     if reply.outcome == "invalid" and not may_ask_again(state, role.name, number, desk.policy.max_reasks):
-        reply = _overruled(reply, role, own_collection(state, role.name))
+        reply = overruled(reply, role, own_collection(state, role.name))
     if role.kind in ("qa", "review") and reply.tree != state["tree"]:
         reply = replace(reply, outcome="stale")
     notice(_answered(role, reply, cost))
@@ -126,6 +97,7 @@ def _answered(role: Role, reply: Reply, cost: Mapping[str, Any]) -> dict[str, An
         "role": role.name,
         "outcome": reply.outcome,
         "codes": [item.code for item in errors],
+        "findings": reply.report.as_reask() if reply.outcome == "invalid" and reply.report is not None else "",
         "first": errors[0].message if errors else reply.text if reply.report is None else "",
         "seconds": cost["usage"].get("seconds") if cost else None,
         "usage": cost["usage"] if cost.get("told") else None,
@@ -138,6 +110,14 @@ def _worked(role: Role, state: TaskState, cost: Mapping[str, Any]) -> bool:
     last = state.get("answers", {}).get(role.name)
     before = last is not None and last["attempt"] == state["attempt"] and last.get("worked", True)
     return before or cost.get("tool_calls") != 0
+
+
+def _opened(role: Role, state: TaskState, cost: Mapping[str, Any]) -> list[str] | None:
+    """Return the files that a role was shown in this run, as far as it is known of each of its answers."""
+    now = cost.get("opened")
+    last = state.get("answers", {}).get(role.name)
+    before = [] if last is None else last.get("opened")
+    return None if now is None or before is None else sorted({*before, *now})
 
 
 def _used_up(desk: Desk, role: Role, state: TaskState) -> str:
@@ -253,86 +233,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def judge(desk: Desk, role: Role, state: TaskState, text: str, *, worked: bool = True) -> Reply:
-    """Hold one answer to the envelope's rules, the evidence's, and those of a run.
-
-    Args:
-        desk: The task and its surroundings.
-        role: Who answered.
-        state: The run's state.
-        text: The answer.
-        worked: False when it is known that no tool was called for it.
-    """
-    policy, tree = desk.policy, desk.tree()
-    collection = own_collection(state, role.name)
-    failed = frozenset({role.certifies} if collection is not None and not collection.ok and role.certifies else ())
-
-    def read(failed: frozenset[str]) -> Report:
-        return validate(
-            text,
-            agent=role.name,
-            task_id=desk.task.task_id,
-            gates=desk.task.gates_required,
-            current_status=state["status"],
-            protocol=policy.protocol,
-            certified=held_gates(desk, state),
-            failed=failed,
-            input_exists=lambda path: exists(desk.root, path),
-            inputs=policy.inputs,
-        )
-
-    report = read(failed)
-    # A pass that would be valid, were it not for what Interlock found: asking again could only have it taken back.
-    claim = bool(failed) and not report.ok and (without := read(frozenset())).ok and without.verdict == "PASS"
-    found = () if collection is None else collection.findings
-    known = {item.code for item in found if item.level == "error"}
-    of_evidence: set[str] = set()
-    files: tuple[CitedFile, ...] = ()
-    verified: tuple[str, ...] = ()
-    if report.envelope is not None:
-        evidence = judge_evidence(
-            report.envelope,
-            root=desk.root,
-            protocol=policy.protocol,
-            places=places_of(report.reading.fields),
-            collected=collections(state),
-            binding=binding(desk, state, tree),
-            known=report.findings,
-        )
-        files = tuple(
-            CitedFile(key=row.key, path=row.path, sha256=row.sha256, size_bytes=row.size_bytes)
-            for row in evidence.files
-        )
-        verified = evidence.verified
-        of_evidence = {item.code for item in evidence.findings if item.level == "error"}
-        more = [_for_judge(item, role) if failed and item.code in known else item for item in evidence.findings]
-        if report.status == "READY_FOR_QA" and tree.startswith(UNREADABLE):
-            more.append(unreadable_tree(report, tree))
-        elif report.status == "READY_FOR_QA" and tree == state["tree_before"] and state["cause"] in (None, "gate"):
-            scope = desk.task.scope
-            if not worked:
-                more.append(idle(report, scope))
-            elif not _is_delivered(state, tree):
-                more.append(unchanged_tree(report, policy.unchanged, scope))
-        report = report.with_findings(more)
-    outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
-    reply = Reply(outcome, report, text, files, verified, tree)
-    return _overruled(reply, role, collection) if claim and known.issuperset(of_evidence) else reply
-
-
-def _overruled(reply: Reply, role: Role, collection: Collection | None) -> Reply:
-    """Return a reply as FAIL where Interlock's own evidence of the role's gate says so, else as it is.
-
-    What Interlock itself found needs nobody's word: a judge that denies it, or says nothing that can be read, costs no
-    run; the work goes back with what was found.
-    """
-    if collection is None or collection.ok or role.certifies is None:
-        return reply
-    faults = [item for item in collection.findings if item.level == "error"]
-    reasons = repeated(reason(role.certifies, f"{item.message} Found: {item.found}.") for item in faults)
-    return replace(reply, outcome="fail", overruled=tuple(reasons))
-
-
 def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, store: RunStore) -> dict[str, Any]:
     changes = desk.changes(store, state["attempt"]) if reply.outcome == "stale" else ""
     reasons = _reasons(role, reply, changes)
@@ -350,6 +250,7 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
         stored="" if reply.report is None else key,
         sha256="" if reply.report is None else _digest(reply.text),
         worked=_worked(role, state, cost),
+        opened=_opened(role, state, cost),
     )
     update: dict[str, Any] = {
         "answers": {role.name: answered},
@@ -365,18 +266,6 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
     ):
         update["verdicts"] = {role.name: _verdict(desk, role, state, reply, reasons)}
     return update
-
-
-def _is_delivered(state: TaskState, tree: str) -> bool:
-    """Return whether files that nobody changed hold work of an earlier run of the task that was never approved."""
-    origin = state.get("origin", "")
-    return state["attempt"] == 1 and bool(origin) and origin != tree
-
-
-def _for_judge(item: Finding, role: Role) -> Finding:
-    """Return a finding about the work with the fix that a judge can make."""
-    fix = f"This is a fault of the work, not of your answer: set STATUS to BLOCKED, and name {role.certifies} with it"
-    return replace(item, fix=f"{fix} under FAIL_REASONS.")
 
 
 def _reasons(role: Role, reply: Reply, changes: str) -> list[str]:

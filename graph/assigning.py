@@ -53,7 +53,7 @@ def make_ask(
     tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
     reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
     status = state["status"] or "IN_PROGRESS"
-    built = assignment(
+    prompt = assignment(
         role,
         desk.policy.protocol,
         task_id=desk.task.task_id,
@@ -85,7 +85,7 @@ def make_ask(
         attempt=state["attempt"],
         reask=number,
         step="build" if role.kind == "build" else "qa" if role.kind == "qa" else "review",
-        prompt=reask(built.prompt, refusal, refused=refused) if refusal else built.prompt,
+        prompt=reask(prompt, refusal, refused=refused) if refusal else prompt,
         root=str(desk.root),
         tree=tree,
         evidence=evidence,
@@ -107,8 +107,8 @@ def make_ask(
 
 
 def _commands(desk: Desk, role: Role) -> dict[str, tuple[str, ...]]:
-    """Return what a build role may run: the commands of the task, and those of its gates by the names of the gates."""
-    if role.kind != "build":
+    """Return what the role that hands over may run: the commands of the task, and those of its gates by their names."""
+    if not role.hands_over:
         return {}
     gates = (desk.policy.protocol.gate(gate_id) for gate_id in desk.task.gates_required)
     return {**{gate.id: gate.command for gate in gates if gate.command}, **desk.policy.commands}

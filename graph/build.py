@@ -11,7 +11,6 @@ from langgraph.graph.state import CompiledStateGraph
 from interlock.agents.ask import Remote, Runner
 from interlock.agents.recording import NoTape, Tape
 from interlock.agents.runners import make_runner
-from interlock.agents.secrets import Redactor
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.admission import check_task
@@ -25,6 +24,7 @@ from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import journal_path
 from interlock.graph.task import Task
 from interlock.journal import Journal
+from interlock.redaction import redactor_for
 
 
 def task_graph(
@@ -71,7 +71,7 @@ def task_graph(
                 prices=policy.prices,
                 limits=policy.limits,
             )
-    redactor = Redactor(key_variables(policy))
+    redactor = redactor_for(root, key_variables(policy))
     desk = Desk(task, policy, folder, given, tape or NoTape(), redactor)
     nodes = Nodes(desk, Recorder(Journal(journal_path(folder))))
     graph = _build(nodes)

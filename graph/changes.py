@@ -21,6 +21,7 @@ from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed.base import Base
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import list_tree
+from interlock.gates.stages.tree import ignored_paths
 from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.desk import Desk
 from interlock.graph.sealing import base_of
@@ -123,8 +124,11 @@ def changes_in_scope(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) ->
         *((path, "changed") for path in found.changed),
     ]
     old = start.old_content if base is None else _old_content(base, start)
+    ignored = ignored_paths(desk.root, [path for path, _ in kinds])
     return [
-        ChangedFile(path, kind, diff=_diff(desk, path, before.get(path, ""), now.get(path, ""), old))
+        ChangedFile(path, kind, diff="[git ignores it: not shown]")
+        if path in ignored
+        else ChangedFile(path, kind, diff=_diff(desk, path, before.get(path, ""), now.get(path, ""), old))
         if number < MAX_COMPARED
         else ChangedFile(path, kind)
         for number, (path, kind) in enumerate(sorted(kinds))

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from langgraph.types import StateSnapshot
 
 from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import RunStore
+from interlock.reservations.copies import to_read
 
 SAFE_WAL: Final = (3, 51, 3)
 """From this version on several processes may write to one database in WAL mode."""
@@ -38,7 +39,10 @@ def checkpointer(store: RunStore, *, looks: bool = False) -> Generator[SqliteSav
     try:
         if not looks and not path.exists():
             make_database(path)
-        with closing(sqlite3.connect(path, timeout=15, check_same_thread=False)) as connection:
+        with (
+            to_read(str(path)) if looks else nullcontext(str(path)) as name,
+            closing(sqlite3.connect(name, timeout=15, check_same_thread=False)) as connection,
+        ):
             saver = SqliteSaver(connection)
             # Setting up changes the journal mode: that fails while anybody looks, and looking must not do it.
             saver.is_setup = looks or is_set_up(connection)

@@ -9,6 +9,7 @@ from langgraph.config import get_stream_writer
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import GateSpec, Role
 from interlock.gates.collect import collect
+from interlock.gates.collect.look import Look
 from interlock.gates.command import run_command_gate
 from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection
@@ -94,7 +95,14 @@ class Collecting:
                 progress=_progress(gate.id),
             )
         if not gate.command:
-            return collect(gate.id, target=desk.task.page or "", root=desk.root, binding=work, categories=gate.evidence)
+            return collect(
+                gate.id,
+                target=desk.task.page or "",
+                root=desk.root,
+                binding=work,
+                categories=gate.evidence,
+                look=Look(desk.policy.look_seconds),
+            )
         self._check_script(gate)
         made = run_command_gate(gate, root=desk.root, binding=work)
         self._check_script(gate)
@@ -108,7 +116,7 @@ class Collecting:
         if changed:
             raise CollectorError(
                 "COL204",
-                f"{changed[0].partition(' ')[0]}, which decides {gate.id}, was changed after the run began.",
+                f"{changed[0].rpartition(' ')[0]}, which decides {gate.id}, was changed after the run began.",
                 "Restore it and resume, or put it in the scope of the task and start a new run.",
             )
 

@@ -8,7 +8,6 @@ from typing import Final
 from interlock.agents.ask import Remote, Runner
 from interlock.agents.quoting import visible
 from interlock.agents.recording import NoTape, Tape
-from interlock.agents.secrets import Redactor
 from interlock.gates.errors import TreeError
 from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import TreeReader, tree_diff
@@ -17,6 +16,7 @@ from interlock.graph.policy import Policy
 from interlock.graph.state import TaskState
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task
+from interlock.redaction import Redactor, redactor_for
 
 UNREADABLE: Final = "unreadable: "
 """How the text begins that stands for the digest of a tree which cannot be read."""
@@ -44,7 +44,7 @@ class Desk:
     root: Path
     runners: Mapping[str, Runner | Remote]
     tape: Tape = field(default_factory=NoTape)
-    redactor: Redactor = field(default_factory=Redactor)
+    redactor: Redactor = field(default_factory=redactor_for)
     _reader: TreeReader = field(init=False)
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline.store import TicketStore, journal_run
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.record import Recorder
-from interlock.graph.runs import view_run
+from interlock.graph.runs import Graphs, view_run
 from interlock.graph.scope_leases import clear
 from interlock.graph.store import ABANDONED, RunStore, journal_path, list_runs, note_pruned, write_atomically
 from interlock.journal import Journal
@@ -27,11 +27,13 @@ class Ended:
         run_id: The run.
         status: The status that it ended with; empty for one that was abandoned before it had any.
         days: How long ago its last step was.
+        abandoned: Whether a person ended it.
     """
 
     run_id: str
     status: str
     days: float
+    abandoned: bool
 
 
 def abandon(root: Path, run_id: str) -> bool:
@@ -89,15 +91,16 @@ def ended_runs(root: Path, *, older_than_days: float = 0.0) -> Iterator[Ended]:
         root: The project's root.
         older_than_days: Only those whose last step was so long ago.
     """
+    graphs: Graphs = {}
     for run_id in list_runs(root):
         folder = RunStore(root, run_id).folder
         try:
-            view = view_run(run_id, root=root)
+            view = view_run(run_id, root=root, graphs=graphs)
         except RunDamagedError:
             continue
         days = (time.time() - max(path.stat().st_mtime for path in folder.iterdir())) / _DAY_SECONDS
         if view.phase == "done" and not view.failed and days >= older_than_days:
-            yield Ended(run_id, view.status or "", days)
+            yield Ended(run_id, view.status or "", days, view.abandoned)
 
 
 def remove(root: Path, run_id: str) -> None:

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from interlock.agents.usage import Limits, Usage, total, usage_row
-from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec, Protocol
+from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import from_json
+from interlock.graph.kept_evidence import present_path
 from interlock.graph.left import tree_after
 from interlock.graph.machine import REWORKABLE, UNANSWERED, Cause, certified
+from interlock.graph.policy import Policy
 from interlock.graph.preflight import found_program
 from interlock.graph.runs import RunView
 from interlock.graph.state import CollectedEvidence
@@ -28,23 +30,29 @@ _MEANING: Mapping[Cause, str] = {
     "budget": "a budget is used up",
 }
 
-_MEND: Mapping[Cause, str] = {
-    "protocol": "Mend the agent that the reasons name, or give it another model, or raise `max_reasks` in [run]",
+_FIX: Mapping[Cause, str] = {
+    "protocol": "Fix the agent that the reasons name, or give it another model, or raise `max_reasks` in [run]",
     "budget": "Raise the limit that the reasons name, or take it out",
 }
 """What to do about a BLOCKED run whose reasons name nothing in the work."""
 
 
-def run_summary(view: RunView, root: Path) -> dict[str, Any]:
-    """Return where a run stands and where its records are, as JSON values."""
-    entries = list(Journal(journal_path(root)).entries(view.run_id))
+def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> dict[str, Any]:
+    """Return where a run stands and where its records are, as JSON values.
+
+    Args:
+        view: The run.
+        root: The project's root.
+        journal: The journal of the root, read once for several runs.
+    """
+    entries = list((journal or Journal(journal_path(root))).entries(view.run_id))
     store = RunStore(root, view.run_id)
     values = view.values
     attempt = int(values.get("attempt", 0))
     evidence: dict[str, list[str]] = {}
     for row in cast("dict[str, CollectedEvidence]", values.get("collected", {})).values():
         for file in from_json(row["collection"]).files if row["collection"] is not None else ():
-            evidence.setdefault(file.key, []).append(file.path)
+            evidence.setdefault(file.key, []).append(present_path(root, file.path, file.sha256))
     head = view.head
     return {
         "schema": "interlock.run/1",
@@ -57,6 +65,7 @@ def run_summary(view: RunView, root: Path) -> dict[str, Any]:
         "abandoned": view.abandoned,
         "stopped": None if view.abandoned else store.stopped(),
         "path": [entry.data["to"] for entry in entries if entry.type == "status"],
+        "updated_at": entries[-1].at if entries else None,
         "fail_reasons": list(values.get("fail_reasons", [])),
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
         "usage": usage_of(view),
@@ -146,20 +155,20 @@ def _gate_row(view: RunView, gate_id: str, held: bool, root: Path) -> dict[str, 
     return {
         "gate": gate_id,
         "passed": held,
-        "certified_by": _certifiers(view.policy.protocol, gate),
+        "certified_by": _certifiers(view.policy, gate),
         "evidence": needs,
         "satisfiable": _satisfiable(view, gate, root),
     }
 
 
-def _certifiers(protocol: Protocol, gate: GateSpec) -> str:
+def _certifiers(policy: Policy, gate: GateSpec) -> str:
     if gate.certifier == ANYBODY:
         return "any valid envelope"
     if gate.certifier is not None:
         return gate.certifier
     if gate.by_command:
-        return "the exit status of its command"
-    return " or ".join(role.name for role in (*protocol.of_kind("qa"), *protocol.of_kind("review")))
+        return "its command, run sealed" if gate.id in policy.seals else "the exit status of its command"
+    return " or ".join(role.name for role in (*policy.protocol.of_kind("qa"), *policy.protocol.of_kind("review")))
 
 
 def _satisfiable(view: RunView, gate: GateSpec, root: Path) -> str:
@@ -208,8 +217,8 @@ def _next_steps(
     if view.failed:
         names = ", ".join(view.failed)
         return [*steps, f"Correct what the reasons name, then go on at {names}: interlock resume {view.run_id}"]
-    mend = _MEND.get(moves[-1].data["cause"] if moves else "gate", "Mend what the reasons name")
-    return [*steps, f"{mend}, then start a new run of the task with `interlock run`."]
+    fix = _FIX.get(moves[-1].data["cause"] if moves else "gate", "Fix what the reasons name")
+    return [*steps, f"{fix}, then start a new run of the task with `interlock run`."]
 
 
 def explanation_text(data: dict[str, Any]) -> str:

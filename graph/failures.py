@@ -31,7 +31,8 @@ def failed_before(desk: Desk, state: TaskState) -> tuple[FailedGate, ...]:
         read = None if log is None else read_evidence(desk.root, log.path)
         is_it = log is not None and isinstance(read, EvidenceFile) and read.sha256 == log.sha256
         header, _, output = read.data.partition(b"\n") if is_it and isinstance(read, EvidenceFile) else (b"", b"", b"")
-        text = desk.redactor.text(output[-_OUTPUT_BYTES:].decode("utf-8", "replace"))
+        # Keys go before anything is cut: half of one would not be known.
+        text = desk.redactor.data(output)[-_OUTPUT_BYTES:].decode("utf-8", "replace")
         tests, more = _failed_tests(desk, header)
         found[made.gate] = FailedGate(made.gate, log.path if log is not None else "", tests, text, more)
     return tuple(found[gate] for gate in desk.task.gates_required if gate in found)

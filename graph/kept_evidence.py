@@ -83,6 +83,19 @@ def check_evidence(root: Path) -> EvidenceCheck:
     return EvidenceCheck(tuple(problems), len(newest), len(copies))
 
 
+def present_path(root: Path, path: str, digest: str) -> str:
+    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt.
+
+    Args:
+        root: The project's root.
+        path: Where it lay when it was judged, relative to the root.
+        digest: Its SHA-256 in hexadecimal.
+    """
+    if _digest(root, path) != digest:
+        return next((aside for aside in _put_aside(root, path) if _digest(root, aside) == digest), path)
+    return path
+
+
 def _files(entry: Entry) -> Iterator[tuple[str, str]]:
     """Yield path and digest of each evidence file that a line names."""
     rows: Any = entry.data.get("files") if entry.type == "evidence" else entry.data.get("evidence")
@@ -95,10 +108,8 @@ def _files(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _file(root: Path, path: str, entry: Entry, digest: str) -> Iterator[EvidenceProblem]:
     """Yield what is wrong with a file at its path."""
-    read = read_evidence(root, path)
+    read = read_evidence(root, present_path(root, path, digest))
     if isinstance(read, EvidenceFile) and read.sha256 == digest:
-        return
-    if any(_digest(root, aside) == digest for aside in _put_aside(root, path)):
         return
     found = f"sha256 {read.sha256}" if isinstance(read, EvidenceFile) else read.message
     yield EvidenceProblem(

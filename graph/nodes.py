@@ -11,7 +11,7 @@ from interlock.envelope import parse
 from interlock.envelope.protocol import Role, RoleKind, Status
 from interlock.gates.judge import verify_again
 from interlock.gates.manifest import CollectedFile
-from interlock.graph.admission import exists
+from interlock.gates.response import input_exists
 from interlock.graph.asking import CAUSE, ask_role, may_ask_again, reask_number
 from interlock.graph.collecting import Collecting, Node, Update
 from interlock.graph.desk import UNREADABLE, Desk, held_gates, own_collection
@@ -120,7 +120,7 @@ class Nodes(Collecting):
         """Open the run's journal and check that what the task names is there."""
         run_id = str(state.get("run_id") or config.get("configurable", {})["thread_id"])
         desk = self.desk
-        gone = [path for path in desk.task.inputs if not exists(desk.root, path)]
+        gone = [path for path in desk.task.inputs if not input_exists(str(desk.root), path)]
         sealing = desk.policy.sealing or self._sealed()
         data: Update = {
             "task": desk.task.to_json() | {"base": ""},

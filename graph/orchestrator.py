@@ -5,7 +5,7 @@ from typing import Final
 
 from interlock.agents.quoting import visible
 from interlock.envelope import Envelope, render, validate
-from interlock.envelope.case import GATE_IN_TEXT, plain
+from interlock.envelope.case import GATE_IN_TEXT
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Status
 from interlock.graph.errors import GraphError
@@ -123,7 +123,7 @@ def repeated(reasons: Iterable[str]) -> list[str]:
     lines: list[str] = []
     for text in reasons:
         line = " ".join(text.split())
-        gate = GATE_IN_TEXT.search(plain(line))
+        gate = GATE_IN_TEXT.search(line)
         if gate is None or gate.end() < MAX_REASON_CHARS:
             lines.append(_cut(line if gate else f"{MSG_STRICT}: {line}"))
         else:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import posixpath
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -25,6 +24,7 @@ from interlock.gates.sealed.listing import top_of
 from interlock.gates.sealed.settings import Seal, seals
 from interlock.gates.tree import in_scope
 from interlock.graph.roster import roster_of
+from interlock.graph.scripts import script_rows
 from interlock.graph.task import Task
 
 
@@ -66,6 +66,7 @@ class Policy:
         unchanged: Whether a hand-over of an unchanged tree is an error or a warning.
         fingerprints: Digests of the configuration, the roster, the gates and the grammar.
         reserve: Whether the run holds leases on its task's scope.
+        look_seconds: How long a page is watched after it has loaded.
         limits: What all roles together may spend in the whole run.
         commands: argv by name: what agents may have run.
         prices: What models cost, by `provider:model`.
@@ -78,10 +79,11 @@ class Policy:
     max_reasks: int = 2
     max_rework: int = 3
     max_progress: int = 5
-    inputs: Literal["warn", "must-exist"] = "warn"
+    inputs: Literal["warn", "must-exist"] = "must-exist"
     unchanged: Literal["error", "warn"] = "error"
     fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
     reserve: bool = True
+    look_seconds: float = 3.0
     limits: Limits = field(default_factory=Limits)
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
@@ -143,6 +145,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         inputs=config.envelope.inputs,
         unchanged=run.unchanged,
         reserve=run.reserve,
+        look_seconds=config.evidence.look_seconds,
         seals=sealed,
         commands={**config.commands, **task.commands},
         prices={name: Price(row.input, row.output, row.cached_input) for name, row in config.prices.items()},
@@ -199,22 +202,11 @@ def script_key(gate_id: str) -> str:
 
 
 def script_fingerprint(gate: GateSpec, task: Task, root: Path) -> str | None:
-    """Return path and digest of each file of the project that a gate's command names; None when it names none.
+    """Return path and digest of each file of the project that decides a gate's command; None when there is none.
 
     Files in the task's scope are the agents' to change, and the verdicts are bound to them anyway.
     """
-    found: list[str] = []
-    for word in dict.fromkeys(gate.command):
-        path = posixpath.normpath(word)
-        if posixpath.isabs(word) or path.startswith(".."):
-            continue
-        try:
-            data = (root / path).read_bytes()
-        except (OSError, ValueError):
-            continue
-        if not _in_scope(path, task):
-            found.append(f"{path} sha256:{hashlib.sha256(data).hexdigest()}")
-    return "; ".join(found) or None
+    return "; ".join(script_rows(gate.command, root, lambda path: _in_scope(path, task))) or None
 
 
 def _in_scope(path: str, task: Task) -> bool:

@@ -19,13 +19,14 @@ from interlock.envelope.labels import closest
 from interlock.envelope.protocol import Protocol
 from interlock.envelope.rule import Rule
 from interlock.gates.collect import find_browser
-from interlock.gates.collect.a11y import axe_source
+from interlock.gates.collect.engines import engines
 from interlock.gates.config import FILE, Config, load_config
 from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.registry import build_protocol
+from interlock.gates.response import input_exists
 from interlock.gates.tree import in_scope, paths_in_scope
-from interlock.graph.admission import Fault, exists, task_findings
+from interlock.graph.admission import Fault, task_findings
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.roster import spared_roles
 from interlock.graph.rules import BROWSER, BUDGET, PROGRAM, SCOPE, TABLES, VACANT
@@ -178,7 +179,7 @@ def _browser(prepared: Prepared) -> Iterator[Fault]:
     try:
         find_browser()
         if "a11y" in checks:
-            axe_source()
+            engines()
     except CollectorError as error:
         yield _fault(BROWSER, "gates_required", error.message, fix=error.fix)
     if "visual" in checks and find_spec("PIL") is None:
@@ -232,7 +233,7 @@ def _may_be_made(root: Path, pattern: str) -> bool:
     for plain in expand(pattern):
         steps = plain.rstrip("/").split("/")
         wild = next((at for at, step in enumerate(steps) if not _WILD.isdisjoint(step)), None)
-        if (wild is None and not plain.endswith("/")) or exists(root, "/".join(steps[:wild]) or "."):
+        if (wild is None and not plain.endswith("/")) or input_exists(str(root), "/".join(steps[:wild]) or "."):
             return True
     return False
 

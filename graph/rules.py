@@ -3,21 +3,27 @@
 Importing this module brings in no framework: `validate-envelope --explain` lists these rows too.
 """
 
-from collections.abc import Sequence
+import posixpath
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.envelope.rule import Rule
+from interlock.envelope.rules.items import input_path
+from interlock.gates.response import input_exists, relative
 
 if TYPE_CHECKING:
     from interlock.envelope.finding import Level
+    from interlock.envelope.model import Item
+    from interlock.envelope.protocol import Role
     from interlock.envelope.validate import Report
 
 UNCHANGED_TREE: Final = Rule(
     code="RUN610",
     level="error",
     title="A hand-over follows a change of the files in scope.",
-    source="ours: a claim of work needs work",
+    source="Interlock: a claim of work needs work",
     remedy="Do the work in the files in scope and hand over then, or set STATUS to `BLOCKED` and say why under "
     'FAIL_REASONS. Where the files may be right as they are, the task\'s owner sets `unchanged = "warn"` in [run].',
     good="STATUS: READY_FOR_QA, after src/home.css was changed",
@@ -28,7 +34,7 @@ UNREADABLE_TREE: Final = Rule(
     code="RUN611",
     level="error",
     title="The files in scope of a hand-over can be read.",
-    source="ours: evidence is of one task, one attempt and one tree",
+    source="Interlock: evidence is of one task, one attempt and one tree",
     remedy="Make every file in scope readable or take it away, then hand over.",
     good="STATUS: READY_FOR_QA, with files in scope that can be read and have UTF-8 names",
     bad="STATUS: READY_FOR_QA, with a file in scope that its owner alone can read",
@@ -38,14 +44,44 @@ IDLE: Final = Rule(
     code="RUN612",
     level="error",
     title="A hand-over follows work: a change, or at least a tool that was called.",
-    source="ours: a claim of work needs work",
+    source="Interlock: a claim of work needs work",
     remedy="Read the files, change them with the tools and hand over then, or set STATUS to `BLOCKED` and say why "
     "under FAIL_REASONS.",
     good="STATUS: READY_FOR_QA, after a tool changed src/home.css",
     bad="STATUS: READY_FOR_QA, as the first thing that the agent says",
 )
 
-_KNOWN: Final = "ours: what can be known before anything is spent is known then"
+NO_OUTCOME: Final = Rule(
+    code="RUN613",
+    level="error",
+    title="An answer says how the turn of its role ended.",
+    source="Interlock: an answer that moves nothing is refused, and the refusal says why",
+    remedy="Answer with one of the forms of your assignment, STATUS, GATES_PASSED and FAIL_REASONS as it has them.",
+    good="STATUS: BLOCKED of visual-qa, with a reason that names GATE-VISUAL-QA",
+    bad="an envelope that breaks no other rule and is none of the forms of the assignment",
+)
+
+UNREAD: Final = Rule(
+    code="RUN614",
+    level="error",
+    title="An input that an answer names was read; checked where Interlock's own tools showed the files.",
+    source="Strict Envelope §3 INPUTS_USED: This prevents hallucinated inputs",
+    remedy="Read the file now, or take it out of INPUTS_USED.",
+    good="INPUTS_USED:\n- docs/brief.md\n(after read_file of docs/brief.md)",
+    bad="INPUTS_USED:\n- docs/brief.md\n(and no tool showed any of it)",
+)
+
+UNSEEN: Final = Rule(
+    code="RUN615",
+    level="error",
+    title="A judge opened the evidence that it cites; checked where Interlock's own tools showed the files.",
+    source="Strict Envelope §5 MUST verify evidence exists before approval",
+    remedy="Look at the file with view_evidence now, and judge what it shows; or do not cite it.",
+    good="EVIDENCE.a11y: [artifacts/a11y/A-1/1/index.axe.json]\n(after view_evidence of that file)",
+    bad="EVIDENCE.a11y: [artifacts/a11y/A-1/1/index.axe.json]\n(and no tool showed any of it)",
+)
+
+_KNOWN: Final = "Interlock: what can be known before anything is spent is known then"
 
 VACANT: Final = Rule(
     code="RUN620",
@@ -111,6 +147,9 @@ RULES: Final[tuple[Rule, ...]] = (
     UNCHANGED_TREE,
     UNREADABLE_TREE,
     IDLE,
+    NO_OUTCOME,
+    UNREAD,
+    UNSEEN,
     VACANT,
     PROGRAM,
     BROWSER,
@@ -148,6 +187,53 @@ def idle(report: "Report", scope: Sequence[str]) -> Finding:
         message="The answer hands work over, but the agent called no tool, and no file in scope has changed.",
         found="READY_FOR_QA, no tool called, an unchanged tree",
         expected=f"work in {', '.join(scope)}",
+    )
+
+
+def unopened(report: "Report", role: "Role", root: str, opened: Collection[str]) -> Iterator[Finding]:
+    """Yield a finding for each input, and for a judge each evidence file, that is cited and was never opened.
+
+    Args:
+        report: The answer.
+        role: Who answered.
+        root: The project's root.
+        opened: The files that tools showed this role, relative to the root.
+    """
+    seen = {posixpath.normpath(path) for path in opened}
+    fields = report.reading.fields
+    for item in fields["INPUTS_USED"].items if "INPUTS_USED" in fields else ():
+        path = input_path(item.text)
+        below = relative(root, path) if path else ""
+        if (
+            below
+            and input_exists(root, path)
+            and not any(each == below or each.startswith(f"{below}/") for each in seen)
+        ):
+            yield _at(UNREAD, "INPUTS_USED", item, f"The input `{below}` was not read.", "an input that was opened")
+    for key in EVIDENCE_KEYS if role.kind in ("qa", "review") else ():
+        field = fields.get(f"EVIDENCE.{key}")
+        for item in field.items if field else ():
+            if posixpath.normpath(item.text) not in seen:
+                message = f"{role.name} cites `{item.text[:200]}` and never looked at it."
+                yield _at(UNSEEN, f"EVIDENCE.{key}", item, message, "evidence that was opened")
+
+
+def _at(rule: Rule, field: str, item: "Item", message: str, expected: str) -> Finding:
+    return Finding(
+        rule.code, rule.level, field, item.line, item.column, message, item.text[:200], expected, rule.remedy,
+        rule.source,
+    )  # fmt: skip
+
+
+def no_outcome(report: "Report", role: "Role") -> Finding:
+    """Return the finding for an answer that breaks no rule and still says nothing that moves the task."""
+    return _finding(
+        NO_OUTCOME,
+        report,
+        level=NO_OUTCOME.level,
+        message=f"The answer of {role.name} is none of the forms in which a turn of a {role.kind} role may end.",
+        found=f"STATUS {report.status}, verdict {report.verdict or 'none'}",
+        expected="one of the forms of the assignment",
     )
 
 

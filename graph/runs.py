@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from interlock.agents.ask import REMOTE, Remote, Runner, RunnerError
 from interlock.agents.recording import Tape
-from interlock.agents.secrets import Redactor
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Status
 from interlock.gates.sealed.base import Base
+from interlock.gates.sealed.errors import SealError
 from interlock.graph.admission import Fault, admitted
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
@@ -31,17 +32,21 @@ from interlock.graph.preflight import preflight, prepare, refusal
 from interlock.graph.record import Recorder
 from interlock.graph.scope_leases import ScopeLeases, clear
 from interlock.graph.sealing import (
+    accepted,
     base_of,
     check_bases,
     decided_before,
     freeze_run,
+    is_accepted,
     left_over,
     sealing_error,
     sealing_record,
 )
+from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
 from interlock.journal import Head, Journal
+from interlock.redaction import redactor_for
 
 RUNNER_FAILED: Final = "runner_failed"
 """The type of the journal line of what was spent before a runner failed."""
@@ -117,6 +122,7 @@ def start_run(
     warn: Callable[[str], None] = lambda _text: None,
     played: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
+    accept_base: bool = False,
 ) -> str:
     """Check a task, freeze it with the present policy under a new run id, and return the id.
 
@@ -128,11 +134,14 @@ def start_run(
         warn: Called with each warning about the task.
         played: The answers come from a recording: no runner is made, nor is what it needs.
         progress: Takes what happens while the tree is frozen and the tests of the base run.
+        accept_base: Tests, and files that decide a gate, may be the base although an earlier run changed them and no
+            gate judged them: a person has looked at them.
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
         AgentConfigError: The settings of an agent are wrong, and nothing else is before them.
-        CollectorError: The tree cannot be frozen, or a test passes in the checkout and fails sealed.
+        CollectorError: The tree cannot be frozen, a test passes in the checkout and fails sealed, or the base would be
+            what an earlier run left (`SEAL407`).
         ConfigError: `interlock.toml` is wrong.
     """
     prepared = prepare(root, task, roles=roles, played=played)
@@ -145,10 +154,12 @@ def start_run(
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
     policy = sealed_policy(root, task, policy, progress)
-    if (base := base_of(root, policy.sealing)) is not None:
+    if accept_base:
+        policy = replace(policy, sealing=accepted(policy.sealing))
+    elif (base := base_of(root, policy.sealing)) is not None:
         found = decided_before(base, unapproved_bases(root, task.task_id), task) or left_before(root, task)
         if found is not None:
-            warn(f"{found.message} {found.fix}")
+            raise SealError(found.code, found.message, found.fix)
     if run_id is None:
         return create_next(root, task, policy)
     store = RunStore(root, run_id)
@@ -218,7 +229,7 @@ def drive(
             state = read_state(store, graph, config)
             view = _view(run_id, task, policy, state)
             _check_records(root, view, frozen, {step.name for step in state.tasks})
-            clean = Redactor(key_variables(policy)).text
+            clean = redactor_for(root, key_variables(policy)).text
             given = _resume_map(view, state, {role: clean(text) for role, text in (answers or {}).items()}, asks or {})
             again = take_up and bool(view.failed)
             if view.phase == "done" and not again and policy.reserve:
@@ -267,8 +278,17 @@ def agent_roles(policy: Policy) -> tuple[str, ...]:
     return tuple(role.name for role in policy.protocol.roles.values() if role.kind != "orchestrator")
 
 
-def view_run(run_id: str, *, root: Path) -> RunView:
+Graphs: TypeAlias = dict[str, CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]]
+"""Graphs that were compiled to read runs, by what their nodes are made from; for several calls of `view_run`."""
+
+
+def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunView:
     """Return where a run stands, without taking its lock and without changing anything.
+
+    Args:
+        run_id: The run.
+        root: The project's root.
+        graphs: Takes the graphs of runs under the same tables from call to call.
 
     Raises:
         UnknownRunError, RunDamagedError: See `graph.errors`.
@@ -278,9 +298,13 @@ def view_run(run_id: str, *, root: Path) -> RunView:
     if not has_checkpoints(store):
         abandoned = store.abandoned()
         return RunView(run_id, task, policy, "done" if abandoned else "new", {}, (), (), abandoned=abandoned)
-    nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
+    known = {} if graphs is None else graphs
+    key = json.dumps([policy.to_json()["protocol"], task.to_json()])
+    if key not in known:
+        nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
+        known[key] = task_graph(task, root=root, policy=policy, runners=nobody)
     with checkpointer(store, looks=True) as saver:
-        graph = task_graph(task, root=root, policy=policy, runners=nobody, checkpointer=saver)
+        graph = known[key].copy({"checkpointer": saver})
         view = _view(run_id, task, policy, read_state(store, graph, _config(run_id, policy)))
     return replace(view, phase="done", waiting=(), abandoned=True) if store.abandoned() else view
 
@@ -304,23 +328,26 @@ def runs_of(root: Path, task_id: str) -> list[str]:
 
 
 def unapproved_bases(root: Path, task_id: str) -> Iterator[tuple[str, Base]]:
-    """Yield the runs of a task since one was approved, newest first, each with the tree that it froze.
+    """Yield the runs of a task since one was approved or its base accepted, newest first, each with the tree it froze.
 
     Runs that cannot be read, or whose tree is not in the store any more, are passed over.
     """
+    graphs: Graphs = {}
     for run_id in runs_of(root, task_id):
         try:
-            if view_run(run_id, root=root).status == "APPROVED":
+            if view_run(run_id, root=root, graphs=graphs).status == "APPROVED":
                 return
-            found = base_of(root, RunStore(root, run_id).load()[1].sealing)
+            record = RunStore(root, run_id).load()[1].sealing
         except RunDamagedError:
             continue
-        if found is not None:
+        if (found := base_of(root, record)) is not None:
             yield run_id, found
+        if is_accepted(record):
+            return
 
 
 def left_before(root: Path, task: Task) -> Fault | None:
-    """Return a warning for tests and settings that the last run of any task changed, and that no gate judged."""
+    """Return a fault for tests and settings that the last run of any task changed, and that no gate judged."""
     for run_id in reversed(list_runs(root)):
         with suppress(RunDamagedError):
             view = view_run(run_id, root=root)
@@ -338,7 +365,12 @@ def _is_of(store: RunStore, task_id: str) -> bool:
 
 
 def known_heads(root: Path, *, damaged: Callable[[str, RunDamagedError], None] | None = None) -> dict[str, Head]:
-    """Return the journal heads that the checkpoints of this root keep, by run.
+    """Return the journal heads that the checkpoints of this root keep, by run; see `kept_views`."""
+    return {run: view.head for run, view in kept_views(root, damaged=damaged).items() if view.head is not None}
+
+
+def kept_views(root: Path, *, damaged: Callable[[str, RunDamagedError], None] | None = None) -> dict[str, RunView]:
+    """Return where each run of this root stands, as its checkpoint keeps it.
 
     Args:
         root: The project's root.
@@ -347,18 +379,16 @@ def known_heads(root: Path, *, damaged: Callable[[str, RunDamagedError], None] |
     Raises:
         RunDamagedError: A run cannot be read back, and `damaged` is not given.
     """
-    heads: dict[str, Head] = {}
+    views: dict[str, RunView] = {}
+    graphs: Graphs = {}
     for run_id in list_runs(root):
         try:
-            head = view_run(run_id, root=root).head
+            views[run_id] = view_run(run_id, root=root, graphs=graphs)
         except RunDamagedError as error:
             if damaged is None:
                 raise
             damaged(run_id, error)
-            continue
-        if head is not None:
-            heads[run_id] = head
-    return heads
+    return views
 
 
 def _leases(

@@ -10,14 +10,14 @@ from interlock.reservations.patterns import Pattern, canonical, quote
 MAX_ALTERNATIVES: Final = 64
 """A pattern whose braces mean more than so many is held by the folder that they have in common."""
 
-_TOKEN: Final = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
-_PLAIN_CLASS: Final = re.compile(r"\[!?(?:[A-Za-z0-9_](?:-[A-Za-z0-9_])?)+\]", re.ASCII)
+_TOKEN: Final = re.compile(r"\*+|\?|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
+_PLAIN_CLASS: Final = re.compile(r"\[[!^]?(?:[A-Za-z0-9_](?:-[A-Za-z0-9_])?)+\]", re.ASCII)
 
 
 def lease_patterns(scope: Sequence[str], below: str = "") -> tuple[str, ...]:
     """Return patterns of leases that cover every path of a scope.
 
-    The two languages differ in corners: braces around brackets, odd classes, `[^a]`. There a class becomes `?`, and
+    The two languages differ in corners: braces around brackets, odd classes. There a class becomes `?`, and
     what still is no pattern of a lease becomes the folder before its first wildcard. What `!` takes out is covered all
     the same.
 

@@ -13,14 +13,16 @@ from interlock.gates.config import FILE
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed.base import Base, load, place_of
+from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import GateCase
 from interlock.gates.sealed.frozen import Frozen, freeze
 from interlock.gates.sealed.gate import Work, run_sealed_gate
 from interlock.gates.sealed.heldout_run import unknown_function
 from interlock.gates.sealed.listing import top_of
 from interlock.gates.sealed.preflight import BaseCheck, SealingFault, check_base
 from interlock.gates.sealed.protect import kind_of, protection
+from interlock.gates.sealed.sandbox import is_below
+from interlock.gates.sealed.settings import DEFAULT_KEEP
 from interlock.graph.admission import Fault
 from interlock.graph.policy import Policy
 from interlock.graph.task import Task
@@ -83,6 +85,19 @@ def check_bases(
         )
         for gate in sealed_gates(task, policy)
     }
+
+
+def _keeping_nothing(case: GateCase) -> list[str]:
+    """Return the names under `keep`, but for those of every project, that keep nothing."""
+    kept = case.frozen.kept
+
+    def keeps(name: str) -> bool:
+        plain = os.path.normpath(Path(name).expanduser())
+        places = (os.path.realpath(folder / plain) for folder in (case.root, case.base.top))
+        below = any(os.path.lexists(place) and is_below(place, kept) for place in places)
+        return below or any(path.endswith(f"/{plain}") for path in kept)
+
+    return [name for name in case.seal.keep if name not in DEFAULT_KEEP and not keeps(name)]
 
 
 def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
@@ -166,20 +181,23 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Fault]:
     failing = [row for row in check.tests.failing() if known.isdisjoint({row, *_around(row)})]
     if failing:
         message = f"{len(failing)} of the base's tests fail now, and have to pass in the end."
-        fix = f"Nothing where the task is about them; else allow those that it is not about: {check.allow_line}"
+        fix = f"If the task is to fix these, do nothing. Otherwise allow those that it leaves alone: {check.allow_line}"
         yield Fault("SEAL405", "allow_failing", message, fix, "warning")
     if check.level == "none":
         message = "This machine has no namespaces, so the sealed command is not isolated."
         if case.seal.heldout:
             message += " The tested code can read the held-out checks."
         yield Fault("SEAL406", "sealed", message, "Install bubblewrap, or allow user namespaces.", "warning")
+    if idle := _keeping_nothing(case):
+        message = f"`keep` names what is not there, or belongs to the base as it is: {', '.join(idle)}."
+        yield Fault("SEAL411", "keep", message, "Correct the name, or take it out of `keep`.", "warning")
     if missing := unknown_function(case):
         fix = "Correct `function` of the held-out table, or nothing if the work is to make it."
         yield Fault("HELD109", "heldout", f"In the checkout, {missing}.", fix, "warning")
 
 
 def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) -> Fault | None:
-    """Return a warning for what decides a gate and is not as it was when this work began; None where all of it is.
+    """Return a fault for what decides a gate and is not as it was when this work began; None where all of it is.
 
     An agent of an earlier run may have changed it, and what it changed becomes the base now.
 
@@ -199,7 +217,7 @@ def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) 
 
 
 def left_over(run_id: str, paths: Iterable[str], task: Task) -> Fault | None:
-    """Return a warning for what decides a gate, was changed in an earlier run, and was not judged; None for nothing."""
+    """Return a fault for what decides a gate, was changed in an earlier run, and was not judged; None for nothing."""
     return _becomes_base(f"were changed in {run_id}, where no gate judged them", paths, task)
 
 
@@ -211,10 +229,11 @@ def _becomes_base(how: str, paths: Iterable[str], task: Task) -> Fault | None:
     more = f", and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     message = f"Tests, or files that decide a gate, {how}, and become the base: {', '.join(found[:_MAX_NAMED])}{more}."
     fix = (
-        "Look at them (`git diff`, or `git log -p` where they are committed), and undo with `git restore` what an "
-        "agent changed and you do not want; `interlock gate GATE --task TASK.toml --base REV` judges by a commit."
+        "Look at them (`git diff`, or `git log -p` where they are committed), and undo what an agent did and you do "
+        "not want: `git restore` a changed file, delete an added one. If the rest is right, accept it once: "
+        "`interlock run TASK.toml --accept-base`."
     )
-    return Fault("SEAL407", "scope", message, fix, "warning")
+    return Fault("SEAL407", "scope", message, fix)
 
 
 def _around(test: str) -> tuple[str, str]:
@@ -240,6 +259,16 @@ def sealing_record(frozen: Frozen | None, checks: Mapping[str, BaseCheck]) -> di
     if frozen is None:
         return {}
     return {"frozen": asdict(frozen), "tests": {gate_id: tests_digest(check) for gate_id, check in checks.items()}}
+
+
+def accepted(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a run whose base a person accepted, whatever earlier runs left in it."""
+    return {**record, "accepted": True} if record else {}
+
+
+def is_accepted(record: Mapping[str, Any]) -> bool:
+    """Return whether a person accepted the base of a run."""
+    return bool(record.get("accepted"))
 
 
 def frozen_of(record: Mapping[str, Any]) -> Frozen | None:

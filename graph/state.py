@@ -28,7 +28,8 @@ class Answered(TypedDict):
     """The last answer of one role: what came of it, its OUTPUT, and the text for a re-ask if it was refused.
 
     `stored` is the key under which its text is kept, `sha256` the digest of that text; `worked` is false while it is
-    known that the role called no tool in this round.
+    known that the role called no tool in this round; `opened` are the files that the role was shown in this run, None
+    or missing when that is not known.
     """
 
     outcome: Outcome
@@ -41,6 +42,7 @@ class Answered(TypedDict):
     stored: str
     sha256: str
     worked: NotRequired[bool]
+    opened: NotRequired[list[str] | None]
 
 
 class CollectedEvidence(TypedDict):

@@ -6,8 +6,9 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, Final
@@ -29,10 +30,17 @@ _MAX_STOP_CHARS = 2000
 
 ABANDONED: Final = "abandoned"
 """The file and the journal line that say that a run was ended for good."""
+_OWNER: Final = "owner"
+"""The file with the caller that began the run."""
 _PRUNED: Final = "pruned"
 """The file in `.interlock` with the runs whose folders a person had removed."""
 
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+MAX_RUN_ID_CHARS: Final = 128
+RUN_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_RUN_ID_CHARS - 1}}}", re.ASCII)
+"""What the runs of tasks and of tickets may be called."""
+RUN_ID_FORM: Final = f"letters, digits, `.`, `_` and `-`, at most {MAX_RUN_ID_CHARS}, beginning with a letter or digit"
+_MADE: Final = "made"
+"""The file that says when a run was made, in nanoseconds since the epoch: copying a folder changes its times."""
 
 
 def note_pruned(root: Path, run_id: str) -> None:
@@ -64,7 +72,7 @@ def journal_path(root: Path) -> Path:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing, and return once it is on disk. What stands at the temporary name is replaced."""
+    """Write a whole file or nothing, and return once it and its name are on disk; a leftover part is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     part.unlink(missing_ok=True)
@@ -73,6 +81,11 @@ def write_atomically(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _readable(value: object) -> bytes:
@@ -84,17 +97,17 @@ class RunStore:
 
     Args:
         root: The project's root.
-        run_id: The run; letters, digits, `.`, `_`, `-`, at most 128.
+        run_id: The run; see `RUN_ID_FORM`.
 
     Raises:
         UnknownRunError: The run id is not a legal name.
     """
 
     def __init__(self, root: Path, run_id: str) -> None:
-        if _RUN_ID.fullmatch(run_id) is None:
+        if RUN_ID.fullmatch(run_id) is None:
             raise UnknownRunError(
                 f"`{run_id[:80]}` is not a run id",
-                "Use letters, digits, `.`, `_` and `-`; `interlock status` lists runs.",
+                f"Use {RUN_ID_FORM}; `interlock status` lists runs.",
             )
         self.root = root
         self.run_id = run_id
@@ -112,12 +125,25 @@ class RunStore:
         """
         data = _readable({"task": task.to_json(), "policy": policy.to_json()})
         if not self.exists():
+            note_made(self.folder)
             write_atomically(self.folder / "run.json", data)
         elif (self.folder / "run.json").read_bytes() != data:
             raise RunBusyError(
                 f"run {self.run_id} exists already, with another task or policy",
                 "Choose another run id, or resume that run.",
             )
+
+    def keep_owner(self, caller: str) -> None:
+        """Keep who began the run: a caller with a token, or nobody in particular; the first one stays."""
+        if not (self.folder / _OWNER).exists():
+            write_atomically(self.folder / _OWNER, caller.encode())
+
+    def owner(self) -> str:
+        """Return the caller with a token that began the run; empty for one that was begun without."""
+        try:
+            return (self.folder / _OWNER).read_text("utf-8")
+        except OSError:
+            return ""
 
     def load(self) -> tuple[Task, Policy, str]:
         """Return the frozen task and policy, and the digest of the file that holds them.
@@ -176,7 +202,7 @@ class RunStore:
             ) from error
 
     def cost(self, key: str) -> dict[str, Any]:
-        """Return what is known of the answer under a key beside its text: `usage`, `model`, `tool_calls`, `told`."""
+        """Return what is known of the answer under a key beside its text, as `keep_cost` stored it."""
         try:
             row: Any = json.loads((self.folder / "answers" / f"{key}.json").read_bytes())
             return dict(row) if isinstance(row["usage"], dict) else {}
@@ -192,6 +218,7 @@ class RunStore:
         """
         row = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls}
         row |= {"stopped": answer.stopped, "told": answer.told}
+        row |= {"opened": None if answer.opened is None else list(answer.opened)}
         write_atomically(self.folder / "answers" / f"{key}.json", _readable(row))
 
     def keep_failure(self, key: str, role: str, spent: Usage) -> None:
@@ -346,12 +373,26 @@ def list_runs(root: Path) -> list[str]:
     folder = root / ".interlock" / "runs"
     if not folder.is_dir():
         return []
-    made = [(entry.joinpath("run.json"), entry.name) for entry in folder.iterdir() if _RUN_ID.fullmatch(entry.name)]
-    return [name for path, name in sorted(made, key=lambda item: (_mtime(item[0]), item[1])) if path.exists()]
+    runs = [entry for entry in folder.iterdir() if RUN_ID.fullmatch(entry.name) and (entry / "run.json").exists()]
+    return [entry.name for entry in sorted(runs, key=lambda entry: (made_ns(entry), entry.name))]
 
 
-def _mtime(path: Path) -> int:
-    return path.stat().st_mtime_ns if path.exists() else 0
+def note_made(folder: Path) -> None:
+    """Note in the folder of a run that it is made now."""
+    write_atomically(folder / _MADE, str(time.time_ns()).encode())
+
+
+def made_ns(folder: Path) -> int:
+    """Return when the run of a folder was made, in nanoseconds since the epoch.
+
+    A run of an older version has no note; there the time of its first file counts.
+    """
+    try:
+        return int((folder / _MADE).read_bytes())
+    except (OSError, ValueError):
+        with suppress(OSError):
+            return (folder / "run.json").stat().st_mtime_ns
+        return 0
 
 
 def create_next(root: Path, task: Task, policy: Policy) -> str:

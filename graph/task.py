@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from interlock.graph.errors import TaskError
+from interlock.redaction import KeyRefused, clean_arguments, redactor_for
 
 MAX_FILE_BYTES: Final = 256 * 1024
 """The largest task file."""
@@ -218,11 +219,16 @@ def _read(path: Path) -> bytes:
 
 
 def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "task") -> Task:
-    """Check the keys of a task and return it.
+    """Check the keys of a task and return it, with keys of the environment taken out of what is to be done.
 
     Raises:
-        TaskError: A key is missing, unknown or ill-formed; every problem is listed.
+        TaskError: A key is missing, unknown or ill-formed; every problem is listed. Or another text than `task` holds
+            a key of the environment.
     """
+    try:
+        data = clean_arguments({"task": data}, redactor_for(base))["task"]
+    except KeyRefused as error:
+        raise TaskError(f"{redactor_for(base).text(name)}: {error.message}", error.fix) from error
     try:
         read = _TaskFile.model_validate(dict(data))
     except ValidationError as error:

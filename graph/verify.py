@@ -3,9 +3,9 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -13,9 +13,9 @@ from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.pipeline.checkpoints import CHECKPOINTS
 from interlock.graph.pipeline.opened import ticket_states
 from interlock.graph.pipeline.rebuild import Rebuilder, differences
-from interlock.graph.pipeline.state import RunState
-from interlock.graph.pipeline.store import journal_run, list_ticket_runs, snapshots_path
-from interlock.graph.runs import known_heads
+from interlock.graph.pipeline.state import RunState, terminal
+from interlock.graph.pipeline.store import TicketStore, journal_run, list_ticket_runs, snapshots_path
+from interlock.graph.runs import RunView, kept_views
 from interlock.graph.store import journal_path, list_runs, pruned_runs
 from interlock.journal import FIXES, Head, Journal, JournalDamaged, JournalError, Problem, verify
 from interlock.reservations import place
@@ -69,6 +69,7 @@ class Verification:
         untouched: There is no journal, and nothing that speaks of one: no run, no snapshots, no head.
         store: The file of the reservations.
         leases: How its leases compare with what the journal gives; None without a store, or when it cannot be said.
+        beyond: How many lines open runs have after the heads that were given of them.
     """
 
     path: str
@@ -81,6 +82,7 @@ class Verification:
     untouched: bool = False
     store: str = ""
     leases: Comparison | None = None
+    beyond: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def is_incomplete(self) -> bool:
@@ -127,6 +129,7 @@ class Verification:
             "lines": self.lines,
             "runs": self.runs,
             "heads": self.heads,
+            "beyond": dict(self.beyond),
             "reservations": None if self.leases is None else asdict(self.leases),
             "problems": problems,
         }
@@ -148,23 +151,27 @@ def parse_head(text: str) -> tuple[str, Head]:
 def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verification:
     """Check every line of the journal below a root, the ticket snapshots, and what the checkpoints make of them.
 
-    A finished or interrupted run may go on after the head of its checkpoint, so those heads pin what must be there;
-    a head given by hand pins it too. A run that cannot be read back is a problem of its own; all else is checked.
+    A run that is over ends at the head of its checkpoint. One that can still go on may have lines after it, and so has
+    one that waits; that head pins what must be there. A head given by hand pins the end of every run that is not known
+    to be open: where nothing tells that it is, what follows the head is a change. A run that cannot be read back is a
+    problem of its own; all else is checked.
     """
     path = journal_path(root)
     given = dict(_meant(root, heads))
     if _is_untouched(root) and not given:
         return Verification(str(path), (), 0, 0, 0, str(snapshots_path(root)), untouched=True)
     damaged: list[RunProblem] = []
-    kept = known_heads(
+    views = kept_views(
         root, damaged=lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix))
     )
+    kept = {run: view.head for run, view in views.items() if view.head is not None}
     runs, lost = ticket_states(root)
     damaged += [RunProblem(journal_run(run), found=error.message, fix=error.fix) for run, error in lost]
     kept |= _heads(runs, "head")
-    problems: list[Problem] = verify(path, {**kept, **given}, exact=False)
+    still, over = _open_runs(views, runs), _over(root, views, runs)
+    problems: list[Problem] = verify(path, {**kept, **given}, exact=(given.keys() - still) | (over - given.keys()))
     if given and kept:
-        problems += [item for item in verify(path, kept, exact=False) if item not in problems]
+        problems += [item for item in verify(path, kept, exact=over) if item not in problems]
     if not problems:
         damaged += _ticket_problems(path, runs)
     whole = {run: state for run, state in runs.items() if all(item.run != journal_run(run) for item in damaged)}
@@ -176,11 +183,35 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
         lines, count = _readable(path.read_bytes())
     store = place.find(str(root)).store_path
     leases, unlike = (None, []) if problems else _leases(root)
+    beyond = {} if problems else _beyond(path, given, still)
     found = (*problems, *of_snapshots, *damaged, *unlike)
     return Verification(
         str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots),
-        store=store, leases=leases,
+        store=store, leases=leases, beyond=beyond,
     )  # fmt: skip
+
+
+def _open_runs(views: Mapping[str, RunView], tickets: Mapping[str, RunState]) -> set[str]:
+    """Return the names in the journal of the runs that are known to go on; the reservations always do."""
+    tasks = {run for run, view in views.items() if view.phase != "done"}
+    return {RESERVATIONS} | tasks | {journal_run(run) for run, state in tickets.items() if not terminal(state)}
+
+
+def _over(root: Path, views: Mapping[str, RunView], tickets: Mapping[str, RunState]) -> set[str]:
+    """Return the names in the journal of the runs of which nothing more is ever written after their checkpoint.
+
+    A step of a run that ended BLOCKED may be taken up again, and a run that was abandoned has one line more.
+    """
+    tasks = {run for run, view in views.items() if view.phase == "done" and not view.failed and not view.abandoned}
+    ended = {run for run, state in tickets.items() if terminal(state) and not TicketStore(root, run).abandoned()}
+    return tasks | {journal_run(run) for run in ended}
+
+
+def _beyond(path: Path, given: Mapping[str, Head], still: Collection[str]) -> dict[str, int]:
+    """Return how many lines each open run has after the head that was given of it, where it has any."""
+    journal = Journal(path)
+    ends = {run: journal.head(run) for run in given.keys() & still}
+    return {run: end.seq - given[run].seq for run, end in ends.items() if end is not None and end.seq > given[run].seq}
 
 
 def _leases(root: Path) -> tuple[Comparison | None, list[RunProblem]]:
@@ -188,7 +219,7 @@ def _leases(root: Path) -> tuple[Comparison | None, list[RunProblem]]:
     try:
         found = compare_here(str(root))
     except (ReservationError, JournalError) as error:
-        told = "the reservations cannot be held against the journal"
+        told = "the reservations cannot be checked against the journal"
         fix = error.fix if isinstance(error, ReservationError) else FIXES[error.code]
         return None, [
             RunProblem(RESERVATIONS, str(error), fix, code=error.code, message=told, expected="both readable")

@@ -32,23 +32,31 @@ INTERRUPTED: Final = 130
 
 MAX_BYTES: Final = 1024 * 1024
 STDIN: Final = 0
+MARKS: Final = ("interlock.toml", ".interlock")
 CHUNK_BYTES: Final = 256 * 1024
-ROOT_MARKS: Final = ("interlock.toml", ".git", "artifacts")
+OF_CHECKOUT: Final = ("github", "sarif")
+"""Formats that services read, which place findings by paths from the top of the checkout."""
 
 UNREADABLE: Final = Rule(
     code="CLI801",
     level="error",
     title="Every file that is named can be read.",
-    source="ours: a file that was not read was not checked",
+    source="Interlock: a file that was not read was not checked",
     remedy="Name a file that can be opened and read.",
     good="validate-envelope response.md",
     bad="validate-envelope no-such-file.md",
 )
 """The one rule that this command itself enforces."""
 
+ERRORS: Final = {
+    "AGT": "docs/agents.md", "COL": "docs/evidence.md", "HELD": "docs/sealed-gates.md", "MCP": "docs/mcp.md",
+    "RSV": "docs/sharing-a-checkout.md", "SEAL": "docs/sealed-gates.md", "STG": "docs/first-ticket.md",
+}  # fmt: skip
+"""Where codes are documented that no check of an answer has, by their letters."""
+
 FIXES: Final[dict[type[OSError], str]] = {
     FileNotFoundError: "Name a file that exists; `-` reads standard input.",
-    IsADirectoryError: "Name the files in the folder, not the folder.",
+    IsADirectoryError: "Name the files in it, as in `validate-envelope FOLDER/*.md`.",
     PermissionError: "Give yourself the right to read the file.",
 }
 
@@ -77,11 +85,18 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     try:
         text, status = _answer(args)
     except UsageError as error:
-        sys.stderr.write(f"validate-envelope: {error}\n")
+        sys.stderr.write(_without_keys(f"validate-envelope: {error}\n"))
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
-    return status if _print(text) else USAGE
+    return status if _print(_without_keys(text)) else USAGE
+
+
+def _without_keys(text: str) -> str:
+    """Return what is printed without the keys of the environment: findings quote the response."""
+    from interlock.redaction import redact  # noqa: PLC0415
+
+    return redact(text)
 
 
 def _answer(args: argparse.Namespace) -> tuple[str, int]:
@@ -89,7 +104,7 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
         return f"validate-envelope {__version__}\n", VALID
     if args.explain is not None:
         return _explain(args.explain), VALID
-    root = _root(args.root)
+    root = _root(args.root if args.root is not None else _named_root())
     protocol, inputs = _tables(root)
     if args.template is not None:
         return _template(args, protocol), VALID
@@ -105,6 +120,10 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
     if args.files.count("-") > 1:
         raise UsageError("`-` is named twice, but standard input can be read once. Name it once.")
     results = [_check(path, args, root, protocol, inputs) for path in args.files]
+    if args.format in OF_CHECKOUT:
+        from dataclasses import replace  # noqa: PLC0415
+
+        results = [replace(row, path=_from_root(row.path, root)) for row in results]
     rules = _rules() if args.format == "sarif" else ()
     text = render_results(
         results,
@@ -194,27 +213,57 @@ def _root(given: str | None) -> str:
                 f"--root {given!r} is not a folder. Name the folder that holds artifacts/ and interlock.toml."
             )
         return os.path.abspath(given)
-    here = folder = os.getcwd()
-    while not any(os.path.lexists(os.path.join(folder, mark)) for mark in ROOT_MARKS):
+    here = folder = os.path.realpath(os.getcwd())
+    while not os.path.lexists(os.path.join(folder, ".git")) and not _is_marked(folder):
         if folder == os.path.dirname(folder):
             return here
         folder = os.path.dirname(folder)
     return folder
 
 
+def _is_marked(folder: str) -> bool:
+    """Return whether a folder is a project by a mark of ours that counts: one of the user's own, as everywhere."""
+    if not any(os.path.lexists(os.path.join(folder, mark)) for mark in MARKS):
+        return False
+    from interlock.reservations.place import is_marked  # noqa: PLC0415
+
+    return is_marked(folder)
+
+
 def _tables(root: str) -> "tuple[Protocol, Inputs]":
     """Return the project's tables and how strictly its inputs are judged; without configuration, what ships."""
     if not _is_configured(root):
-        return DEFAULT_PROTOCOL, "warn"
+        return DEFAULT_PROTOCOL, "must-exist"
     from interlock.gates.config import load_config  # noqa: PLC0415
     from interlock.gates.errors import ConfigError  # noqa: PLC0415
-    from interlock.gates.registry import build_protocol  # noqa: PLC0415
+    from interlock.gates.registry import outside_protocol  # noqa: PLC0415
 
     try:
         config = load_config(root)
-        return build_protocol(config), config.envelope.inputs
+        return outside_protocol(config), config.envelope.inputs
     except ConfigError as error:
         raise UsageError(str(error)) from error
+
+
+def _from_root(path: str, root: str) -> str:
+    """Return a path as seen from the root; one outside of it, and standard input, as it is."""
+    if path in ("-", "<stdin>"):
+        return path
+    seen = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
+    return path if seen.startswith("..") else seen
+
+
+def _named_root() -> str | None:
+    """Return the project that the environment names, as every command takes it."""
+    if not os.environ.get("INTERLOCK_PROJECT"):
+        return None
+    from interlock.reservations.errors import NoProject  # noqa: PLC0415 - few set the variable
+    from interlock.reservations.place import named  # noqa: PLC0415
+
+    try:
+        return named(os.getcwd())
+    except NoProject as error:
+        raise UsageError(f"{error.message} {error.fix}") from error
 
 
 def _is_configured(root: str) -> bool:
@@ -247,7 +296,13 @@ def _explain(code: str) -> str:
         return overview(rules)
     page = explain(rules, code)
     if page is None:
-        hint = _hint(code.upper(), (row.code for row in rules))
+        kind = code.rstrip("0123456789").upper()
+        if code != kind and kind in ERRORS:
+            raise UsageError(
+                f"{code.upper()} is no rule of an answer; its message says the fix, and {ERRORS[kind]} the rest."
+            )
+        whole = len(code) == len(kind) + 3 and any(row.code.startswith(kind) for row in rules)
+        hint = "" if whole else _hint(code.upper(), (row.code for row in rules))
         raise UsageError(f"no rule has the code {code!r}{hint}. `--explain` alone lists all rules.")
     return page
 
@@ -288,18 +343,33 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
         data = _read(path, args.max_bytes)
     except OSError as error:
         return _unreadable(path, error, told=args.format == "text")
-    from interlock.gates.response import Expected, judge_response  # noqa: PLC0415
+    from interlock.gates.response import Expected, has_runs, judge_response  # noqa: PLC0415
+    from interlock.redaction import redactor_for  # noqa: PLC0415
 
-    report = judge_response(
-        data,
-        root=root,
-        protocol=protocol,
-        inputs=inputs,
-        expected=Expected(args.agent, args.task_id, _gates(args.gates), args.current_status),
-        extract=args.extract,
-        max_bytes=args.max_bytes,
-        evidence=not args.no_evidence,
-    )
+    if len(data) <= args.max_bytes:
+        # Before it is judged: a finding may quote the beginning of a key alone.
+        data = redactor_for(root).data(data)
+
+    expected = Expected(args.agent, args.task_id, _gates(args.gates), args.current_status)
+    report = None
+    own = expected.gates is not None or expected.current_status is not None or args.no_evidence
+    if not own and len(data) <= args.max_bytes and has_runs(root):
+        from pathlib import Path  # noqa: PLC0415
+
+        from interlock.graph.open_run import judge_by_run  # noqa: PLC0415
+
+        report = judge_by_run(data, expected, root=Path(root), protocol=protocol, extract=args.extract)
+    if report is None:
+        report = judge_response(
+            data,
+            root=root,
+            protocol=protocol,
+            inputs=inputs,
+            expected=expected,
+            extract=args.extract,
+            max_bytes=args.max_bytes,
+            evidence=not args.no_evidence,
+        ).report
     return FileResult.of(path, report)
 
 

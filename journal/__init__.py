@@ -5,7 +5,7 @@ line, `prev` is the hash of the run's line before, so no line can be changed, dr
 run without a trace; a `Head` kept elsewhere also pins the end. Lines go in under the file's own lock, those of one
 call with one write, and are on the disk when `append` or `extend` returns. A fragment that a killed writer left was
 never acknowledged: the next append moves it to `<journal>.torn` and goes on. The journal does not know what an event
-means, and keeps whatever it is given: leaving secrets out is the caller's part.
+means. Keys of the environment are taken out of what it is given (`interlock.redaction`); the hash is of what is kept.
 """
 
 from interlock.journal.errors import (

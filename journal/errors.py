@@ -48,7 +48,8 @@ FIXES: Final[dict[Code, str]] = {
     "JRN712": "The end of the run was cut off. Restore the file from a copy.",
     "JRN713": "The run was rewritten after its head was taken. Restore the file from a copy.",
     "JRN714": (
-        "Lines were added after the head was taken. Compare with a newer head, or treat the added lines as unproven."
+        "Lines were added after the head was taken. If the run went on since, or was taken up again, compare with the "
+        "head that it has now; else somebody added them: restore the file from a copy."
     ),
     "JRN721": "Check the path. The journal must be a regular file in a real folder, neither of them a symbolic link.",
     "JRN722": "Stop every writer, then restore the file from a copy, or move it aside and start a new one.",

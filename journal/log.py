@@ -26,6 +26,7 @@ from interlock.journal.line import (
     not_json,
     skim,
 )
+from interlock.redaction import redactor_for
 
 
 def _now() -> datetime:
@@ -71,7 +72,8 @@ class Journal:
             run: The run; 1 to 512 printable characters, as are `key` and `type`.
             key: What the event is known by in its run.
             type: The kind of event.
-            data: The event; JSON types only, tuples become lists. The whole line has at most 256 KiB.
+            data: The event; JSON types only, tuples become lists. The whole line has at most 256 KiB. Keys of the
+                environment are taken out of its texts.
 
         Raises:
             JournalConflict: the key already stands for an event of another type or with other data.
@@ -98,7 +100,8 @@ class Journal:
             JournalRefused: the arguments or the path cannot be accepted.
             JournalUnwritten: the disk is full or broken.
         """
-        wanted = [Event(run, key, kind, data) for key, kind, data in events]
+        clean = redactor_for(self.path).value
+        wanted = [Event(run, key, kind, clean(data)) for key, kind, data in events]
         for event in wanted:
             self._check(event)
         if not wanted:

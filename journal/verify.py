@@ -1,7 +1,7 @@
 """The verification of a journal file: every line that is not what was written, and every run that lost its end."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,9 @@ MAX_PROBLEMS: Final = 1000
 """Reading stops after so many problems: the file is no journal then."""
 
 
-def verify(path: str | os.PathLike[str], heads: Mapping[str, Head], *, exact: bool = True) -> list[Problem]:
+def verify(
+    path: str | os.PathLike[str], heads: Mapping[str, Head], *, exact: bool | Collection[str] = True
+) -> list[Problem]:
     """Read a whole journal and name everything that is wrong with it, in the order of the file.
 
     Every line is read in full, its form included. The lines alone prove that nothing in the middle of a run was
@@ -24,7 +26,8 @@ def verify(path: str | os.PathLike[str], heads: Mapping[str, Head], *, exact: bo
     Args:
         path: The journal.
         heads: The known end of each run, kept outside the journal.
-        exact: Whether a run may go no further than its head. False for a run that is still going on.
+        exact: Whether no run may go further than its head, or the names of those that may not. One that is still going
+            on may.
 
     Returns:
         The problems, about a thousand at most; empty when the file is exactly what was written. What the file
@@ -33,7 +36,7 @@ def verify(path: str | os.PathLike[str], heads: Mapping[str, Head], *, exact: bo
     path = Path(path)
     chain = Chain()
     try:
-        problems, passed = _read(path, chain, heads)
+        problems, passed, edited = _read(path, chain, heads)
     except FileNotFoundError:
         return [Problem(0, "", "JRN721", "there is no journal", "no file", str(path))]
     except JournalRefused as error:
@@ -41,14 +44,18 @@ def verify(path: str | os.PathLike[str], heads: Mapping[str, Head], *, exact: bo
     if len(problems) >= MAX_PROBLEMS:
         return problems
     for run, head in heads.items():
-        problems += _head_problems(run, head, chain.heads.get(run), passed.get(run), exact=exact)
+        is_exact = exact if isinstance(exact, bool) else run in exact
+        problems += _head_problems(
+            run, head, chain.heads.get(run), passed.get(run), exact=is_exact, edited=edited.get(run, 0)
+        )
     return problems
 
 
-def _read(path: Path, chain: Chain, heads: Mapping[str, Head]) -> tuple[list[Problem], dict[str, str]]:
-    """Check each line; also give the hash that stands at the number of each head."""
+def _read(path: Path, chain: Chain, heads: Mapping[str, Head]) -> tuple[list[Problem], dict[str, str], dict[str, int]]:
+    """Check each line; also give the hash at the number of each head, and how many edited lines end each run."""
     problems: list[Problem] = []
     passed: dict[str, str] = {}
+    edited: dict[str, int] = {}
     with files.open_for_reading(path) as (fd, size):
         for offset, raw in files.read_lines(fd, 0, size):
             if not raw.endswith(b"\n") and len(raw) <= MAX_LINE_BYTES:
@@ -60,14 +67,22 @@ def _read(path: Path, chain: Chain, heads: Mapping[str, Head]) -> tuple[list[Pro
             entry, flaws = chain.check(raw)
             problems += flaws
             chain.adopt(entry, offset)
+            if entry is not None:
+                edited.pop(entry.run, None)
+            for flaw in flaws if entry is None else ():
+                edited[flaw.run] = edited.get(flaw.run, 0) + (flaw.code == "JRN703")
             if len(problems) >= MAX_PROBLEMS:
                 break
             if entry is not None and entry.run in heads and entry.seq == heads[entry.run].seq:
                 passed[entry.run] = entry.hash
-    return problems, passed
+    return problems, passed, edited
 
 
-def _head_problems(run: str, head: Head, last: Head | None, at_head: str | None, *, exact: bool) -> list[Problem]:
+def _head_problems(
+    run: str, head: Head, last: Head | None, at_head: str | None, *, exact: bool, edited: int
+) -> list[Problem]:
+    if edited and (last.seq if last else 0) + edited >= head.seq > (last.seq if last else 0):
+        return []  # the line at the head is there, and was edited; that is told of the line
     if last is None:
         return [Problem(0, run, "JRN711", "the run is not in the journal", "no line", f"{head.seq} lines")]
     if last.seq < head.seq or at_head is None:

@@ -24,6 +24,7 @@ def respond(
     file: object = None,
     eta_minutes: object = None,
     reason: object = None,
+    requester: object = None,
     tell: bool = False,
 ) -> RespondAnswer:
     """Answer a request on its thread (Negotiation PRD F1).
@@ -41,6 +42,7 @@ def respond(
         file: What is meant, if given: it must overlap what was asked for.
         eta_minutes: Of a deferral: whole minutes from 1 to 1440.
         reason: Why.
+        requester: Who asked, if given: compared, and never trusted.
         tell: Ask git, and say what of it has uncommitted changes.
     """
     wrong = read_thread(thread_id)
@@ -56,7 +58,11 @@ def respond(
         asked = entry.tx.negotiation(thread_id)
         if asked is None:
             return _refused(thread_id, unknown_thread(thread_id))
-        refusal = _not_yours(entry, asked) or _other_file(asked, cast("Pattern | None", named))
+        refusal = (
+            _not_yours(entry, asked)
+            or _other_file(asked, cast("Pattern | None", named))
+            or _other_requester(asked, requester)
+        )
         if refusal is not None:
             return _refused(thread_id, refusal)
         why = str(reason or "")
@@ -115,6 +121,20 @@ def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> Resp
     answer: RespondAnswer = {"thread_id": asked.thread_id, "status": "deferred", "released": [], "errors": []}
     answer["eta_minutes"] = eta_minutes
     return answer
+
+
+def _other_requester(asked: Negotiation, requester: object) -> Refusal | None:
+    """Refuse an answer to somebody who did not ask."""
+    if requester is None or (isinstance(requester, str) and key_of(requester) == key_of(asked.requester)):
+        return None
+    return refuse(
+        "RSV304",
+        "Somebody else asked on this thread.",
+        place="requester",
+        found=requester,
+        expected=asked.requester,
+        fix=f"Send requester={shown(asked.requester)!a}, or leave it out.",
+    )
 
 
 def _settled(asked: Negotiation) -> RespondAnswer:

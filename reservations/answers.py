@@ -72,6 +72,7 @@ class ReserveAnswer(TypedDict):
     """
 
     reservations: list[LeaseInfo]
+    longest_wait_seconds: NotRequired[float]
     errors: list[Refusal]
     taken_over: NotRequired[list[dict[str, Any]]]
     waiting: NotRequired[dict[str, Any]]
@@ -138,6 +139,7 @@ MessageInfo = TypedDict(
         "topic": str,
         "importance": str,
         "ack_required": bool,
+        "acked_at": NotRequired[str],
         "body": str,
         "sent_at": str,
         "note": NotRequired[str],
@@ -146,9 +148,10 @@ MessageInfo = TypedDict(
         "unsaved": NotRequired[bool],
     },
 )
-"""A message as its reader gets it; `body` is text, of a typed message a JSON object as text. `note` warns of a typed
-body that was written by hand and has moved nothing, and of unsaved work in what one was granted. `settled` says what
-became of a request; of an open one `yours` is what it is about, and `unsaved` whether that has uncommitted changes."""
+"""A message as its reader gets it; `acked_at` is when a request was answered. `body` is text, of a typed message a
+JSON object as text. `note` warns of a typed body that was written by hand and has moved nothing, and of unsaved work in
+what one was granted. `settled` says what became of a request; of an open one `yours` is what it is about, and `unsaved`
+whether that has uncommitted changes."""
 
 
 class InboxAnswer(TypedDict):
@@ -168,6 +171,7 @@ class AgentsAnswer(TypedDict):
     """The answer of list_agents; each has name, kind, state, last_seen, last_seen_seconds, leases."""
 
     agents: list[dict[str, Any]]
+    note: NotRequired[str]
     rest: NotRequired[dict[str, Any]]
 
 
@@ -192,6 +196,7 @@ class NegotiateAnswer(TypedDict):
     reservations: NotRequired[list[LeaseInfo]]
     deadlock: NotRequired[list[str]]
     next: NotRequired[dict[str, Any]]
+    longest_wait_seconds: NotRequired[float]
     errors: list[Refusal]
     rest: NotRequired[dict[str, Any]]
 

@@ -1,7 +1,9 @@
 """What a call about leases was given, checked: agents send anything, and each slip is refused at its place."""
 
 import json
+import os
 from collections.abc import Sequence
+from math import inf
 from typing import Any, Final, NamedTuple, cast
 
 from interlock.reservations import patterns
@@ -68,7 +70,7 @@ def read_reserve(desk: Desk, caller: Caller, found: object, options: dict[str, A
     limits = desk.settings
     ttl = limits.ttl_minutes if options["ttl_minutes"] is None else options["ttl_minutes"]
     errors += _number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
-    errors += _number("wait_seconds", options["wait_seconds"], 0, limits.max_wait_seconds)
+    errors += _number("wait_seconds", options["wait_seconds"], 0, inf)
     for name in ("exclusive", "no_force", "partial"):
         errors += _flag(name, options[name])
     errors += _text("reason", options["reason"], 0, MAX_REASON_CHARS)
@@ -89,7 +91,15 @@ def read_reserve(desk: Desk, caller: Caller, found: object, options: dict[str, A
         ttl_seconds=float(ttl) * 60,
     )
     digest = "" if key is None else digest_of("reserve_files", [*cast("Sequence[str]", found)], options)
-    return Asked(wanted, by_text, options["partial"], float(options["wait_seconds"]), key or "", digest)
+    wait_seconds = float(min(options["wait_seconds"], limits.max_wait_seconds))
+    return Asked(wanted, by_text, options["partial"], wait_seconds, key or "", digest)
+
+
+def shortened_wait(desk: Desk, wait_seconds: object) -> dict[str, float]:
+    """Return what an answer says of a wait that was longer than one call may wait: the longest one."""
+    most = desk.settings.max_wait_seconds
+    shortened = isinstance(wait_seconds, int | float) and not isinstance(wait_seconds, bool) and wait_seconds > most
+    return {"longest_wait_seconds": most} if shortened else {}
 
 
 def read_patterns(desk: Desk, caller: Caller, found: object) -> tuple[list[Given], list[Refusal]]:
@@ -144,13 +154,23 @@ def _elsewhere(desk: Desk, caller: Caller, given: Given) -> Refusal | None:
 
 
 def typed(desk: Desk, caller: Caller, text: str) -> Pattern | PatternProblem:
-    """Return the pattern that an agent means by a text: what is there decides about folders, links and brackets."""
+    """Return the pattern that an agent means by a text: what is there decides about folders, links and brackets.
+
+    An absolute one below the checkout means the same as the relative one: the tools of clients name files like that.
+    """
     return patterns.canonical(
-        text,
+        _relative(caller.root, text),
         is_folder=lambda path: desk.is_folder(caller.root, path),
         exists=lambda path: desk.exists(caller.root, path),
         real=lambda path: desk.real(caller.root, path),
     )
+
+
+def _relative(root: str, text: str) -> str:
+    for top in (root, os.path.realpath(root)):
+        if text.startswith(f"{top.rstrip('/')}/"):
+            return text[len(top.rstrip("/")) :].lstrip("/")
+    return text
 
 
 def read_list(name: str, found: object, limit: int) -> tuple[list[tuple[str, str]], list[Refusal]]:
@@ -179,7 +199,7 @@ def digest_of(tool: str, *arguments: object) -> str:
 def _number(name: str, value: object, low: float, high: float) -> list[Refusal]:
     good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
     # A comparison with NaN is false, so it is refused here like any other number out of bounds.
-    expected = f"a number from {low:.3g} to {high:g}"
+    expected = f"a number from {low:.3g}" if high == inf else f"a number from {low:.3g} to {high:g}"
     return [] if good else [_bad(name, value, expected, f"Give {expected}, or leave it out.")]
 
 

@@ -3,7 +3,7 @@
 import os
 import os.path
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from interlock.reservations import git, place
@@ -26,12 +26,14 @@ class Commit:
         at: When it says it was made: the committer's time, whole seconds since the epoch.
         committer: Who it says made it; anybody can write that.
         paths: What it changes, relative to the project; of a merge, what differs from every parent.
+        parents: The commits that it follows, in full.
     """
 
     id: str
     at: int
     committer: str
     paths: tuple[str, ...]
+    parents: tuple[str, ...] = ()
 
 
 def read_commits(start: str, root: str, wanted: str) -> list[Commit]:
@@ -73,18 +75,33 @@ def read_commits(start: str, root: str, wanted: str) -> list[Commit]:
             "this clone is shallow: where its history is cut, a commit seems to change every file",
             "Fetch the whole history: `git fetch --unshallow`, or `fetch-depth: 0` in a workflow.",
         )
+    return commits_of(start, os.path.realpath(top), root, ids)
+
+
+def commits_of(start: str, top: str, root: str, ids: bytes) -> list[Commit]:
+    """Return commits by their ids, one a line, in that order.
+
+    Args:
+        start: A folder of the repository.
+        top: The checkout of the repository.
+        root: The project.
+        ids: The commits, in full.
+
+    Raises:
+        CommitsUnread: The repository is neither in the project nor around it.
+        GitFailed: There is no git, or it hangs.
+    """
     arguments = ["diff-tree", "--stdin", "--always", "-r", "-c", "-z", "--root", "--raw", "--no-renames"]
-    arguments += ["--no-ext-diff", "--pretty=tformat:%H %ct %cn <%ce>"]
+    arguments += ["--no-ext-diff", "--pretty=tformat:%H %ct %P%x09%cn <%ce>"]
     return [
-        Commit(commit.id, commit.at, commit.committer, _in_project(commit.paths, os.path.realpath(top), root))
+        replace(commit, paths=_in_project(commit.paths, top, root))
         for commit in _parsed(git.ask(start, ["--no-replace-objects", *arguments], data=ids))
     ]
 
 
 def _parsed(output: bytes) -> Iterator[Commit]:
     """Read a header per commit, and per path a row that begins with a colon and then the path itself."""
-    header: list[str] = []
-    paths: list[str] = []
+    header, paths = "", list[str]()
     items = iter(output.split(b"\0"))
     for item in items:
         text = item.lstrip(b"\n")
@@ -92,10 +109,21 @@ def _parsed(output: bytes) -> Iterator[Commit]:
             paths.append(os.fsdecode(next(items)))
         elif text:
             if header:
-                yield Commit(header[0], int(header[1]), header[2], tuple(paths))
-            header, paths = os.fsdecode(text).split(" ", 2), []
+                yield _commit(header, paths)
+            header, paths = os.fsdecode(text), []
     if header:
-        yield Commit(header[0], int(header[1]), header[2], tuple(paths))
+        yield _commit(header, paths)
+
+
+def _commit(header: str, paths: Sequence[str]) -> Commit:
+    told, committer = header.split("\t", 1)
+    name, at, *parents = told.split()
+    return Commit(name, int(at), committer, tuple(paths), tuple(parents))
+
+
+def in_git(path: str, top: str, root: str) -> str:
+    """Return a path of the project as its repository names it."""
+    return os.path.relpath(os.path.join(root, path), top)
 
 
 def _in_project(paths: Sequence[str], top: str, root: str) -> tuple[str, ...]:

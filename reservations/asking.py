@@ -53,14 +53,15 @@ def read_ask(
         _reason(reason),
         _choice("urgency", urgency, bodies.URGENCIES),
         None if agent_name is None and not legacy else _name(agent_name),
-        _in_bounds("wait_seconds", wait_seconds, most),
+        _in_bounds("wait_seconds", wait_seconds),
     )
     errors = [row for row in (pattern, *rows) if row is not None and not isinstance(row, Pattern)]
     if errors:
         return errors
     assert isinstance(pattern, Pattern)
     level = cast("Urgency", urgency)
-    ask = Ask(pattern, str(reason), level, str(agent_name or ""), float(cast("float", wait_seconds)), legacy)
+    seconds = float(min(cast("float", wait_seconds), most))
+    ask = Ask(pattern, str(reason), level, str(agent_name or ""), seconds, legacy)
     return _too_long(caller, ask, place) or ask
 
 
@@ -147,11 +148,11 @@ def _choice(place: str, value: object, known: tuple[str, ...]) -> Refusal | None
     return _wrong(place, value, listed, f"Send one of {listed}.")
 
 
-def _in_bounds(place: str, value: object, most: float) -> Refusal | None:
+def _in_bounds(place: str, value: object) -> Refusal | None:
     # A comparison with NaN is false.
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
         return None
-    return _wrong(place, value, f"a number from 0 to {most:g}", "Ask again when the time is over: the place is kept.")
+    return _wrong(place, value, "a number from 0", "Leave it out to have the answer at once.")
 
 
 def _wrong(place: str, found: object, expected: str, fix: str) -> Refusal:

@@ -52,7 +52,13 @@ class CommitAnswer(TypedDict):
 
 
 def commit(
-    desk: Desk, caller: Caller, message: str | None, paths: Sequence[str] = (), *, release: bool = False
+    desk: Desk,
+    caller: Caller,
+    message: str | None,
+    paths: Sequence[str] = (),
+    *,
+    release: bool = False,
+    anyway: bool = False,
 ) -> CommitAnswer:
     """Commit the changed paths that own exclusive leases cover, and nothing else.
 
@@ -64,6 +70,7 @@ def commit(
         message: The message; None opens the user's editor.
         paths: Files and folders relative to the root, all of whose changes must be own ones; none: every own one.
         release: Give up the leases of what was committed, where nothing else below them is changed.
+        anyway: Commit also what another agent wrote over, with the message about it unread.
 
     Raises:
         GitFailed: There is no git, or it hangs.
@@ -91,10 +98,12 @@ def commit(
             return _refused(text, "commit.lock", "Try again when it has ended.")
         if message is not None and _runs_hooks(caller.root):
             announce(lock, caller.name, caller.root)  # not while an editor is open, which sets nothing aside
-        return _commit(desk, caller, message, paths, release=release)
+        return _commit(desk, caller, message, paths, release=release, anyway=anyway)
 
 
-def _commit(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str], *, release: bool) -> CommitAnswer:
+def _commit(
+    desk: Desk, caller: Caller, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool
+) -> CommitAnswer:
     """Commit while no other commit of ours is at work."""
     named = {*paths}
     changed = {path: state for path, state in git.changed(caller.root).items()
@@ -111,6 +120,12 @@ def _commit(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str
     unmerged = [path for path in wanted if changed[path] in _UNMERGED]
     if unmerged:
         return _refused(f"{shown(unmerged[0])} has conflicts.", unmerged[0], "Settle them, then `git add` the file.")
+    if not anyway and (over := disturbed.unread(desk, caller, wanted)):
+        text = f"{shown(over[0])} was written while you held it, maybe by another agent; you have not read the message."
+        fix = (
+            "Read `interlock inbox`, look at `git diff`, and commit again where it is as you want it; or give --anyway."
+        )
+        return _refused(text, ", ".join(map(shown, over[: disturbed.MAX_NAMED])), fix)
     try:
         with guarded(desk, caller, wanted, hold_seconds=HOLD_SECONDS):
             answer = _made(desk, caller, message, wanted, changed)
@@ -148,7 +163,7 @@ def _judged(desk: Desk, caller: Caller, made: partial.Made, paths: Sequence[str]
     if made.commit is None:
         lines = made.said.splitlines() or ["no message"]
         text = "Git or one of your hooks refused the commit; nothing was committed."
-        return _refused(text, lines[-1], "See what it said, mend that, and commit again.")
+        return _refused(text, lines[-1], "See what it said, fix that, and commit again.")
     answer: CommitAnswer = {**_none([]), "commit": made.commit, "paths": made.paths}
     strange = touched(foreign(desk, caller), sorted({*made.paths} - {*paths}))
     if not strange:

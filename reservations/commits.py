@@ -3,27 +3,16 @@
 Hooks can be gone round; a commit that arrives cannot hide what it changes and when it says it was made.
 """
 
-import os
-import os.path
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from interlock.reservations import checkouts, place, settings
 from interlock.reservations.answers import iso
 from interlock.reservations.arrivals import Commit, CommitsUnread, read_commits
-from interlock.reservations.comparing import look
-from interlock.reservations.history import (
-    Happened,
-    Held,
-    History,
-    HistoryUnreadable,
-    Made,
-    from_journal,
-    from_queue,
-    history_of,
-)
-from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, matches
+from interlock.reservations.history import Held, History, Made
+from interlock.reservations.known import LeasesByPath, read_history
+from interlock.reservations.merges import Discarded, discarded
 from interlock.reservations.records import key_of
 from interlock.reservations.rules import RULES, shown
 
@@ -43,7 +32,8 @@ class Finding:
     """One path of a commit that somebody held.
 
     Args:
-        code: `RSV209`: held by somebody else than the maker; `RSV210`: the maker is not known.
+        code: `RSV209`: held by somebody else than the maker; `RSV210`: the maker is not known; `RSV214`: a merge that
+            throws away what the holder committed.
         commit: The commit.
         at: When it was made: as the journal has it, else as the commit says.
         committer: Who it says made it.
@@ -174,7 +164,7 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
     commits = read_commits(start, found.root, wanted)
     roots = checkouts.roots_of(found)
     read = list(dict.fromkeys([*checkouts.journals_of(roots), *journals]))
-    history = _history(found.store_path, roots, read)
+    history = read_history(found.store_path, roots, read)
     if history.last_at is None:
         raise CommitsUnread(
             f"no journal here tells of reservations; read: {', '.join(read) or 'none'}",
@@ -183,7 +173,7 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
         )
     # A lease that was granted in a gap may have stood for as long as one may.
     judge = Judge(history, settings.read(found.root).max_ttl_minutes * 60)
-    judged = [(commit, judge.of(commit)) for commit in commits]
+    judged = [(commit, _with_merge(commit, judge.of(commit), judge, start, found.root)) for commit in commits]
     return Report(
         range=wanted,
         root=found.root,
@@ -194,6 +184,33 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
         later=sum(commit.at > history.last_at for commit in commits),
         last_at=history.last_at,
     )
+
+
+def _with_merge(
+    commit: Commit, judged: tuple[Verdict, list[Finding]], judge: "Judge", start: str, root: str
+) -> tuple[Verdict, list[Finding]]:
+    """Return the verdict on a commit with what it throws away where it is a merge; the worse of both counts."""
+    if len(commit.parents) < 2:
+        return judged
+    verdict, findings = judged
+    for row in discarded(start, root, commit, judge.made):
+        held = judge.held_for(row)
+        if held is not None and not judge.is_of(commit, held.agent):
+            findings = [*findings, _thrown_away(commit, row, held)]
+            verdict = "refused" if row.whole or verdict == "refused" else "unproven"
+    return verdict, findings
+
+
+def _thrown_away(commit: Commit, row: Discarded, held: Held) -> Finding:
+    short, source, holder = commit.id[:SHORT], row.source[:SHORT], shown(held.agent)
+    how = "nothing" if row.whole else "not all"
+    return Finding(
+        "RSV214", commit.id, commit.at, commit.committer, row.path, None, held,
+        f"a merge at {iso(commit.at)} that keeps {how} of what {holder} committed there in {source}",
+        f"a merge that keeps the lines of {source}, or one that {holder} made by `interlock commit`",
+        f"Compare `git diff {source} {short} -- '{shown(row.path)}'`. Merge anew and keep both sides. If it is "
+        f"right as it is, {holder} says so in review{'' if row.whole else ', or pass --allow-unproven'}.",
+    )  # fmt: skip
 
 
 class Judge:
@@ -208,14 +225,23 @@ class Judge:
     """
 
     def __init__(self, history: History, longest: float = 0.0) -> None:
-        self._made = history.made
+        self.made = history.made
         self._blind = [(begin, end + longest) for begin, end in history.blind]
-        self._rows = [(_pattern(held), held) for held in history.leases]
-        self._wide = [(pattern, held) for pattern, held in self._rows if not pattern.literal]
-        self._literal: dict[str, list[Held]] = {}
-        for pattern, held in self._rows:
-            if pattern.literal:
-                self._literal.setdefault(pattern.path, []).append(held)
+        self._leases = LeasesByPath(history)
+
+    def is_of(self, commit: Commit, agent: str) -> bool:
+        """Return whether `interlock commit` made a commit for an agent."""
+        made = self.made.get(commit.id)
+        return made is not None and key_of(made.agent) == key_of(agent)
+
+    def held_for(self, row: Discarded) -> Held | None:
+        """Return the lease under which the commit was recorded whose work a merge throws away, if there was one."""
+        made = self.made[row.source]
+        for _, held in self._leases.covering([row.path]):
+            in_order = held.granted < made.number and (held.ended is None or held.ended > made.number)
+            if held.store == made.store and in_order and key_of(held.agent) == key_of(made.agent):
+                return held
+        return None
 
     def of(self, commit: Commit) -> tuple[Verdict, list[Finding]]:
         """Say what the history makes of a commit.
@@ -224,12 +250,12 @@ class Judge:
         bears. Of any other, the committer's time is all there is; a lease that began or ended in that second does not
         count, for which came first is not known.
         """
-        made = self._made.get(commit.id)
+        made = self.made.get(commit.id)
         if made is None:
-            hits = [(path, held) for path, held in self._covering(commit.paths) if held.stood(commit.at)]
+            hits = [(path, held) for path, held in self._leases.covering(commit.paths) if held.stood(commit.at)]
         else:
             mine = key_of(made.agent)
-            hits = [(path, held) for path, held in self._covering(commit.paths)
+            hits = [(path, held) for path, held in self._leases.covering(commit.paths)
                     if held.stood_at(made) and key_of(held.agent) != mine]  # fmt: skip
         if not hits:
             is_blind = made is None and any(begin <= commit.at <= end for begin, end in self._blind)
@@ -239,15 +265,6 @@ class Judge:
         return ("refused" if certain else "unproven"), [
             _finding(commit, path, held, made, holders, certain=certain) for path, held in hits
         ]
-
-    def _covering(self, paths: Sequence[str]) -> Iterator[tuple[str, Held]]:
-        """Yield each path with each lease that ever covered it."""
-        for path in paths:
-            # Most names are spelled in one way only: a look into a table in place of one at each lease.
-            plain = path.isascii() and not FOLD_CASE
-            near = [row for row in self._wide if path.startswith(row[0].prefix)] if plain else self._rows
-            yield from ((path, held) for held in self._literal.get(path, []) if plain)
-            yield from ((path, held) for pattern, held in near if matches(pattern, path))
 
 
 def _finding(
@@ -271,33 +288,3 @@ def _finding(
         "RSV209" if certain else "RSV210", commit.id, at, commit.committer, path, made and made.agent, held, found,
         f"one that {holder} made by `interlock commit`", fix,
     )  # fmt: skip
-
-
-def _pattern(held: Held) -> Pattern:
-    found = canonical(held.pattern)
-    if isinstance(found, Pattern):
-        return found
-    raise HistoryUnreadable(
-        f"the lease {held.reservation_id} in the journal has the pattern {shown(held.pattern)}: {found.message}",
-        "Upgrade interlock if a newer version wrote it; else restore the journal from a copy.",
-    )
-
-
-# -- reading ---------------------------------------------------------------------------------------------------------
-
-
-def _history(store_path: str, roots: Sequence[str], journals: Sequence[str]) -> History:
-    """Read what the journals tell, what still waits in the store, and how many events that ever had."""
-    waiting: list[Happened] = []
-    counts: dict[str, int] = {}
-    if os.path.exists(store_path):
-        from interlock.reservations.sqlite import SqliteStore  # noqa: PLC0415 - where no store is, none is needed
-
-        store = SqliteStore(store_path)
-        try:
-            # Before the journals: an event leaves the queue when it stands there.
-            seen = look(store, roots)
-            waiting, counts = list(from_queue(seen.store, seen.queue)), {seen.store: seen.events}
-        finally:
-            store.close()
-    return history_of([*waiting, *from_journal(checkouts.told(journals))], counts)

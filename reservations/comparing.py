@@ -3,12 +3,13 @@
 import os.path
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from interlock.reservations import checkouts, place
 from interlock.reservations.answers import iso
+from interlock.reservations.copies import to_read
 from interlock.reservations.history import Happened, Held, from_journal, from_queue, history_of
 from interlock.reservations.records import Event, Lease, key_of
 from interlock.reservations.store import Store
@@ -71,11 +72,8 @@ def compare_here(start: str) -> Comparison | None:
     if not os.path.exists(found.store_path):
         return None
     roots = checkouts.roots_of(found)
-    store = SqliteStore(found.store_path)
-    try:
+    with to_read(found.store_path) as path, closing(SqliteStore(path)) as store:
         return compare(store, roots, lambda: checkouts.told(checkouts.journals_of(roots)), time.time())
-    finally:
-        store.close()
 
 
 def compare(store: Store, roots: Iterable[str], told: Callable[[], Iterable["Entry"]], now: float) -> Comparison:

@@ -62,6 +62,7 @@ class Caller(_Caller):
 _Running: TypeAlias = Callable[[str, int, str], bool | None]
 _Dirty: TypeAlias = Callable[[str, tuple[str, ...]], Mapping[str, bool | None]]
 _Probe: TypeAlias = Callable[[str, str], bool]
+_IsFolder: TypeAlias = Callable[[str, str], bool | None]
 
 
 class Desk:
@@ -77,7 +78,7 @@ class Desk:
         dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
             each pattern, None where that is not known. It may be slow; nothing calls it inside a transaction.
         changed_here: The same of the checkout at that root alone, without the other worktrees.
-        is_folder: Says whether a path below a root is a folder: (root, path).
+        is_folder: Says whether a path below a root is a folder: (root, path); None where the caller is not told.
         exists: Says whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
             `app/[slug]` is that folder where it is there; a door that quotes real names itself leaves it out.
         nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
@@ -110,7 +111,7 @@ class Desk:
         is_running: _Running = process.is_running,
         dirty: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
         changed_here: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
-        is_folder: _Probe = lambda _root, _path: False,
+        is_folder: _IsFolder = lambda _root, _path: False,
         exists: _Probe = lambda _root, _path: False,
         nested: Callable[[str, str], str] = lambda _root, _path: "",
         real: Callable[[str, str], Sequence[str]] = lambda _root, path: (path,),

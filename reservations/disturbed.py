@@ -4,16 +4,19 @@ Who holds them is told, since work in them may be gone.
 """
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from interlock.reservations import leases
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.held import Hit
+from interlock.reservations.records import HOUSE
 from interlock.reservations.rules import shown
 
 TOPIC: Final = "surprise-write"
 MAX_NAMED: Final = 8
+_MORE: Final = re.compile(r" and [0-9]+ more\. ")
 
 _Stamp: TypeAlias = tuple[int, int, int] | None
 
@@ -66,6 +69,19 @@ def tell(desk: Desk, caller: Caller, hits: Sequence[Hit], when: str, tool: str) 
                 "surprise_write", agent=entry.agent.name, holder=row["holder"], reservation_id=row["reservation_id"],
                 pattern=row["held_pattern"], path=shown(path), tool=tool,
             )  # fmt: skip
+
+
+def unread(desk: Desk, caller: Caller, paths: Iterable[str]) -> list[str]:
+    """Return which of some paths messages name that the caller has not read; all of them, where one names not all.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    with leases.entered(desk, caller) as entry:
+        name = entry.agent.name
+        rows = entry.tx.inbox(name, after=0, unread_only=True, limit=entry.tx.unread_count(name))
+    told = [row.body for row in rows if row.topic == TOPIC and row.sender == HOUSE]
+    return [path for path in paths if any(shown(path) in body or _MORE.search(body) for body in told)]
 
 
 def _new(desk: Desk, caller: Caller, hits: Sequence[Hit]) -> list[Hit]:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from interlock.reservations import bodies, granting, leases, liveness
+from interlock.reservations.answers import iso
 from interlock.reservations.entry import HOUSE, Entry
 from interlock.reservations.post import cut, post
 from interlock.reservations.records import Lease, Negotiation, NegotiationState, key_of, replace
@@ -49,6 +50,14 @@ def acknowledge(entry: Entry, thread_id: str) -> None:
     for message in entry.tx.thread(thread_id):
         if message.topic == bodies.RELEASE_REQUEST and message.acked_at is None:
             entry.tx.put_message(replace(message, acked_at=entry.now))
+
+
+def acknowledgement(entry: Entry, thread_id: str) -> dict[str, Any]:
+    """Return whether a request asked for an acknowledgement, and when it got one: any answer is one."""
+    asked = [message for message in entry.tx.thread(thread_id) if message.topic == bodies.RELEASE_REQUEST]
+    times = [message.acked_at for message in asked if message.acked_at is not None]
+    required = any(message.ack_required for message in asked)
+    return {"ack_required": required, "acked_at": iso(max(times)) if times else None}
 
 
 def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
@@ -124,7 +133,7 @@ def _who_has_it(entry: Entry, asked: Negotiation) -> str:
         return "It was taken from its holder: call reserve_files."
     left = span(other.expires_at - entry.now)
     return (
-        f"It was taken from {asked.holder}; {other.agent} was before you in the line and has it for {left}. You keep "
+        f"It was taken from {asked.holder}; {other.agent} was before you in the queue and has it for {left}. You keep "
         "your place: call reserve_files with wait_seconds."
     )
 

@@ -165,7 +165,7 @@ def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
     found = "no lease" if holder is None else f"a lease of {holder['holder']}, {holder['holder_state']}"
     fix = "Reserve it, read the file again, and repeat the action."
     if holder is not None:
-        fix = f"Leave it alone; ask {holder['holder']} with negotiate_release, or wait in the line for it."
+        fix = f"Leave it alone; ask {holder['holder']} with negotiate_release, or wait in the queue for it."
     wait = {} if holder is None else {"wait_seconds": entry.desk.settings.max_wait_seconds}
     return refuse(
         "RSV206",

@@ -143,10 +143,10 @@ def _bad_text(place: str, value: object, most: int) -> Refusal | None:
     """Return what is wrong with a text that must be there."""
     code = "RSV301" if place == "to" else "RSV302"
     expected = "the name of one agent" if place == "to" else f"a text of 1 to {most} bytes"
-    if not isinstance(value, str):
-        return refuse(code, f"`{place}` is not a text.", place=place, found=value, expected=expected, fix=_FIXES[place])
-    if not value.strip():
-        return refuse(code, f"`{place}` is empty.", place=place, found=value, expected=expected, fix=_FIXES[place])
+    if not isinstance(value, str) or not value.strip():
+        what = "is empty" if isinstance(value, str) else "is not a text"
+        fix = _FIXES[place] if place == "to" else f"Say in `{place}` what the agent is to know."
+        return refuse(code, f"`{place}` {what}.", place=place, found=value, expected=expected, fix=fix)
     length = byte_length(value)
     if length is None or length > most:
         message = f"`{place}` is no text that can be written." if length is None else f"`{place}` is too long."
@@ -176,7 +176,7 @@ def _bad_body(caller: Caller, kind: str, topic: str, body: str) -> Refusal | Non
     """Return what is wrong with a body of a type, or with one that is long in JSON."""
     wrong = bodies.problem(kind, body, caller.name) if kind else None
     if wrong is not None:
-        fix = f"Mend the field, or use {_CALLS[kind]}: a {kind} sent by hand moves nothing."
+        fix = f"Fix the field, or use {_CALLS[kind]}: a {kind} sent by hand moves nothing."
         found, expected = wrong.found, wrong.expected
         return refuse("RSV302", wrong.message, place=wrong.place, found=found, expected=expected, fix=fix)
     length = size_of_message(caller.name, topic, body)

@@ -50,7 +50,7 @@ def with_real_names(text: str, exists: Callable[[str], bool]) -> str:
 
 def named(
     parts: Alternative,
-    is_folder: Callable[[str], bool],
+    is_folder: Callable[[str], bool | None],
     exists: Callable[[str], bool] | None,
     real: Callable[[str], Sequence[str]] | None,
 ) -> list[Alternative]:
@@ -60,7 +60,7 @@ def named(
 
     Args:
         parts: The alternative.
-        is_folder: Says whether a path is a folder.
+        is_folder: Says whether a path is a folder; None where nobody may know, and both are held.
         exists: Says whether anything is at a path.
         real: Says by which names a path is held; see `patterns.canonical`.
 
@@ -73,6 +73,8 @@ def named(
     if not path:
         return [parts]
     folder = (not rest or rest == (DOUBLE,)) and is_folder(path)
+    if folder is None:
+        return [head, (*head, DOUBLE)]
     if rest == (DOUBLE,) and not folder and exists is not None and exists(path):
         rest = ()
     names = [path] if real is None else [globs.normal(name) for name in real(path)]

@@ -55,7 +55,7 @@ class Pattern(NamedTuple):
 def canonical(
     text: str,
     *,
-    is_folder: Callable[[str], bool] | None = None,
+    is_folder: Callable[[str], bool | None] | None = None,
     exists: Callable[[str], bool] | None = None,
     real: Callable[[str], Sequence[str]] | None = None,
     fold_case: bool = FOLD_CASE,
@@ -65,6 +65,7 @@ def canonical(
     Args:
         text: The pattern as it was given.
         is_folder: Says whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
+            None where nobody may know: `x`, `x/` and `x/**` all become `{x,x/**}`.
         exists: Says whether a path is there. With it, a part with brackets or braces that is the name of something,
             such as `app/[slug]`, is that name and no class, unless what it says quoted is there. Asked at most twice a
             part, and never about `*` or `?`. With it and `is_folder`, `app.py/` is `app.py` where that is a file.
@@ -79,7 +80,8 @@ def canonical(
         pattern = _read(text, fold_case)
         if is_folder is None:
             return pattern
-        found = [row for parts in pattern.alternatives for row in named(parts, is_folder, exists, real)]
+        rows = (row for parts in pattern.alternatives for row in named(parts, is_folder, exists, real))
+        found = list(dict.fromkeys(rows))
         return pattern if tuple(found) == pattern.alternatives else _read(globs.write(found), fold_case)
     except GlobError as error:
         return error.problem

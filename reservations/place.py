@@ -12,7 +12,7 @@ from interlock.reservations.errors import NoProject
 
 __all__ = [
     "Place", "around", "at", "counts", "exists", "find", "git_dir_of", "inside", "is_folder", "is_marked", "links",
-    "main_root", "nested", "of_git", "on_disk", "other_below", "real",
+    "main_root", "named", "nested", "of_git", "on_disk", "other_below", "real",
 ]  # fmt: skip
 
 PROJECT: Final = "INTERLOCK_PROJECT"
@@ -49,14 +49,29 @@ def find(start: str) -> Place:
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.
     """
-    named = os.environ.get(PROJECT, "")
-    if named:
-        folder = os.path.realpath(os.path.join(start, os.path.expanduser(named)))
-        if not os.path.isdir(folder):
-            raise NoProject(f"{PROJECT} names {named}, which is no folder.", f"Correct or unset {PROJECT}.")
-        return at(folder)
+    given = named(start)
+    if given is not None:
+        return at(given)
     folder = _folder(os.path.realpath(start))
     return next(iter(_upwards(folder)), None) or _place(folder, "")
+
+
+def named(start: str) -> str | None:
+    """Return the folder that `INTERLOCK_PROJECT` names, without symbolic links; None where it names nothing.
+
+    Args:
+        start: What a relative name begins at.
+
+    Raises:
+        NoProject: It names no folder.
+    """
+    given = os.environ.get(PROJECT, "")
+    if not given:
+        return None
+    folder = os.path.realpath(os.path.join(start, os.path.expanduser(given)))
+    if not os.path.isdir(folder):
+        raise NoProject(f"{PROJECT} names {given}, which is no folder.", f"Correct or unset {PROJECT}.")
+    return folder
 
 
 def at(root: str) -> Place:

@@ -106,6 +106,8 @@ def _info(message: Message) -> MessageInfo:
         "body": message.body,
         "sent_at": iso(message.sent_at),
     }
+    if message.acked_at is not None:
+        info["acked_at"] = iso(message.acked_at)
     by_protocol = message.thread_id.startswith(f"{NEGOTIATION}_")
     if not by_protocol and (type_of(message.topic) or reads_like_one(message.body)):
         info["note"] = BY_HAND

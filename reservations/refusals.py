@@ -53,7 +53,7 @@ def keep_waiting(errors: Sequence[Refusal], asked: Asked, position: int, kept_se
     call: dict[str, Any] = {"tool": "reserve_files", "arguments": {"patterns": patterns, "wait_seconds": most}}
     for error in errors:
         error["fix"] = (
-            f"Not free yet. You keep place {position} in the line for {span(kept_seconds)}: call again with "
+            f"Not free yet. You keep place {position} in the queue for {span(kept_seconds)}: call again with "
             "wait_seconds."
         )
         if len(patterns) <= MAX_CALLED:
@@ -142,7 +142,7 @@ def foreign(place: str, lease: Lease) -> Refusal:
 
 def _negotiate(text: str, holder: str, reason: str) -> tuple[str, dict[str, Any]]:
     """Return the fix where waiting alone would take long."""
-    fix = f"Ask {holder} with negotiate_release, or wait in the line with wait_seconds, or work on something else."
+    fix = f"Ask {holder} with negotiate_release, or wait in the queue with wait_seconds, or work on something else."
     call = {"file": text, "reason": reason or _WHY, "agent_name": holder}
     return fix, {"tool": "negotiate_release", "arguments": call}
 
@@ -150,4 +150,4 @@ def _negotiate(text: str, holder: str, reason: str) -> tuple[str, dict[str, Any]
 def _wait(text: str, seconds: float) -> tuple[str, dict[str, Any]]:
     """Return the fix where it will soon be free."""
     call = {"patterns": [text], "wait_seconds": seconds}
-    return "Wait in the line with wait_seconds.", {"tool": "reserve_files", "arguments": call}
+    return "Wait in the queue with wait_seconds.", {"tool": "reserve_files", "arguments": call}

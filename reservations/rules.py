@@ -30,6 +30,7 @@ RULES: Final = {
     "RSV211": "An agent reads a file again before it edits what changed while others held it.",
     "RSV212": "No file is edited in a checkout in which a commit is at work: its hooks may set unsaved work aside.",
     "RSV213": "Git's own files and the store of the leases are changed by git and by Interlock alone.",
+    "RSV214": "A merge keeps what an agent committed while it held the file.",
     # -- messages and negotiation
     "RSV301": "A message goes to an agent that exists.",
     "RSV302": "A message is small, and a typed body has the fields of its type.",

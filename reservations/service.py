@@ -1,7 +1,7 @@
 """The calls of one agent: what the MCP tools, the command line, the hooks and the graph use."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from interlock.reservations import leases, messages, negotiation, standing
 from interlock.reservations.answers import (
@@ -18,6 +18,7 @@ from interlock.reservations.answers import (
     SentAnswer,
     StandingAnswer,
 )
+from interlock.reservations.arguments import shortened_wait
 from interlock.reservations.desk import Caller, Desk
 
 
@@ -57,13 +58,15 @@ class Reservations:
             exclusive: Nobody else may hold an overlapping lease.
             no_force: Never to be taken by escalation.
             partial: Grant what is free in place of all or none.
-            wait_seconds: How long to wait in the line.
+            wait_seconds: How long to wait in the line; at most `[reservations] max_wait_seconds`, which the answer
+                then says. The place in the line is kept.
             idempotency_key: The same key gives the first answer again.
         """
-        return leases.reserve(
+        answer = leases.reserve(
             self.desk, self.caller, patterns, reason=reason, ttl_minutes=ttl_minutes, exclusive=exclusive,
             no_force=no_force, partial=partial, wait_seconds=wait_seconds, idempotency_key=idempotency_key,
         )  # fmt: skip
+        return cast("ReserveAnswer", {**answer, **shortened_wait(self.desk, wait_seconds)})
 
     def release_files(self, reservation_ids: Sequence[str]) -> ReleaseAnswer:
         """Release leases by id; those of others are refused."""
@@ -105,9 +108,10 @@ class Reservations:
         self, file: str, reason: str, urgency: str = "normal", agent_name: str | None = None, wait_seconds: float = 0
     ) -> NegotiateAnswer:
         """Ask the holder of a file to release it, and wait for the answer if wanted."""
-        return negotiation.negotiate(
+        answer = negotiation.negotiate(
             self.desk, self.caller, file, reason, urgency=urgency, agent_name=agent_name, wait_seconds=wait_seconds
         )
+        return cast("NegotiateAnswer", {**answer, **shortened_wait(self.desk, wait_seconds)})
 
     def respond_to_release(
         self,
@@ -116,11 +120,13 @@ class Reservations:
         file: str | None = None,
         eta_minutes: float | None = None,
         reason: str | None = None,
+        requester: str | None = None,
     ) -> RespondAnswer:
-        """Answer a request: release now, or defer with an ETA."""
+        """Answer a request: release now, or defer with an ETA. A `requester` must be who asked."""
         return negotiation.respond(
-            self.desk, self.caller, thread_id, action, file=file, eta_minutes=eta_minutes, reason=reason, tell=True
-        )
+            self.desk, self.caller, thread_id, action, file=file, eta_minutes=eta_minutes, reason=reason,
+            requester=requester, tell=True,
+        )  # fmt: skip
 
     def standing(self, since_minutes: float = 60) -> StandingAnswer:
         """Return leases, waiters, and the negotiations of the last minutes."""

@@ -233,7 +233,7 @@ def _table(root: str, name: str, above: tuple[str, ...]) -> Mapping[str, Any] | 
     try:
         table: object = tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: it is no TOML: {error}.", "Correct it at the place named.") from error
+        raise SettingsError(f"{path}: it is not valid TOML: {error}.", "Correct it at the place named.") from error
     for key in (*above, "reservations"):
         if not isinstance(table, dict):
             raise SettingsError(f"{path}: `{key}` is looked for in what is no table.", "Write a table there.", key)

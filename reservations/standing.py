@@ -131,7 +131,7 @@ def leave_line(desk: Desk, caller: Caller, text: str) -> bool:
     with leases.entered(desk, caller) as entry:
         places = [row for row in waiting.places_of(entry, entry.agent.name) if text in row.patterns]
         for row in places:
-            waiting.leave(entry, row, "its agent left the line")
+            waiting.leave(entry, row, "its agent left the queue")
         for asked in entry.tx.open_negotiations(requester=entry.agent.name) if places else ():
             if asked.file == text:
                 escalation.resolve(entry, asked, "withdrawn")
@@ -201,6 +201,7 @@ def _negotiation(entry: Entry, row: Negotiation) -> dict[str, Any]:
         "eta_minutes": row.eta_minutes,
         "minutes_left": None,
         "expired": escalation.is_over(row, entry.now),
+        **escalation.acknowledgement(entry, row.thread_id),
     }
     if row.resolved_at is not None:
         return shown | {"resolved_at": iso(row.resolved_at), "how": RESOLVED[row.state], "note": row.note}

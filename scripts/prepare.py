@@ -191,7 +191,7 @@ def _missing_browser() -> str:
     done = subprocess.run([str(PYTHON), "-c", _FIND_BROWSER], capture_output=True, text=True, check=False)
     if done.returncode not in {0, _NO_BROWSER}:
         print(done.stderr, end="", file=sys.stderr)
-        _stop("the search for a browser did not work", "mend the error above")
+        _stop("the search for a browser did not work", "fix the error above")
     return done.stderr.strip()
 
 

@@ -4,10 +4,12 @@ import asyncio
 import inspect
 import logging
 import threading
+import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, is_typeddict
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, is_typeddict
 
 from mcp.server import MCPServer
 from mcp.server.context import ServerRequestContext
@@ -17,6 +19,7 @@ from mcp.server.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     CallToolResult,
     EmptyResult,
     GetPromptResult,
@@ -31,10 +34,12 @@ from pydantic import AnyUrl, ValidationError
 
 from interlock import __version__
 from interlock.envelope.labels import closest
+from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
 from interlock.server import envelope, prompts, resources, tickets
-from interlock.server.arguments import check_arguments, refined, unknown_tool
+from interlock.server.arguments import check_arguments, key_problem, refined, unknown_tool
+from interlock.server.places import READS, Places
 from interlock.server.resources import task_uris
-from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call, sentences
+from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call, sentences, without_keys
 from interlock.server.schemas import answer_schema, trimmed
 from interlock.server.stdio import serve_stdio
 from interlock.server.subscribers import Subscribers
@@ -46,19 +51,31 @@ if TYPE_CHECKING:
     from interlock.graph.pipeline.tickets import Tickets
     from interlock.server.reservations import ReservationCalls
 
+ReadT = TypeVar("ReadT")
+
 ALL: Final = ("tickets", "tasks", "reservations", "envelope")
-"""Every toolset, in the order of the tool list."""
+"""Every toolset that is offered unless others are named, in the order of the tool list."""
+
+POC: Final = "poc"
+"""The toolset with `interlock_next_step` alone, for clients of the Governance Design; `tickets` has the tool too."""
 
 INSTRUCTIONS: Final = """\
-Interlock decides when a ticket moves; you do the work of one stage at a time.
-1. `interlock_begin_run` gives you a ticket. Keep it in tickets/ticket.json and fill in `payload` alone: its keys are \
-`required_fields`, and `agent_role` says what to do.
-2. Send it with `interlock_submit_ticket`, or the payload alone with `interlock_submit_payload`; replace your copy by \
-the ticket that comes back.
-3. On `retry`, mend what `gate_result.issues` names and send again. On `stop`, report `reason` and \
+Others may edit here: `reserve_files` before you edit, `fetch_inbox` between steps, `release_files` when done. For a \
+ticket: `interlock_begin_run`, then one payload a stage with `interlock_submit_payload` until `continue` is false.
+A ticket:
+1. Interlock decides when it moves; you do the work of one stage at a time. Keep the ticket in tickets/RUN_ID.json \
+(or tickets/ticket.json, if you are alone here). `agent_role` says what to do, `required_fields` what `payload` holds.
+2. Send the payload for the ticket's `revision`, or the whole ticket with `interlock_submit_ticket`; replace your copy \
+by the ticket that comes back.
+3. On `retry`, fix what `gate_result.issues` names and send again. On `stop`, report `reason` and \
 `invalidation_report`, and end.
-4. Change no file of the project before the plan has passed. Go on until `continue` is false.
-5. Others may edit here too: `reserve_files` before you edit, `fetch_inbox` between steps, `release_files` when done."""
+4. Change no file of the project before the plan has passed."""
+
+POC_INSTRUCTIONS: Final = """\
+Begin with `{"ticket_id": …, "title": …, "state": "intake", "run_id": …}` and call `interlock_next_step` once a state: \
+set `state` to `next_state`, do what `agent_role` says, and put the fields of the state into the ticket.
+On `retry`, fix what `fixes` names and send again. On `stop`, and in `finalize`, end and report `reason`.
+Change no file of the project before the plan has passed."""
 
 _LOG: Final = logging.getLogger("interlock.server")
 
@@ -89,24 +106,33 @@ class InterlockServer(MCPServer[Any]):
     Args:
         root: The project's root.
         caller: Gives the agent that a request comes from; empty on stdio, where the client is trusted.
+        instructions: What a client is told when it connects.
     """
 
-    def __init__(self, root: Path, *, caller: Callable[[], str] = lambda: "") -> None:
+    def __init__(self, root: Path, *, caller: Callable[[], str] = lambda: "", instructions: str = INSTRUCTIONS) -> None:
         with _root_logger_untouched():
-            super().__init__("interlock", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+            super().__init__("interlock", version=__version__, instructions=instructions, log_level="WARNING")
         self.root = root
         self.caller = caller
-        self._spelled: set[type] = set()
         self._opening = threading.RLock()
         self._drives: Drives | None = None
         self._tickets: Tickets | None = None
         self.reservations: ReservationCalls | None = None
         self._subscribers = Subscribers()
+        self._reading = Places(READS, READS, leave=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
         low = self._lowlevel_server
         low.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
+
+    async def reading(self, work: Callable[[], ReadT]) -> ReadT:
+        """Run what reads for a resource, a prompt or a completion in a thread, when its caller has a place for it."""
+        return await self._reading.work(work, self.caller())
+
+    def redactor(self) -> Redactor:
+        """Return what takes out the keys that the environment and the configuration know now."""
+        return redactor_for(self.root)
 
     @property
     def drives(self) -> "Drives":
@@ -160,13 +186,26 @@ class InterlockServer(MCPServer[Any]):
         tool.parameters = trimmed(tool.parameters)
         if plain:
             model = tool.fn_metadata.arg_model
-            tool.fn_metadata = ToolAnswer(arg_model=model, output_schema=answer_schema(shape, self._spelled))
+            tool.fn_metadata = ToolAnswer(arg_model=model, output_schema=answer_schema(shape))
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; whatever goes wrong is an error result whose text is `{"error": {code, message, fix}}`."""
+        """Call a tool; whatever goes wrong is an error result whose text is `{"error": {code, message, fix}}`.
+
+        Keys of the environment are taken out of what comes in before anything reads it, and of the answer.
+        """
         self._loop = asyncio.get_running_loop()
+        redactor = self.redactor()
+        try:
+            result = await self._called(name, clean_arguments(arguments, redactor), context)
+        except KeyRefused as refused:
+            result = refused_call([key_problem(refused)])
+        return without_keys(result, redactor) if isinstance(result, CallToolResult) else result
+
+    async def _called(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None
+    ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
         if tool is None:
             return refused_call([unknown_tool(name, [each.name for each in self._tool_manager.list_tools()])])
@@ -214,8 +253,13 @@ class InterlockServer(MCPServer[Any]):
         self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
     ) -> "Iterable[ReadResourceContents] | InputRequiredResult":
         """Read a resource; an error names what is wrong and what to do, as a tool's does."""
+        redactor = self.redactor()
+        _named({"uri": str(uri)}, redactor)
         try:
-            return await super().read_resource(uri, context)
+            found = await super().read_resource(uri, context)
+            if isinstance(found, InputRequiredResult):
+                return found
+            return [replace(each, content=_shown(each.content, redactor)) for each in found]
         except (MCPError, ResourceNotFoundError):
             raise
         except Exception as error:
@@ -225,7 +269,7 @@ class InterlockServer(MCPServer[Any]):
     async def list_prompts(self) -> list[Prompt]:
         """Return the prompts: one for each role of the roster as it stands now, and those of the ticket workflow."""
         with _told("prompts"):
-            return prompts.listing(self.root)
+            return await self.reading(lambda: prompts.listing(self.root))
 
     async def get_prompt(
         self,
@@ -234,8 +278,12 @@ class InterlockServer(MCPServer[Any]):
         context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK calls with it
     ) -> GetPromptResult | InputRequiredResult:
         """Return one prompt with its arguments filled in."""
+        redactor = self.redactor()
+        given = arguments or {}
+        _named({"name": name, "arguments": given}, redactor)
         with _told(f"prompt {name}"):
-            return prompts.render(self.root, name, arguments or {})
+            made = await self.reading(lambda: prompts.render(self.root, name, given))
+        return GetPromptResult.model_validate(redactor.value(made.model_dump(mode="json")))
 
     # -- transports ----------------------------------------------------------------------------------------------
 
@@ -271,15 +319,16 @@ def make_server(
     """
     wanted = [each.strip() for each in toolsets if each.strip()]
     for each in wanted:
-        if each not in ALL:
-            near = closest(each, ALL, 0.75)
-            fix = f"Write `{near}`." if near else f"Name some of {', '.join(ALL)}."
+        if each not in (*ALL, POC):
+            near = closest(each, (*ALL, POC), 0.75)
+            fix = f"Write `{near}`." if near else f"Name some of {', '.join((*ALL, POC))}."
             raise ToolsetError(f"there is no toolset `{each[:80]}`", fix)
     if not wanted:
-        raise ToolsetError("no toolset is named", f"Name some of {', '.join(ALL)}.")
-    server = InterlockServer(root.resolve(), caller=caller)
-    if "tickets" in wanted:
-        tickets.register(server)
+        raise ToolsetError("no toolset is named", f"Name some of {', '.join((*ALL, POC))}.")
+    instructions = POC_INSTRUCTIONS if set(wanted) == {POC} else INSTRUCTIONS
+    server = InterlockServer(root.resolve(), caller=caller, instructions=instructions)
+    if "tickets" in wanted or POC in wanted:
+        tickets.register(server, single="tickets" not in wanted)
     if "tasks" in wanted:
         from interlock.server import tasks  # noqa: PLC0415
 
@@ -299,11 +348,28 @@ def _is_object(shape: Any) -> bool:
     return bool(members) and all(is_typeddict(each) or get_origin(each) is dict for each in members)
 
 
+def _named(arguments: Mapping[str, Any], redactor: Redactor) -> None:
+    """Refuse names that hold a key.
+
+    Raises:
+        MCPError: One does.
+    """
+    try:
+        clean_arguments(arguments, redactor, prose=())
+    except KeyRefused as refused:
+        wrong = key_problem(refused)
+        raise MCPError(INVALID_PARAMS, f"{wrong.code}: {wrong.message} {wrong.fix}", data=wrong.to_json()) from refused
+
+
+def _shown(content: str | bytes, redactor: Redactor) -> str | bytes:
+    return redactor.text(content) if isinstance(content, str) else redactor.data(content)
+
+
 def _described(error: BaseException, what: str) -> dict[str, Any]:
     """Return what a client is told of an error; a defect goes to the log with its trace."""
     found = describe(error)
     if found is None:
-        _LOG.error("%s failed", what, exc_info=error)
+        _LOG.error("%s failed\n%s", redact(what), redact("".join(traceback.format_exception(error))))
     return found or defect(error)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from interlock.envelope.labels import closest
+from interlock.redaction import KeyRefused
 from interlock.server.rules import Problem, cut, problem, shown
 
 MAX_PROBLEMS: Final = 20
@@ -29,6 +30,11 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
         (fault for name in given if (fault := _mistyped(name, arguments[name], known[name])) is not None),
     )
     return tuple(islice(found, MAX_PROBLEMS))
+
+
+def key_problem(refused: KeyRefused) -> Problem:
+    """Return the finding for an argument that names something and holds a key."""
+    return problem("MCP205", f"{refused.message}.", place=cut(refused.place), found="a key", fix=refused.fix)
 
 
 def refined(error: ValidationError) -> tuple[Problem, ...]:

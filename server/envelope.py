@@ -1,20 +1,28 @@
 """The toolset `envelope`: check an agent's response before it is handed in, and get a form to fill in."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, TypeVar
 
-from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from interlock.agents.contract import contract
-from interlock.envelope import MAX_BYTES, Status, Verdict
+from interlock.envelope import Status, Verdict
 from interlock.envelope.labels import closest
 from interlock.envelope.renderers.json import finding_object
 from interlock.envelope.template import template
-from interlock.gates.response import Expected, distinct_gates, judge_response
+from interlock.gates.response import Expected, distinct_gates, has_runs, judge_response
+from interlock.server.annotations import READS
+from interlock.server.places import Places
 from interlock.server.project import tables
 
 if TYPE_CHECKING:
     from interlock.server.app import InterlockServer
+
+AnswerT = TypeVar("AnswerT")
+
+CALLS: Final = 1
+"""How many calls of one caller are at work at once: a long text is judged for seconds, by the processor alone."""
 
 
 class UnknownRoleError(Exception):
@@ -56,14 +64,16 @@ class Form(TypedDict):
     contract: str
 
 
-_READS: Final = ToolAnnotations(read_only_hint=True)
-
-
 def register(server: "InterlockServer") -> None:
     """Add the tools to a server."""
+    places = Places(CALLS, CALLS, leave=True)
 
-    @server.tool(annotations=_READS)
-    def validate_envelope(
+    async def at_work(work: Callable[[str], AnswerT]) -> AnswerT:
+        who = server.caller()
+        return await places.work(lambda: work(who), who)
+
+    @server.tool(annotations=READS)
+    async def validate_envelope(
         text: Annotated[str, Field(description="The whole response.")],
         agent: str | None = None,
         task_id: str | None = None,
@@ -71,31 +81,45 @@ def register(server: "InterlockServer") -> None:
         current_status: Status | None = None,
         extract: Annotated[bool, Field(description="Find the envelope inside a longer message.")] = False,
     ) -> Judged:
-        """Check a response against the envelope's rules and the evidence files that it cites; changes nothing."""
-        config, protocol = tables(server.root)
+        """Check a response and its evidence, by default as the open run of its task would; changes nothing."""
+        expected = Expected(agent, task_id, distinct_gates(gates), current_status)
+        return await at_work(lambda who: _judged(server.root, text, expected, extract=extract, shared_only=bool(who)))
+
+    @server.tool(annotations=READS)
+    async def envelope_template(role: str, task_id: str | None = None) -> Form:
+        """Get an envelope to fill in, and what a role may say in it."""
+        return await at_work(lambda _who: _form(server.root, role, task_id))
+
+
+def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_only: bool) -> Judged:
+    config, protocol = tables(root)
+    report = None
+    if expected.gates is None and expected.current_status is None and has_runs(str(root)):
+        from interlock.graph.open_run import judge_by_run  # noqa: PLC0415 - LangGraph takes a second to import
+
+        report = judge_by_run(text, expected, root=root, protocol=protocol, extract=extract, shared_only=shared_only)
+    if report is None:
         report = judge_response(
             text,
-            root=str(server.root),
+            root=str(root),
             protocol=protocol,
             inputs=config.envelope.inputs,
-            expected=Expected(agent, task_id, distinct_gates(gates), current_status),
+            expected=expected,
             extract=extract,
-            max_bytes=MAX_BYTES,
-        )
-        return Judged(
-            ok=report.ok,
-            effective_status=report.effective_status,
-            verdict=report.verdict,
-            findings=[finding_object(finding) for finding in report.findings],
-            normalised=list(report.normalised),
-            reask=report.as_reask(),
-        )
+            shared_only=shared_only,
+        ).report
+    return Judged(
+        ok=report.ok,
+        effective_status=report.effective_status,
+        verdict=report.verdict,
+        findings=[finding_object(finding) for finding in report.findings],
+        normalised=list(report.normalised),
+        reask=report.as_reask(),
+    )
 
-    @server.tool(annotations=_READS)
-    def envelope_template(role: str, task_id: str | None = None) -> Form:
-        """Get an envelope to fill in, and what a role may say in it."""
-        _, protocol = tables(server.root)
-        if role not in protocol.roles:
-            raise UnknownRoleError(role, list(protocol.roles))
-        text = template(role, protocol, task_id=task_id)
-        return Form(text=text, contract=contract(role, protocol, examples=False))
+
+def _form(root: Path, role: str, task_id: str | None) -> Form:
+    _, protocol = tables(root)
+    if role not in protocol.roles:
+        raise UnknownRoleError(role, list(protocol.roles))
+    return Form(text=template(role, protocol, task_id=task_id), contract=contract(role, protocol, examples=False))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from interlock.redaction import redact
 from interlock.server.rules import (
     MAX_DEPTH,
     MAX_MESSAGE_BYTES,
@@ -53,7 +54,9 @@ def read_message(raw: bytes) -> dict[str, Any] | Problem:
     try:
         value = _decoder(oddities).decode(text)
     except json.JSONDecodeError as error:
-        found = text[error.pos : error.pos + 20] or "the end"
+        # Where it is no JSON, a key may stand on both sides of the place.
+        found = text[error.pos : error.pos + 20] if redact(text) == text else "a text that holds a key"
+        found = found or "the end"
         fault = problem("MCP101", f"The message is not JSON: {error.msg}.", place=f"character {error.pos}", found=found)
         return _of(raw, fault)
     except RecursionError:
@@ -189,6 +192,11 @@ def _not_message(value: dict[str, Any]) -> Problem | None:
         return problem("MCP108", "The message has no method.", place="method", found="nothing")
     if not isinstance(value["method"], str):
         return problem("MCP108", "The method is not a text.", place="method", found=said(value, "method"))
+    if redact(value["method"]) != value["method"]:
+        return problem(
+            "MCP108", "The method holds a key of the server's environment.", place="method",
+            found=value["method"], expected="a method of the protocol", fix="Leave the key out.",
+        )  # fmt: skip
     if "id" in value and _id_of(value) is None:
         return problem(
             "MCP108", "The id is neither a text nor a whole number.", place="id", found=said(value, "id"),

@@ -137,7 +137,7 @@ def serve(
     limits = limits or Limits()
     config = uvicorn.Config(
         app.app,
-        http=timed_protocol(limits.head_seconds),
+        http=timed_protocol(limits.head_seconds, limits.header_bytes),
         ws="none",
         loop="asyncio",
         lifespan="on",

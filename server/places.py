@@ -10,6 +10,9 @@ from anyio import CancelScope, CapacityLimiter, Semaphore, WouldBlock, to_thread
 
 from interlock.graph.errors import RunBusyError
 
+READS: Final = 8
+"""How many readings of resources and prompts of one caller are at work at once."""
+
 ResultT = TypeVar("ResultT")
 _Key: TypeAlias = tuple[str, str]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from interlock.envelope.protocol import Protocol
 from interlock.gates.config import Config, load_config
-from interlock.gates.registry import build_protocol
+from interlock.gates.registry import outside_protocol
 
 
 def tables(root: Path) -> tuple[Config, Protocol]:
@@ -14,4 +14,4 @@ def tables(root: Path) -> tuple[Config, Protocol]:
         ConfigError: It is wrong; every fault is listed.
     """
     config = load_config(root)
-    return config, build_protocol(config)
+    return config, outside_protocol(config)

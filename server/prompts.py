@@ -20,18 +20,18 @@ WORKFLOW_TEXT: Final = """\
 You work a ticket under Interlock. It alone decides in which stage the ticket is; you do the work of that stage and \
 hand in a payload. Nothing that you write into a ticket beside its payload counts.
 
-1. If there is no tickets/ticket.json, call `interlock_begin_run(ticket_id)`. Save `updated_ticket` from the answer as \
-tickets/ticket.json.
+1. If there is no tickets/ticket.json, call `interlock_begin_run(ticket_id)`. Save `ticket_json` from the answer as \
+tickets/ticket.json; where other agents have tickets in this checkout, as tickets/RUN_ID.json.
 2. Read `agent_role`: it says what this stage asks for. `required_fields` names the keys of the payload, and every \
 one of them is needed. `next_stage_fields` shows what comes after.
 3. Do that work, and no more. Until the plan has passed, change no file of the project.
 4. Fill in `payload`, and leave every other field as it is. Submit the whole ticket with `interlock_submit_ticket`, as \
 an object or as text; or the payload alone with `interlock_submit_payload(run_id, revision, payload)`.
-5. Save the `updated_ticket` that comes back over your copy, whatever the answer was. The next submission starts from \
+5. Save the `ticket_json` that comes back over your copy, whatever the answer was. The next submission starts from \
 it.
 6. Look at `gate_result.status`.
    - `pass`: go on with `next_role`, which is the guidance for the next stage.
-   - `retry`: each of `gate_result.issues` has a field, what was found, what is expected and a fix. Mend them all and \
+   - `retry`: each of `gate_result.issues` has a field, what was found, what is expected and a fix. Fix them all and \
 submit again. The same failure three times ends the run.
    - `stop`: end here. Report `reason`, `next_state` and the ticket's `invalidation_report` to whoever gave you the \
 ticket.

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, cast
 
 from anyio import to_thread
-from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from interlock.reservations import identity, outbox, place, process, settings
@@ -32,8 +31,10 @@ from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.opening import open_desk
 from interlock.reservations.records import replace
 from interlock.reservations.service import Reservations
+from interlock.server.annotations import READS, SENDS, WRITES
 from interlock.server.places import Places
 from interlock.server.results import compact
+from interlock.server.unseen import without_sight
 
 if TYPE_CHECKING:
     from interlock.journal import Journal
@@ -48,14 +49,13 @@ CALLS: Final = 32
 WAITING_CALLS: Final = 16
 """How many calls of one caller wait at once; they have places of their own, so that no answer stands behind a wait."""
 
+NO_CAPABILITIES: Final = "Interlock keeps no capabilities of agents; all are listed."
+
 Patterns = Annotated[list[str], Field(description="Relative to the repository root: `src/app.py`, `docs/**`.")]
 WaitSeconds = Annotated[float, Field(description="How long to wait, at most 45.")]
 Key = Annotated[str | None, Field(description="Makes a repetition of this call safe.")]
 Cursor = Annotated[int | None, Field(description="As `rest` of the last answer says.")]
 
-_WRITES: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-_SENDS: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=False, open_world_hint=False)
-_READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _LOG: Final = logging.getLogger("interlock.server")
 
 
@@ -95,7 +95,7 @@ class ReservationCalls:
         desk = replace(desk, settings=settings.read(found.root), pause=_pause(gone))
         if who:
             # The process behind a request is not known, and may be on another machine.
-            return Reservations(desk, Caller(who, "agent", found.root, "http"))
+            return Reservations(without_sight(desk), Caller(who, "agent", found.root, "http"))
         known = identity.who(os.environ, desk.store, door="mcp")
         caller = Caller(known.name, known.kind, found.root, "mcp", process.host(), known.pid, known.started)
         return Reservations(desk, caller)
@@ -161,6 +161,11 @@ def changes(answer: Mapping[str, Any]) -> bool:
     return asked or any(answer.get(part) for part in parts)
 
 
+def _number(cursor: int | str | None) -> int | None:
+    """Return a cursor that may have come as text; one that is no number is left for the call to refuse."""
+    return int(cursor) if isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() else cast("int", cursor)
+
+
 def _answered(work: Callable[[Reservations], AnswerT], mine: Reservations) -> AnswerT:
     """Return the answer of a call; of one that nobody waits for, nothing that anybody sees."""
     try:
@@ -190,7 +195,7 @@ def register(server: "InterlockServer") -> ReservationCalls:
             await server.announce([STANDING_URI])
         return bounded(answer)
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def reserve_files(
         patterns: Patterns,
         reason: Annotated[str, Field(description="Why, for the others.")] = "",
@@ -210,27 +215,27 @@ def register(server: "InterlockServer") -> ReservationCalls:
             wait_seconds=wait_seconds,
         )  # fmt: skip
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def release_files(reservation_ids: list[str]) -> ReleaseAnswer:
         """Release reservations by id, as soon as you have committed."""
         return await at_work(lambda mine: mine.release_files(reservation_ids))
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def release_all() -> ReleaseAllAnswer:
-        """Release everything that you hold, and leave every line."""
+        """Release everything that you hold, and leave every queue."""
         return await at_work(lambda mine: mine.release_all())
 
-    @server.tool(annotations=_READS)
+    @server.tool(annotations=READS)
     async def check_conflicts(patterns: Patterns) -> ConflictsAnswer:
         """See who stands in the way of patterns, and whether they still work; reserves nothing."""
         return await at_work(lambda mine: mine.check_conflicts(patterns), quiet=True)
 
-    @server.tool(annotations=_READS)
+    @server.tool(annotations=READS)
     async def my_reservations(cursor: Cursor = None) -> MineAnswer:
         """List what you hold now."""
         return await at_work(lambda mine: page_of_leases(mine.my_reservations(), cursor), quiet=True)
 
-    @server.tool(annotations=_SENDS)
+    @server.tool(annotations=SENDS)
     async def send_message(
         to: Annotated[str, Field(description="An agent of list_agents.")],
         body: str,
@@ -240,26 +245,27 @@ def register(server: "InterlockServer") -> ReservationCalls:
         """Send a message to one agent."""
         return await at_work(lambda mine: mine.send_message(to, body, topic, idempotency_key), quiet=True)
 
-    @server.tool(annotations=_SENDS)
+    @server.tool(annotations=SENDS)
     async def fetch_inbox(
-        cursor: Annotated[int | None, Field(description="next_cursor of the last answer.")] = None,
+        cursor: Annotated[int | str | None, Field(description="next_cursor of the last answer.")] = None,
         unread_only: bool = True,
         limit: int | None = None,
     ) -> InboxAnswer:
         """Read messages to you, and mark them as read; tells which of your requests timed out."""
-        return await at_work(lambda mine: mine.fetch_inbox(cursor, unread_only=unread_only, limit=limit))
+        return await at_work(lambda mine: mine.fetch_inbox(_number(cursor), unread_only=unread_only, limit=limit))
 
-    @server.tool(annotations=_READS)
-    async def list_agents(cursor: Cursor = None) -> AgentsAnswer:
+    @server.tool(annotations=READS)
+    async def list_agents(cursor: Cursor = None, capability: str | None = None) -> AgentsAnswer:
         """List the agents of this project: whether each still works, and how much it holds."""
-        return await at_work(lambda mine: page_of_agents(mine.list_agents(), cursor), quiet=True)
+        answer = await at_work(lambda mine: page_of_agents(mine.list_agents(), cursor), quiet=True)
+        return {**answer, "note": NO_CAPABILITIES} if capability else answer
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def request_release(agent_name: str, pattern: str, reason: str) -> RequestAnswer:
         """Ask for a release without urgency and time limit; deprecated, use negotiate_release."""
         return await at_work(lambda mine: mine.request_release(agent_name, pattern, reason))
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def negotiate_release(
         file: Annotated[str, Field(description="A path or a pattern that another agent holds.")],
         reason: str,
@@ -273,16 +279,19 @@ def register(server: "InterlockServer") -> ReservationCalls:
             wait_seconds=wait_seconds,
         )
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def respond_to_release(
         thread_id: str,
         action: Literal["release", "defer"],
         file: str | None = None,
         eta_minutes: Annotated[float | None, Field(description="To defer: in how many minutes.")] = None,
         reason: str | None = None,
+        requester: str | None = None,
     ) -> RespondAnswer:
         """Answer a release-request of your inbox: release now, or defer."""
-        return await at_work(lambda mine: mine.respond_to_release(thread_id, action, file, eta_minutes, reason))
+        return await at_work(
+            lambda mine: mine.respond_to_release(thread_id, action, file, eta_minutes, reason, requester)
+        )
 
     @server.resource(
         STANDING_URI,
@@ -292,6 +301,6 @@ def register(server: "InterlockServer") -> ReservationCalls:
     )
     async def standing() -> str:
         who = server.caller()
-        return await to_thread.run_sync(lambda: compact(bounded(calls.standing(who))))
+        return await server.reading(lambda: compact(bounded(calls.standing(who))))
 
     return calls

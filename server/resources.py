@@ -7,7 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from anyio import to_thread
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -69,7 +68,7 @@ def register(server: "InterlockServer") -> None:
 
     @server.resource(TICKET_URI, name="ticket", description="The authoritative ticket of a run.", mime_type=_JSON)
     async def ticket(run_id: str) -> str:
-        return await _read(lambda: compact(server.tickets.ticket(run_id)))
+        return await _read(server, lambda: compact(server.tickets.ticket(run_id)))
 
     @server.resource(
         EVENTS_URI + "{?after,limit}",
@@ -86,13 +85,13 @@ def register(server: "InterlockServer") -> None:
             more = rows[-1].seq if len(rows) == wanted else None
             return compact({"run_id": run_id, "events": [asdict(row) for row in rows], "next_after": more})
 
-        return await _read(read)
+        return await _read(server, read)
 
     @server.resource(
         TASK_URI, name="task", description="Where a task stands, why, and what is missing.", mime_type=_JSON
     )
     async def task(task_id: str) -> str:
-        return await _read(lambda: compact(task_object(server.root, task_id)))
+        return await _read(server, lambda: compact(task_object(server.root, task_id)))
 
     @server.resource(
         PROTOCOL_URI,
@@ -100,12 +99,12 @@ def register(server: "InterlockServer") -> None:
         description="Statuses, roles, owners and legal moves of this project.",
         mime_type=_JSON,
     )
-    def protocol() -> str:
-        return compact(protocol_object(server.root))
+    async def protocol() -> str:
+        return await _read(server, lambda: compact(protocol_object(server.root)))
 
     @server.resource(GATES_URI, name="gates", description="The gates of this project.", mime_type=_JSON)
-    def gates() -> str:
-        return compact(gates_object(server.root))
+    async def gates() -> str:
+        return await _read(server, lambda: compact(gates_object(server.root)))
 
     @server.completion()
     async def complete(
@@ -115,7 +114,8 @@ def register(server: "InterlockServer") -> None:
     ) -> Completion | None:
         if isinstance(ref, PromptReference) or argument.name not in {"run_id", "task_id"}:
             return None
-        names = await to_thread.run_sync(_run_names if argument.name == "run_id" else _task_names, server)
+        names_of = _run_names if argument.name == "run_id" else _task_names
+        names = await server.reading(lambda: names_of(server))
         found = [name for name in names if name.startswith(argument.value)]
         return Completion(values=found[:MAX_COMPLETIONS], total=len(found), has_more=len(found) > MAX_COMPLETIONS)
 
@@ -146,7 +146,7 @@ def task_object(root: Path, task_id: str) -> dict[str, Any]:
 def protocol_object(root: Path) -> dict[str, Any]:
     """Return the protocol tables with the roster of a project."""
     _, protocol = tables(root)
-    hands_over = next((role.name for role in protocol.of_kind("build") if role.hands_over), HANDS_OVER)
+    hands_over = " or ".join(role.name for role in protocol.of_kind("build") if role.hands_over)
     return {
         "schema": "interlock.protocol/1",
         "labels": list(LABELS),
@@ -195,10 +195,10 @@ def _number(name: str, text: str) -> int:
     raise MCPError(INVALID_PARAMS, f"MCP204: {wrong.message} {wrong.fix}", data=wrong.to_json())
 
 
-async def _read(work: Callable[[], str]) -> str:
+async def _read(server: "InterlockServer", work: Callable[[], str]) -> str:
     """Read in a thread; a name that nothing has is not found, with what to do."""
     try:
-        return await to_thread.run_sync(work)
+        return await server.reading(work)
     except UnknownRunError as error:
         raise ResourceNotFoundError(f"{error.code}: {sentences(error.message, error.fix)}") from error
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 
+from interlock.redaction import Redactor
 from interlock.server.rules import Problem
 
 DEFECT_FIX: Final = (
@@ -52,7 +53,7 @@ def error_result(error: Mapping[str, Any]) -> CallToolResult:
 
 
 def describe(error: BaseException) -> dict[str, Any] | None:
-    """Return code, message and fix of an error that a person can mend, or None for a defect.
+    """Return code, message and fix of an error that a person can fix, or None for a defect.
 
     Errors of Interlock say it themselves; those of the system and of the database are put into the same form.
     """
@@ -72,6 +73,19 @@ def describe(error: BaseException) -> dict[str, Any] | None:
         fix = "Check the disk, then send the same again. If that does not help, restore .interlock from a copy."
         return {"code": "SYSTEM", "message": f"the checkpoints cannot be used: {error}", "fix": fix}
     return None
+
+
+def without_keys(result: CallToolResult, redactor: Redactor) -> CallToolResult:
+    """Return a result with the keys taken out: a tool may quote a file, a program, or another agent."""
+    if not redactor.has_keys():
+        return result
+    content = [
+        block.model_copy(update={"text": redactor.text(block.text)}) if isinstance(block, TextContent) else block
+        for block in result.content
+    ]
+    return result.model_copy(
+        update={"content": content, "structured_content": redactor.value(result.structured_content)}
+    )
 
 
 def defect(error: BaseException) -> dict[str, Any]:

@@ -1,9 +1,11 @@
-"""The rules that messages and calls are held against before anything acts on them, and the finding of one."""
+"""The rules that messages and calls are checked against before anything acts on them, and the finding of one."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias, cast
+
+from interlock.redaction import redact, redactor_for
 
 MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """The longest message that is read; the SDK bounds an HTTP body by the same number."""
@@ -63,6 +65,8 @@ RULES: Final = {
                   "Leave the argument out, or write the name that was meant."),
         GuardRule("MCP203", "A required argument is there.", "every required argument", "Add the argument."),
         GuardRule("MCP204", "An argument has its type.", "the type in the tool's schema", "Send it as that type."),
+        GuardRule("MCP205", "What names something holds no key of the server's environment.", "a name without a key",
+                  "Leave the key out. It is taken out of prose, and not out of what names something."),
     )
 }  # fmt: skip
 """Every rule of this module by code."""
@@ -91,15 +95,16 @@ class Problem:
     request_id: RequestId | None = None
 
     def to_json(self) -> dict[str, str]:
-        """Return the finding as JSON values, without the request's id."""
+        """Return the finding as JSON values, without the request's id and without keys of the environment."""
         data = asdict(self)
         del data["request_id"]
-        return data
+        return redactor_for().value(data)
 
     def to_rpc(self) -> dict[str, Any]:
         """Return the JSON-RPC error that answers a refused message; its `data` is the finding."""
-        error = {"code": RULES[self.code].rpc_code, "message": f"{self.code}: {self.message} {self.fix}"}
-        return {"jsonrpc": "2.0", "id": self.request_id, "error": {**error, "data": self.to_json()}}
+        data = self.to_json()
+        error = {"code": RULES[self.code].rpc_code, "message": f"{self.code}: {data['message']} {data['fix']}"}
+        return {"jsonrpc": "2.0", "id": self.request_id, "error": {**error, "data": data}}
 
 
 def problem(code: str, message: str, *, place: str = "", found: str = "", expected: str = "", fix: str = "") -> Problem:
@@ -147,6 +152,7 @@ def said(value: Mapping[str, Any], key: str) -> str:
 
 
 def cut(text: str) -> str:
-    """Return a text as it may be shown: bounded, and free of half surrogate pairs."""
+    """Return a text as it may be shown: without keys, bounded, and free of half surrogate pairs."""
+    text = redact(text)  # before it is cut: the beginning of a key would not be known as one
     safe = text.encode("ascii", "backslashreplace").decode() if is_broken(text) else text
     return safe if len(safe) <= _SHOWN else safe[: _SHOWN - 1] + "…"

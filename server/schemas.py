@@ -5,51 +5,35 @@ from typing import Any, Final, Literal, NotRequired, Required, Union, get_args, 
 
 _SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 _UNIONS: Final = (Union, UnionType)
-_MAX_REPEATED_KEYS: Final = 6
-"""A shape with more keys is spelled out by the first tool that answers it, and by no other one."""
 
 
-def answer_schema(shape: Any, spelled: set[type] | None = None) -> dict[str, Any]:
-    """Return the JSON schema of what a tool answers: its keys, and those of the objects right below.
+def answer_schema(shape: Any) -> dict[str, Any]:
+    """Return the JSON schema of what a tool answers: its keys and their types.
 
-    What is required is said at the root alone. Clients check answers against these schemas; what an answer means
-    stands in the documentation.
+    Clients check answers against these schemas; the documentation says what an answer means, what its objects hold
+    and which keys are always there.
 
     Args:
         shape: A `TypedDict`, a dictionary with any keys, or a union of such.
-        spelled: Large shapes whose keys another tool of the same list gives already; those met here are added.
 
     Raises:
         TypeError: The shape holds a type that has no JSON form.
     """
-    spelled = set() if spelled is None else spelled
     if get_origin(shape) in _UNIONS:
-        # The protocol wants an object at the root: the keys of all forms, those required that every form has.
+        # The protocol wants an object at the root: the keys of all forms.
         forms = get_args(shape)
-        properties = {name: part for form in forms for name, part in _keys(form, 0, spelled).items()}
-        required = [name for name in properties if all(name in _required(form) for form in forms)]
-        return {"type": "object", "properties": properties, **({"required": required} if required else {})}
-    if is_typeddict(shape):
-        return {"type": "object", "properties": _keys(shape, 1, spelled), "required": _required(shape)}
-    return _schema(shape, 1, spelled)
+        return {"type": "object", "properties": {name: part for form in forms for name, part in _keys(form).items()}}
+    return {"type": "object", "properties": _keys(shape)} if is_typeddict(shape) else _schema(shape)
 
 
-def _required(shape: Any) -> list[str]:
-    return [name for name in get_type_hints(shape) if name in shape.__required_keys__]
+def _keys(shape: Any) -> dict[str, Any]:
+    return {name: _schema(hint) for name, hint in get_type_hints(shape).items()}
 
 
-def _keys(shape: Any, depth: int, spelled: set[type]) -> dict[str, Any]:
-    return {name: _schema(hint, depth, spelled) for name, hint in get_type_hints(shape).items()}
-
-
-def _schema(shape: Any, depth: int, spelled: set[type]) -> dict[str, Any]:
+def _schema(shape: Any) -> dict[str, Any]:
     origin, arguments = get_origin(shape), get_args(shape)
     if is_typeddict(shape):
-        if not depth or shape in spelled:
-            return {"type": "object"}
-        if len(shape.__annotations__) > _MAX_REPEATED_KEYS:
-            spelled.add(shape)
-        return {"type": "object", "properties": _keys(shape, depth - 1, spelled)}
+        return {"type": "object"}
     if shape is Any:
         return {}
     if shape in _SCALARS:
@@ -57,15 +41,14 @@ def _schema(shape: Any, depth: int, spelled: set[type]) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin in (NotRequired, Required):
-        return _schema(arguments[0], depth, spelled)
+        return _schema(arguments[0])
     if origin is list:
-        items = _schema(arguments[0], depth, spelled)
+        items = _schema(arguments[0])
         return {"type": "array", "items": items} if items else {"type": "array"}
     if origin is dict:
-        values = _schema(arguments[1], depth, spelled)
-        return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
+        return {"type": "object"}
     if origin in _UNIONS:
-        return _union([_schema(each, depth, spelled) for each in arguments])
+        return _union([_schema(each) for each in arguments])
     raise TypeError(f"{shape!r} has no JSON schema here")
 
 

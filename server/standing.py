@@ -34,6 +34,13 @@ class Standing(TypedDict):
     next: str
 
 
+class Abandoned(TypedDict):
+    """What `task_abandon` answers: `ended` is false for a run that was over before."""
+
+    run_id: str
+    ended: bool
+
+
 class AskObject(TypedDict):
     """What one role must do now: `system` is its role prompt, `prompt` the assignment with the envelope's contract."""
 
@@ -101,7 +108,7 @@ def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence
     match phase:
         case "running" if queued:
             told = "; ".join(blocker_text(row) for row in queued[:3])
-            return f"Call task_next again: the run waits in the line for files of its scope. {told}."
+            return f"Call task_next again: the run waits in the queue for files of its scope. {told}."
         case "running":
             return "Call task_next again: Interlock collects evidence, or an agent with a runner of its own is at work."
         case "waiting":
@@ -110,7 +117,7 @@ def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence
         case "done" if status == "APPROVED":
             return "Nothing: the task is APPROVED."
         case "done":
-            return "Mend what fail_reasons names, then begin a new run of the task with task_begin."
+            return "Fix what fail_reasons names, then begin a new run of the task with task_begin."
 
 
 def open_asks(view: "RunView") -> dict[str, AskObject]:

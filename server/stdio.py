@@ -7,6 +7,7 @@ can stop. Here each line is inspected first and answered if it is refused, and w
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Final, cast
@@ -16,8 +17,9 @@ from anyio.lowlevel import checkpoint
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 
+from interlock.redaction import redactor_for
 from interlock.server.guard import read_message
-from interlock.server.rules import MAX_MESSAGE_BYTES, Problem
+from interlock.server.rules import MAX_MESSAGE_BYTES, Problem, RequestId
 
 _READ_BYTES: Final = 256 * 1024
 _WRITE_BYTES: Final = 4096
@@ -94,26 +96,32 @@ class _Sink:
         self._descriptor = descriptor
         self._gone = gone
         self._lock = anyio.Lock()
-        self._open = 0
+        self._open: Counter[RequestId] = Counter()
         self._settled = anyio.Event()
 
     def expect(self, message: dict[str, Any]) -> None:
         """Note a request that is to be answered; one that listens is not, it ends with the service."""
         if "id" in message and message.get("method") not in (None, "subscriptions/listen"):
-            self._open += 1
+            self._open[message["id"]] += 1
 
     async def settle(self) -> None:
         """Wait until every request has been answered, or for as long as a client may be expected to wait."""
         with anyio.move_on_after(SETTLE_SECONDS):
-            while self._open > 0:
+            while self._open:
                 self._settled = anyio.Event()
                 await self._settled.wait()
 
     async def write(self, text: str) -> None:
-        """Write a text, and return when the system has all of it."""
+        """Write a text, and return when the system has all of it; errors quote requests, and go without keys."""
+        message: Any = json.loads(text)
+        if "error" in message:
+            clean = redactor_for().value(message["error"])
+            text = json.dumps({**message, "error": clean}, separators=(",", ":")) + "\n"
         await self._write(text)
-        if text.startswith('{"jsonrpc":"2.0","id":'):
-            self._open -= 1
+        if "method" not in message and (asked := message.get("id")) in self._open:
+            self._open.subtract([asked])
+            if not self._open[asked]:
+                del self._open[asked]
             self._settled.set()
 
     async def _write(self, text: str) -> None:

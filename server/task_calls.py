@@ -7,18 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from interlock.agents.secrets import Redactor
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.labels import closest
 from interlock.gates.by_hand import collect_by_hand
-from interlock.gates.errors import CollectorError
 from interlock.graph.background import Drives
 from interlock.graph.errors import AnswerError, TaskError
 from interlock.graph.machine import UNANSWERED
+from interlock.redaction import redactor_for
 from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
 from interlock.server.project import tables
-from interlock.server.standing import Judged, Standing, Step, Submitted, judged, open_asks, standing
+from interlock.server.standing import Abandoned, Judged, Standing, Step, Submitted, judged, open_asks, standing
 from interlock.server.tokens import RESERVED
+from interlock.server.trust import (
+    TaskCallError,
+    no_task_file,
+    own_files,
+    own_inputs,
+    own_page,
+    own_task_file,
+    refuse_power,
+)
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey, Protocol
@@ -35,22 +43,6 @@ _POLL_SECONDS: Final = 0.5
 _REMOTE: Final = {"runner": "remote"}
 
 
-class TaskCallError(Exception):
-    """A call that is refused before it reaches a run.
-
-    Args:
-        code: Stable code, `MCP4nn`.
-        message: What is wrong, with what was found and what is expected.
-        fix: What to do, in the imperative.
-    """
-
-    def __init__(self, code: str, message: str, fix: str) -> None:
-        super().__init__(f"{code}: {message} {fix}")
-        self.code = code
-        self.message = message
-        self.fix = fix
-
-
 class TaskCalls:
     """The calls on the task runs of one root.
 
@@ -64,7 +56,7 @@ class TaskCalls:
         self.drives = drives
 
     def begin(self, given: str | dict[str, Any], run_id: str | None, *, caller: str = "") -> Standing:
-        """Start a run and take it to its first ask, or to its place in the line where others hold its files.
+        """Start a run and take it to its first ask, or to its place in the queue where others hold its files.
 
         Raises:
             TaskError, ConfigError, AgentConfigError: The task cannot start.
@@ -74,13 +66,16 @@ class TaskCalls:
         from interlock.graph.runs import start_run, view_run  # noqa: PLC0415 - LangGraph takes a second to import
         from interlock.graph.store import RunStore  # noqa: PLC0415
 
-        task = self._task(given, trusted=not caller and isinstance(given, str))
-        _own_page(self.root, task.page, caller)
+        task = self._task(given, caller)
+        own_page(self.root, task.page, caller)
+        if caller:
+            own_files(self.root, task)
         if run_id is not None and RunStore(self.root, run_id).exists():
             view = view_run(run_id, root=self.root)
             if view.task.fingerprint() == task.fingerprint():
                 return standing(self.drives.advance(run_id, until_queued=True))
         run_id = start_run(self.root, task, run_id=run_id)
+        RunStore(self.root, run_id).keep_owner(caller)
         return standing(self.drives.advance(run_id, until_queued=True))
 
     def next(self, run_id: str, role: str | None, wait_seconds: float, *, caller: str = "") -> Step:
@@ -128,7 +123,11 @@ class TaskCalls:
         _own_role(self.root, role, caller)
         view = view_run(run_id, root=self.root)
         _known_role(role, view, caller)
-        text = Redactor(key_variables(view.policy)).text(text)  # as it is kept, or it would not be known again
+        if caller:
+            own_inputs(self.root, text, view.task.inputs)
+        text = redactor_for(self.root, key_variables(view.policy)).text(
+            text
+        )  # as it is kept, or it would not be known again
         before = self._repeated(view, role, text, ask_id)
         if before is None:
             asks = {} if ask_id is None else {role: ask_id}
@@ -156,6 +155,25 @@ class TaskCalls:
         view = self.drives.look(run_id)
         return {**explain_run(view, self.root), **standing(view)}
 
+    def abandon(self, run_id: str, *, caller: str = "") -> Abandoned:
+        """End a run for good, as `interlock abandon` does.
+
+        Raises:
+            TaskCallError: Another caller began it.
+            UnknownRunError, RunBusyError, RunDamagedError: It cannot be ended.
+        """
+        from interlock.graph.ending import abandon  # noqa: PLC0415
+        from interlock.graph.store import RunStore  # noqa: PLC0415
+
+        store = RunStore(self.root, run_id)
+        if caller and store.exists() and store.owner() != caller:
+            raise TaskCallError(
+                "MCP409",
+                f"run {run_id} was not begun with a token of {caller}",
+                "Have whoever began it end it, or end it where the server runs: `interlock abandon`.",
+            )
+        return Abandoned(run_id=run_id, ended=abandon(self.root, run_id))
+
     def collect(
         self,
         page: str | None,
@@ -182,7 +200,7 @@ class TaskCalls:
 
             values = view_run(run_id, root=self.root).values
             return collected(made_by_a_run(values.get("collected", {}), int(values.get("attempt", 0))))
-        _own_page(self.root, page, caller)
+        own_page(self.root, page, caller)
         from interlock.graph.runs import find_run  # noqa: PLC0415
 
         if find_run(self.root, task_id) is not None:
@@ -195,12 +213,14 @@ class TaskCalls:
         made = collect_by_hand(page or "", keys, root=self.root, task_id=task_id, timeout_seconds=MAX_WAIT_SECONDS / 2)
         return collected(made_by_hand(each) for each in made)
 
-    def _task(self, given: str | dict[str, Any], *, trusted: bool) -> "Task":
+    def _task(self, given: str | dict[str, Any], caller: str) -> "Task":
         """Return the task with a remote runner for each role that has no other and that the task needs."""
         from interlock.graph.task import load_task, task_from_mapping  # noqa: PLC0415
 
         config, protocol = tables(self.root)
         if isinstance(given, str):
+            if caller:
+                own_task_file(self.root, given)
             try:
                 path = (self.root / given).resolve()
             except (ValueError, RuntimeError, OSError) as error:
@@ -214,11 +234,16 @@ class TaskCalls:
                     f"the task file `{given[:200]}` is not below {self.root}",
                     "Name a file below the root, or send the task as an object.",
                 )
-            task = load_task(path)
+            try:
+                task = load_task(path)
+            except TaskError as error:
+                if caller:
+                    raise no_task_file(given) from error
+                raise
         else:
             task = task_from_mapping(given, base=str(self.root))
-        if not trusted:
-            _refuse_runners(task, config)
+        if caller or not isinstance(given, str):
+            refuse_power(task, config)
         agents = {**task.agents, **dict.fromkeys(_remote_roles(task, config, protocol), _REMOTE)}
         return replace(task, agents=agents)
 
@@ -289,45 +314,6 @@ def _known_role(role: str, view: "RunView", caller: str) -> None:
             f"run {view.run_id} has no role `{role[:80]}`; its roles are {', '.join(roles)}",
             f"Write `{near}`." if near else "Name one of them.",
         )
-
-
-def _own_page(root: Path, page: str | None, caller: str) -> None:
-    """Refuse a page elsewhere to a caller with a token: the browser would fetch it from inside this network."""
-    if caller and page is not None and _is_elsewhere(root, page):
-        raise TaskCallError(
-            "MCP407",
-            f"the page {page[:200]!r} is a URL; a caller with a token may name files below the root",
-            "Name an HTML file below the root, or have the task begun on the machine itself.",
-        )
-
-
-def _is_elsewhere(root: Path, page: str) -> bool:
-    """Say whether the collectors would read a page from a server; there are many ways to write an address."""
-    from interlock.gates.collect.site import resolve_target  # noqa: PLC0415
-
-    try:
-        return resolve_target(page, root).folder is None
-    except CollectorError as error:
-        # It cannot be collected as it is written. A path may still become a page; what is no address and no path,
-        # such as `http://[`, never will.
-        return isinstance(error.__cause__, ValueError)
-
-
-def _refuse_runners(task: "Task", config: "Config") -> None:
-    """Refuse a task that brings code or scripts of its own, or takes a role from whom the configuration gave it to."""
-    for name, settings in task.agents.items():
-        if name in config.agents and dict(settings) != dict(config.agents[name]):
-            raise TaskCallError(
-                "MCP403",
-                f"`agents.{name[:80]}` of the task replaces what interlock.toml says of that role",
-                "Leave it out: interlock.toml says who acts in that role.",
-            )
-        if settings.get("runner", "remote") != "remote" or set(settings) - {"runner"}:
-            raise TaskCallError(
-                "MCP403",
-                f'`agents.{name[:80]}` of the task names more than `runner = "remote"`',
-                "Leave it out: roles without a runner in interlock.toml are remote.",
-            )
 
 
 def _remote_roles(task: "Task", config: "Config", protocol: "Protocol") -> list[str]:

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from mcp.server import MCPServer
-from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from interlock.gates.by_hand import TASK_ID
 from interlock.graph.background import Drives
+from interlock.server.annotations import READS, WRITES
 from interlock.server.collected import Collected
 from interlock.server.places import Places
-from interlock.server.standing import Standing, Step, Submitted
+from interlock.server.standing import Abandoned, Standing, Step, Submitted
 from interlock.server.task_calls import MAX_WAIT_SECONDS, TaskCalls
 
 ResultT = TypeVar("ResultT")
@@ -41,9 +41,6 @@ KindsArgument = Annotated[
     list[Literal["screenshots", "console", "a11y"]] | None, Field(description="Which; default: all three.")
 ]
 
-_WRITES: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-_READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-
 
 def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callable[[], str]) -> None:
     """Add the tools to a server.
@@ -64,27 +61,32 @@ def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callabl
         who = caller()
         return await places.work(lambda: work(who), who, run_id or "")
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def task_begin(task: TaskArgument, run_id: RunArgument = None) -> Standing:
         """Begin a run of a task and see who acts first. Roles without a configured runner answer by task_submit."""
         return await at_work(acting, run_id, lambda who: calls.begin(task, run_id, caller=who))
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def task_next(run_id: str, role: RoleArgument = None, wait_seconds: WaitArgument = MAX_WAIT_SECONDS) -> Step:
         """Take a run on and get who acts now: each ask with prompt, role prompt, evidence and ask_id."""
         return await at_work(waiting, run_id, lambda who: calls.next(run_id, role, wait_seconds, caller=who))
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
     async def task_submit(run_id: str, role: str, envelope: EnvelopeArgument, ask_id: AskArgument = None) -> Submitted:
         """Hand in a role's answer; returns what came of it, every finding, and what is next."""
         return await at_work(acting, run_id, lambda who: calls.submit(run_id, role, envelope, ask_id, caller=who))
 
-    @server.tool(annotations=_READS)
+    @server.tool(annotations=READS)
     async def task_status(run_id: str) -> dict[str, Any]:
         """Say why a task is where it is, which gates are missing, whether they can be met, and what to do."""
         return await at_work(acting, run_id, lambda _who: calls.status(run_id))
 
-    @server.tool(annotations=_WRITES)
+    @server.tool(annotations=WRITES)
+    async def task_abandon(run_id: str) -> Abandoned:
+        """End a run for good."""
+        return await at_work(acting, run_id, lambda who: calls.abandon(run_id, caller=who))
+
+    @server.tool(annotations=WRITES)
     async def collect_evidence(
         page: Annotated[str | None, Field(description="An HTML file below the root, or a URL.")] = None,
         task_id: Annotated[str, Field(description="Files it under this task; not one that has runs here.")] = TASK_ID,

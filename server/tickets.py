@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
-from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from interlock.graph.errors import RunBusyError
-from interlock.graph.pipeline.contract import MinimalResponse, RunStatus, TicketResponse
+from interlock.graph.pipeline.contract import MinimalResponse, MinimalTicket, RunStatus, SentTicket, TicketResponse
+from interlock.server.annotations import READS, WRITES
 from interlock.server.places import Places
 from interlock.server.resources import run_uris
 
@@ -28,12 +28,14 @@ CALLS_ON_A_RUN: Final = 4
 MAX_TOLD: Final = 1000
 """Of so many runs the revision that was told last is remembered; of an older one, a repetition is told again."""
 
-_WRITES = ToolAnnotations(destructive_hint=False, idempotent_hint=True)
-_READS = ToolAnnotations(read_only_hint=True)
 
+def register(server: "InterlockServer", *, single: bool = False) -> None:
+    """Add the tools to a server.
 
-def register(server: "InterlockServer") -> None:
-    """Add the tools to a server."""
+    Args:
+        server: The server.
+        single: `interlock_next_step` alone: the toolset `poc` (Governance Design §MCP Server).
+    """
     told: dict[str, int] = {}
     places = Places(CALLS, CALLS_ON_A_RUN)
 
@@ -47,37 +49,31 @@ def register(server: "InterlockServer") -> None:
         except RunBusyError as error:
             return _busy(error, minimal=minimal)
 
-    async def moved(answer: TicketResponse | MinimalResponse, submitted: object = None) -> None:
+    async def moved(answer: TicketResponse | MinimalResponse) -> None:
         """Tell who listens that a run moved: its revision is another than the last one told."""
-        ticket = answer.get("updated_ticket")
-        if ticket is not None:
-            run_id, revision = ticket["run_id"], ticket["revision"]
-            moves = told.pop(run_id, None) != revision
-            told[run_id] = revision
-            if len(told) > MAX_TOLD:
-                del told[next(iter(told))]
-        else:
-            # A minimal answer has no ticket in it; the others have none where there is no run.
-            run_id = "" if "updated_ticket" in answer else _run_of(submitted)
-            moves = run_id != ""
+        ticket = cast("SentTicket | MinimalTicket | None", answer.get("ticket_json") or answer.get("updated_ticket"))
+        if ticket is None:
+            return
+        run_id, revision = ticket.get("run_id", ""), ticket["revision"]
+        moves = told.pop(run_id, None) != revision
+        told[run_id] = revision
+        if len(told) > MAX_TOLD:
+            del told[next(iter(told))]
         if moves:
             await server.announce(run_uris(run_id))
 
-    @server.tool(annotations=_WRITES)
     async def interlock_begin_run(ticket_id: str, run_id: str | None = None) -> TicketResponse:
         """Begin a run of a ticket and get its ticket.json; the same run_id again returns its present ticket."""
         answer = await at_work(run_id or "", lambda tickets, who: tickets.begin(ticket_id, run_id, caller=who))
         await moved(answer)
         return answer
 
-    @server.tool(annotations=_WRITES)
     async def interlock_submit_ticket(ticket_json: TicketJson) -> TicketResponse:
-        """Submit the ticket with `payload` filled in; returns the next ticket, or what to mend."""
+        """Submit the ticket with `payload` filled in; returns the next ticket, or what to fix."""
         answer = await at_work(_run_of(ticket_json), lambda tickets, who: tickets.submit(ticket_json, caller=who))
         await moved(answer)
         return answer
 
-    @server.tool(annotations=_WRITES)
     async def interlock_submit_payload(run_id: str, revision: int, payload: Payload) -> TicketResponse:
         """Submit a payload alone, for the revision that the ticket has."""
         answer = await at_work(
@@ -86,19 +82,23 @@ def register(server: "InterlockServer") -> None:
         await moved(answer)
         return answer
 
-    @server.tool(annotations=_WRITES)
     async def interlock_next_step(ticket_json: TicketJson) -> TicketResponse | MinimalResponse:
         """Submit a ticket like interlock_submit_ticket; a minimal ticket is taken too, and answered in short."""
         answer = await at_work(
             _run_of(ticket_json), lambda tickets, who: tickets.next_step(ticket_json, caller=who), minimal=True
         )
-        await moved(answer, ticket_json)
+        await moved(answer)
         return answer
 
-    @server.tool(annotations=_READS)
     async def interlock_run_status(run_id: str) -> RunStatus | TicketResponse:
         """Say where a run stands: state, revision, required fields, retries left."""
         return await at_work("", lambda tickets, _who: tickets.status(run_id))
+
+    several = (interlock_begin_run, interlock_submit_ticket, interlock_submit_payload, interlock_next_step)
+    for tool in (interlock_next_step,) if single else several:
+        server.add_tool(tool, annotations=WRITES)
+    if not single:
+        server.add_tool(interlock_run_status, annotations=READS)
 
 
 def _run_of(ticket: object) -> str:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from interlock.reservations import place
+from tests.distribution import not_searched
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.long)
 
 
-_KEPT_SETTINGS = frozenset({"INTERLOCK_BROWSER", "INTERLOCK_CORPUS", "INTERLOCK_STATE"})
+_KEPT_SETTINGS = frozenset({"INTERLOCK_BROWSER", "INTERLOCK_CORPUS", "INTERLOCK_LOOK_SECONDS", "INTERLOCK_STATE"})
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -88,6 +89,22 @@ def _no_store_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Generator
     """Let sealed gates keep their bases in a folder of the tests; what processes are started inherits it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INTERLOCK_STATE", str(tmp_path_factory.getbasetemp() / "state"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_looks() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Let pages be watched for a moment; what processes are started inherits it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INTERLOCK_LOOK_SECONDS", "0.1")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_search_of_the_distribution() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Let sealed gates pass over what root may write in `/usr`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("interlock.gates.sealed.places.writable_system", not_searched)
         yield
 
 

@@ -49,6 +49,7 @@ PROMISES: Final[dict[str, tuple[str, ...]]] = {
     "a page cannot silence its console or stand in for axe": (
         "test_an_error_reaches_the_log_whatever_the_page_does_to_its_console",
         "test_an_unlabelled_input_is_found_wherever_the_page_hides_it",
+        "test_a_swallowed_error_is_told",
     ),
     "each refusal says what would satisfy it, and explain says whether that is possible now": (
         "test_every_finding_says_what_where_and_why",

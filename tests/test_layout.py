@@ -148,6 +148,7 @@ FORBIDDEN = {
     "an unfinished place": re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b"),
     "a path of one machine": re.compile(r"(?<![\w.~*-])/(work|root|home/\w+)/(?=\w)"),
     "a group repeated possessively, which Python before 3.11.5 reads wrongly": re.compile(r"\)[*+?]\+"),
+    "an install from an index, where the package is not": re.compile(r"pip install ['\"]?inter" + "lock-"),
     "the address of a package registry": re.compile(r"\b(pypi|pythonhosted|npmjs)\.(org|com)\b"),
 }
 
@@ -183,6 +184,34 @@ def test_no_tracked_file_holds(what: str, texts: dict[str, str]) -> None:
         for number, line in enumerate(text.splitlines(), 1)
         if FORBIDDEN[what].search(line)
     ]
+    assert found == []
+
+
+UNUSED = re.compile(
+    r"\b(mend(s|ed|ing)?|in the line|is no TOML|held against|nobody holds anything here)\b", re.IGNORECASE
+)
+"""Words that no user reads: fix, wait queue, not valid TOML, checked against, no reservations."""
+
+
+def _said(path: Path) -> Iterator[str]:
+    """Yield the texts of a module that users may read: its strings, but for docstrings and names."""
+    tree = _tree(path)
+    plain = {
+        id(row.value) for row in ast.walk(tree) if isinstance(row, ast.Expr) and isinstance(row.value, ast.Constant)
+    }
+    for row in ast.walk(tree):
+        if isinstance(row, ast.Constant) and isinstance(row.value, str) and id(row) not in plain and " " in row.value:
+            yield row.value
+
+
+@pytest.mark.long
+def test_texts_use_the_words_of_the_field() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "plugin").rglob("*.md")]
+    pages += [*(ROOT / "agents" / "roles").rglob("*.md")]
+    said = [(path, text) for path in _modules(*ROOMS, "interlock") for text in _said(path)]
+    said += [(path, path.read_text(encoding="utf-8")) for path in pages]
+    assert len(said) > 1000
+    found = [f"{path}: {hit[0]}: {text[:60]!r}" for path, text in said for hit in UNUSED.finditer(text)]
     assert found == []
 
 

@@ -51,7 +51,7 @@ def test_no_sentence_stands_twice_under_its_heading() -> None:
 def test_every_rule_of_tickets_names_a_heading_of_its_source(rule: StageRule | TicketRule) -> None:
     source, _, clause = rule.source.partition(" §")
     heading = re.sub(r"^\d+\. ", "", clause.partition(":")[0])
-    assert rule.source.startswith("ours: ") or heading in SOURCES[source]
+    assert rule.source.startswith("Interlock: ") or heading in SOURCES[source]
 
 
 def test_the_page_of_the_sources_is_what_the_tables_give() -> None:

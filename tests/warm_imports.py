@@ -3,10 +3,16 @@
 import importlib
 import pkgutil
 
+import pytest
+
 import interlock.cli
+import interlock.gates.sealed.places
 import interlock.graph.pipeline
 import interlock.server
+from tests.distribution import not_searched
 
 for package in (interlock.cli, interlock.graph, interlock.graph.pipeline, interlock.server):
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
+
+pytest.MonkeyPatch().setattr(interlock.gates.sealed.places, "writable_system", not_searched)

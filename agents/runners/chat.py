@@ -105,7 +105,9 @@ class ChatRunner:
         except RunnerError as error:
             error.spent = turn.used
             raise
-        return Answer(text, turn.used, turn.model or self._settings.name, turn.tool_calls, stopped)
+        # Tools of the user's own may show files in ways that nobody here knows of.
+        opened = tuple(sorted(turn.opened)) if self._settings.tools and self._toolbox is None else None
+        return Answer(text, turn.used, turn.model or self._settings.name, turn.tool_calls, stopped, opened=opened)
 
     def _work(self, ask: Ask, turn: "Turn") -> str:
         from langchain_core.messages import HumanMessage  # noqa: PLC0415

@@ -18,8 +18,8 @@ from interlock.agents.runners.conversation import Conversations
 from interlock.agents.runners.permissions import command_lines
 from interlock.agents.runners.presets import Figure
 from interlock.agents.runners.printed import Form, UnreadableOutput, read_output, session_of
-from interlock.agents.secrets import redact
 from interlock.agents.usage import Usage
+from interlock.redaction import redact
 
 _SHOWN_CHARS: Final = 1000
 
@@ -84,7 +84,7 @@ class CommandRunner:
                 )
             except (OSError, ValueError) as error:
                 why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                fix = f"Install {argv[0]} so that it is on PATH, or mend the command of {ask.role}."
+                fix = f"Install {argv[0]} so that it is on PATH, or fix the command of {ask.role}."
                 if isinstance(error, OSError) and error.errno == errno.E2BIG:
                     fix = "Hand long texts on by {prompt_file} and {system_file}, or on standard input."
                 raise RunnerError(f"{argv[0]} cannot be started: {why}", fix) from error
@@ -169,7 +169,7 @@ def _refuse(program: str, ended: Ended, command: Command) -> None:
     if ended.status != 0:
         how = f"was ended by signal {-ended.status}" if ended.status < 0 else f"ended with status {ended.status}"
         said = _told(command.form, ended) or _tail(ended)
-        raise FailedError(f"{program} {how}{said}", "Run it by hand in this folder, and mend what it says.")
+        raise FailedError(f"{program} {how}{said}", "Run it by hand in this folder, and fix what it says.")
 
 
 def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
@@ -180,7 +180,7 @@ def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
                 output = answer.read(MAX_OUTPUT_BYTES)
         return read_output(command.form, output)
     except UnreadableOutput as error:
-        fix = 'Mend what it says, or read the output as it is with `output = "text"`.'
+        fix = 'Fix what it says, or read the output as it is with `output = "text"`.'
         raise RunnerError(f"the output of {program} is no answer: {error}{_tail(ended)}", fix) from error
     except OSError as error:
         message = f"{program} wrote no answer into the file that it was given: {error.strerror}"

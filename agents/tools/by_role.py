@@ -18,15 +18,15 @@ from interlock.agents.tools.reports import report_tool
 def toolbox(ask: Ask) -> Generator[list[BaseTool]]:
     """Open the tools of an ask. They work until this ends, from any thread.
 
-    A build role reads and edits the scope, under the run's leases where there are any, and runs the task's commands. A
-    QA or review role reads. All look at evidence and write reports.
+    The build role that hands over reads and edits the scope, under the run's leases where there are any, and runs the
+    task's commands. One that plans for it, a QA role and a review role read. All look at evidence and write reports.
 
     Raises:
         RunnerError: The reservations cannot be used.
     """
     every = [evidence_tool(ask), report_tool(ask)]
     is_source = _sources(ask)
-    if ask.step != "build":
+    if ask.step != "build" or _plans(ask):
         files = ReadableFiles(ask.root, lambda path: ask.in_scope(path) or is_source(path))
         yield [*tools_to_read(files), *every]
         return
@@ -37,6 +37,12 @@ def toolbox(ask: Ask) -> Generator[list[BaseTool]]:
             seconds = max(1.0, min(TIMEOUT_SECONDS, left))
             tools.append(command_tool(ask.commands, ask.root, ask.environment, timeout_seconds=seconds))
         yield tools
+
+
+def _plans(ask: Ask) -> bool:
+    """Return whether a build role leaves the work to the one that hands over, as its prompt says."""
+    row = None if ask.protocol is None else ask.protocol.roles.get(ask.role)
+    return row is not None and not row.hands_over
 
 
 def _sources(ask: Ask) -> Callable[[str], bool]:

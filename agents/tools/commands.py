@@ -59,7 +59,7 @@ def command_tool(
                     "AGT920", "The command was ended before it had ended itself.", place=name,
                     found=f"still running after {timeout_seconds:g} s" if ended.stopped == "timeout" else "a flood",
                     expected=f"an end within {timeout_seconds:g} s, without a flood of output",
-                    fix="Find out what it waits for or prints, and mend that.",
+                    fix="Find out what it waits for or prints, and fix that.",
                 )  # fmt: skip
         return answer
 

@@ -61,7 +61,7 @@ def show_picture(path: str, data: bytes, part: int) -> Shown:
         from PIL import Image  # noqa: PLC0415 - an optional extra, needed for large pictures alone
     except ImportError:
         if len(data) > MAX_SENT_BYTES:
-            fix = 'Run `pip install "interlock-orchestrator[browser]"`, which brings Pillow; it is shown in parts then.'
+            fix = 'Run `pip install "./interlock[browser]"` for Pillow; it is shown in parts then.'
             raise _bad(path, f"{len(data)} bytes, and no Pillow", fix) from None
         return Shown(_block(data, mime), 1, None)
     try:

@@ -13,8 +13,8 @@ from interlock.envelope.protocol import GateSpec
 from interlock.gates.command import run_command_gate
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import Binding
+from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList
-from interlock.gates.sealed.execution import GateCase
 from interlock.gates.sealed.frozen import freeze
 from interlock.gates.sealed.gate import Work, judge
 from interlock.gates.sealed.preflight import check_base

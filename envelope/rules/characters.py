@@ -4,14 +4,14 @@ from typing import Final
 
 from interlock.envelope.rule import Rule
 
-_OURS: Final = "ours: a response must read the same to every reader"
+_OURS: Final = "Interlock: a response must read the same to every reader"
 
 CHARACTER_RULES: Final = (
     Rule(
         "ENV101",
         "error",
         "A response is at most as large as the limit.",
-        "ours: reading costs what its size allows",
+        "Interlock: reading costs what its size allows",
         "Shorten OUTPUT; name files in INPUTS_USED or EVIDENCE instead of quoting them.",
         "a response of 4 KiB",
         "a response of 100 MB",

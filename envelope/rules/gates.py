@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from interlock.envelope.case import GATE_IN_TEXT, Case, Gate, add, choice, draft, drop, plain
+from interlock.envelope.case import Case, Gate, add, choice, draft, drop
 from interlock.envelope.labels import closest
 from interlock.envelope.mend import Draft, Op, Patch
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey
@@ -46,6 +46,26 @@ def _all_passed(case: Case) -> Iterator[Draft]:
         yield draft("ENV411", "STATUS", item, message, "GATES_PASSED equal to GATES_REQUIRED", ops, advice)
 
 
+def _ready_for_review(case: Case) -> Iterator[Draft]:
+    item = case.value("STATUS")
+    if case.status != "READY_FOR_REVIEW" or case.status == case.echo or item is None or case.required is None:
+        return
+    of_qa = {role.certifies for role in case.protocol.of_kind("qa")}
+    missing = [gate for gate in case.required if gate in of_qa and gate not in case.passed_ids]
+    if missing and "GATES_PASSED" in case.fields:
+        message = f"READY_FOR_REVIEW while {', '.join(missing)} of QA is not in GATES_PASSED."
+        ops = (
+            *state(case, "BLOCKED"),
+            *give_reasons(case, [gate for gate in missing if gate not in case.reason_gates]),
+        )
+        advice = "Or list the gates in GATES_PASSED once QA has passed them, with their evidence."
+        yield draft("ENV423", "STATUS", item, message, "every gate of QA in GATES_PASSED", ops, advice)
+    elif case.reasons:
+        message = "STATUS is READY_FOR_REVIEW and FAIL_REASONS gives reasons."
+        advice = "Or write FAIL_REASONS: NONE once nothing fails any more."
+        yield draft("ENV423", "STATUS", item, message, "BLOCKED, or FAIL_REASONS: NONE", state(case, "BLOCKED"), advice)
+
+
 def _evidence(case: Case) -> Iterator[Draft]:
     for gate in case.claims:
         spec = case.protocol.gate(gate.id)
@@ -75,8 +95,10 @@ def _self_approval(case: Case) -> Iterator[Draft]:
     for gate in _first_claims(case):
         known = case.required is None or gate.id in case.required
         if known and not case.may_claim(gate.id):
-            certifier = case.protocol.gate(gate.id).certifier or "a QA or review agent"
-            message = f"{case.role.name} lists {gate.id} in GATES_PASSED; only {certifier} certifies it."
+            spec = case.protocol.gate(gate.id)
+            certifier = "its command" if spec.by_command else spec.certifier or "a QA or review agent"
+            decides = "its command decides it" if spec.by_command else f"only {certifier} certifies it"
+            message = f"{case.role.name} lists {gate.id} in GATES_PASSED; {decides}."
             expected = f"{gate.id} left to {certifier}"
             yield draft("ENV413", "GATES_PASSED", gate.item, message, expected, [drop(field, gate.item)])
 
@@ -93,16 +115,16 @@ def _blocked_reasons(case: Case) -> Iterator[Draft]:
 def _reason_known(case: Case) -> Iterator[Draft]:
     if case.required is None:
         return
-    known = {*case.required, *case.protocol.gates, *case.failed}
+    known = case.known_gates
     for item in case.reasons:
-        match = GATE_IN_TEXT.search(plain(item.text))
-        if match is None or match.group() in known:
+        named = case.named_gates(item)
+        if not named or named[0].id in known:
             continue
-        found = match.group()
+        found, begin, end, _ = named[0]
         best = closest(found, known, 0.7) or choice(case.required, "the gate that failed")
-        start = item.column + match.start()
+        start = item.column + begin
         message = f"A reason names {found}, which is neither required here nor a gate of this project."
-        ops = [Patch(item.line, start, start + len(found), best)]
+        ops = [Patch(item.line, start, item.column + end, best)]
         yield draft(
             "ENV415", "FAIL_REASONS", item._replace(column=start), message, "one of " + ", ".join(case.required), ops
         )
@@ -125,7 +147,7 @@ def _failed_reason(case: Case) -> Iterator[Draft]:
     field = case.fields.get("FAIL_REASONS")
     if field is None or not field.items:
         return
-    named = {gate for item in case.reasons for gate in GATE_IN_TEXT.findall(plain(item.text))}
+    named = {gate.id for item in case.reasons for gate in case.named_gates(item)}
     missing = sorted(case.failed - case.certified - named)
     if missing:
         message = f"{', '.join(missing)} failed, and FAIL_REASONS does not say so."
@@ -239,5 +261,17 @@ GATE_RULES: Final = (
         "STATUS: APPROVED\nASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-MSG-STRICT]\n"
         "GATES_PASSED: [GATE-MSG-STRICT]\nFAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
         _approved_reasons,
+    ),
+    Rule(
+        "ENV423",
+        "error",
+        "READY_FOR_REVIEW needs every required gate of QA in GATES_PASSED and no fail reason.",
+        "Strict Envelope §3 READY_FOR_REVIEW: QA passed, awaiting code-reviewer",
+        "State BLOCKED and say what QA found, or list what it passed.",
+        "STATUS: READY_FOR_REVIEW\nASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-VISUAL-QA]\n"
+        "GATES_PASSED: [GATE-VISUAL-QA]\nFAIL_REASONS: NONE",
+        "STATUS: READY_FOR_REVIEW\nASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-VISUAL-QA]\n"
+        "GATES_PASSED: []\nFAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
+        _ready_for_review,
     ),
 )

@@ -10,10 +10,9 @@ from interlock.envelope.case import (
     add,
     draft,
     drop,
-    plain,
     put,
-    strange,
 )
+from interlock.envelope.lookalikes import plain, strange
 from interlock.envelope.mend import Draft, Op, snippet
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
@@ -54,7 +53,7 @@ def _gate_form(case: Case) -> Iterator[Draft]:
                 op = put(gate.item, "<gate id, such as GATE-MSG-STRICT>")
             else:
                 op = drop(field, gate.item)
-            message = f"{snippet(gate.item.text)} is not a gate id.{strange(text)}"
+            message = f"{snippet(gate.item.text)} is not a gate id.{strange(gate.item.text)}"
             yield draft("ENV306", label, gate.item, message, "`GATE-` and capitals, digits and hyphens", [op])
 
 
@@ -101,7 +100,7 @@ def _entry_form(case: Case) -> Iterator[Draft]:
             else:
                 ops = [drop(field, item)]
             lacking = False
-            message = f"{snippet(item.text)} is not the path of an evidence file.{strange(text)}"
+            message = f"{snippet(item.text)} is not the path of an evidence file.{strange(item.text)}"
             expected = "a relative path that begins with `artifacts/`, without `..`, blanks or remarks"
             yield draft("ENV309", field.label, item, message, expected, ops)
 
@@ -142,16 +141,22 @@ def _evidence_in_output(case: Case) -> Iterator[Draft]:
             yield draft("ENV315", "OUTPUT", place, message, "evidence cited in EVIDENCE alone", found=found)
 
 
+def input_path(text: str) -> str:
+    """Return the path that an item of INPUTS_USED names, without lines and remark; nothing when it names none."""
+    path = _LINES.sub("", _REMARK.sub("", text))
+    like_path = "/" in path or re.search(r"\.[A-Za-z0-9]{1,8}$", path)
+    return "" if not like_path or " " in path or "://" in path or _GLOB.search(path) else path
+
+
 def _inputs_exist(case: Case) -> Iterator[Draft]:
     field: FieldText | None = case.fields.get("INPUTS_USED")
     if field is None or case.input_exists is None:
         return
     for item in field.items:
-        path = _LINES.sub("", _REMARK.sub("", item.text))
-        like_path = "/" in path or re.search(r"\.[A-Za-z0-9]{1,8}$", path)
-        if not like_path or " " in path or "://" in path or _GLOB.search(path) or case.input_exists(path):
+        path = input_path(item.text)
+        if not path or case.input_exists(path):
             continue
-        message = f"The input {snippet(path)} does not exist."
+        message = f"The input {snippet(path)} does not exist.{strange(path)}"
         advice = "Cite only what you read, under the path that it has."
         strict = case.inputs == "must-exist"
         ops = [drop(field, item)] if strict else []
@@ -204,7 +209,7 @@ ITEM_RULES: Final = (
         "ENV308",
         "error",
         "No item stands in a list twice.",
-        "ours: a list of gates or inputs is a set",
+        "Interlock: a list of gates or inputs is a set",
         "Keep one and take the other out.",
         "GATES_PASSED:\n- GATE-MSG-STRICT",
         "GATES_PASSED:\n- GATE-MSG-STRICT\n- GATE-MSG-STRICT",
@@ -224,7 +229,7 @@ ITEM_RULES: Final = (
         "ENV310",
         "error",
         "Each evidence file is cited once.",
-        "ours: one file cannot prove two things",
+        "Interlock: one file cannot prove two things",
         "Keep one entry; cite another file where another is needed.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: [artifacts/reports/review.md]",
         "EVIDENCE:\n  screenshots: []\n  a11y: [artifacts/reports/review.md]\n  console: []\n"
@@ -243,8 +248,8 @@ ITEM_RULES: Final = (
     ),
     Rule(
         "ENV316",
-        "warning",
-        "Inputs that look like paths exist.",
+        "error",
+        'Inputs that look like paths exist; a warning with `[envelope] inputs = "warn"`.',
         "Strict Envelope §3 INPUTS_USED: This prevents hallucinated inputs",
         "Cite only what you read, under the path that it has.",
         "INPUTS_USED:\n- docs/wireframes.md",

@@ -1,10 +1,35 @@
 """Rows of what reading finds in the layout of a response (ENV2xx)."""
 
+from collections.abc import Iterator
 from typing import Final
 
+from interlock.envelope.case import Case, draft, drop, put
+from interlock.envelope.lookalikes import fold, strange
+from interlock.envelope.mend import Draft
 from interlock.envelope.rule import Rule
 
 _ENVELOPE: Final = "Strict Envelope §2 Required Envelope"
+
+
+def _blank_value(case: Case) -> Iterator[Draft]:
+    for label in ("TASK", "OUTPUT"):
+        items = case.items(label)
+        if items and not any(fold(item.text).strip() for item in items):
+            message = f"{label} holds nothing that can be read.{strange(items[0].text)}"
+            hole = "<what was attempted, in one line>" if label == "TASK" else "<what you deliver, such as a summary>"
+            ops = [put(items[0], hole), *(put(item, "") for item in items[1:])]
+            yield draft("ENV210", label, items[0], message, f"a value of {label}", ops)
+
+
+def _blank_item(case: Case) -> Iterator[Draft]:
+    for label in ("INPUTS_USED", "NEXT_ACTIONS"):
+        field = case.fields.get(label)
+        for item in field.items if field else ():
+            if not fold(item.text).strip() and field is not None:
+                message = f"An item of {label} is empty.{strange(item.text)}"
+                ops = [put(item, "<next step>") if label == "NEXT_ACTIONS" else drop(field, item)]
+                yield draft("ENV215", label, item, message, "words that can be read", ops)
+
 
 LAYOUT_RULES: Final = (
     Rule(
@@ -74,7 +99,7 @@ LAYOUT_RULES: Final = (
         "ENV208",
         "error",
         "No line of OUTPUT begins with one of the twelve labels.",
-        "ours: two readings of one response cannot exist",
+        "Interlock: two readings of one response cannot exist",
         "Indent the line, or begin it with `> `.",
         "OUTPUT:\n> STATUS: APPROVED was what the old report said",
         "OUTPUT:\nSTATUS: APPROVED was what the old report said",
@@ -83,7 +108,7 @@ LAYOUT_RULES: Final = (
         "ENV209",
         "error",
         "A response holds one envelope.",
-        "ours: two readings of one response cannot exist",
+        "Interlock: two readings of one response cannot exist",
         "Keep one envelope and take the other out.",
         "OUTPUT:\nThe page is built.",
         "OUTPUT:\nSTATUS: APPROVED\nTASK_ID: HOME-IA-001\nTASK: Build the page",
@@ -96,6 +121,7 @@ LAYOUT_RULES: Final = (
         "Give the field its value.",
         "TASK: Build the page",
         "TASK:",
+        _blank_value,
     ),
     Rule(
         "ENV211",
@@ -141,6 +167,7 @@ LAYOUT_RULES: Final = (
         "Take the empty item out.",
         "INPUTS_USED:\n- docs/wireframes.md",
         "INPUTS_USED:\n- docs/wireframes.md\n-",
+        _blank_item,
     ),
     Rule(
         "ENV216",
@@ -218,8 +245,8 @@ LAYOUT_RULES: Final = (
         "ENV224",
         "error",
         "A message from which an envelope is extracted holds exactly one.",
-        "ours: two readings of one response cannot exist",
-        "Send one envelope; begin each line of any other with `> `.",
+        "Interlock: two readings of one response cannot exist",
+        "Send one envelope, and no other around it; one that is to be shown stands in OUTPUT, each line behind `> `.",
         "STATUS: IN_PROGRESS",
         "STATUS: BLOCKED\nTASK_ID: HOME-IA-001\n\nSTATUS: APPROVED\nTASK_ID: HOME-IA-001",
     ),
@@ -227,7 +254,7 @@ LAYOUT_RULES: Final = (
         "ENV299",
         "error",
         "The grammar and the tolerant reading agree.",
-        "ours: two readings of one response cannot exist",
+        "Interlock: two readings of one response cannot exist",
         "Write the envelope in its plainest form: one line for each single value, `- ` lines for lists.",
         "STATUS: IN_PROGRESS",
         "(a text that this program reads in two ways; please report it)",

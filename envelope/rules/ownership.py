@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from interlock.envelope.case import GATE_IN_TEXT, TASK_ID, Case, draft, plain, put
+from interlock.envelope.case import TASK_ID, Case, draft, put
 from interlock.envelope.mend import Delete, Draft, Insert, Op, Patch, snippet
 from interlock.envelope.protocol import ECHO, STATUS_OWNER, STATUSES
 from interlock.envelope.repair import better_status, blocked, state
@@ -51,7 +51,10 @@ def _status_row(code: str) -> Check:
             echo = ECHO[case.role.kind]
             advice = f"{case.role.name} can say that its gate passed only while the task is {echo}."
             if code == "ENV404":
-                advice += f" If it is, say so where this is checked: `--current-status {echo}`."
+                advice += (
+                    f" If it is, say so where this is checked: `--current-status {echo}`. Where a run of the task is "
+                    "open below the root, its status counts."
+                )
         yield draft(code, "STATUS", item, verdict[1], legal, state(case, better), advice)
 
     return check
@@ -78,8 +81,8 @@ def _verdict(case: Case) -> Iterator[Draft]:
         advice = f"If {gate} did pass, list it in GATES_PASSED with its evidence and keep FAIL_REASONS: NONE."
         yield draft("ENV419", "STATUS", item, message, expected, state(case, "BLOCKED"), advice)
     elif case.status == "BLOCKED" and case.reasons:
-        names = any(gate in GATE_IN_TEXT.findall(plain(reason.text)) for reason in case.reasons)
-        unnamed = any(not GATE_IN_TEXT.search(plain(reason.text)) for reason in case.reasons)
+        names = any(gate == named.id for reason in case.reasons for named in case.named_gates(reason))
+        unnamed = any(not case.named_gates(reason) for reason in case.reasons)
         if names and passed and gate not in case.reason_gates:
             message = f"{role.name} is BLOCKED, a reason names {gate}, and GATES_PASSED lists it."
             yield draft("ENV419", "FAIL_REASONS", case.reasons[0], message, expected, blocked(case))
@@ -167,7 +170,7 @@ OWNERSHIP_RULES: Final = (
         "ENV404",
         "error",
         "A QA or review agent repeats only the status that the task has.",
-        "ours: set and echo; Strict Envelope §3 Status Ownership gives these agents no way to say that they passed",
+        "Interlock: set and echo; Strict Envelope §3 gives these agents no way to say that they passed",
         "Repeat QA_IN_PROGRESS (QA) or READY_FOR_REVIEW (review) while the task has it; otherwise state BLOCKED.",
         "STATUS: QA_IN_PROGRESS\nASSIGNED_AGENT: visual-qa\n(while the task is QA_IN_PROGRESS)",
         "STATUS: QA_IN_PROGRESS\nASSIGNED_AGENT: visual-qa\n(while the task is READY_FOR_REVIEW)",

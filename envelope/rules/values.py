@@ -6,20 +6,18 @@ from itertools import islice
 from typing import Final
 
 from interlock.envelope.case import (
-    GATE_IN_TEXT,
     REASON,
     TASK_ID,
     Case,
     choice,
     draft,
-    plain,
     put,
-    strange,
 )
 from interlock.envelope.characters import name
-from interlock.envelope.labels import IN_OUTPUT, closest, fold
+from interlock.envelope.labels import IN_OUTPUT, closest, label_in_output
 from interlock.envelope.lists import says_nothing
-from interlock.envelope.mend import Delete, Draft, Op, Patch, snippet
+from interlock.envelope.lookalikes import changes, fold, looks, plain, strange
+from interlock.envelope.mend import Delete, Draft, Patch, snippet
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES
 from interlock.envelope.repair import better_status, some_action, state
@@ -27,8 +25,6 @@ from interlock.envelope.rule import Rule
 
 _ASCII_FIELDS: Final = ("STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED")
 _HOLE: Final = re.compile(r"[<\[{].*[>\]}]")
-_UNSEEN: Final = re.compile("[\u00ad\u034f\u061c\u200c-\u200f\ufe00-\ufe0f]")
-"""What free text may hold and nobody sees."""
 _NUMBER: Final = re.compile(r"[0-9]+\.")
 
 
@@ -36,29 +32,59 @@ def _look_alikes(case: Case) -> Iterator[Draft]:
     labels = (*_ASCII_FIELDS, *(f"EVIDENCE.{key}" for key in EVIDENCE_KEYS))
     for label in labels:
         for item in case.items(label):
-            if item.text.isascii() or not fold(item.text).isascii():
-                continue
-            index, char = next((index, char) for index, char in enumerate(item.text) if not char.isascii())
-            ops: list[Op] = []
-            for at, each in enumerate(item.text):
-                if not each.isascii():
-                    ops.append(Patch(item.line, item.column + at, item.column + at + 1, fold(each)))
-            message = f"{name(char)} looks like `{fold(char)}` and is another character."
-            column = item.column + index
-            found = snippet(item.text)
-            yield Draft(
-                "ENV110", label, item.line, column, message, found, f"`{plain(item.text)}` in ASCII", tuple(ops)
-            )
+            if not item.text.isascii() and fold(item.text).isascii():
+                yield _alike(label, item, 0, len(item.text), plain(item.text))
+    yield from _in_reasons(case)
+    yield from _around_inputs(case)
     yield from _labels_in_output(case)
+
+
+def _alike(label: str, item: Item, start: int, end: int, meant: str) -> Draft:
+    """Report characters between two indexes of an item that only look like ASCII."""
+    found = list(changes(item.text[start:end]))
+    first = start + found[0][0]
+    char = item.text[first]
+    ops = [Patch(item.line, item.column + start + at, item.column + start + at + 1, shape) for at, shape in found]
+    message = f"{name(char)} {looks(char)}; a program reads another text than `{meant}`."
+    expected = f"`{meant}` in ASCII"
+    return Draft("ENV110", label, item.line, item.column + first, message, snippet(item.text), expected, tuple(ops))
+
+
+def _in_reasons(case: Case) -> Iterator[Draft]:
+    for item in case.items("FAIL_REASONS"):
+        if not item.text.isascii() and says_nothing(item.text) and fold(item.text).isascii():
+            yield _alike("FAIL_REASONS", item, 0, len(item.text), plain(item.text))
+    for item in case.reasons:
+        for gate in case.named_gates(item):
+            if not gate.exact:
+                yield _alike("FAIL_REASONS", item, gate.start, gate.end, gate.id)
+
+
+def _around_inputs(case: Case) -> Iterator[Draft]:
+    """Report blanks that are not ASCII, and what has no width, before and behind an input."""
+    for item in case.items("INPUTS_USED"):
+        kept = [index for index, char in enumerate(item.text) if fold(char).strip()]
+        if kept and (kept[0] > 0 or kept[-1] + 1 < len(item.text)):
+            at = 0 if kept[0] > 0 else kept[-1] + 1
+            char = item.text[at]
+            ops = [
+                Patch(item.line, item.column + first, item.column + last, "")
+                for first, last in ((0, kept[0]), (kept[-1] + 1, len(item.text)))
+                if first < last
+            ]
+            message = f"{name(char)} stands at the edge of an input; it {looks(char)}."
+            expected = snippet(item.text[kept[0] : kept[-1] + 1])
+            place = item._replace(column=item.column + at)
+            yield draft("ENV110", "INPUTS_USED", place, message, expected, ops)
 
 
 def _labels_in_output(case: Case) -> Iterator[Draft]:
     """Report a line of OUTPUT that a person reads as a label, though no program does."""
     for item in case.items("OUTPUT"):
-        match = None if item.column > 1 or item.text.isascii() else IN_OUTPUT.match(fold(_UNSEEN.sub("", item.text)))
-        if match and not IN_OUTPUT.match(item.text):
+        label = "" if item.column > 1 or item.text.isascii() else label_in_output(item.text)
+        if label and not IN_OUTPUT.match(item.text):
             char = next(char for char in item.text if not char.isascii())
-            message = f"A line of OUTPUT looks like the label {match[1]}: it holds {name(char)}."
+            message = f"A line of OUTPUT looks like the label {label}: it holds {name(char)}, which {looks(char)}."
             expected = "lines of OUTPUT that nobody takes for a label; indent such a line or begin it with `> `"
             ops = [Patch(item.line, 1, 1, "> ")]
             yield draft("ENV110", "OUTPUT", item, message, expected, ops)
@@ -125,10 +151,10 @@ def _reason_gate(case: Case) -> Iterator[Draft]:
     open_gates = [gate for gate in case.required or () if gate not in case.passed_ids]
     for item in () if case.reasons else case.items("FAIL_REASONS")[:1]:
         if item.text != "NONE":
-            message = "FAIL_REASONS says that there are no failures in words of its own."
+            message = f"FAIL_REASONS says that there are no failures in words of its own.{strange(item.text)}"
             yield draft("ENV311", "FAIL_REASONS", item, message, "`NONE`", [put(item, "NONE")])
     for item in case.reasons:
-        if GATE_IN_TEXT.search(plain(item.text)):
+        if case.named_gates(item):
             continue
         gate = case.own_gate or (open_gates or ["GATE-MSG-STRICT"])[0]
         guess = closest(plain(item.text).split(":")[0].strip().upper(), known, 0.8)
@@ -185,7 +211,7 @@ VALUE_RULES: Final = (
         "ENV110",
         "error",
         "Labels, statuses, ids, gates, agents and evidence paths are ASCII; nothing else looks like a label.",
-        "ours: a response must read the same to every reader",
+        "Interlock: a response must read the same to every reader",
         "Type the letters in ASCII.",
         "STATUS: BLOCKED",
         "STATUS: BL\u041eCKED",

@@ -97,7 +97,7 @@ class Agent:
     def save(self, answer: Response) -> None:
         """Replace the file with the ticket that came back."""
         self.file.parent.mkdir(exist_ok=True)
-        self.file.write_text(json.dumps(answer["updated_ticket"], indent=2, ensure_ascii=False), encoding="utf-8")
+        self.file.write_text(json.dumps(answer["ticket_json"], indent=2, ensure_ascii=False), encoding="utf-8")
 
     def tell(self, answer: Response) -> None:
         """Print what came back: the status, where the run is, and each finding with its fix."""
@@ -159,7 +159,7 @@ async def repeat(agent: Agent, old: Response, first: Response) -> None:
     again = await agent.call("interlock_submit_ticket", ticket_json=json.dumps(old))
     agent.path.append(f"{old['state']} (again)")
     same = "the same answer as before" if again == first else "ANOTHER ANSWER"
-    agent.say("", f"→ {same}; the revision stays {again['updated_ticket']['revision']}")
+    agent.say("", f"→ {same}; the revision stays {again['ticket_json']['revision']}")
 
 
 async def gather(agent: Agent, root: Path) -> None:
@@ -208,7 +208,8 @@ async def act(agent: Agent) -> Response:
         codes = {issue["code"] for issue in answer["gate_result"]["issues"]}
         if UNFINISHED not in codes:
             break
-    tell_ends(agent, agent.ticket["history"][-1].get("payload", {}))
+    copy = agent.root / "artifacts/interlock/tickets" / agent.ticket["run_id"] / "act_via_tools.json"
+    tell_ends(agent, json.loads(copy.read_text(encoding="utf-8")) if copy.exists() else {})
     return answer
 
 

@@ -1,17 +1,30 @@
-"""Accessibility results: what axe found, in every frame (format in `gates.manifest`)."""
+"""Accessibility results: what each engine found, in every frame (format in `gates.manifest`).
 
-from collections.abc import Iterator
+Outside of a run a plain result of axe is read too.
+"""
+
+from collections.abc import Collection, Iterator
 from typing import Any, Final, cast
 
 from interlock.envelope.finding import Finding
 from interlock.gates import rules
 from interlock.gates.checks.subject import MalformedError, Subject, Subjects, decode, loads
 
-SCHEMA: Final = "interlock.a11y/1"
+SCHEMA: Final = "interlock.a11y/2"
 LISTS: Final = ("violations", "passes", "incomplete", "inapplicable")
 KNOWN_IMPACTS: Final = frozenset({"minor", "moderate", "serious", "critical"})
 REFUSED_IMPACTS: Final = frozenset({"serious", "critical"})
 MIN_RULES: Final = 20
+"""So many rules each engine must have run, at least."""
+
+MAX_WITHHELD: Final = 0.5
+"""So much of what people see in a document may be `inert` or `aria-hidden`."""
+
+AXE: Final = "axe-core"
+ENGINES: Final = (AXE, "accesslint")
+"""The engines of a report, each of which must have judged the page."""
+
+_BEST_PRACTICE: Final = "best-practice"
 SHOWN: Final = 5
 """So many violations are told in full; the rest are counted."""
 
@@ -36,7 +49,7 @@ def _check(gate: str, subject: Subject, *, in_run: bool) -> list[Finding]:
                 gate,
                 f"{subject.shown} is a report in prose; no machine judged it.",
                 found="text that is not JSON",
-                expected="an axe result, where a machine is to judge",
+                expected="an accessibility report, where a machine is to judge",
                 fix=_FIX,
             )
         ]
@@ -69,20 +82,37 @@ def _results(value: object, *, in_run: bool) -> list[dict[str, Any]]:
         raise MalformedError(f"the lists {', '.join(missing)} are missing")
     results = [top]
     if schema == SCHEMA:
+        _check_engines(top.get("engines"))
         frames: object = top.get("frames")
         if not isinstance(frames, list) or not frames:
             raise MalformedError('"frames" is no list with at least one frame')
         for frame in cast("list[object]", frames):
             if not isinstance(frame, dict):
                 raise MalformedError('an item of "frames" is no object')
+            share: object = cast("dict[str, Any]", frame).get("withheld")
+            if not isinstance(share, int | float) or isinstance(share, bool) or not 0 <= share <= 1:
+                raise MalformedError('an item of "frames" has no "withheld" from 0 to 1')
             results.append(cast("dict[str, Any]", frame))
     for result in results:
-        _check_lists(result)
+        _check_lists(result, ENGINES if schema == SCHEMA else (AXE, None))
     return results
 
 
-def _check_lists(result: dict[str, Any]) -> None:
-    """Make sure that every result list that is there holds rule results.
+def _check_engines(value: object) -> None:
+    """Make sure that a report names every engine, with its version.
+
+    Raises:
+        MalformedError: It does not.
+    """
+    rows = cast("list[object]", value) if isinstance(value, list) else []
+    tables = [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
+    named = [row.get("name") for row in tables if isinstance(row.get("version"), str) and row["version"]]
+    if sorted(map(str, named)) != sorted(ENGINES) or len(rows) != len(ENGINES):
+        raise MalformedError(f'"engines" does not name {" and ".join(ENGINES)}, each once and with its version')
+
+
+def _check_lists(result: dict[str, Any], engines: Collection[str | None]) -> None:
+    """Make sure that every result list that is there holds rule results of these engines.
 
     Raises:
         MalformedError: One does not.
@@ -97,6 +127,8 @@ def _check_lists(result: dict[str, Any]) -> None:
             rule_id = cast("dict[str, Any]", item).get("id")
             if not isinstance(rule_id, str) or not rule_id:
                 raise MalformedError(f'an item of "{name}" has no "id"')
+            if cast("dict[str, Any]", item).get("engine") not in engines:
+                raise MalformedError(f'an item of "{name}" has no "engine" of {" and ".join(ENGINES)}')
 
 
 def _judge(gate: str, subject: Subject, results: list[dict[str, Any]]) -> list[Finding]:
@@ -114,44 +146,63 @@ def _judge(gate: str, subject: Subject, results: list[dict[str, Any]]) -> list[F
                 fix="Make the frame load, or remove it, and have the page checked again.",
             )
         )
-    checked = {item["id"] for result in results for name in LISTS for item in result.get(name, [])}
-    if len(checked) < MIN_RULES:
+    withheld = [result for result in results if result.get("withheld", 0) > MAX_WITHHELD]
+    if withheld:
         findings.append(
             subject.finding(
-                "EVD542",
+                "EVD549",
                 gate,
-                f"{subject.shown} lists {len(checked)} rules over its four lists.",
-                found=f"{len(checked)} distinct rules",
-                expected=f"at least {MIN_RULES}",
-                fix="Run axe with all rules of WCAG 2.2 AA and cite its whole result.",
+                "most of what people see is kept from assistive technology, and from the engines.",
+                found="; ".join(
+                    f"{rules.quote(str(row.get('url')))}: {row['withheld']:.0%}" for row in withheld[:SHOWN]
+                ),
+                expected=f"at most {MAX_WITHHELD:.0%} of a document, where no dialog is open",
+                fix="Take `inert` and `aria-hidden` off what people see and use, then have the page checked again.",
             )
         )
-    violations = _distinct([item for result in results for item in result.get("violations", [])])
+    for engine in ENGINES if results[0].get("schema") == SCHEMA else (AXE,):
+        judged = [item for result in results for name in LISTS for item in result.get(name, [])]
+        checked = {item["id"] for item in judged if _engine(item) == engine}
+        if len(checked) < MIN_RULES:
+            findings.append(
+                subject.finding(
+                    "EVD542",
+                    gate,
+                    f"{subject.shown} lists {len(checked)} rules of {engine} over its four lists.",
+                    found=f"{len(checked)} distinct rules",
+                    expected=f"at least {MIN_RULES}",
+                    fix=f"Run {engine} with all rules of WCAG 2.2 AA and cite its whole result.",
+                )
+            )
+    found = _distinct([item for result in results for item in result.get("violations", [])])
+    practice = [item for item in found if _is_best_practice(item)]
+    violations = [item for item in found if item not in practice]
     serious = [item for item in violations if not REFUSED_IMPACTS.isdisjoint(_impacts(item))]
     unknown = [item for item in violations if item not in serious and not _impacts(item) <= KNOWN_IMPACTS]
     for code, items, what, fix in (
-        ("EVD543", serious, "serious or critical", "Mend each element named here, then have the page checked again."),
-        ("EVD544", unknown, "of unknown impact", "Mend each element named here, or find out its impact."),
+        ("EVD543", serious, "serious or critical", "Fix each element named here, then have the page checked again."),
+        ("EVD544", unknown, "of unknown impact", "Fix each element named here, or find out its impact."),
+        ("EVD548", practice, "of good practice alone", "Fix these too where you can; the gate does not ask for it."),
     ):
         if items:
             findings.append(
                 subject.finding(
                     code,
                     gate,
-                    f"axe found {len(items)} violation{'s'[: len(items) != 1]} {what}.",
+                    f"the engines found {len(items)} violation{'s'[: len(items) != 1]} {what}.",
                     found=_listing(items),
                     expected="no such violation",
                     fix=fix,
                 )
             )
-    undecided = {item["id"] for result in results for item in result.get("incomplete", [])}
+    undecided = sorted({f"{_engine(item)} {item['id']}" for result in results for item in result.get("incomplete", [])})
     if undecided:
         findings.append(
             subject.finding(
                 "EVD546",
                 gate,
-                f"axe could not decide {len(undecided)} rule{'s'[: len(undecided) != 1]}.",
-                found=", ".join(rules.quote(rule_id, 60) for rule_id in sorted(undecided)[:SHOWN]),
+                f"the engines could not decide {len(undecided)} rule{'s'[: len(undecided) != 1]}.",
+                found=", ".join(rules.quote(rule, 60) for rule in undecided[:SHOWN]),
                 expected="a person's look at these",
                 fix="Look at the `incomplete` list of the result and judge it by eye.",
             )
@@ -159,16 +210,28 @@ def _judge(gate: str, subject: Subject, results: list[dict[str, Any]]) -> list[F
     return findings
 
 
+def _engine(item: dict[str, Any]) -> str:
+    """Return the engine of a rule result; a plain result of axe does not name it."""
+    return str(item.get("engine", AXE))
+
+
+def _is_best_practice(item: dict[str, Any]) -> bool:
+    """Say whether a rule is about good practice alone, and no part of WCAG."""
+    tags: object = item.get("tags")
+    names = [str(tag) for tag in cast("list[object]", tags)] if isinstance(tags, list) else []
+    return _BEST_PRACTICE in names and not any(name.startswith("wcag") for name in names)
+
+
 def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Drop repeats of one violation, which stand in the merged list and in a frame's own."""
-    seen: dict[tuple[str, str, str], dict[str, Any]] = {}
+    seen: dict[tuple[str, ...], dict[str, Any]] = {}
     for item in items:
-        seen.setdefault((str(item["id"]), str(item.get("impact")), " ".join(_selectors(item))), item)
+        seen.setdefault((_engine(item), item["id"], str(item.get("impact")), " ".join(_selectors(item))), item)
     return list(seen.values())
 
 
 def _listing(items: list[dict[str, Any]]) -> str:
-    """Tell the first violations: rule, impact, element, and what to do about it."""
+    """Tell the first violations: engine, rule, impact, element, and what to do about it."""
     texts: list[str] = []
     for item in items[:SHOWN]:
         selectors = list(_selectors(item))
@@ -177,7 +240,8 @@ def _listing(items: list[dict[str, Any]]) -> str:
         help_text = item.get("help")
         about = f": {rules.quote(help_text).strip('`')}" if isinstance(help_text, str) and help_text else ""
         impact = rules.quote(str(item.get("impact")), 20).strip("`")
-        texts.append(f"{rules.quote(item['id'], 60).strip('`')} ({impact}) at {where}{more}{about}")
+        name = f"{_engine(item)} {rules.quote(item['id'], 60).strip('`')}"
+        texts.append(f"{name} ({impact}) at {where}{more}{about}")
     left = len(items) - SHOWN
     return "; ".join(texts) + (f"; and {left} more" if left > 0 else "")
 
@@ -219,6 +283,6 @@ def _malformed(gate: str, subject: Subject, reason: str) -> Finding:
         gate,
         f"{subject.shown} is no accessibility result that can be judged.",
         found=reason,
-        expected="the JSON result of axe, with its lists " + ", ".join(LISTS),
+        expected=f"a report of {' and '.join(ENGINES)}, with the lists {', '.join(LISTS)}",
         fix=_FIX,
     )

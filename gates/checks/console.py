@@ -113,7 +113,7 @@ def _errors(gate: str, subject: Subject, records: list[dict[str, Any]]) -> list[
                 f"the console log {subject.shown} has {len(errors)} error{'s'[: len(errors) != 1]}.",
                 found=_listing(errors),
                 expected="no console error, page error, failed request or HTTP status from 400 up",
-                fix="Mend what the page reports, then have the console collected again.",
+                fix="Fix what the page reports, then have the console collected again.",
             )
         )
     blocked = [record for record in records if record["kind"] == "blocked"]

@@ -129,7 +129,7 @@ def judge_image(subject: Subject, gate: str) -> Picture | Finding:
             f"{subject.shown} cannot be judged, because Pillow is not installed.",
             found="no Pillow",
             expected="Pillow, which decodes images",
-            fix='Run `pip install "interlock-orchestrator[browser]"` and check again.',
+            fix='Run `pip install "./interlock[browser]"` beside the checkout, and check again.',
         )
     try:
         with Image.open(io.BytesIO(subject.file.data), formats=(picture.format,)) as image:
@@ -146,7 +146,7 @@ def judge_image(subject: Subject, gate: str) -> Picture | Finding:
             f"{subject.shown} is blank.",
             found=f"{different} of {picture.width * picture.height} pixels differ from the commonest colour",
             expected="a page with visible content",
-            fix="Find out why the page renders nothing at this width, mend it, and take the screenshot again.",
+            fix="Find out why the page renders nothing at this width, fix it, and take the screenshot again.",
         )
     return picture
 

@@ -26,6 +26,9 @@ CODES: Final[Mapping[str, str]] = {
     "prepare": "EVD585",
     "heldout": "EVD586",
     "shadowed": "EVD587",
+    "rewritten": "EVD588",
+    "planted": "EVD588",
+    "apart": "EVD589",
 }
 """The rule of each kind of fault; see `gates.sealed.compare`."""
 

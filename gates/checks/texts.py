@@ -117,7 +117,7 @@ def _judge_log(gate: str, subject: Subject, header: dict[str, Any]) -> list[Find
                 f"the command {shown} ended with status {header['exit_status']}.",
                 found=f"exit status {header['exit_status']}; {_last_line(subject.file.data)}",
                 expected="exit status 0",
-                fix=f"Mend what the command reports in {subject.shown}, then have it run again.",
+                fix=f"Fix what the command reports in {subject.shown}, then have it run again.",
             )
         ]
     return []

@@ -1,28 +1,18 @@
-"""axe-core in an isolated world of every frame, its results merged into one report without clock or host."""
+"""Two engines in an isolated world of every frame, their results merged into one report without clock or host."""
 
-import importlib.util
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from interlock.gates.collect.cdp import CdpError
+from interlock.gates.collect.engines import LISTS, Engine
 from interlock.gates.collect.errors import collector_error
-from interlock.gates.collect.page import Frame, Page, script
+from interlock.gates.collect.page import Frame, Motion, Page, script
 from interlock.gates.collect.site import Target
 
-A11Y_SCHEMA: Final = "interlock.a11y/1"
-TAGS: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa")
-"""WCAG 2.2 level AA and everything below it."""
-
-PAGE_RULES: Final = ("aria-hidden-body", "document-title", "html-has-lang", "meta-viewport")
-"""Rules about a whole page, which axe applies to the outermost document alone."""
-
-WIDTHS: Final = (375, 1280)
-"""Contrast and target size depend on the layout: the narrow one and the wide one are both judged."""
-
-LISTS: Final = ("violations", "incomplete", "passes", "inapplicable")
+A11Y_SCHEMA: Final = "interlock.a11y/2"
 
 _IMPACTS: Final = ("minor", "moderate", "serious", "critical")
 
@@ -30,104 +20,159 @@ _RULE_KEYS: Final = ("id", "impact", "tags", "description", "help", "helpUrl")
 _NODE_KEYS: Final = ("target", "html", "impact", "failureSummary")
 
 
-def axe_source() -> str:
-    """Return axe-core's own text.
-
-    Raises:
-        CollectorError: COL310 when the package that carries it is not installed.
-    """
-    spec = importlib.util.find_spec("axe_playwright_python")
-    path = Path(spec.origin).parent / "axe.min.js" if spec is not None and spec.origin else None
-    if path is None or not path.is_file():
-        raise collector_error("COL310", "axe-core is not installed.")
-    return path.read_text(encoding="utf-8")
-
-
-def audit(page: Page, source: str) -> tuple[str, list[dict[str, Any]]]:
-    """Run axe in every frame of a page.
+@dataclass(frozen=True, slots=True)
+class AuditedFrame:
+    """What the engines said of one document.
 
     Args:
-        page: A page at rest.
-        source: The text of axe-core.
+        url: Its address.
+        hidden: Whether nobody can perceive it; then no engine looked.
+        lists: By the engine's name, its four lists of rule results.
+        withheld: The share of what people see that is kept from assistive technology, 0 to 1.
+    """
 
-    Returns:
-        The version of axe-core, and for each frame its address and the four lists as axe made them.
+    url: str
+    hidden: bool
+    lists: dict[str, dict[str, list[dict[str, Any]]]]
+    withheld: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the engines said of a page at one width, with or without reduced motion."""
+
+    width: int
+    motion: Motion
+    frames: tuple[AuditedFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A page whose frames are being analysed: each with what the answers of its engines are waited for by."""
+
+    page: Page
+    frames: list[tuple[Frame, dict[str, tuple[int, int]]]]
+
+
+def audit(pages: Sequence[Page], engines: Sequence[Engine]) -> list[Audit]:
+    """Run every engine in every frame of some pages, in all pages at the same time.
+
+    Args:
+        pages: Pages at rest.
+        engines: What to run.
 
     Raises:
         CollectorError: COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
     """
-    page.still()
+    started = [_start(page, engines) for page in pages]
+    return [_finish(item) for item in started]
+
+
+def _start(page: Page, engines: Sequence[Engine]) -> _Started:
     frames = page.frames()
-    version = ""
-    audited: list[dict[str, Any]] = []
-    children = 0
     _open_closed_shadows(page, frames)
+    page.still(frames)
     visible = _visible(page, frames)
+    started: list[tuple[Frame, dict[str, tuple[int, int]]]] = []
     for frame in frames:
+        asked: dict[str, tuple[int, int]] = {}
+        started.append((frame, asked))
         if not visible[frame.id]:
-            audited.append({"url": frame.url, "hidden": True, **{name: [] for name in LISTS}})
             continue
         if frame.failed:
             raise collector_error("COL308", f"The frame {frame.failed} did not load, so it was not analysed.")
         _refuse_clobbering(page, frame)
-        try:
-            page.evaluate(frame, f"{script('prepare')}\n{source}\n;0")
-            without = PAGE_RULES if frame.parent else ()
-            result = page.evaluate(frame, f"({script('audit')})({json.dumps(TAGS)}, {json.dumps(without)})")
-        except CdpError as error:
-            raise collector_error("COL308", f"axe could not analyse the frame {frame.url}: {error}.") from error
-        version = result["version"]
-        children += result["children"]
-        audited.append({"url": frame.url, "hidden": False, **{name: result[name] for name in LISTS}})
-    # A frame that came or went while axe ran, or that the browser did not show, must not be skipped.
-    if len(frames) - 1 < children or len(page.frames()) != len(frames):
-        raise collector_error("COL308", f"{page.name} has {children} frames, and {len(frames) - 1} could be analysed.")
+        for engine in engines:
+            run = f"({script(engine.script)})({engine.options(in_frame=bool(frame.parent))})"
+            source = f"{script('prepare')}\n{engine.source}\n;0"
+            asked[engine.name] = (page.begin(frame, source), page.begin(frame, run))
+    return _Started(page, started)
+
+
+def _finish(started: _Started) -> Audit:
+    page = started.page
+    audited = [
+        AuditedFrame(
+            frame.url,
+            not asked,
+            {name: _result(page, frame, name, asked[name]) for name in asked},
+            page.evaluate(frame, script("withheld")) if asked else 0.0,
+        )
+        for frame, asked in started.frames
+    ]
+    children = sum(page.evaluate(frame, "window.length") for frame, asked in started.frames if asked)
+    # A frame that came or went while the engines ran, or that the browser did not show, must not be skipped.
+    if len(audited) - 1 < children or len(page.frames()) != len(audited):
+        raise collector_error("COL308", f"{page.name} has {children} frames, and {len(audited) - 1} could be analysed.")
     page.check()
-    return version, audited
+    return Audit(page.width, page.motion, tuple(audited))
 
 
-def merge(target: Target, version: str, runs: Iterable[tuple[int, list[dict[str, Any]]]]) -> dict[str, Any]:
-    """Merge the runs of all widths and frames into the report.
+def _result(page: Page, frame: Frame, engine: str, asked: tuple[int, int]) -> dict[str, list[dict[str, Any]]]:
+    """Return the lists of one engine for one frame; a rule of it that failed itself has judged nothing."""
+    try:
+        result = [page.finish(number) for number in asked][-1]
+    except CdpError as error:
+        raise collector_error("COL308", f"{engine} could not analyse the frame {frame.url}: {error}.") from error
+    if result["broken"]:
+        raise collector_error(
+            "COL308",
+            f"In the frame {frame.url} a rule of {engine} failed itself and judged nothing: {result['broken'][0]}.",
+            "Take out what the rule trips over, such as a value in CSS or markup that is out of all proportion.",
+        )
+    return result["lists"]
 
-    A rule stands once for each list and frame; its nodes say at which widths they were found. Nodes are kept for
-    violations and for what axe could not decide (`incomplete`); the other lists give their number.
+
+def merge(target: Target, engines: Sequence[Engine], audits: Sequence[Audit]) -> dict[str, Any]:
+    """Merge the runs of all views, frames and engines into the report.
+
+    A rule stands once for each list, frame and engine; its nodes say at which widths, and with which preference for
+    motion, they were found. Nodes are kept for violations and for what an engine could not decide (`incomplete`); the
+    other lists give their number.
     """
-    rules: dict[str, dict[tuple[int, str], dict[str, Any]]] = {name: {} for name in LISTS}
+    rules: dict[str, dict[tuple[int, str, str], dict[str, Any]]] = {name: {} for name in LISTS}
     numbers: dict[tuple[str, int], int] = {}
     frames: dict[int, dict[str, Any]] = {}
-    widths: list[int] = []
-    for width, audited in runs:
-        widths.append(width)
+    for view in audits:
         seen: Counter[str] = Counter()
-        for frame in audited:
+        for frame in view.frames:
             # A layout may have a frame at one width alone; the n-th one of an address is the same at every width.
-            number = numbers.setdefault((frame["url"], seen[frame["url"]]), len(numbers))
-            seen[frame["url"]] += 1
-            row = frames.setdefault(number, {"id": number, "url": frame["url"], "hidden": True, "error": None})
-            row["hidden"] = row["hidden"] and frame["hidden"]
-            for name in LISTS:
-                for found in frame[name]:
-                    _add(rules[name], found, number, width, with_nodes=name in ("violations", "incomplete"))
+            number = numbers.setdefault((frame.url, seen[frame.url]), len(numbers))
+            seen[frame.url] += 1
+            row = frames.setdefault(
+                number, {"id": number, "url": frame.url, "hidden": True, "withheld": 0, "error": None}
+            )
+            row["hidden"] = row["hidden"] and frame.hidden
+            row["withheld"] = max(row["withheld"], frame.withheld)
+            for engine, lists in frame.lists.items():
+                for name in LISTS:
+                    for found in lists[name]:
+                        place = (number, engine, found["id"])
+                        _add(rules[name], place, found, view, with_nodes=name in ("violations", "incomplete"))
     return {
         "schema": A11Y_SCHEMA,
         "target": target.text,
-        "engine": {"name": "axe-core", "version": version},
-        "tags": list(TAGS),
-        "widths": widths,
+        "engines": [{"name": engine.name, "version": engine.version} for engine in engines],
+        "widths": sorted({view.width for view in audits}),
+        "motion": list(dict.fromkeys(view.motion for view in audits)),
         "frames": [frames[number] for number in sorted(frames)],
         **{name: [rules[name][key] for key in sorted(rules[name])] for name in LISTS},
     }
 
 
 def _add(
-    rules: dict[tuple[int, str], dict[str, Any]], found: dict[str, Any], frame: int, width: int, *, with_nodes: bool
+    rules: dict[tuple[int, str, str], dict[str, Any]],
+    place: tuple[int, str, str],
+    found: dict[str, Any],
+    view: Audit,
+    *,
+    with_nodes: bool,
 ) -> None:
-    """Add one rule's result at one width to the merged list."""
-    rule = rules.setdefault(
-        (frame, found["id"]),
-        {**{key: found.get(key) for key in _RULE_KEYS}, "frame": frame, "widths": [], "nodes": []},
-    )
-    rule["widths"].append(width)
+    """Add one rule's result in one view to the merged list."""
+    frame, engine, _ = place
+    named = {key: found.get(key) for key in _RULE_KEYS}
+    rule = rules.setdefault(place, {**named, "engine": engine, "frame": frame, "widths": [], "motion": [], "nodes": []})
+    _seen_in(rule, view)
     rule["impact"] = max(rule["impact"], found.get("impact"), key=_severity)
     if not with_nodes:
         rule["node_count"] = max(rule.get("node_count", 0), len(found["nodes"]))
@@ -136,9 +181,16 @@ def _add(
     for node in found["nodes"]:
         name = json.dumps(node["target"])
         if name not in known:
-            known[name] = {**{key: node.get(key) for key in _NODE_KEYS}, "widths": []}
+            known[name] = {**{key: node.get(key) for key in _NODE_KEYS}, "widths": [], "motion": []}
             rule["nodes"].append(known[name])
-        known[name]["widths"].append(width)
+        _seen_in(known[name], view)
+
+
+def _seen_in(row: dict[str, Any], view: Audit) -> None:
+    """Note a view with a rule or a node, once."""
+    for key, value in (("widths", view.width), ("motion", view.motion)):
+        if value not in row[key]:
+            row[key].append(value)
 
 
 def _severity(impact: str | None) -> int:
@@ -182,24 +234,30 @@ def _open_closed_shadows(page: Page, frames: list[Frame]) -> None:
     """Let each isolated world see into closed shadow roots; the page's own world still cannot."""
     by_id = {frame.id: frame for frame in frames}
     for session in dict.fromkeys(frame.session for frame in frames):
-        document = page.call("DOM.getDocument", {"depth": -1, "pierce": True}, session)["root"]
-        for frame_id, *nodes in _closed_shadows(document, page.root_frame(session)):
+        # A list and not a tree: the browser refuses to write down a tree of some hundred levels.
+        nodes = page.call("DOM.getFlattenedDocument", {"depth": -1, "pierce": True}, session)["nodes"]
+        for frame_id, *pair in _closed_shadows(nodes, page.root_frame(session)):
             frame = by_id[frame_id]
-            wanted = [{"backendNodeId": node, "executionContextId": frame.context} for node in nodes]
+            wanted = [{"backendNodeId": node, "executionContextId": frame.context} for node in pair]
             host, root = (page.call("DOM.resolveNode", node, session)["object"]["objectId"] for node in wanted)
             opening = {"functionDeclaration": script("open-shadow"), "arguments": [{"objectId": root}]}
             page.call("Runtime.callFunctionOn", {"objectId": host, **opening}, session)
 
 
-def _closed_shadows(node: dict[str, Any], frame: str) -> Iterator[tuple[str, int, int]]:
-    """Yield frame id, host and root (backend node ids) of every closed shadow root below a DevTools DOM node."""
-    todo = [(node, frame)]
-    while todo:
-        node, frame = todo.pop()
-        for root in node.get("shadowRoots", []):
-            if root.get("shadowRootType") == "closed":
-                yield frame, node["backendNodeId"], root["backendNodeId"]
-            todo.append((root, frame))
-        todo.extend((child, frame) for child in node.get("children", []))
+def _closed_shadows(nodes: list[dict[str, Any]], frame: str) -> Iterator[tuple[str, int, int]]:
+    """Yield frame id, host and root (backend node ids) of every closed shadow root among flat DevTools DOM nodes."""
+    above = {node["nodeId"]: node["parentId"] for node in nodes if "parentId" in node}
+    documents: dict[int, str] = {}
+    hosts: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    for node in nodes:
         if "contentDocument" in node:
-            todo.append((node["contentDocument"], node["frameId"]))
+            documents[node["contentDocument"]["nodeId"]] = node["frameId"]
+        for root in node.get("shadowRoots", []):
+            above[root["nodeId"]] = node["nodeId"]
+            hosts.append((node, root))
+    for host, root in hosts:
+        if root.get("shadowRootType") == "closed":
+            place = host["nodeId"]
+            while place not in documents and place in above:
+                place = above[place]
+            yield documents.get(place, frame), host["backendNodeId"], root["backendNodeId"]

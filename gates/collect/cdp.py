@@ -7,6 +7,7 @@ import json
 import os
 import select
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -48,7 +49,10 @@ class Connection:
         """Called for each event. It may `post` and raise, never `call`."""
         self._buffer = bytearray()
         self._last_id = 0
+        self._unsent: deque[memoryview] = deque()
+        self._is_sending = False
         self._posted: dict[int, str] = {}
+        self._asked: dict[int, str] = {}
         self._answers: dict[int, dict[str, Any]] = {}
         self.waiting_for = "the browser to start"
 
@@ -63,10 +67,24 @@ class Connection:
             CdpError: The browser refused.
             CollectorError: COL303 or COL304.
         """
-        wanted = self._send(method, params, session)
-        while wanted not in self._answers:
+        return self.answer(self.ask(method, params, session))
+
+    def ask(self, method: str, params: Params | None = None, session: str = "") -> int:
+        """Send a command whose answer is waited for later; return what `answer` takes."""
+        number = self._send(method, params, session)
+        self._asked[number] = method
+        return number
+
+    def answer(self, number: int) -> dict[str, Any]:
+        """Wait for the answer to an `ask` and return its result.
+
+        Raises:
+            CdpError: The browser refused.
+            CollectorError: COL303 or COL304.
+        """
+        while number not in self._answers:
             self._pump(self._deadline)
-        answer = self._answers.pop(wanted)
+        method, answer = self._asked.pop(number), self._answers.pop(number)
         if "error" in answer:
             raise CdpError(f"{method}: {answer['error'].get('message', 'refused')}")
         return answer.get("result", {})
@@ -88,15 +106,30 @@ class Connection:
         message: dict[str, Any] = {"id": self._last_id, "method": method, "params": params or {}}
         if session:
             message["sessionId"] = session
-        data = memoryview(json.dumps(message).encode() + b"\0")
-        while data:
+        self._unsent.append(memoryview(json.dumps(message).encode() + b"\0"))
+        # While a full pipe is waited for, events are handed on, and a handler may post: then the outer call sends it,
+        # after the rest of its own command.
+        if not self._is_sending:
+            self._is_sending = True
             try:
-                data = data[os.write(self._write_fd, data) :]
+                self._send_all()
+            finally:
+                self._is_sending = False
+        return self._last_id
+
+    def _send_all(self) -> None:
+        while self._unsent:
+            try:
+                rest = self._unsent[0][os.write(self._write_fd, self._unsent[0]) :]
             except BlockingIOError:
                 self._pump(self._deadline, sending=True)
+                continue
             except BrokenPipeError as error:
                 raise _crashed() from error
-        return self._last_id
+            if rest:
+                self._unsent[0] = rest
+            else:
+                self._unsent.popleft()
 
     def _pump(self, until: float, *, sending: bool = False) -> None:
         """Read once, at most until `until`, and dispatch every whole message."""

@@ -47,7 +47,7 @@ ERRORS: Final[dict[Code, tuple[str, str]]] = {
     ),
     "COL310": (
         "collector failed",
-        'Run `pip install "interlock-orchestrator[browser]"`; when that is done already, report the lines above.',
+        'Run `pip install "./interlock[browser]"`; when that is done, report the lines above.',
     ),
     "COL311": (
         "evidence not written",

@@ -1,9 +1,13 @@
-"""One page at one width: opened in a closed network, listened to in every frame and worker, and brought to rest."""
+"""One page at one width: opened in a closed network, listened to in every frame and worker, used a little, held still.
 
+Several pages are open at once, so nothing here waits for one of them that can wait for all: `gates.collect.look` does.
+"""
+
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urldefrag, urlsplit
 
 from interlock.gates.collect.cdp import CdpError, Connection
@@ -20,21 +24,29 @@ HEIGHTS: Final = {375: 812, 768: 1024, 1280: 800}
 MAX_HEIGHT: Final = 10_000
 """A screenshot ends here, and so does scrolling: an endless page must come to an end."""
 
+Motion: TypeAlias = Literal["reduce", "no-preference"]
+MOTIONS: Final[tuple[Motion, ...]] = ("reduce", "no-preference")
+"""What a page is told that its user prefers; each width is looked at with both."""
+
 QUIET_SECONDS: Final = 0.15
-MAX_SETTLE_SECONDS: Final = 3.0
-"""A page that never stops talking to its server is looked at after this long."""
+
+SOON_SECONDS: Final = 2.0
+"""An animation that ends within this time is shown at its end; a longer one as people see it at that moment."""
 
 _DOCUMENT: Final = ("Network", "Runtime", "Log", "Page", "DOM", "Inspector")
 DOMAINS: Final = {
     "page": _DOCUMENT,
     "iframe": _DOCUMENT,
-    # What a dedicated worker says is told by its page too.
+    # What a worker of the page says and throws is told by the page, and so it is for worklets.
     "worker": ("Network",),
-    "shared_worker": ("Network", "Runtime", "Log"),
+    "shared_worker": ("Network", "Runtime"),
 }
-"""What is listened to in each kind of target; other kinds (worklets) are let run and are not listened to."""
+"""What is listened to in each kind of target; other kinds (worklets) are let run."""
 
 WORKERS: Final = ("worker", "shared_worker")
+
+_BINDING: Final = "__interlock"
+"""The name under which js/freeze.js finds its way to the collector."""
 
 _JS: Final = Path(__file__).parent / "js"
 
@@ -72,12 +84,14 @@ class Page:
         connection: The browser.
         target: What to look at, and what it may load.
         width: Of the window, in CSS pixels.
+        motion: Whether its user wants less motion.
     """
 
-    def __init__(self, connection: Connection, target: Target, width: int) -> None:
-        self.recorder = Recorder(width)
-        self._traffic = Traffic(connection, target, self.recorder)
+    def __init__(self, connection: Connection, target: Target, width: int, motion: Motion = "reduce") -> None:
+        self.recorder = Recorder(width, motion)
+        self.traffic = Traffic(connection, target, self.recorder)
         self.width = width
+        self.motion: Motion = motion
         self._connection = connection
         self._target = target
         self._context = ""
@@ -85,13 +99,15 @@ class Page:
         self._frame = ""
         self._known: set[str] = set()
         self._sessions: dict[str, str] = {}
+        self._shared: set[str] = set()
+        self._asked = 0
         self._loader = ""
         self._loaded: set[str] = set()
         self._commits: list[tuple[str, str]] = []
         self._left_for = ""
-        self._stopped = False
+        self._cut: set[str] = set()
         self._events: dict[str, Callable[[str, dict[str, Any]], None]] = {
-            **self._traffic.events,
+            **self.traffic.events,
             "Inspector.targetCrashed": self._on_crash,
             "Log.entryAdded": self._on_log,
             "Page.frameNavigated": self._on_navigated,
@@ -99,6 +115,7 @@ class Page:
             "Page.frameStoppedLoading": self._on_stopped,
             "Page.javascriptDialogOpening": self._on_dialog,
             "Page.lifecycleEvent": self._on_lifecycle,
+            "Runtime.bindingCalled": self._on_told,
             "Runtime.consoleAPICalled": self._on_console,
             "Runtime.exceptionThrown": self._on_exception,
             "Target.attachedToTarget": self._on_attached,
@@ -112,34 +129,52 @@ class Page:
         if listener is not None and (not session or session in self._known):
             listener(session, params)
 
-    def open(self) -> None:
-        """Load the page and bring it to rest.
-
-        Raises:
-            CollectorError: COL303 to COL307.
-        """
+    def start(self) -> None:
+        """Open the page without waiting for anything that it does."""
         call = self._connection.call
-        self._connection.waiting_for = f"{self._target.text} to load at {self.width} px"
         self._context = call("Target.createBrowserContext")["browserContextId"]
         call("Target.createTarget", {"url": "about:blank", "browserContextId": self._context})
         self._connection.wait(lambda: bool(self._session))
         self._frame = call("Page.getFrameTree", session=self._session)["frameTree"]["frame"]["id"]
-        answer = call("Page.navigate", {"url": self._target.url}, self._session)
+        self._asked = self._connection.ask("Page.navigate", {"url": self._target.url}, self._session)
+
+    def arrive(self) -> None:
+        """Wait for the server's answer.
+
+        Raises:
+            CollectorError: COL303 to COL307.
+        """
+        answer = self._connection.answer(self._asked)
         self._loader = answer.get("loaderId", "")
         if "errorText" in answer:
             if self._left_for:
                 self.check()
             raise collector_error("COL305", f"{self._target.text} did not load: {answer['errorText']}.")
-        self._connection.wait(lambda: self._loader in self._loaded or self._is_over())
-        if self._stopped:
-            # A page that crashed stops loading too, and its end is told a moment later.
-            self._connection.wait(lambda: False, time.monotonic() + QUIET_SECONDS)
-        self.check()
-        self._rest()
-        world = self.frames()[0]
-        self.evaluate(world, f"({script('settle')})({MAX_HEIGHT})")
-        self._rest()
-        self.check()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the page has loaded, or never will."""
+        return self._loader in self._loaded or bool(self._left_for or self.is_stopped or len(self._commits) > 1)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether loading ended before it was complete."""
+        return self._loader in self._cut
+
+    def scroll(self) -> int:
+        """Begin to scroll through the page and back; return what `finish` takes."""
+        return self.begin(self.frames()[0], f"({script('settle')})({MAX_HEIGHT})")
+
+    def size(self, *, turned: bool = False) -> None:
+        """Give the window its size, or that of a device which is turned by a quarter."""
+        self._connection.post("Emulation.setDeviceMetricsOverride", self._metrics(turned=turned), self._session)
+
+    def show(self, *, visible: bool) -> None:
+        """Put the page behind another one, or in front again: it is told so in either case."""
+        state = {"state": "active" if visible else "frozen"}
+        self._connection.post("Page.setWebLifecycleState", state, self._session)
+        if visible:
+            self._connection.post("Emulation.setFocusEmulationEnabled", {"enabled": True}, self._session)
 
     def check(self) -> None:
         """Make sure that the page is still the page that was asked for.
@@ -147,7 +182,7 @@ class Page:
         Raises:
             CollectorError: COL305 or COL306.
         """
-        status = self._traffic.documents.get(self._frame, 0)
+        status = self.traffic.documents.get(self._frame, 0)
         if status >= 400:
             raise collector_error("COL305", f"{self._target.text} was answered with status {status}.")
         elsewhere = next((url for _, url in self._commits if not _same_page(url, self._target.url)), self._left_for)
@@ -155,7 +190,7 @@ class Page:
             raise collector_error("COL306", f"{self._target.text} left for {elsewhere} by itself.")
         if len({loader for loader, _ in self._commits}) > 1:
             raise collector_error("COL306", f"{self._target.text} reloads itself.")
-        if self._stopped:
+        if self.is_stopped:
             raise collector_error("COL305", f"{self._target.text} stopped its own loading before it was complete.")
 
     def frames(self) -> list[Frame]:
@@ -175,11 +210,15 @@ class Page:
         trees[1:] = sorted(trees[1:], key=lambda item: (item[1]["frame"]["url"], item[1]["frame"].get("name", "")))
         return [self._enter(session, frame) for session, tree in trees for frame in _flat(tree)]
 
-    def still(self) -> None:
-        """Bring every animation to its end: a moving page looks different each time."""
-        for frame in self.frames():
+    def still(self, frames: list[Frame] | None = None) -> None:
+        """Hold every animation: a moving page looks different each time.
+
+        An endless one is held at another share of its round in each of the views of a page.
+        """
+        share = (3 * MOTIONS.index(self.motion) + list(HEIGHTS).index(self.width) + 0.5) / (3 * len(MOTIONS))
+        for frame in self.frames() if frames is None else frames:
             if not frame.failed:
-                self.evaluate(frame, script("still"))
+                self.evaluate(frame, f"({script('still')})({SOON_SECONDS * 1000}, {share})")
 
     def evaluate(self, frame: Frame, expression: str) -> Any:
         """Run an expression in a frame's isolated world and return its value, awaited.
@@ -187,8 +226,20 @@ class Page:
         Raises:
             CdpError: It threw.
         """
+        return self.finish(self.begin(frame, expression))
+
+    def begin(self, frame: Frame, expression: str) -> int:
+        """Have an expression run in a frame's isolated world; return what `finish` takes."""
         asking = {"expression": expression, "contextId": frame.context, "awaitPromise": True, "returnByValue": True}
-        answer = self.call("Runtime.evaluate", asking, frame.session)
+        return self._connection.ask("Runtime.evaluate", asking, frame.session)
+
+    def finish(self, asked: int) -> Any:
+        """Return the value of an expression that was begun.
+
+        Raises:
+            CdpError: It threw.
+        """
+        answer = self._answer(asked)
         if "exceptionDetails" in answer:
             raise CdpError(describe_exception(answer["exceptionDetails"])[0])
         return answer["result"].get("value")
@@ -200,8 +251,11 @@ class Page:
             CdpError: It was refused.
             CollectorError: COL305 or COL306 when it was refused because the page is not there any more.
         """
+        return self._answer(self._connection.ask(method, params, session or self._session))
+
+    def _answer(self, asked: int) -> dict[str, Any]:
         try:
-            return self._connection.call(method, params, session or self._session)
+            return self._connection.answer(asked)
         except CdpError:
             # A page that leaves takes its documents along, and says so a moment later.
             self._connection.wait(lambda: False, time.monotonic() + QUIET_SECONDS)
@@ -219,9 +273,9 @@ class Page:
 
     def close(self) -> None:
         """Throw the page and its storage away."""
-        self._session = ""
+        context, self._context, self._session = self._context, "", ""
         self._known.clear()
-        self._connection.call("Target.disposeBrowserContext", {"browserContextId": self._context})
+        self._connection.call("Target.disposeBrowserContext", {"browserContextId": context})
 
     def _enter(self, session: str, frame: dict[str, Any]) -> Frame:
         url = frame["url"] + frame.get("urlFragment", "")
@@ -240,25 +294,17 @@ class Page:
             world["executionContextId"],
         )
 
-    def _is_over(self) -> bool:
-        return bool(self._left_for or self._stopped or len(self._commits) > 1)
-
-    def _rest(self) -> None:
-        """Wait until no request is open and none was for a while."""
-        latest = time.monotonic() + MAX_SETTLE_SECONDS
-        self._traffic.active_at = time.monotonic()
-        while (now := time.monotonic()) < latest:
-            quiet_at = self._traffic.active_at + QUIET_SECONDS
-            if not self._traffic.is_running and now >= quiet_at:
-                break
-            until = min(latest, quiet_at if quiet_at > now else now + QUIET_SECONDS)
-            self._connection.wait(lambda: False, until)
-        self.check()
+    def _metrics(self, *, turned: bool = False) -> dict[str, Any]:
+        sides = (self.width, HEIGHTS[self.width])
+        width, height = reversed(sides) if turned else sides
+        return {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
 
     # Events. They may post and raise, never call.
 
     def _on_attached(self, _session: str, params: dict[str, Any]) -> None:
         info = params["targetInfo"]
+        if info.get("browserContextId") != self._context:
+            return
         session = params["sessionId"]
         post = self._connection.post
         if info["type"] == "page" and self._session:
@@ -272,22 +318,27 @@ class Page:
         if info["type"] in ("page", "iframe"):
             self._sessions[session] = info["targetId"]
             post("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
-            post("Page.addScriptToEvaluateOnNewDocument", {"source": script("freeze"), "runImmediately": True}, session)
+            post("Runtime.addBinding", {"name": _BINDING}, session)
+            source = f"{script('freeze')}(false)"
+            post("Page.addScriptToEvaluateOnNewDocument", {"source": source, "runImmediately": True}, session)
             post("Fetch.enable", {"patterns": [{"urlPattern": "*"}]}, session)
             post(
                 "Emulation.setEmulatedMedia",
-                {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]},
+                {"features": [{"name": "prefers-reduced-motion", "value": self.motion}]},
                 session,
             )
         elif info["type"] in WORKERS:
-            post("Runtime.evaluate", {"expression": script("freeze")}, session)
+            is_shared = info["type"] == "shared_worker"
+            if is_shared:
+                self._shared.add(session)
+            post("Runtime.addBinding", {"name": _BINDING}, session)
+            post("Runtime.evaluate", {"expression": f"{script('freeze')}({json.dumps(is_shared)})"}, session)
         if info["type"] in DOMAINS:
             wait = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
             post("Target.setAutoAttach", wait, session)
         if info["type"] == "page":
             self._session = session
-            size = {"width": self.width, "height": HEIGHTS[self.width], "deviceScaleFactor": 1, "mobile": False}
-            post("Emulation.setDeviceMetricsOverride", size, session)
+            self.size()
         post("Runtime.runIfWaitingForDebugger", session=session)
 
     def _on_detached(self, _session: str, params: dict[str, Any]) -> None:
@@ -317,8 +368,9 @@ class Page:
             self._left_for = params["url"]
 
     def _on_stopped(self, _session: str, params: dict[str, Any]) -> None:
-        if params["frameId"] == self._frame and any(loader == self._loader for loader, _ in self._commits):
-            self._stopped = self._loader not in self._loaded
+        if params["frameId"] == self._frame and self._commits:
+            loader, _ = self._commits[-1]
+            (self._cut.discard if loader in self._loaded else self._cut.add)(loader)
 
     def _on_lifecycle(self, _session: str, params: dict[str, Any]) -> None:
         if params["name"] == "load":
@@ -332,6 +384,16 @@ class Page:
         text = " ".join(describe_value(value) for value in params["args"])
         frames = params.get("stackTrace", {}).get("callFrames", [])
         self.recorder.console(params["type"], text, next((f["url"] for f in frames if f["url"]), ""))
+
+    def _on_told(self, session: str, params: dict[str, Any]) -> None:
+        if params["name"] != _BINDING:
+            return
+        url, _, text = params["payload"].partition("\n")
+        # In a shared worker js/freeze.js keeps the browser from reporting it.
+        if session in self._shared:
+            self.recorder.error(text, url)
+        else:
+            self.recorder.told(text, url)
 
     def _on_exception(self, _session: str, params: dict[str, Any]) -> None:
         self.recorder.error(*describe_exception(params["exceptionDetails"]))

@@ -1,4 +1,8 @@
-"""What a page said and asked for: console records in the form that the content check reads."""
+"""What a page said and asked for: console records in the form that the content check reads.
+
+An uncaught error comes in two ways. The browser reports it, unless a handler of the page prevents that; js/freeze.js
+tells it before any handler runs. What was told and never reported was swallowed.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -13,21 +17,29 @@ MAX_RECORDS: Final = 2_000
 _BLOB: Final = re.compile(r"blob:[a-z]+://[^/\s]*/[0-9a-f-]{36}", re.ASCII)
 """Addresses that the browser makes up anew each time."""
 
+_UNCAUGHT: Final = "Uncaught"
+_REJECTED: Final = "Uncaught (in promise) "
+
+_LOOP_NOTICE: Final = "ResizeObserver loop"
+"""How a notice of the browser begins that comes as an error event; what a script throws begins with "Uncaught"."""
+
 _LEVELS: Final = {"error": "error", "assert": "error", "warning": "warning", "debug": "debug", "verbose": "debug"}
 
 
 @dataclass(slots=True)
 class Recorder:
-    """The console and network log of one page at one width.
+    """The console and network log of one page at one width, with or without reduced motion.
 
     Calls of console are kept in their order. Uncaught errors and requests come in any order, so they are sorted: the
     same page gives the same bytes.
     """
 
     width: int
+    motion: str = "reduce"
     dropped: int = 0
     _said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     _thrown: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    _told: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     _asked: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict[tuple[str, str], dict[str, Any]])
     _log: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
@@ -39,6 +51,15 @@ class Recorder:
         """Record an uncaught exception or rejection."""
         self._keep(self._thrown, self._record("pageerror", "error", text, url))
 
+    def told(self, text: str, url: str) -> None:
+        """Take an uncaught exception or rejection that the page's handlers have not seen yet."""
+        if text.startswith(_LOOP_NOTICE):
+            return
+        if len(self._told) < MAX_RECORDS:
+            self._told.append((text, url))
+        else:
+            self.dropped += 1
+
     def request(self, kind: Kind, level: str, text: str, url: str, status: int | None = None) -> None:
         """Record what became of a request, once for each kind and address."""
         if len(self._asked) < MAX_RECORDS:
@@ -47,26 +68,45 @@ class Recorder:
             self.dropped += 1
 
     def browser_log(self, entry: dict[str, Any]) -> None:
-        """Record what the browser itself logged; network entries are kept only when no request tells the same."""
+        """Record what the browser itself logged; what a request tells already is left out."""
         self._keep(self._log, entry)
 
     def records(self) -> list[dict[str, Any]]:
         """Return all records: what was said, what was thrown or logged by the browser, then requests."""
         known = {url for url, _ in self._asked}
-        blocked = [url for url, kind in self._asked if kind == "blocked"]
+        sockets = tuple(f"WebSocket connection to '{url}' failed" for url, kind in self._asked if kind == "blocked")
         log = [
             self._record("console", _LEVELS.get(entry["level"], "info"), entry.get("text", ""), entry.get("url", ""))
             for entry in self._log
             if not (entry.get("source") == "network" and entry.get("url", "") in known)
-            and not any(url in entry.get("text", "") for url in blocked)
+            and not entry.get("text", "").startswith(sockets)
         ]
-        unordered = sorted([*self._thrown, *log], key=lambda row: (row["kind"], row["url"], row["level"], row["text"]))
+        unordered = sorted(
+            [*self._thrown, *log, *self._swallowed()],
+            key=lambda row: (row["kind"], row["url"], row["level"], row["text"]),
+        )
         rows = [*self._said, *unordered, *(self._asked[key] for key in sorted(self._asked))]
         if self.dropped:
             rows.append(
                 self._record("console", "error", f"interlock: {self.dropped} further records were not kept", "")
             )
         return rows
+
+    def _swallowed(self) -> list[dict[str, Any]]:
+        """Return a record for each error that was told and that the browser did not report."""
+        reported = {_first_line(row["text"]) for row in self._thrown} | {
+            _first_line(entry.get("text", ""))
+            for entry in self._log
+            if entry.get("source") == "worker" and entry.get("text", "").startswith(_UNCAUGHT)
+        }
+        # What a worker throws is told by the worker and by each window above it.
+        told = {_first_line(text): (text, url) for text, url in self._told}
+        unmatched = [told[line] for line in told if line not in reported]
+        # The two ways do not always word an error alike, as when what was thrown is no Error.
+        return [
+            self._record("console", "error", f"interlock: the page swallowed {_named(text)}", url)
+            for text, url in unmatched[len(reported - told.keys()) :]
+        ]
 
     def _keep(self, rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
         if len(rows) < MAX_RECORDS:
@@ -82,7 +122,18 @@ class Recorder:
             "url": _BLOB.sub("blob:", url)[:MAX_TEXT],
             "status": status,
             "width": self.width,
+            "motion": self.motion,
         }
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0][:MAX_TEXT]
+
+
+def _named(text: str) -> str:
+    """Return an uncaught error as a log names it."""
+    rejected = text.removeprefix(_REJECTED)
+    return text if rejected == text else f"an unhandled rejection: {rejected}"
 
 
 def describe_value(remote: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import GATES, EvidenceKey
 from interlock.gates.collect.browser import find_browser
 from interlock.gates.collect.errors import collector_error
+from interlock.gates.collect.look import Look
 from interlock.gates.collect.process import run_worker
 from interlock.gates.collect.site import resolve_target
 from interlock.gates.evidence import EvidenceFile, path_finding, read_evidence, write_evidence
@@ -37,6 +38,7 @@ def collect(
     categories: Sequence[EvidenceKey] | None = None,
     out: str | Path | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
+    look: Look | None = None,
     browser: str | None = None,
     previous: Collection | None = None,
 ) -> Collection:
@@ -50,6 +52,7 @@ def collect(
         categories: EVIDENCE keys to make; the gate's own when it is one of those that ship.
         out: The folder that has `artifacts/`, when it is not `root`.
         timeout_seconds: How long the browser may take.
+        look: How the page is looked at; the environment may say how long.
         browser: A Chromium to use in place of the one that is found.
         previous: A collection that the caller can vouch for (from its journal, never from a manifest on disk, which
             anybody can write). It is returned as it is when it is of the same thing and all its files are unchanged.
@@ -84,6 +87,7 @@ def collect(
     program = find_browser(browser)
     with _staging(place, gate, binding, keys) as folder:
         job = {"target": asdict(page), "categories": list(keys), "browser": program, "folder": str(folder)}
+        job |= {"look": asdict((look or Look()).chosen())}
         answer = run_worker(job, folder, timeout_seconds)
         try:
             files = [

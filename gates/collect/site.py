@@ -1,17 +1,27 @@
-"""What is looked at, and the closed network around it: a page on disk, or one origin that the user serves."""
+"""What is looked at, and the closed network around it: a page on disk, or one origin that the user serves.
+
+What a page loads ends up in evidence that every role reads. So from disk it gets what belongs to a page: nothing whose
+name begins with a dot, nothing of `artifacts`, and nothing that git ignores, but what was built beside an ignored page.
+"""
 
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Final, Literal, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.errors import CollectorError
+from interlock.reservations.git import GitFailed, ask, names
 
 ORIGIN: Final = "https://interlock.test"
 """Where a page from disk lives; `.test` is reserved (RFC 6761), and `https` gives it what a real page has."""
+
+ARTIFACTS: Final = "artifacts"
+
+PAGES: Final = (".html", ".htm", ".xhtml")
+"""How the names of pages end."""
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
@@ -60,11 +70,13 @@ class Target:
         text: As the user named it: a path relative to the root, or a URL.
         url: What the browser is sent to.
         folder: The folder that is served, or None for a URL.
+        root: The folder of the project, which holds that folder; empty: the folder itself.
     """
 
     text: str
     url: str
     folder: str | None
+    root: str = ""
 
     @property
     def origin(self) -> str:
@@ -103,11 +115,66 @@ class Target:
         if path.endswith("/"):
             relative += "index.html"
         data = read_below(self.folder or "", relative)
+        if data is not None and (why := self._kept_back(relative)):
+            return 404, "text/plain; charset=utf-8", f"not served: {why}\n".encode()
         if data is not None:
             return 200, MIME_TYPES.get(PurePosixPath(relative).suffix.lower(), "application/octet-stream"), data
         if path == "/favicon.ico":
             return 204, "image/x-icon", b""
         return 404, "text/plain; charset=utf-8", b"not found\n"
+
+    def kept_back(self, url: str) -> str:
+        """Say why a file that is there is not served; empty where it is, or is not there."""
+        status, _, body = self.serve(url) if self.route(url) == "serve" else (200, "", b"")
+        text = body.decode(errors="replace")
+        return text.strip() if status == 404 and text.startswith("not served") else ""
+
+    def _kept_back(self, relative: str) -> str:
+        root, folder = Path(self.root or self.folder or ""), Path(self.folder or "")
+        page = Path(unquote(urlsplit(self.url).path)).name
+        return private(root, (folder / relative).relative_to(root), beside=(folder / page).relative_to(root))
+
+
+def private(root: Path, path: PurePath, *, beside: PurePath) -> str:
+    """Say why no page may load a file of a project; empty where it may.
+
+    Args:
+        root: The project's folder.
+        path: The file, relative to it.
+        beside: The page, relative to it. What lies with it in a folder that git ignores was built with it.
+    """
+    if any(part.startswith(".") for part in path.parts):
+        return "its name, or that of a folder above it, begins with a dot"
+    if path.parts[0].casefold() == ARTIFACTS:
+        return "it is in artifacts/, which is Interlock's own"
+    try:
+        ignored = _ignored_at(root, path)
+        if ignored is None or (ignored != path and ignored == _ignored_at(root, beside)) or path == beside:
+            return ""
+    except GitFailed as error:
+        return f"nobody knows whether git ignores it: {error.message}"
+    return "git ignores it"
+
+
+def _ignored_at(root: Path, path: PurePath) -> PurePath | None:
+    """Return the outermost folder by which git ignores a file, or the file itself; None where git does not.
+
+    Raises:
+        GitFailed: This is a checkout, and git does not tell.
+    """
+    if not any(os.path.lexists(above / ".git") for above in (root, *root.parents)):
+        return None
+    steps = [path, *reversed(path.parents[:-1])]
+    # `./` since git takes a name that begins with a colon for a pattern here.
+    given = b"".join(b"./" + os.fsencode(str(step)) + b"\0" for step in steps)
+    try:
+        told = names(ask(str(root), ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"], data=given))
+    except GitFailed as error:
+        if error.status == 1:
+            return None  # none of them
+        raise
+    ignored = {PurePath(name) for name in told}
+    return next((step for step in steps[1:] if step in ignored), path) if path in ignored else None
 
 
 def resolve_target(target: str, root: Path) -> Target:
@@ -131,7 +198,11 @@ def resolve_target(target: str, root: Path) -> Target:
         raise _bad(target, "is not a path below the root")
     if read_below(str(root), str(path)) is None:
         raise _bad(target, "is not a regular file below the root (links are not followed)")
-    return Target(str(path), f"{ORIGIN}/{quote(path.name)}", str(root / path.parent))
+    if why := private(root, path, beside=path):
+        raise _bad(target, f"is not shown to a browser: {why}")
+    if path.suffix.lower() not in PAGES:
+        raise _bad(target, f"is no page: its name ends with none of {', '.join(PAGES)}")
+    return Target(str(path), f"{ORIGIN}/{quote(path.name)}", str(root / path.parent), str(root))
 
 
 def read_below(folder: str, relative: str) -> bytes | None:

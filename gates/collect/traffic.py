@@ -34,6 +34,7 @@ class Traffic:
         self._recorder = recorder
         self._urls: dict[str, str] = {}
         self._blocked: set[str] = set()
+        self._served: set[str] = set()
         self._running: set[str] = set()
         self.events: dict[str, Callable[[str, dict[str, Any]], None]] = {
             "Fetch.requestPaused": self._on_paused,
@@ -66,6 +67,7 @@ class Traffic:
         else:
             served = self._target.serve(url) if request["method"] in ("GET", "HEAD") else (405, "text/plain", b"")
             status, mime_type, body = served
+            self._served.add(url)
             headers = [{"name": "Content-Type", "value": mime_type}, {"name": "Cache-Control", "value": "no-store"}]
             answer = {"responseCode": status, "responseHeaders": headers, "body": base64.b64encode(body).decode()}
             self._connection.post("Fetch.fulfillRequest", {**held, **answer}, session)
@@ -87,9 +89,9 @@ class Traffic:
         if kind == "Document" and "frameId" in params:
             self.documents[params["frameId"]] = status
         if status >= 400:
-            self._recorder.request(
-                "response", "error", f"{kind} answered with status {status}", response["url"], status
-            )
+            why = self._target.kept_back(response["url"])
+            text = f"{kind} answered with status {status}" + (f" ({why})" if why else "")
+            self._recorder.request("response", "error", text, response["url"], status)
 
     def _on_data(self, _session: str, _params: dict[str, Any]) -> None:
         self.active_at = time.monotonic()
@@ -101,7 +103,11 @@ class Traffic:
         url = self._urls.get(request, "")
         if request in self._blocked or self._target.route(url) == "block":
             return
-        if params.get("canceled"):
+        if self._target.route(url) == "serve" and params.get("type") == "Other" and url not in self._served:
+            # A worker of a worker asks for its script where nobody can answer from disk; it never runs.
+            text = "Worker of a worker: it cannot be served from disk; name the URL of a server that serves the page"
+            self._recorder.request("requestfailed", "error", text, url)
+        elif params.get("canceled"):
             self._recorder.console("debug", f"interlock: the page gave up a request for {params.get('type')}", url)
         else:
             self._recorder.request("requestfailed", "error", params.get("errorText", "failed"), url)

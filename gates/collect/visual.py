@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,9 +28,24 @@ def take_screenshot(page: Page) -> bytes:
     return base64.b64decode(answer["data"])
 
 
-def console_log(target: Target, widths: list[int], records: list[dict[str, Any]]) -> bytes:
-    """Return the console evidence: a header, then one record a line, in canonical JSON."""
-    header = {"schema": CONSOLE_SCHEMA, "target": target.text, "widths": widths, "records": len(records)}
+def console_log(target: Target, logs: list[list[dict[str, Any]]]) -> bytes:
+    """Return the console evidence: a header, then one record a line, in canonical JSON.
+
+    Args:
+        target: The page.
+        logs: The records of each view. At one width, a record that the first view has too is left out of the second.
+    """
+    records: list[dict[str, Any]] = []
+    known: Counter[str] = Counter()
+    for log in logs:
+        seen: Counter[str] = Counter()
+        for record in log:
+            name = json.dumps({**record, "motion": ""})
+            seen[name] += 1
+            if seen[name] > known[name]:
+                records.append(record)
+        known |= seen
+    header = {"schema": CONSOLE_SCHEMA, "target": target.text, "widths": list(WIDTHS), "records": len(records)}
     return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in (header, *records))
 
 

@@ -15,7 +15,9 @@ from typing import Any, cast
 from interlock.gates.collect import a11y, visual
 from interlock.gates.collect.browser import Browser
 from interlock.gates.collect.cdp import CdpError, Connection
+from interlock.gates.collect.engines import engines
 from interlock.gates.collect.errors import collector_error
+from interlock.gates.collect.look import Look, watch
 from interlock.gates.collect.page import Page
 from interlock.gates.collect.site import Target
 from interlock.gates.errors import CollectorError
@@ -25,10 +27,11 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     """Do one job.
 
     Args:
-        job: `target` (text, url, folder), `categories`, `browser`, `folder` for the files, `timeout_seconds`.
+        job: `target` (text, url, folder), `categories`, `browser`, `folder` for the files, `timeout_seconds`,
+            `look`.
 
     Returns:
-        `files`: pairs of EVIDENCE key and file name; `made_with`: browser and axe with their versions.
+        `files`: pairs of EVIDENCE key and file name; `made_with`: browser and engines with their versions.
 
     Raises:
         CollectorError: Any of the table in `errors`.
@@ -45,7 +48,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         connection.call("Browser.setDownloadBehavior", {"behavior": "deny"})
         wait = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
         connection.call("Target.setAutoAttach", wait)
-        files, tools = _collect(connection, target, set(job["categories"]), folder)
+        files, tools = _collect(connection, target, set(job["categories"]), folder, Look(**job["look"]))
     except CdpError as error:
         raise collector_error("COL310", f"The browser refused a command: {error}.") from error
     finally:
@@ -54,37 +57,34 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _collect(
-    connection: Connection, target: Target, wanted: set[str], folder: Path
+    connection: Connection, target: Target, wanted: set[str], folder: Path, look: Look
 ) -> tuple[list[list[str]], list[str]]:
-    """Visit the page at every width that the wanted categories need, and write their files."""
-    axe = a11y.axe_source() if "a11y" in wanted else ""
-    widths = sorted({*(visual.WIDTHS if wanted & {"screenshots", "console"} else ()), *(a11y.WIDTHS if axe else ())})
+    """Visit the page at every width, with and without reduced motion, and write the files of the wanted categories."""
+    used = engines() if "a11y" in wanted else ()
+    views = [Page(connection, target, width, motion) for width in visual.WIDTHS for motion in look.motions]
+    watch(connection, views, look.seconds)
     files: list[list[str]] = []
-    records: list[dict[str, Any]] = []
-    audits: list[tuple[int, list[dict[str, Any]]]] = []
-    version = ""
-    for width in widths:
-        page = Page(connection, target, width)
-        connection.handler = page.handle
-        page.open()
-        if axe and width in a11y.WIDTHS:
-            connection.waiting_for = f"axe to analyse {target.text} at {width} px"
-            version, audited = a11y.audit(page, axe)
-            audits.append((width, audited))
-        if "screenshots" in wanted:
-            connection.waiting_for = f"a screenshot of {target.text} at {width} px"
-            name = visual.write(folder, f"{target.slug}-{width}.png", visual.take_screenshot(page))
+    logs: list[list[dict[str, Any]]] = []
+    audits: list[a11y.Audit] = []
+    if used:
+        connection.waiting_for = f"the analysis of {target.text}"
+        audits = a11y.audit(views, used)
+    for page in views:
+        if "screenshots" in wanted and page.motion == look.motions[0]:
+            connection.waiting_for = f"a screenshot of {target.text} at {page.width} px"
+            name = visual.write(folder, f"{target.slug}-{page.width}.png", visual.take_screenshot(page))
             files.append(["screenshots", name])
         page.check()
-        records += page.recorder.records()
+        logs.append(page.recorder.records())
+    for page in views:
         page.close()
     if "console" in wanted:
-        log = visual.console_log(target, widths, records)
+        log = visual.console_log(target, logs)
         files.append(["console", visual.write(folder, f"{target.slug}.jsonl", log)])
-    if axe:
-        report = json.dumps(a11y.merge(target, version, audits), indent=1, ensure_ascii=True).encode() + b"\n"
+    if used:
+        report = json.dumps(a11y.merge(target, used, audits), indent=1, ensure_ascii=True).encode() + b"\n"
         files.append(["a11y", visual.write(folder, f"{target.slug}.axe.json", report)])
-    return files, [f"axe-core/{version}"] if axe else []
+    return files, [f"{engine.name}/{engine.version}" for engine in used]
 
 
 def _end_with_parent() -> None:

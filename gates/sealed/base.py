@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, is_left_out, list_tree, top_of
 from interlock.gates.sealed.store import Store, damaged, write
-from interlock.gates.tree import remember
+from interlock.gates.tree import MAX_FILE_BYTES, remember
 
 SCHEMA: Final = "interlock.base/1"
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
@@ -165,6 +165,8 @@ def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode):
                     break
+                if status.st_size > MAX_FILE_BYTES:
+                    raise _unreadable(path, f"it has {status.st_size} bytes; the most are {MAX_FILE_BYTES}")
                 data = file.read()
                 if _same(status, os.fstat(descriptor)) and len(data) == status.st_size:
                     mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE

@@ -1,12 +1,21 @@
 """What is new beside the tests of the base: files that could change what these tests ask, by what runs have shown."""
 
-from collections.abc import Collection, Sequence
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from interlock.gates.sealed.compare import BaseList, file_of
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.faults import Fault, fault_of
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import CODE, kind_of
+
+_MAX_LINKS: Final = 40
+_OF_PACKAGE: Final = re.compile(r"tests?[_-](.+)")
+_MODULE: Final = re.compile(r"(?:(.*)/)?([^/.]+)(?:/__init__)?\.(?:py|pyc|so|pyd|(?:cpython|abi3)[^/]*\.so)")
+_INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/(\w+)(?:/|\.\w+$)")
 
 
 def defining_files(tests: BaseList) -> frozenset[str]:
@@ -63,11 +72,105 @@ def new_test_files(base: BaseList, now: TestRun, added: Sequence[str]) -> frozen
     return frozenset(plain & set(added))
 
 
-def shadowed(plan: Plan, now: TestRun) -> list[Fault]:
-    """Return the added files that were imported in place of another module of the same name."""
-    added = set(plan.added)
+def tests_of_packages(files: Collection[str]) -> frozenset[str]:
+    """Return the folders that are named after a package beside them or elsewhere, such as `test_calc` for `calc`."""
+    folders = {folder for path in files for folder in _above(path)}
+    packages = {path.rpartition("/")[0] for path in files if path.rpartition(".")[2].lower() in CODE}
+
+    def names_a_package(folder: str) -> bool:
+        of = _OF_PACKAGE.fullmatch(folder.rpartition("/")[2])
+        others = (each for each in packages if not f"{each}/".startswith(f"{folder}/"))
+        return of is not None and any(each.rpartition("/")[2] == of[1] for each in others)
+
+    return frozenset(folder for folder in folders if names_a_package(folder))
+
+
+def linked(
+    links: Mapping[str, str], files: Collection[str], holds: Callable[[str], bool]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the files and the folders that links of the base which keep their content lead to.
+
+    A link to code is followed only if it is itself a test or decides a gate, and one to a folder only if it holds no
+    code but tests: others lead from a folder of tests to the product.
+
+    Args:
+        links: Of the base: path relative to the root, to its text.
+        files: All files of the base, relative to the root.
+        holds: Whether a path of the base keeps its content.
+    """
+    named, folders = set[str](), set[str]()
+    for link in links:
+        kept = holds(link) or holds(f"{link}/x")
+        place = _led(link, links) if kept else ""
+        if place in files:
+            if kind_of(link) in ("test", "decides") or place.rpartition(".")[2].lower() not in CODE:
+                named.add(place)
+        elif place:
+            below = [path for path in files if path.startswith(f"{place}/")]
+            code = (path for path in below if path.rpartition(".")[2].lower() in CODE)
+            if below and all(kind_of(path) for path in code):
+                named.update(below)
+                folders.add(place)
+    return frozenset(named), frozenset(folders)
+
+
+def _led(path: str, links: Mapping[str, str]) -> str:
+    """Return where a path leads, through all links of the base; empty outside of the root or in a circle."""
+    for _ in range(_MAX_LINKS):
+        link = next((each for each in (path, *_above(path)) if each in links), None)
+        if link is None:
+            return path
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(link), links[link]) + path[len(link) :])
+        if path.startswith(("/", "..")) or path == ".":
+            return ""
+    return ""
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def shadowed(plan: Plan, before: TestRun, now: TestRun) -> list[Fault]:
+    """Return the files of the work that were imported in place of another module of the same name, not so on the base.
+
+    Args:
+        plan: What the export held.
+        before: The run of the base.
+        now: The present run.
+    """
+    rows: list[Fault] = []
+    for path, other in sorted({*now.shadows} - {*before.shadows}):
+        inside = plan.base.inside(path)
+        if inside in plan.laid_over or inside not in plan.files:
+            rows.append(fault_of("shadowed", path, f"it is imported in place of {other}"))
+    return rows
+
+
+def hiding(plan: Plan, before: TestRun, folders: Iterable[str]) -> list[Fault]:
+    """Return the added files that processes which tests start import in place of a module of the same name.
+
+    Args:
+        plan: What the export holds.
+        before: The run of the base, which says what is installed.
+        folders: The folders that are first on the path of such a process, relative to the root.
+    """
+    places = frozenset(posixpath.normpath(folder) for folder in folders)
+    known = {name: f"the standard library's {name}" for name in sys.stdlib_module_names}
+    known |= {found[1]: path for path in before.loaded if (found := _INSTALLED.search(path))}
+    for inside in plan.base.files:
+        path = plan.base.outside(inside)
+        if path is not None and (module := _top_level(path, places)):
+            known[module] = path
+    found = ((path, _top_level(path, places)) for path in plan.added)
     return [
-        fault_of("shadowed", path, f"it is imported in place of {other}")
-        for path, other in now.shadows
-        if path in added
+        fault_of("shadowed", path, f"a process that is started imports it in place of {known[name]}")
+        for path, name in found
+        if name in known and known[name] != path
     ]
+
+
+def _top_level(path: str, folders: Collection[str]) -> str:
+    """Return the name by which a file is imported from one of some folders as a module of its own; else nothing."""
+    found = _MODULE.fullmatch(path)
+    return found[2] if found and (found[1] or ".") in folders else ""

@@ -336,6 +336,8 @@ class _Comparing:
         """Return what speaks against a test that is said to have passed."""
         if was is not None and case.skips > was.skips and not self._free(case.file):
             return [fault_of("skipped", case.id, f"{case.skips} of its subtests skipped; {case.message}")]
+        if case.apart and not (was and was.apart == case.apart) and (not case.mover or self.changed(case.mover)):
+            return [fault_of("apart", case.id, f"{case.apart}{case.mover and f', by {case.mover}'}")]
         if case.accepts and not (was and was.accepts):
             return [fault_of("accepts", case.id, case.accepts)]
         if was is None or self._free(case.file):

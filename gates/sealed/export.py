@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Final
 
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed.base import LINK, PROGRAM, Base, Entry, read_entry
+from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, Entry, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Stamp, stamp_of
 from interlock.gates.sealed.protect import Protection
 from interlock.gates.sealed.store import Store
+from interlock.gates.sealed.watching import tells_of_writes
 from interlock.gates.tree import left_out
 
 BASE_TIME_NS: Final = 1_600_000_000 * 10**9
@@ -142,6 +143,86 @@ def _bring(plan: Plan, folder: str) -> None:
             known[path] = (_write(plan, store, folder, path, entry), entry)
 
 
+def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Plan:
+    """Write more files into an export, in the place of whatever is in their way.
+
+    Args:
+        plan: What the export holds.
+        folder: The export.
+        files: Path relative to the top to content, and whether it is a program.
+
+    Returns:
+        The plan with these files.
+    """
+    entries = dict(plan.files)
+    for path, (content, executable) in files.items():
+        target = folder / path
+        _make_room(target)
+        target.write_bytes(content)
+        target.chmod(0o755 if executable else 0o644)
+        entries[path] = Entry(PROGRAM if executable else FILE, sha256(content).hexdigest())
+        _written.setdefault(os.fspath(folder), {})[path] = (stamp_of(os.lstat(target)), entries[path])
+    return replace(plan, files=entries)
+
+
+def _make_room(path: Path) -> None:
+    for parent in reversed(path.parents):
+        if parent.is_symlink() or parent.is_file():
+            parent.unlink()
+            break
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def folders_of(plan: Plan) -> set[str]:
+    """Return the folders with files of a plan, and those around them up to the top, whose name is empty."""
+    return {"", *(parent for path in plan.files for parent in _parents(path))} if plan.files else set()
+
+
+def touched(plan: Plan, folder: Path, written: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the files of a plan that are not those that `bring` put into a folder, also where the content is the same.
+
+    What a process inside wrote has another time of change, which only the clock of the machine sets.
+
+    Args:
+        plan: What the folder held.
+        folder: The folder.
+        written: Files whose time says nothing: they are read, where the file system sets a time for most writes.
+    """
+    known, found = _written.get(os.fspath(folder), {}), list[str]()
+    tells = tells_of_writes(os.fspath(folder)) if written else True
+    for path, entry in plan.files.items():
+        stamp: Stamp | None = None
+        with suppress(OSError):
+            stamp = stamp_of(os.lstat(folder / path))
+        same = path in known and known[path][0] == stamp
+        if same and path in written:
+            same = tells and _is_entry(folder, path, entry)
+        if not same:
+            found.append(path)
+    return tuple(found)
+
+
+def forget(folder: Path, paths: Collection[str] | None = None) -> None:
+    """Let files of a folder, or all in it, be read again before they count as what `bring` wrote."""
+    known = _written.get(os.fspath(folder), {})
+    for path in [*known] if paths is None else paths:
+        known.pop(path, None)
+
+
+def unplanned(plan: Plan, folder: Path) -> list[str]:
+    """Return the files in a folder that its plan does not have, sorted."""
+    found = list[str]()
+    for at, _, names in os.walk(folder):
+        inside = os.path.relpath(at, folder)
+        found += (path for name in names if (path := name if inside == "." else f"{inside}/{name}") not in plan.files)
+    return sorted(found)
+
+
 def _clear(plan: Plan, folder: str, folders: set[str], known: dict[str, tuple[Stamp, Entry]]) -> dict[str, bool]:
     """Remove what the plan does not name or what differs from it; return the paths that may stay."""
     there: dict[str, bool] = {}
@@ -181,10 +262,15 @@ def _holds(
         return True
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         return False
+    if _is_entry(Path(item.path).parent, item.name, entry):
+        known[path] = (stamp, entry)
+        return True
+    return False
+
+
+def _is_entry(folder: Path, path: str, entry: Entry) -> bool:
     with suppress(SealError):  # tested code may have taken the right to read it
-        if read_entry(Path(item.path).parent, item.name)[0] == entry:
-            known[path] = (stamp, entry)
-            return True
+        return read_entry(folder, path)[0] == entry
     return False
 
 

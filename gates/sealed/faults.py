@@ -23,6 +23,9 @@ FaultKind: TypeAlias = Literal[
     "prepare",
     "heldout",
     "shadowed",
+    "rewritten",
+    "planted",
+    "apart",
 ]
 """What can be wrong with a run of tests; each is a row of `_TEXTS`."""
 
@@ -129,6 +132,21 @@ _TEXTS: Final[Mapping[FaultKind, tuple[str, str, str]]] = {
         "The new file {test} is imported in place of another module.",
         "a module with the name of one that was there comes from where it was",
         "Give {test} another name: it hides a module of the same name that tests or libraries import.",
+    ),
+    "rewritten": (
+        "{test} was written or moved while the tests ran.",
+        "tests, their data and what decides a gate stay as they were when the run began",
+        "Leave {test} alone: what the code writes belongs into a temporary folder.",
+    ),
+    "planted": (
+        "{test} was made while the tests ran, and may be loaded in place of another file.",
+        "no new code appears beside the tests, nor settings of programs, while they run",
+        "Write code that is made into a temporary folder.",
+    ),
+    "apart": (
+        "{test} did not run as its file has it.",
+        "the code in the file, in the working directory that it has on the base",
+        "Remove the code that changes the source or the code of tests, or the working directory before they begin.",
     ),
     "exit_status": (
         "The command ended with a failure that no test explains.",

@@ -1,6 +1,7 @@
 """A sealed gate from its parts: export the work, run its tests, compare them with the base, keep the evidence."""
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,13 +12,22 @@ from typing import Any, Final
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.beside import defining_files, new_test_files, shadowed, test_folders
+from interlock.gates.sealed.base import LINK
+from interlock.gates.sealed.beside import (
+    defining_files,
+    hiding,
+    linked,
+    new_test_files,
+    shadowed,
+    test_folders,
+    tests_of_packages,
+)  # fmt: skip
+from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added
 from interlock.gates.sealed.configured import configured_files
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import (
     Execution,
-    GateCase,
     Workspace,
     execute,
     fresh_export,
@@ -25,15 +35,15 @@ from interlock.gates.sealed.execution import (
     workspace,
 )  # fmt: skip
 from interlock.gates.sealed.export import Plan, plan_of
-from interlock.gates.sealed.faults import Fault
+from interlock.gates.sealed.faults import Fault, fault_of
 from interlock.gates.sealed.heldout_run import run_held_out
 from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.loaded import check_loaded
+from interlock.gates.sealed.loaded import altered, check_loaded
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.protect import Protection, kind_of, protection
+from interlock.gates.sealed.protect import CODE, Protection, kind_of, protection
 from interlock.gates.sealed.static_tests import static_tests
-from interlock.gates.tree import TreeError, file_value, paths_in_scope
+from interlock.gates.tree import TreeError, file_value, in_scope, paths_in_scope
 
 MAX_FAULTS: Final = 50
 _MAX_LISTED: Final = 200
@@ -174,8 +184,22 @@ class _Judging:
         configured = configured_files(self.case.gate.command, self.read, files)
         named = {*self.case.named, *defining_files(self.tests), *configured}
         named -= _inline(self.case, self.tests)
-        folders = test_folders(self.tests.run, files)
-        return protection(self.case.seal.protect, self.work.may_change, named, folders)
+        own = tests_of_packages(files)
+        named |= {path for path in files if path.startswith(tuple(f"{folder}/" for folder in own))}
+        folders = own | test_folders(self.tests.run, files)
+        made = protection(self.case.seal.protect, self.work.may_change, named, folders)
+        led, places = linked(self.base_links, files, lambda path: made.holds(path, in_base=True))
+        return replace(made, named=named | led, folders=folders | places)
+
+    @property
+    def base_links(self) -> dict[str, str]:
+        """The links of the base below the root, each with its text."""
+        base = self.case.base
+        return {
+            path: os.fsdecode(base.store.object(entry.sha256))
+            for inside, entry in base.files.items()
+            if entry.mode == LINK and (path := base.outside(inside)) is not None
+        }
 
     @cached_property
     def base_files(self) -> tuple[str, ...]:
@@ -227,7 +251,7 @@ class _Judging:
             if failed := self._export(here, plan):
                 return self.unprepared(here, failed)
             done = self._tried(here, plan, self._compare)
-        faults, heldout = (*done.comparison.faults, *shadowed(plan, done.execution.tests)), None
+        faults, heldout = (*done.comparison.faults, *self._elsewhere(plan, done.execution.tests)), None
         if faults:
             left_out = (path for path in self.plan.added if path not in plan.added)
             held_back = tuple(sorted((*self.plan.held_back, *left_out)))
@@ -239,8 +263,9 @@ class _Judging:
                 return self.unprepared(here, failed)
             done = done.followed_by(self._tried(here, self.plan, self._compare_added))
             faults = done.comparison.faults
-        if not faults and (hidden := run_held_out(self.case, plan, here)) is not None:
+        if not faults and (hidden := run_held_out(self.case, plan, here, done.execution.tests)) is not None:
             faults, heldout = (() if hidden.fault is None else (hidden.fault,)), hidden.counts
+            faults += self._rewritten(plan, hidden.touched)
         return SealedRun(self.plan, done.comparison, done.execution, faults, done.tries, self.inline, heldout)
 
     def _export(self, here: Workspace, plan: Plan) -> str:
@@ -264,7 +289,45 @@ class _Judging:
             tests, tries = _merged(tests, execution.tests), tries + 1
             comparison = judge(tests)
         check_loaded(self.case, plan.files, tests.loaded)
+        comparison = replace(comparison, faults=(*comparison.faults, *self._rewritten(plan, tests.touched)))
         return _Tried(replace(execution, tests=tests), comparison, tries)
+
+    def _elsewhere(self, plan: Plan, tests: TestRun) -> list[Fault]:
+        """Return the files of the work in the place of other modules, and base files compiled from another text."""
+        before, path = self.tests.run, self.case.python_path
+        return [*shadowed(plan, before, tests), *hiding(plan, before, path), *altered(plan, before, tests)]
+
+    def _rewritten(self, plan: Plan, touched: Iterable[str]) -> tuple[Fault, ...]:
+        """Return the files that keep their base content, and were written or moved; on the base they were not.
+
+        So are new ones, where the tests or what they start would load them.
+        """
+        found: list[Fault] = []
+        outside = self.case.base.outside
+        for path in sorted({*touched} - {*self.tests.run.touched} - plan.laid_over):
+            inside = [name for name in plan.files if name == path or name.startswith(f"{path}/") or not path]
+            if any(self._keeps(outside(name) or name) for name in inside):
+                found.append(fault_of("rewritten", outside(path) or path or ".", "another time of change"))
+            elif not inside and self._stays_away(outside(path.rstrip("/")) or path):
+                found.append(fault_of("planted", outside(path) or path, "made while the tests, or `prepare`, ran"))
+        return tuple(found)
+
+    def _stays_away(self, path: str) -> bool:
+        """Return whether a file that a run made, relative to the root, may be loaded in the place of another."""
+        if self._may_change(path):
+            return False
+        return self.protection.holds(path, in_base=True) or path.rpartition("/")[0] in self._judging_folders
+
+    @cached_property
+    def _judging_folders(self) -> frozenset[str]:
+        """The folders, relative to the root, with code of the base that the work may not write."""
+        code = (path for path in self.base_files if path.rpartition(".")[2].lower() in CODE)
+        return frozenset(path.rpartition("/")[0] for path in code if self._keeps(path))
+
+    def _keeps(self, path: str) -> bool:
+        """Return whether a file of the base, relative to the root, is none that the work may write."""
+        work = in_scope(path, self.work.scope) and not self.protection.holds(path, in_base=True)
+        return not work and not self._may_change(path)
 
     def _compare(self, tests: TestRun) -> Comparison:
         return compare(
@@ -318,6 +381,7 @@ def _merged(first: TestRun, again: TestRun) -> TestRun:
     return replace(
         first, cases=cases, exit_status=first.exit_status if bad else again.exit_status,
         loaded=tuple(dict.fromkeys((*first.loaded, *again.loaded))),
+        touched=tuple(dict.fromkeys((*first.touched, *again.touched))),
         shadows=tuple(dict.fromkeys((*first.shadows, *again.shadows))),
     )  # fmt: skip
 

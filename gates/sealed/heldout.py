@@ -4,7 +4,8 @@ A folder holds tests that are laid over the export at the end. A file holds case
 
     function = "src/gcd.py:gcd"      # a file of the project and a function in it: .py, .js, .mjs or .cjs
     timeout_seconds = 20             # for each call
-    tolerance = 1e-9                 # relative or absolute, for floats; without it numbers are compared exactly
+    tolerance = 1e-9                 # relative or absolute, for floats, below 0.1; without it numbers must be equal
+    absolute_tolerance = 0.5         # absolute alone, for floats
     cases = "gcd.jsonl"              # a file beside this one, or the cases themselves:
 
     [[cases]]
@@ -15,8 +16,8 @@ A folder holds tests that are laid over the export at the end. A file holds case
     args = [1, "x"]
     raises = "TypeError"             # the name of the class of the error, in place of `expected`
 
-A line of a `.jsonl` file is such a table, or `[args, expected]`. Each case may have a tolerance of its own. TOML has no
-null: a case that expects it stands in a JSON file.
+A line of a `.jsonl` file is such a table, or `[args, expected]`. Each case may have tolerances of its own. Integers
+have at most 100,000 digits. TOML has no null: a case that expects it stands in a JSON file.
 
 An agent may see what a refusal says, so a message here never has a name, a path or a value in it, only keys of the
 format and numbers of cases.
@@ -26,8 +27,11 @@ import json
 import math
 import os
 import stat
+import sys
+import threading
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -42,6 +46,8 @@ MAX_TIMEOUT_SECONDS: Final = 3600.0
 MAX_FILES: Final = 10_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_DEPTH: Final = 100
+MAX_DIGITS: Final = 100_000
+_DIGITS: Final = threading.Lock()
 
 _LANGUAGES: Final[Mapping[str, Language]] = {
     ".py": "python",
@@ -50,8 +56,14 @@ _LANGUAGES: Final[Mapping[str, Language]] = {
     ".cjs": "javascript",
 }
 _LEFT_OUT: Final = frozenset({".git", "__pycache__", ".pytest_cache", ".DS_Store"})
-_TABLE_KEYS: Final = frozenset({"function", "timeout_seconds", "tolerance", "cases"})
-_CASE_KEYS: Final = frozenset({"args", "expected", "raises", "tolerance"})
+_TABLE_KEYS: Final = frozenset({"function", "timeout_seconds", "tolerance", "absolute_tolerance", "cases"})
+_CASE_KEYS: Final = frozenset({"args", "expected", "raises", "tolerance", "absolute_tolerance"})
+_MOST_RELATIVE: Final = 0.099
+"""A relative tolerance of 1 accepts every number of the same sign."""
+_MOST_ABSOLUTE: Final = 1e300
+
+
+_Tolerances: TypeAlias = tuple[float | None, float | None]
 
 
 class HeldOutError(CollectorError):
@@ -94,13 +106,15 @@ class Case:
         args: Positional arguments, as JSON values.
         expected: The value that it must return; without meaning when `raises` is given.
         raises: Name of the class of the error that it must raise.
-        tolerance: For floats; None: numbers are equal or not.
+        tolerance: Relative or absolute, for floats; None: none is given.
+        absolute: An absolute tolerance, for floats; None: none is given.
     """
 
     args: tuple[Any, ...]
     expected: Any = None
     raises: str = ""
     tolerance: float | None = None
+    absolute: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +159,18 @@ def load_held_out(path: Path, *, checkout: Path) -> HeldOutFolder | HeldOutTable
         raise HeldOutError(
             "HELD101", f"The held-out checks cannot be read: {reason}.", "Correct `heldout`, or make them readable."
         ) from error
+
+
+@contextmanager
+def long_integers() -> Generator[None]:
+    """Let integers of up to `MAX_DIGITS` digits be read and written, which Python otherwise limits to 4,300."""
+    with _DIGITS:
+        before = sys.get_int_max_str_digits()
+        sys.set_int_max_str_digits(MAX_DIGITS)
+        try:
+            yield
+        finally:
+            sys.set_int_max_str_digits(before)
 
 
 def places_of(path: Path) -> tuple[str, ...]:
@@ -257,9 +283,9 @@ def _table(where: Path) -> HeldOutTable:
         rows = _lines(beside)
     if not isinstance(rows, list) or not rows:
         raise _fault("has no cases.", "Write `[[cases]]` tables, or the name of a `.jsonl` file beside it.")
-    tolerance = _number(table.get("tolerance"), "tolerance", 0.0, math.inf)
+    tolerances = _tolerances(table, (None, None))
     limit = _number(table.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS), "timeout_seconds", 0.1, MAX_TIMEOUT_SECONDS)
-    cases = tuple(_case(number, row, tolerance) for number, row in enumerate(cast("list[object]", rows), 1))
+    cases = tuple(_case(number, row, tolerances) for number, row in enumerate(cast("list[object]", rows), 1))
     if language == "javascript" and any(_not_finite(case.args) for case in cases):
         raise _fault("gives JavaScript an argument that JSON has not.", "Leave out arguments that are NaN or infinite.")
     return HeldOutTable(program, function, language, cases, limit or 0.0, f"sha256:{digest.hexdigest()}")
@@ -269,7 +295,9 @@ def _parsed(suffix: str, content: bytes) -> dict[str, object]:
     """Return the table in a file; a list in a JSON file is none."""
     try:
         text = content.decode("utf-8")
-        table: object = json.loads(text) if suffix == ".json" else tomllib.loads(text) if suffix == ".toml" else None
+        with long_integers():
+            reads = {".json": json.loads, ".toml": tomllib.loads}
+            table: object = reads[suffix](text) if suffix in reads else None
     except (ValueError, RecursionError):
         # The parser's own message would quote the table.
         raise _fault("cannot be parsed.", "Make it valid TOML or JSON in UTF-8.") from None
@@ -284,7 +312,8 @@ def _lines(content: bytes) -> list[object]:
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
             try:
-                rows.append(json.loads(line.decode("utf-8")))
+                with long_integers():
+                    rows.append(json.loads(line.decode("utf-8")))
             except (ValueError, RecursionError):
                 raise _bad(f"line {number} is no JSON", "Write one JSON value in each line.") from None
     return rows
@@ -310,15 +339,23 @@ def _number(value: object, key: str, least: float, most: float) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise _fault(f"has a `{key}` that is no number in bounds.", f"Write {least:g} to {most:g}.")
+        more = "; a larger difference is `absolute_tolerance`." if key == "tolerance" else "."
+        raise _fault(f"has a `{key}` that is no number in bounds.", f"Write {least:g} to {most:g}{more}")
     return float(value)
+
+
+def _tolerances(row: Mapping[str, object], given: "_Tolerances") -> "_Tolerances":
+    """Return both tolerances of a table or of a case, with those that are given where it has none."""
+    relative = _number(row.get("tolerance", given[0]), "tolerance", 0.0, _MOST_RELATIVE)
+    absolute = _number(row.get("absolute_tolerance", given[1]), "absolute_tolerance", 0.0, _MOST_ABSOLUTE)
+    return relative, absolute
 
 
 def _bad(what: str, fix: str) -> HeldOutError:
     return HeldOutError("HELD105", f"In the held-out table, {what}.", fix)
 
 
-def _case(number: int, row: object, tolerance: float | None) -> Case:
+def _case(number: int, row: object, tolerances: "_Tolerances") -> Case:
     """Check one case."""
     if isinstance(row, list) and len(cast("list[object]", row)) == 2:
         row = dict(zip(("args", "expected"), cast("list[object]", row), strict=True))
@@ -326,16 +363,16 @@ def _case(number: int, row: object, tolerance: float | None) -> Case:
         raise _bad(f"case {number} is no table", "Write `args` and `expected`.")
     case = cast("dict[str, object]", row)
     args, raises = case.get("args"), case.get("raises", "")
-    own = _number(case.get("tolerance", tolerance), "tolerance", 0.0, math.inf)
+    own = _tolerances(case, tolerances)
     if case.keys() - _CASE_KEYS or not isinstance(args, list) or ("expected" in case) == ("raises" in case):
-        fix = "Write `args`, a list, and either `expected` or `raises`; `tolerance` is all that may be added."
+        fix = "Write `args`, a list, and either `expected` or `raises`; only tolerances may be added."
         raise _bad(f"case {number} has not the keys of one", fix)
     if not isinstance(raises, str) or ("raises" in case and not raises):
         raise _bad(f"`raises` of case {number} is no name", "Write the name of the class of the error.")
     values = cast("list[Any]", args)
     if not (_is_json(values) and _is_json(case.get("expected"))):
         raise _bad(f"case {number} has a value that JSON has not", "Write dates and times as text.")
-    return Case(tuple(values), case.get("expected"), raises, own)
+    return Case(tuple(values), case.get("expected"), raises, *own)
 
 
 def _is_json(value: object, depth: int = 0) -> bool:

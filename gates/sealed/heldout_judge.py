@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
-from interlock.gates.sealed.heldout import Case, HeldOutTable, Language
+from interlock.gates.sealed.heldout import Case, HeldOutTable, Language, long_integers
 
 PROBES: Final = Path(__file__).resolve().parent / "probes"
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
@@ -114,9 +114,11 @@ def _judge(table: HeldOutTable, case: Case, execute: Execute, interpreter: tuple
     """Make one call and compare its answer."""
     frame = secrets.token_hex(16)
     call = {"program": table.program, "function": table.function, "args": case.args, "frame": frame}
+    with long_integers():
+        asked = json.dumps(call).encode("ascii") + b"\n"
     status, timed_out, output = execute(
         (*interpreter, str(PROBES / _PROBE[table.language])),
-        stdin=json.dumps(call).encode("ascii") + b"\n",
+        stdin=asked,
         timeout_seconds=table.timeout_seconds,
     )
     if timed_out:
@@ -129,7 +131,7 @@ def _judge(table: HeldOutTable, case: Case, execute: Execute, interpreter: tuple
     if "value" not in answer:
         return "error"
     try:
-        return "passed" if same(answer["value"], case.expected, case.tolerance) else "failed"
+        return "passed" if same(answer["value"], case.expected, case.tolerance, case.absolute) else "failed"
     except RecursionError:
         return "error"
 
@@ -140,7 +142,8 @@ def _answer(output: bytes, frame: bytes) -> dict[str, Any] | None:
         return None
     line, ended, _ = output[output.index(frame) + len(frame) :].partition(b"\n")
     try:
-        answer: object = json.loads(line) if ended else None
+        with long_integers():
+            answer: object = json.loads(line) if ended else None
     except (ValueError, RecursionError):
         return None
     if not isinstance(answer, dict) or len(cast("dict[str, Any]", answer)) != 1:
@@ -148,31 +151,35 @@ def _answer(output: bytes, frame: bytes) -> dict[str, Any] | None:
     return cast("dict[str, Any]", answer)
 
 
-def same(found: object, expected: object, tolerance: float | None = None) -> bool:
+def same(found: object, expected: object, tolerance: float | None = None, absolute: float | None = None) -> bool:
     """Return whether two JSON values are equal.
 
     Types count: `true` is not 1, `"1"` is not 1, null is not an empty list. JSON has one kind of number, so 1 is 1.0.
-    NaN is NaN. A tolerance, relative or absolute, is for pairs of numbers of which one is a float.
+    NaN is NaN. The tolerances, one relative or absolute and one absolute alone, are for pairs of numbers of which one
+    is a float.
     """
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
     if isinstance(found, int | float) and isinstance(expected, int | float):
-        return _near(found, expected, tolerance)
+        return _near(found, expected, tolerance, absolute)
     if isinstance(found, list) and isinstance(expected, list):
         left, right = cast("list[object]", found), cast("list[object]", expected)
-        return len(left) == len(right) and all(same(a, b, tolerance) for a, b in zip(left, right, strict=True))
+        return len(left) == len(right) and all(
+            same(a, b, tolerance, absolute) for a, b in zip(left, right, strict=True)
+        )
     if isinstance(found, dict) and isinstance(expected, dict):
         mine, other = cast("dict[str, object]", found), cast("dict[str, object]", expected)
-        return mine.keys() == other.keys() and all(same(mine[key], other[key], tolerance) for key in other)
+        return mine.keys() == other.keys() and all(same(mine[key], other[key], tolerance, absolute) for key in other)
     return (found is None and expected is None) or (isinstance(found, str) and found == expected)
 
 
-def _near(found: float, expected: float, tolerance: float | None) -> bool:
+def _near(found: float, expected: float, tolerance: float | None, absolute: float | None) -> bool:
     if found == expected or (found != found and expected != expected):  # noqa: PLR0124 - NaN alone differs from itself
         return True
-    if tolerance is None or not (isinstance(found, float) or isinstance(expected, float)):
+    if (tolerance is None and absolute is None) or not (isinstance(found, float) or isinstance(expected, float)):
         return False
     try:
-        return math.isclose(found, expected, rel_tol=min(tolerance, 1.0), abs_tol=tolerance)
+        relative = tolerance or 0.0
+        return math.isclose(found, expected, rel_tol=relative, abs_tol=max(relative, absolute or 0.0))
     except OverflowError:
         return False

@@ -1,23 +1,26 @@
 """Held-out checks at the end of a sealed gate. What comes out of here is counts: no name, path, value or log."""
 
-import os
 import re
-import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from interlock.envelope.labels import closest
 from interlock.gates.command import Output
-from interlock.gates.sealed.execution import GateCase, Workspace, execute, fresh_export, prepare
-from interlock.gates.sealed.export import Plan
+from interlock.gates.sealed.beside import shadowed
+from interlock.gates.sealed.case import GateCase
+from interlock.gates.sealed.compare import BaseList, Comparison, compare, file_of
+from interlock.gates.sealed.execution import Workspace, execute, fresh_export, prepare
+from interlock.gates.sealed.export import Plan, folders_of, forget, put
 from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out
 from interlock.gates.sealed.heldout_judge import INTERPRETERS, judge_cases
+from interlock.gates.sealed.loaded import altered
+from interlock.gates.sealed.outcomes import TestRun
+from interlock.gates.sealed.protect import kind_of
 from interlock.gates.sealed.runners.python import PythonRunner
 from interlock.gates.sealed.sandbox import Pipes
+from interlock.gates.sealed.static_tests import static_tests
 from interlock.gates.sealed.store import write
 
 JOBS = 2
@@ -32,10 +35,12 @@ class HeldOut:
     Args:
         counts: How many there are, and how many came to what.
         fault: Why the gate is not passed, or None.
+        touched: As `TestRun.touched`, without anything of the held-out checks.
     """
 
     counts: Mapping[str, int]
     fault: Fault | None
+    touched: tuple[str, ...] = ()
 
 
 def load_for(case: GateCase) -> HeldOutFolder | HeldOutTable | None:
@@ -76,8 +81,14 @@ def unknown_function(case: GateCase) -> str:
     return f"{checks.program} has no `{missing}`" + (f" (did you mean `{near}`?)" if near else "")
 
 
-def run_held_out(case: GateCase, plan: Plan, here: Workspace) -> HeldOut | None:
+def run_held_out(case: GateCase, plan: Plan, here: Workspace, before: TestRun) -> HeldOut | None:
     """Run the held-out checks of a gate on a fresh export of the same work.
+
+    Args:
+        case: The gate.
+        plan: What the export holds.
+        here: Where it runs.
+        before: The run of the visible tests, which passed.
 
     Raises:
         CollectorError: They cannot be used, or cannot be run.
@@ -92,7 +103,9 @@ def run_held_out(case: GateCase, plan: Plan, here: Workspace) -> HeldOut | None:
             "HELD107", f"A command of `prepare` failed before the held-out checks: {failed}.", "Look at it."
         )
     try:
-        return _table(case, hidden, checks) if isinstance(checks, HeldOutTable) else _folder(case, hidden, checks)
+        if isinstance(checks, HeldOutTable):
+            return _table(case, hidden, checks)
+        return _folder(case, hidden, checks, before)
     finally:
         write(f"{case.base.store.folder}/heldout/{case.gate.id}.log", hidden.output.finish()[0])
 
@@ -109,41 +122,96 @@ def _table(case: GateCase, here: Workspace, table: HeldOutTable) -> HeldOut:
     else:
         known["python"] = (case.frozen.programs.get("python3", ""),)
     known["javascript"] = (case.frozen.programs.get("node", ""),)
-    result = judge_cases(table, call, interpreters=known, jobs=JOBS)
+    try:
+        result = judge_cases(table, call, interpreters=known, jobs=JOBS)
+    finally:
+        forget(here.export)
     return HeldOut(asdict(result), None if result.ok else _fault(result.total, result.passed))
 
 
-def _folder(case: GateCase, here: Workspace, folder: HeldOutFolder) -> HeldOut:
-    names: set[str] = set()
-    for file in folder.files:
-        path = Path(here.export) / case.base.inside(file.path)
-        _place(path)
-        path.write_bytes(file.content)
-        path.chmod(0o755 if file.executable else 0o644)
-        names.add(file.path)
+def _folder(case: GateCase, here: Workspace, folder: HeldOutFolder, before: TestRun) -> HeldOut:
+    files = {case.base.inside(file.path): (file.content, file.executable) for file in folder.files}
+    plan = here.plan
+    here.plan = put(plan, here.export, files)
+    own = files.keys() | folders_of(here.plan) - folders_of(plan)
     tests = execute(case, here).tests
+    touched = tuple(path for path in tests.touched if path not in own)
+    if len(touched) < len(tests.touched):
+        return HeldOut({"total": len(files), "passed": 0}, _WRITTEN, touched)
     if not tests.parsed:
         good = tests.exit_status == 0
-        return HeldOut({"total": 1, "passed": int(good)}, None if good else _fault(1, 0))
-    rows = [row for row in tests.cases if row.file in names or row.id.partition("::")[0] in names]
-    passed = sum(row.outcome in ("passed", "xpassed") for row in rows)
-    whole = len(rows) + sum(path in names for path, _ in tests.broken)
-    good = bool(rows) and passed == whole and tests.complete and not tests.judge
-    return HeldOut({"total": whole, "passed": passed}, None if good else _fault(whole, passed if tests.complete else 0))
+        return HeldOut({"total": 1, "passed": int(good)}, None if good else _fault(1, 0), touched)
+    contents = {file.path: file.content for file in folder.files}
+    mine, wanted = _own(tests, before, contents.keys())
+    faults = _compared(case, mine, contents).faults
+    elsewhere = (*shadowed(here.plan, before, tests), *altered(here.plan, before, tests))
+    bad = {fault.test for fault in faults}
+    passed = {row.id for row in mine.cases if row.outcome in ("passed", "xpassed")} - bad
+    wanted |= {fault.test for fault in faults if fault.test}
+    good = bool(passed) and passed == wanted and not faults and not elsewhere
+    number = len(passed) if tests.complete and not elsewhere and "" not in bad else 0
+    return HeldOut({"total": len(wanted), "passed": number}, None if good else _fault(len(wanted), number), touched)
 
 
-def _place(path: Path) -> None:
-    """Make room for a file: what the tested tree has in its way is removed."""
-    for parent in reversed(path.parents):
-        if parent.is_symlink() or parent.is_file():
-            parent.unlink()
-            break
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)
+def _own(tests: TestRun, before: TestRun, names: Collection[str]) -> tuple[TestRun, set[str]]:
+    """Return what a run says of held-out files, and the ids of tests and files that have to pass.
+
+    A runner that does not say where a test stands has only names of tests: those that did not run before are theirs.
+    """
+    known = {case.id for case in before.cases}
+
+    def own(identity: str, file: str) -> bool:
+        return {file, file_of(identity)} & {*names} != set() or not (file or identity in known or file_of(identity))
+
+    cases = tuple(row for row in tests.cases if own(row.id, row.file))
+    files = {row.id: row.file for row in tests.cases}
+    # unittest says nothing of the file of a test that did not run.
+    others = known | {row.id for row in tests.cases} - {row.id for row in cases}
+
+    def listed(ids: Iterable[str]) -> tuple[str, ...]:
+        return tuple(each for each in ids if each not in others and own(each, files.get(each, "")))
+
+    fails_elsewhere = any(row.outcome in ("failed", "error") for row in tests.cases if row not in cases)
+    mine = replace(
+        tests, cases=cases, collected=listed(tests.collected), running=listed(tests.running),
+        deselected=listed(tests.deselected), broken=tuple(row for row in tests.broken if row[0] in names),
+        skipped_files=tuple(row for row in tests.skipped_files if row[0] in names),
+        exit_status=0 if fails_elsewhere else tests.exit_status,
+    )  # fmt: skip
+    wanted = {*mine.collected, *mine.running, *mine.deselected, *(row.id for row in cases)}
+    return mine, wanted | {path for path, _ in (*mine.broken, *mine.skipped_files)}
+
+
+def _compared(case: GateCase, tests: TestRun, contents: Mapping[str, bytes]) -> Comparison:
+    """Judge held-out tests as those of a file that the base cannot collect: all that their text has must run."""
+
+    def read(path: str) -> bytes | None:
+        return contents.get(path) or case.base.content(case.base.inside(path))
+
+    texts = [path for path in contents if kind_of(path) == "test"] if case.runner.name in _SAYS_FILES else []
+    text = static_tests(texts, tests.runner, read, tuple(contents))
+    listed = [path for path in texts if not path.endswith(".py") or text.get(path) or _TEST.search(contents[path])]
+    base = BaseList(TestRun(tests.runner, broken=tuple((path, "") for path in listed)))
+    return compare(
+        base, tests, may_change=_never, allow_failing=case.seal.allow_failing, changed=_always,
+        written={path: rows for path, rows in text.items() if rows},
+    )  # fmt: skip
+
+
+def _never(_path: str) -> bool:
+    return False
+
+
+def _always(_path: str) -> bool:
+    return True
+
+
+_SAYS_FILES: Final = frozenset({"pytest", "unittest", "node", "vitest", "jest"})
+_TEST: Final = re.compile(rb"^\s*(?:async )?def test|^class Test|TestCase\b", re.MULTILINE)
+_WRITTEN: Final = Fault(
+    "heldout", "", "Held-out tests were written or moved while they ran.", "another time of change",
+    "held-out tests stay as they are", "Write into a temporary folder, and nowhere else.",
+)  # fmt: skip
 
 
 def _fault(total: int, passed: int) -> Fault:

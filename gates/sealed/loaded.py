@@ -5,12 +5,17 @@ files nobody judges. Such a file is known by its path, which ends as a path of t
 that is empty when the command starts was put there by the tests themselves.
 """
 
+import os
 import re
 from collections.abc import Collection, Iterable
 
 from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.base import LINK
+from interlock.gates.sealed.case import GateCase, not_sealed
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import GateCase, not_sealed
+from interlock.gates.sealed.export import Plan
+from interlock.gates.sealed.faults import Fault, fault_of
+from interlock.gates.sealed.outcomes import TestRun
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d")
 
@@ -37,6 +42,25 @@ def check_loaded(case: GateCase, files: Iterable[str], loaded: Collection[str]) 
         raise SealError("SEAL302", f"{case.gate.id} tested other code: {in_place(*found)}.", own_environment(case))
 
 
+def altered(plan: Plan, before: TestRun, now: TestRun) -> list[Fault]:
+    """Return the files that keep their base content and were compiled from another text.
+
+    Args:
+        plan: What the export held.
+        before: The run of the base: what an import hook of the base makes of a text is the same there.
+        now: The present run; what was written or moved in it is a fault of its own.
+    """
+    found: list[Fault] = []
+    for path, digest in sorted({*now.sources} - {*before.sources}):
+        inside = plan.base.inside(path)
+        entry = plan.files.get(inside)
+        if entry is None or entry.mode == LINK or inside in plan.laid_over or entry.sha256 == digest:
+            continue
+        if not any(f"{inside}/".startswith(f"{name}/") for name in now.touched):
+            found.append(fault_of("apart", path, "it was compiled from another text than the one in the file"))
+    return found
+
+
 def elsewhere(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> tuple[str, str] | None:
     """Return the first file that was loaded from outside in place of one of the tree, and that one; None if none was.
 
@@ -55,7 +79,8 @@ def elsewhere(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> 
             continue
         tail = path
         while tail := tail.partition("/")[2]:
-            if tail in by_tail:
+            # A module of a package has another name than one of the same file name at the top.
+            if tail in by_tail and ("/" in tail or not os.path.exists(f"{os.path.dirname(path)}/__init__.py")):
                 return path, by_tail[tail]
     return None
 

@@ -34,6 +34,8 @@ class TestCase:
         proof: What its body recorded.
         skips: How many of its subtests were skipped, or expected to fail.
         accepts: Empty, or which of its comparisons also held for a value that it must not hold for.
+        apart: Empty, or what was not as its file has it when it ran: the code of its module, the working directory.
+        mover: The file of the tree that changed the working directory, relative to the root; empty: not known.
     """
 
     __test__ = False
@@ -46,6 +48,8 @@ class TestCase:
     proof: Proof = ""
     accepts: str = ""
     skips: int = 0
+    apart: str = ""
+    mover: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,9 @@ class TestRun:
         loaded: Absolute paths of the code that was loaded, to see that it comes from the export.
         proves: The bodies of its tests record what they reach.
         shadows: Files of the tree that were imported by a name that another file has too: relative path, other path.
+        sources: Files of the tree whose text was compiled: relative path, SHA-256 of the text.
+        touched: Files of the export, relative to its top, that were written, replaced or removed since it was made,
+            and folders that were moved.
         problem: Empty, or why the outcomes could not be read: a report that is missing, empty or not one.
     """
 
@@ -86,6 +93,8 @@ class TestRun:
     loaded: tuple[str, ...] = ()
     proves: bool = False
     shadows: tuple[tuple[str, str], ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
+    touched: tuple[str, ...] = ()
     problem: str = ""
 
     @property
@@ -120,8 +129,8 @@ def run_from_json(data: Mapping[str, Any]) -> TestRun:
     """
     fields = dict(data)
     fields["cases"] = tuple(TestCase(**case) for case in fields["cases"])
-    for name in ("broken", "skipped_files", "shadows"):
+    for name in ("broken", "skipped_files", "shadows", "sources"):
         fields[name] = tuple((str(path), str(message)) for path, message in fields[name])
-    for name in ("collected", "running", "deselected", "loaded"):
+    for name in ("collected", "running", "deselected", "loaded", "touched"):
         fields[name] = tuple(str(value) for value in fields[name])
     return TestRun(**fields)

@@ -103,7 +103,9 @@ class Reach:
         around = (os.fspath(self.top), os.path.realpath(os.path.expanduser("~")))
         if is_system(real) or is_below(real, around[:1]) or any(is_below(name, (real,)) for name in around):
             return
-        if not os.path.lexists(real) or is_below(real, ("/proc", "/dev", "/sys")) or real in PRIVATE:
+        if not os.path.lexists(real) or real in PRIVATE:
+            return
+        if is_below(real, ("/proc", "/dev", "/sys")) and not is_below(real, PRIVATE):
             return
         for place in self.places.values():
             inside = is_below(real, (place.path,)) and place.deep

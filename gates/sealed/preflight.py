@@ -19,8 +19,9 @@ from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.bytecode import folder_of
+from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, allow_failing_line, compare, make_base_list
-from interlock.gates.sealed.execution import GateCase, Workspace, compile_dependencies, execute, prepare, workspace
+from interlock.gates.sealed.execution import Workspace, compile_dependencies, execute, prepare, workspace
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.gate import Progress
@@ -32,7 +33,7 @@ from interlock.gates.sealed.places import ABSOLUTE
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
 
-_VERSION: Final = 2
+_VERSION: Final = 4
 _KINDS: Final = frozenset({"unread", "incomplete", "judge", "failed", "missing", "skipped", "xfailed", "not_collected",
                            "exit_status", "nothing_ran"})  # fmt: skip
 _HINTS: Final = (
@@ -162,7 +163,8 @@ def check_base(
     load_for(case)
     progress("the tests of the base run sealed")
     base = case.base
-    with case.unchanged(), workspace(case, Plan(base, base.files, frozenset(), (), (), ())) as here:
+    plan = Plan(base, base.files, frozenset(), (), (), ())
+    with case.unchanged(), workspace(case, plan, writes_bytecode=True) as here:
         failed = prepare(case, here)
         tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here, keep_going=True).tests
         again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
@@ -231,7 +233,8 @@ class _Bare(Workspace):
 def _bare(case: GateCase, compiled: str) -> TestRun:
     with sandbox.private_folder() as private:
         os.mkdir(f"{private}/home")
-        here = _Bare(case, case.base.top, private, folder_of(compiled), closed=False)
+        plan = Plan(case.base, {}, frozenset(), (), (), ())
+        here = _Bare(case, plan, case.base.top, private, folder_of(compiled), closed=False)
         try:
             # What `prepare` makes belongs into exports alone.
             return execute(case, here, keep_going=True).tests

@@ -37,28 +37,46 @@ _DECIDES: Final = (
     "Taskfile.y*ml",
     "Rakefile", "Gemfile", "Gemfile.lock", "build.gradle*", "settings.gradle*", "pom.xml",
     ".env", ".env.*", ".envrc", "interlock.toml",
+    # linters, type checkers, formatters: commands of gates too
+    "ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", ".flake8", "pylintrc", ".pylintrc", "pyrightconfig.json",
+    "bandit.y*ml", ".bandit", ".isort.cfg", ".pydocstyle", ".eslintrc*", "eslint.config.*", ".eslintignore",
+    "biome.json*", ".prettierrc*", "prettier.config.*", ".prettierignore", ".stylelintrc*", "stylelint.config.*",
+    ".golangci.*", "clippy.toml", ".clippy.toml", "rustfmt.toml", ".rustfmt.toml", "deny.toml", "deno.json*",
+    "bunfig.toml", ".nycrc*", "c8rc.json", ".c8rc*", "node.config.json", "phpunit.xml*", "phpstan.neon*", ".rspec",
+    ".rubocop.yml",
+    # other test runners
+    ".taprc", "ava.config.*", "cypress.config.*", "wdio.conf.*", "nightwatch.conf.*", "web-test-runner.config.*",
+    ".jasmine.*", "jasmine.json", "behave.ini", ".behaverc", "unittest.cfg", "nose2.cfg",
     # continuous integration
     ".gitlab-ci.y*ml", ".travis.yml", "Jenkinsfile", "azure-pipelines.y*ml", ".pre-commit-config.yaml",
 )  # fmt: skip
 _DECIDING_FOLDERS: Final = frozenset({".github", ".circleci", ".cargo", ".config", ".husky", ".buildkite"})
 _TEST_FILES: Final = (
-    "test_*.py", "tests.py", "*_test.*", "test.*", "*.test.*", "*.spec.*", "*-test.*", "*_spec.rb", "test_*.rb",
-    "*Test.java", "*Tests.java", "*Test.kt", "*Tests.cs", "*Test.php", "test-*.*", "tests.rs",
+    "test_*.*", "test-*.*", "test.*", "tests.*", "Tests.*", "*_test.*", "*-test.*", "*.test.*", "*.spec.*", "*_spec.rb",
+    "spec_helper.*", "rails_helper.rb", "setupTests.*", "*Test.java", "*Tests.java", "*Test.kt", "*Tests.kt",
+    "*Tests.cs", "*Test.php",
 )  # fmt: skip
 _TEST_FOLDERS: Final = frozenset({
-    "test", "tests", "testing", "testdata", "spec", "specs", "fixture", "fixtures", "mock", "mocks", "snapshots",
-    "cassettes", "e2e", "unittests",
+    "test", "tests", "testing", "spec", "specs", "fixture", "fixtures", "mock", "mocks", "snapshots", "cassettes",
+    "e2e", "unittests", "golden", "goldens", "expected",
 })  # fmt: skip
 """Names of folders that hold tests and what they need; `snapshots` only as `__snapshots__`."""
 _LAST_WORDS: Final = frozenset({"test", "tests", "testing", "specs", "fixtures", "mocks", "e2e"})
-_FIRST_WORDS: Final = frozenset({"test", "tests", "testing", "spec", "mock", "e2e"})
+_FIRST_WORDS: Final = frozenset({"test", "tests", "testing", "spec", "mock", "e2e", "golden", "expected"})
+_PROSE: Final = (".md", ".rst", ".adoc")
+_FIRST_OF_FILES: Final = frozenset({"test", "tests", "testing"})
+_DATA_WORDS: Final = frozenset({"golden", "goldens", "expected"})
+_DATA_ENDINGS: Final = frozenset({"golden", "expected", "snap"})
 _AFTER_FIRST: Final = frozenset({
-    "assets", "case", "cases", "common", "config", "data", "files", "fixture", "fixtures", "helper", "helpers",
-    "integration", "kit", "lib", "mocks", "resources", "setup", "suite", "suites", "support", "tools", "unit", "util",
-    "utils",
+    "assets", "case", "cases", "common", "config", "data", "expected", "files", "fixture", "fixtures", "golden",
+    "helper", "helpers", "input", "inputs", "integration", "kit", "lib", "mocks", "output", "outputs", "resources",
+    "results", "samples", "setup", "snapshots", "suite", "suites", "support", "tools", "unit", "util", "utils",
+    "vector", "vectors",
 })  # fmt: skip
-"""A folder of several words: its last one says test, or its first one does and the next is what goes with tests."""
+"""A name of several words: its last one says test, or its first one does and the next is what goes with tests."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z0-9])|[A-Z]?[a-z0-9]+")
+_JOINED: Final = re.compile(rf"(tests?)({'|'.join(sorted(_AFTER_FIRST, key=len, reverse=True))})")
+"""Two words that are written as one: `testutils`, `testdata`."""
 _ABOVE: Final = frozenset({"__init__.py"})
 CODE: Final = frozenset({
     "py", "pyi", "pyx", "so", "pyd", "pyc", "js", "cjs", "mjs", "jsx", "ts", "cts", "mts", "tsx", "node", "wasm",
@@ -90,7 +108,7 @@ class Protection:
     def holds(self, path: str, *, in_base: bool) -> bool:
         """Return whether a file of the scope keeps its base content; a file that the base lacks then stays away.
 
-        Installed packages that are new stay away too: they come from `keep`, and would take the place of others.
+        Installed packages keep it, and new ones stay away: they come from `keep`, and would take the place of others.
 
         Args:
             path: Relative to the root.
@@ -100,10 +118,8 @@ class Protection:
             return False
         if path in self.named or self.patterns.matches(path):
             return True
-        if in_base:
-            return bool(kind_of(path))
         installed = "node_modules" in path.split("/") or path.endswith("vendor/modules.txt")
-        return installed or kind_of(path) == "decides"
+        return installed or (bool(kind_of(path)) if in_base else kind_of(path) == "decides")
 
     def beside_tests(self, path: str) -> bool:
         """Return whether a new file is one that the tests of the base are judged without.
@@ -133,8 +149,12 @@ def kind_of(path: str) -> Kind:
     *folders, name = path.split("/")
     if _any(_DECIDES).fullmatch(name) or not _DECIDING_FOLDERS.isdisjoint(folders):
         return "decides"
-    if _any(_TEST_FILES).fullmatch(name):
+    if any(folder.endswith((".dist-info", ".egg-info")) for folder in folders):
+        return "decides"  # a distribution whose entry points test runners load
+    if _any(_TEST_FILES).fullmatch(name) and not name.endswith(_PROSE):
         return "test"
+    if _supports_tests(name):
+        return "support"
     return "support" if any(_holds_tests(folder) for folder in folders) else ""
 
 
@@ -143,15 +163,37 @@ def decides_above(name: str) -> bool:
     return name in _ABOVE or kind_of(name) == "decides"
 
 
+def _words(name: str) -> list[str]:
+    """Return the words of a name in lower case: those between `_`, `-` and `.`, and those of camel case."""
+    found = [word.lower().rstrip("0123456789") or word for word in _WORD.findall(name)]
+    joined = _JOINED.fullmatch(found[0]) if found else None
+    return [*joined.groups(), *found[1:]] if joined else found
+
+
 @cache
 def _holds_tests(folder: str) -> bool:
-    """Return whether a folder is one of tests, by its name: `tests`, `unit_tests`, `integrationTests`, `test-utils`."""
-    words = [word.lower().rstrip("0123456789") or word for word in _WORD.findall(folder)]
+    """Return whether a folder is one of tests, by its name: `tests`, `unit_tests`, `integrationTests`, `testutils`."""
+    words = _words(folder)
     if len(words) == 1:
         return words[0] in _TEST_FOLDERS and (words[0] != "snapshots" or folder.startswith("__"))
     if not words:
         return False
     return words[-1] in _LAST_WORDS or (words[0] in _FIRST_WORDS and words[1] in _AFTER_FIRST)
+
+
+@cache
+def _supports_tests(name: str) -> bool:
+    """Return whether a file supports tests by its own name: `testutils.py`, `testing_helpers.js`, `expected.json`."""
+    stem, _, ending = name.rpartition(".")
+    words = [] if name.endswith(_PROSE) else _words(stem)
+    if ending in _DATA_ENDINGS and stem:
+        return True
+    if not words:
+        return False
+    goes_with = len(words) > 1 and words[1] in _AFTER_FIRST
+    if words[0] in _DATA_WORDS and ending.lower() not in CODE:
+        return len(words) == 1 or goes_with
+    return words[0] in _FIRST_OF_FILES and goes_with
 
 
 @cache

@@ -1,9 +1,10 @@
 """One command in an enclosure: an export at the checkout's own path, a network of its own, nothing left running.
 
-Where `bwrap` works it makes the namespaces, else `probes/enclose.py` does with the system calls themselves, else there
-are none: the command then runs in the export's folder, and its level says so. Inside, of the machine only what its
-distribution installs (`SYSTEM`) and what the enclosure names is seen; only the export and a private `/tmp` can be
-written.
+Where `bwrap` (0.8 or newer) works it makes the namespaces, else `probes/enclose.py` does with the system calls
+themselves, else there are none: the command then runs in the export's folder, and its level says so. Inside, of the
+machine only what its distribution installs (`SYSTEM`) and what the enclosure names is seen; only the export and a
+private `/tmp` can be written, and no further namespace can be made, in which something else could be mounted over a
+test.
 """
 
 import os
@@ -294,7 +295,7 @@ def _enclosed(argv: Sequence[str], enclosure: Enclosure, cwd: str, name: Maker) 
 
 def _bwrap_options(enclosure: Enclosure, cwd: str) -> Iterator[str]:
     yield from ("--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc")
-    yield from ("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL")
+    yield from ("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--disable-userns")
     if enclosure.network != "host":
         yield "--unshare-net"
     yield from ("--dev", "/dev", "--proc", "/proc")

@@ -10,7 +10,8 @@ from interlock.gates.errors import ConfigProblem, TreeError
 from interlock.gates.patterns import compile_scope
 
 if TYPE_CHECKING:
-    from interlock.gates.config import Config, GateConfig
+    from interlock.gates.config import Config
+    from interlock.gates.config_tables import GateConfig
 
 Network: TypeAlias = Literal["none", "loopback", "host"]
 Tests: TypeAlias = Literal["auto", "junit", "exit"]

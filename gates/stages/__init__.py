@@ -7,20 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from interlock.gates.stages.artifacts import artifact_records
     from interlock.gates.stages.judge import MAX_PAYLOAD_BYTES, judge_stage
     from interlock.gates.stages.references import requirement_ids
     from interlock.gates.stages.schema import payload_schema
     from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings
-    from interlock.gates.stages.tree import OWN_FILES, list_tree, revealed
+    from interlock.gates.stages.tree import list_tree, revealed
 
 __all__ = [
     "MAX_PAYLOAD_BYTES",
-    "OWN_FILES",
     "Field",
     "Issue",
     "Observed",
     "Stage",
     "Surroundings",
+    "artifact_records",
     "judge_stage",
     "list_tree",
     "payload_schema",
@@ -30,12 +31,12 @@ __all__ = [
 
 _HOME: Final = {
     "MAX_PAYLOAD_BYTES": "judge",
-    "OWN_FILES": "tree",
     "Field": "stage",
     "Issue": "stage",
     "Observed": "stage",
     "Stage": "stage",
     "Surroundings": "stage",
+    "artifact_records": "artifacts",
     "judge_stage": "judge",
     "list_tree": "tree",
     "payload_schema": "schema",

@@ -1,15 +1,18 @@
 """Acting against the tree and the tasks: what changed lies inside the plan, and success is what was approved."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope, expand
-from interlock.gates.stages.case import Case
+from interlock.gates.stages.case import Case, texts_at
 from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
-from interlock.gates.stages.stage import Issue
+from interlock.gates.stages.stage import Issue, Observed
 from interlock.gates.stages.tree import revealed
 from interlock.gates.tree import tree_diff
+from interlock.reservations.attribution import Authors
+from interlock.reservations.ticket_files import is_ticket_file
 
 _APPROVED: Final = "APPROVED"
 
@@ -24,37 +27,48 @@ def observed(case: Case) -> Iterator[Issue]:
     """Yield the files that changed outside the plan, or that none changed.
 
     What git ignores when the stage begins is not observed. What a `.gitignore` hides that changed since then is, but
-    for the files that the same rules hid before.
+    for the files that the same rules hid before. The agent's copy of its ticket is no change, and a change that is
+    another agent's is none of this one's.
     """
     seen = case.surroundings.observed
     if seen is None:
         return
-    diff = tree_diff(seen.before, revealed(case.surroundings.root, seen.before, seen.now))
-    if not diff:
+    root = case.surroundings.root
+    diff = tree_diff(seen.before, revealed(root, seen.before, seen.now))
+    rows = (("changed", diff.changed), ("added", diff.added), ("removed", diff.removed))
+    changes = {path: what for what, paths in rows for path in paths if not is_ticket_file(root, path)}
+    authors, allowed = seen.authors(tuple(changes)), Allowed(seen.allowed)
+    changes = {path: what for path, what in changes.items() if path not in authors.others or allowed.covers(path)}
+    if not changes:
         yield issue(
             "STG602" if seen.unchanged == "error" else "STG603",
             "",
             "No file changed while acting.",
-            found="the same files as when the plan passed",
+            found=_theirs(authors) if authors.others else "the same files as when the plan passed",
             expected="a change that the plan intends",
         )
         return
-    allowed = Allowed(seen.allowed)
-    outside = [
-        (path, what)
-        for what, paths in (("changed", diff.changed), ("added", diff.added), ("removed", diff.removed))
-        for path in paths
-        if not allowed.covers(path)
-    ]
     scope = listed([shown(entry, _MAX_ENTRY_CHARS) for entry in seen.allowed], _MAX_ENTRIES_NAMED)
+    outside = {path: what for path, what in changes.items() if not allowed.covers(path)}
+    yield from _own([(path, what) for path, what in outside.items() if path in authors.own], scope)
+    unknown = [path for path in outside if path not in authors.own]
+    claimed = list(_claimed(case, unknown))
+    yield from (finding for _, finding in claimed)
+    rest = [path for path in unknown if path not in {path for path, _ in claimed}]
+    if rest or authors.others or authors.problem:
+        yield _unattributed(rest, authors, seen, scope)
+
+
+def _own(outside: Sequence[tuple[str, str]], scope: str) -> Iterator[Issue]:
+    """Yield the changes that the agent itself made outside the plan."""
     for number, (path, what) in enumerate(outside[:MAX_NAMED]):
         back = "Remove" if what == "added" else "Restore"
         yield issue(
             "STG601",
             "",
-            f"The file {shown(path)} was {what}, and the plan does not cover it.",
-            found=f"{copied(path)} {what}",
-            expected=f"changes in {scope}" if seen.allowed and not number else "no change outside the plan",
+            f"You {what} the file {shown(path)}, and the plan does not cover it.",
+            found=f"{copied(path)} {what}, by an edit of yours",
+            expected=f"changes in {scope}" if scope != "none" and not number else "no change outside the plan",
             fix=f"{back} {copied(path)}; if the work needs it, have `[tickets] scope` widened and begin a new run.",
         )
     if len(outside) > MAX_NAMED:
@@ -62,11 +76,55 @@ def observed(case: Case) -> Iterator[Issue]:
         yield issue(
             "STG601",
             "",
-            f"{len(more)} more files changed outside the plan.",
+            f"You changed {len(more)} more files outside the plan.",
             found=listed([shown(path, _MAX_ENTRY_CHARS) for path in more], _MAX_ENTRIES_NAMED),
             expected="changes that the plan covers",
-            fix="Restore or remove these files too.",
+            fix="Undo your edits of these files too.",
         )
+
+
+def _claimed(case: Case, paths: Sequence[str]) -> Iterator[tuple[str, Issue]]:
+    """Yield each of some paths that the agent says it changed, by its name as a word of its own."""
+    for at, text in texts_at(case.payload, "actions_taken"):
+        for path in paths:
+            if re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", text):
+                yield (
+                    path,
+                    issue(
+                        "STG606",
+                        f"actions_taken[{at}]",
+                        f"The action names {shown(path)}, which changed, and the plan does not cover it.",
+                        found=shown(text),
+                        expected="actions inside the plan",
+                        fix=f"If you did not change {copied(path)}, leave it out of the action. If you did, tell the "
+                        "user, who can have `[tickets] scope` widened for a new run.",
+                    ),
+                )
+
+
+def _unattributed(paths: Sequence[str], authors: Authors, seen: Observed, scope: str) -> Issue:
+    """Name what changed outside the plan and is not known to be the agent's, and what is others'."""
+    named = [shown(path, _MAX_ENTRY_CHARS) for path in paths]
+    found = [f"by nobody known: {listed(named, _MAX_ENTRIES_NAMED)}"] if paths else []
+    found += [f"of others: {_theirs(authors)}"] if authors.others else []
+    found += [f"what the reservations tell cannot be read: {shown(authors.problem)}"] if authors.problem else []
+    refused = bool(paths) and seen.unattributed == "error"
+    return issue(
+        "STG607" if refused else "STG605",
+        "",
+        "Files changed outside the plan that are not known to be yours.",
+        found="; ".join(found),
+        expected=f"changes in {scope}" if refused else "as it may be where others work too",
+        fix="Tell the user: this checkout is set to be yours alone (`[tickets] unattributed`), so a person has to say "
+        "what becomes of these files."
+        if refused
+        else "",
+    )
+
+
+def _theirs(authors: Authors) -> str:
+    rows = [f"{shown(path, _MAX_ENTRY_CHARS)} ({how[:_MAX_ENTRY_CHARS]})" for path, how in authors.others.items()]
+    return listed(rows, _MAX_ENTRIES_NAMED)
 
 
 class Allowed:

@@ -91,7 +91,7 @@ def _claim(case: Case, at: int, item: Mapping[str, Any]) -> _Claim:
     in_place = (
         isinstance(source, Source)
         and locator is not None
-        and stands(locator, source, snippet_lines(snippet), case.effort) is not None
+        and stands(case, locator, source, snippet_lines(snippet)) is not None
     )
     return _Claim(at, text, snippet, in_place)
 

@@ -1,15 +1,17 @@
 """Evidence against the files it cites: snippets stand where they claim to, and items do not contradict each other."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
-from interlock.gates.stages.case import Case, blank, fit_text, items_at
+from interlock.gates.shared import is_shared
+from interlock.gates.stages.acting import Allowed
+from interlock.gates.stages.case import Case, blank, fit_text, items_at, texts_at
 from interlock.gates.stages.kinds import REPO, kind_issue
 from interlock.gates.stages.rules import copied, issue, shown
-from interlock.gates.stages.snippet import Effort, closest_line, find_snippet, snippet_lines, strangers
+from interlock.gates.stages.snippet import closest_line, find_snippet, snippet_lines, strangers
 from interlock.gates.stages.sources import Locator, Source, line_range, locator_issue, parse_locator
-from interlock.gates.stages.stage import Issue
-from interlock.gates.stages.tree import ignored_in
+from interlock.gates.stages.stage import Issue, Surroundings
+from interlock.gates.stages.tree import ignored_in, ignored_paths
 
 _MAX_HELPED: Final = 10
 """For so many snippets of a payload the closest line is looked for."""
@@ -20,7 +22,8 @@ _LEAST_CHARS: Final = 8
 
 def grounded(case: Case) -> Iterator[Issue]:
     """Yield the repo items whose locator leads nowhere, or whose snippet does not stand there."""
-    helped = 0
+    helped, told = 0, Allowed(_targets(case.earlier))
+    any_file = "retrieval_targets" not in case.earlier  # a pipeline without that stage
     compared: set[str] = set()
     for at, item in items_at(case.payload, "evidence_items"):
         kind = fit_text(item.get("source_type"))
@@ -40,7 +43,8 @@ def grounded(case: Case) -> Iterator[Issue]:
         if isinstance(source, Issue):
             yield source
             continue
-        found = list(_placed(case, locator, source, snippet, at, helped < _MAX_HELPED))
+        quotes = not case.surroundings.remote and (any_file or told.covers(source.path))
+        found = list(_placed(case, locator, source, snippet, at, quotes and helped < _MAX_HELPED, quotes))
         helped += any(entry.code == "STG308" for entry in found)
         yield from found
         if case.surroundings.begin is not None and source.path not in compared:
@@ -48,12 +52,36 @@ def grounded(case: Case) -> Iterator[Issue]:
             yield from _edited(case.surroundings.begin, source, place)
 
 
+def _targets(earlier: Mapping[str, Any]) -> list[str]:
+    """Return the scope patterns that the run named as what must be read."""
+    rows = [text.strip() for _, text in texts_at(earlier, "retrieval_targets")]
+    return [row.removeprefix("repo:").strip() for row in rows if row.startswith("repo:")]
+
+
+def source_refusal(earlier: Mapping[str, Any], around: Surroundings) -> Callable[[str], bool]:
+    """Return what says whether a path is no source: git ignores it, or it is none for a caller with a token.
+
+    Args:
+        earlier: Field name to value over all passed stages.
+        around: The root, what was ignored when the run began, and who submits.
+    """
+    covers = Allowed(_targets(earlier)).covers
+
+    def refused(path: str) -> bool:
+        if around.remote:
+            ignored = ignored_in(around.begin or {}, path)
+            return ignored or not covers(path) or not is_shared(around.root, path)
+        return bool(ignored_paths(around.root, [path]))
+
+    return refused
+
+
 def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Issue]:
     """Yield that a cited file is not known to be the one that stood there when the run began."""
     value = begin.get(source.path)
     what, found = "was changed after the run began", "another content than at the beginning of the run"
     if ignored_in(begin, source.path):
-        what, found = "is one that git ignores, so nobody can tell when it was written", "a file that git ignores"
+        what, found = "is one that git ignored, so nobody can tell when it was written", "a file that git ignored"
     elif value is None:
         what, found = "was not there when the run began", "a new file"
     elif value.endswith(f" {source.sha256}"):
@@ -68,14 +96,23 @@ def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Is
 
 
 def _placed(
-    case: Case, locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool
+    case: Case, locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool, quotes: bool
 ) -> Iterator[Issue]:
-    """Yield what is wrong with one snippet and its lines."""
-    effort = case.effort
-    claimed = stands(locator, source, snippet, effort)
+    """Yield what is wrong with one snippet and its lines.
+
+    Args:
+        case: The payload.
+        locator: Where the snippet should stand.
+        source: The file.
+        snippet: The lines of the snippet.
+        at: The position of the item.
+        help_out: Whether the closest line is looked for.
+        quotes: Whether a finding may hold lines of the file.
+    """
+    claimed = stands(case, locator, source, snippet)
     size = len(source.lines)
     last = locator.end or locator.start
-    somewhere = None if claimed else find_snippet(snippet, source, effort=effort)
+    somewhere = None if claimed else find_snippet(snippet, source, effort=case.effort, whole=case.surroundings.remote)
     begin = claimed or somewhere
     right = None if somewhere is None else line_range(source.path, somewhere, somewhere + len(snippet) - 1)
     if last > size:
@@ -98,19 +135,21 @@ def _placed(
             expected=copied(right),
             fix=f"Write {copied(right)}.",
         )
-    if begin is None:
+    if begin is None and case.surroundings.remote:
+        yield _unknown(source, snippet, at)
+    elif begin is None:
         yield _stranger(locator, source, snippet, at, help_out)
-    elif slight := _slight(snippet, source, begin, at):
+    elif slight := _slight(snippet, source, begin, at, quotes):
         yield slight
 
 
-def stands(locator: Locator, source: Source, snippet: list[str], effort: Effort) -> int | None:
+def stands(case: Case, locator: Locator, source: Source, snippet: list[str]) -> int | None:
     """Return the line on which a snippet begins within the claimed ones; a single line is where it begins."""
     last = locator.end or locator.start + len(snippet) - 1
-    return find_snippet(snippet, source, locator.start, last, effort)
+    return find_snippet(snippet, source, locator.start, last, case.effort, whole=case.surroundings.remote)
 
 
-def _slight(snippet: list[str], source: Source, begin: int, at: int) -> Issue | None:
+def _slight(snippet: list[str], source: Source, begin: int, at: int, quotes: bool) -> Issue | None:
     """Return the finding of a snippet that is a few characters of a line, or None."""
     text = "\n".join(line.strip() for line in snippet)
     if len("".join(text.split())) >= _LEAST_CHARS or f"\n{text}\n" in f"\n{source.flat}\n":
@@ -122,7 +161,21 @@ def _slight(snippet: list[str], source: Source, begin: int, at: int) -> Issue | 
         "The snippet is so short that it proves nothing.",
         found=shown(text),
         expected=f"whole lines, or at least {_LEAST_CHARS} characters that are no blanks",
-        fix=f"Write the whole line: {copied(lines[0].strip())}." if len(lines) == 1 else "Write the whole lines.",
+        fix=f"Write the whole line: {copied(lines[0].strip())}."
+        if quotes and len(lines) == 1
+        else "Write the whole lines.",
+    )
+
+
+def _unknown(source: Source, snippet: list[str], at: int) -> Issue:
+    """Make the finding of a snippet that the file does not hold, for somebody who may not learn what it holds."""
+    return issue(
+        "STG308",
+        f"evidence_items[{at}].snippet",
+        f"The snippet is not made of whole lines of {shown(source.path)}.",
+        found=shown("\n".join(snippet)),
+        expected=f"whole lines that {shown(source.path)} contains",
+        fix="Copy whole lines exactly from the file, and leave nothing out; or cite the file that they are from.",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from interlock.gates.stages.case import Case
 from interlock.gates.stages.checks import CHECKS
+from interlock.gates.stages.grounding import source_refusal
 from interlock.gates.stages.rules import issue, listed
 from interlock.gates.stages.shape import describe, shape_issues
 from interlock.gates.stages.sources import Sources
@@ -51,7 +52,8 @@ def judge_stage(
         return (large,)
     shape = list(shape_issues(stage.fields, fields))
     misshapen = frozenset(entry.field for entry in shape)
-    case = Case(fields, earlier, surroundings, Sources(surroundings.root), misshapen)
+    sources = Sources(surroundings.root, source_refusal(earlier, surroundings), quiet=surroundings.remote)
+    case = Case(fields, earlier, surroundings, sources, misshapen)
     found = [*shape, *(entry for name in stage.checks for entry in CHECKS[name](case))]
     # What is cut off must never be what decides.
     return bounded(sorted(found, key=lambda entry: _WEIGHT[entry.level]))

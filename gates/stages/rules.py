@@ -14,12 +14,13 @@ _SNIPPETS: Final = "Governance Design §3. FSM Engine: Collect snippets with sou
 _TIED: Final = "Governance Design §3. FSM Engine: Generate plan tied to requirements"
 _ENFORCED: Final = "Governance Design §1. Freedom vs Control: Interlock enforces evidence requirements"
 _CONFLICT: Final = "Governance Design §Current PoC Scope: Rich conflict detection across competing evidence"
-_BOUNDED: Final = "ours: what is kept and judged stays bounded"
-_OBSERVED: Final = "ours: acting is observed, for a report of it proves nothing"
-_EDITED: Final = "ours: what an agent writes itself proves nothing"
-_WORTH: Final = "ours: what stands in every file proves nothing"
-_TARGETS: Final = "ours: targets say which files may be changed"
-_IDS: Final = "ours: what others refer to has one short name"
+_STORED: Final = "Governance Design §3. FSM Engine: Store artifacts, post summary"
+_BOUNDED: Final = "Interlock: what is kept and judged stays bounded"
+_OBSERVED: Final = "Interlock: acting is observed, for a report of it proves nothing"
+_EDITED: Final = "Interlock: what an agent writes itself proves nothing"
+_WORTH: Final = "Interlock: what stands in every file proves nothing"
+_TARGETS: Final = "Interlock: targets say which files may be changed"
+_IDS: Final = "Interlock: what others refer to has one short name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Rule:
         level: What a breach does to the run.
         title: What must hold, in one sentence.
         remedy: How an agent mends a breach, in the imperative.
-        source: The clause that it enforces, or `ours` with the reason.
+        source: The clause that it enforces, or `Interlock:` and the reason.
     """
 
     code: str
@@ -54,7 +55,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("STG109", "retry", "A list has a bounded length", "Keep the entries that matter.", _BOUNDED),
     Rule("STG110", "retry", "A text holds whole, visible characters", "Remove the character that is named.", _TYPES),
     Rule("STG111", "retry", "A choice is one of its words", "Write one of the words that are listed.", _TYPES),
-    Rule("STG112", "warn", "Findings are bounded", "Mend what is shown; the rest shows at the next attempt.", _BOUNDED),
+    Rule("STG112", "warn", "Findings are bounded", "Fix what is shown; the rest shows at the next attempt.", _BOUNDED),
     Rule("STG201", "retry", "An id is given once", "Give each entry an id of its own.", _IDS),
     Rule(
         "STG202",
@@ -95,10 +96,31 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule("STG311", "retry", "A snippet is a whole line, or longer than a word", "Write the whole line.", _WORTH),
     Rule(
+        "STG312",
+        "retry",
+        "A cited file is one that git does not ignore and, of a caller with a token, that a target of the run covers",
+        "Cite a file that git does not ignore and that a `repo:` target of this run covers.",
+        _SNIPPETS,
+    ),
+    Rule(
         "STG401",
         "stop",
         "Items do not contradict each other",
         "Find out which of the two is right, then begin a new run with one item for the locator.",
+        _CONFLICT,
+    ),
+    Rule(
+        "STG402",
+        "stop",
+        "A subject has one value over all sources",
+        "Ask the user which of the two holds, then begin a new run.",
+        _CONFLICT,
+    ),
+    Rule(
+        "STG403",
+        "warn",
+        "Different numbers beside the same words are reported",
+        "If both are about the same thing, find out which one holds before you plan with it.",
         _CONFLICT,
     ),
     Rule("STG501", "retry", "A plan refers to known requirements", "Write an id from the list.", _TIED),
@@ -123,7 +145,31 @@ RULES: Final[tuple[Rule, ...]] = (
         "Write it like repo:src/login/** or repo:src/*.py.",
         _TARGETS,
     ),
+    Rule(
+        "STG605",
+        "warn",
+        "Changes outside the plan whose author is not known are reported",
+        "Leave the files as they are, and tell the user about them.",
+        _OBSERVED,
+    ),
+    Rule(
+        "STG606",
+        "retry",
+        "An agent reports no change outside the plan as its own",
+        "Leave the file out of `actions_taken` if you did not change it.",
+        _OBSERVED,
+    ),
+    Rule(
+        "STG607",
+        "retry",
+        "In the checkout of one agent nothing outside the plan changes",
+        "Tell the user.",
+        _OBSERVED,
+    ),
     Rule("STG701", "retry", "Success means that every task was approved", "Write another outcome.", _ENFORCED),
+    Rule("STG702", "retry", "An artifact that names a file exists", "Write the path of a file that exists.", _STORED),
+    Rule("STG703", "warn", "An address among the artifacts is unverified", "Tell the user what is there.", _STORED),
+    Rule("STG704", "retry", "A success that changed no file says so", "Say it in `final_summary`.", _OBSERVED),
 )
 """Every rule of payloads, in the order of their codes."""
 

@@ -33,6 +33,8 @@ def _property(field: Field) -> dict[str, Any]:
             return said | text
         case "choice":
             return said | {"type": "string", "enum": list(field.choices)}
+        case "item":
+            return said | _object(field.fields)
         case "texts" | "items":
             entry = text if field.kind == "texts" else _object(field.fields)
             least = 0 if field.may_be_empty else 1

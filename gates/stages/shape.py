@@ -9,7 +9,10 @@ from interlock.gates.stages.case import MAX_ENTRIES, MAX_TEXT_CHARS, UNFIT, blan
 from interlock.gates.stages.rules import MAX_NAMED, issue, listed, shown
 from interlock.gates.stages.stage import Field, Issue
 
-_KINDS: Final = {"text": "a text", "texts": "a list of texts", "choice": "one of", "items": "a list of objects"}
+_KINDS: Final = {
+    "text": "a text", "texts": "a list of texts", "choice": "one of", "item": "an object",
+    "items": "a list of objects",
+}  # fmt: skip
 _MAX_INT_BITS: Final = 256
 
 
@@ -87,7 +90,7 @@ def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None
     return issue(
         "STG104",
         at + place,
-        f"The field {shown(key, 60)} is none of this {'item' if at else 'stage'}.",
+        f"The field {shown(key, 60)} is not one of this {'item' if at else 'stage'}.",
         found=describe(value),
         expected="no such field" if meant is None else f"the field `{meant}`",
         fix=fix,
@@ -100,6 +103,8 @@ def _value_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
             yield from _text_issues(field, value, at)
         case "choice":
             yield from _choice_issues(field, value, at)
+        case "item":
+            yield from _item_issues(field, value, at)
         case "texts" | "items":
             yield from _list_issues(field, value, at)
         case _:
@@ -154,7 +159,7 @@ def _choice_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
     yield issue(
         "STG111",
         at,
-        f"`{at}` is none of its words.",
+        f"`{at}` is not one of its words.",
         found=describe(value),
         expected=f"one of {words}",
         fix=f"Write `{near[0]}`." if near else f"Write one of {words}.",
@@ -189,11 +194,16 @@ def _list_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
         place = f"{at}[{position}]"
         if field.kind == "texts":
             yield from _text_issues(field, entry, place)
-        elif isinstance(entry, Mapping):
-            yield from shape_issues(field.fields, cast("Mapping[str, Any]", entry), f"{place}.")
         else:
-            names = listed([f"`{inner.name}`" for inner in field.fields])
-            yield _wrong_kind(place, entry, "an object", f"Write an object with the fields {names}.")
+            yield from _item_issues(field, entry, place)
+
+
+def _item_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+    if isinstance(value, Mapping):
+        yield from shape_issues(field.fields, cast("Mapping[str, Any]", value), f"{at}.")
+    else:
+        names = listed([f"`{inner.name}`" for inner in field.fields])
+        yield _wrong_kind(at, value, "an object", f"Write an object with the fields {names}.")
 
 
 def _as_list(field: Field, value: object) -> str:

@@ -35,11 +35,17 @@ class Effort:
 
 
 def find_snippet(
-    lines: Sequence[str], source: Source, first: int = 1, last: int | None = None, effort: Effort | None = None
+    lines: Sequence[str],
+    source: Source,
+    first: int = 1,
+    last: int | None = None,
+    effort: Effort | None = None,
+    *,
+    whole: bool = False,
 ) -> int | None:
     """Return the line on which a snippet begins, or None.
 
-    A snippet may begin and end in the middle of a line.
+    A snippet may begin and end in the middle of a line, unless whole lines are asked for.
 
     Args:
         lines: The snippet, as `snippet_lines` returns it.
@@ -47,6 +53,7 @@ def find_snippet(
         first: The first line to look in, counted from 1.
         last: The last line to look in; None: the last of the file.
         effort: What is left for the payload; where nothing is, only the first place is compared.
+        whole: Whether only whole lines count, so that nobody finds out a line letter by letter.
     """
     size = len(source.lines)
     if not lines or not 1 <= first <= size:
@@ -58,7 +65,8 @@ def find_snippet(
     least = max(effort.lines - _MAX_COMPARED, 0)
     while at >= 0:
         line = source.line_at(at)
-        if _same_indentation(lines, source.lines[line - 1 : line - 1 + len(lines)]):
+        fits = not whole or (at == source.starts[line - 1] and source.flat[at + len(needle) :][:1] in ("", "\n"))
+        if fits and _same_indentation(lines, source.lines[line - 1 : line - 1 + len(lines)]):
             return line
         effort.lines -= len(lines)
         if effort.lines <= least:

@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from bisect import bisect_right
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -13,8 +14,8 @@ from typing import Final
 
 from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.stage import Issue
-from interlock.gates.stages.tree import OWN_FILES
 from interlock.gates.tree import left_out
+from interlock.reservations.ticket_files import is_ticket_file
 
 MAX_FILE_BYTES: Final = 2 * 1024 * 1024
 """A larger file is not read."""
@@ -117,10 +118,16 @@ class Sources:
 
     Args:
         root: The project's root; it may itself be reached through a link.
+        refused: Says whether a path below it is no source.
+        quiet: Whether a refusal tells no name of another file.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(
+        self, root: Path, refused: Callable[[str], bool] = lambda _path: False, *, quiet: bool = False
+    ) -> None:
         self.root = root
+        self._is_refused = refused
+        self._quiet = quiet
         self._read: dict[str, Source | Issue] = {}
         self._left_bytes = MAX_TOTAL_BYTES
 
@@ -141,6 +148,8 @@ class Sources:
 
     def _opened(self, path: str, place: str) -> Source:
         _check_spelling(self.root, path, place)
+        if self._quiet:
+            self._check_source(path, place)
         *folders, name = path.split("/")
         with ExitStack() as stack:
             try:
@@ -152,14 +161,23 @@ class Sources:
                 try:
                     below = os.open(step, flags, dir_fd=at)
                 except (OSError, ValueError) as error:
-                    raise _not_opened(at, step, path, place, error) from error
+                    raise _not_opened(at, step, path, place, error, quiet=self._quiet) from error
                 stack.callback(os.close, below)
                 at = below
+            if not self._quiet:
+                self._check_source(path, place)
             try:
                 data = self._bytes(at, path, place)
             except OSError as error:
                 raise _unreadable(path, place, error) from error
         return replace(prepare(path, _decoded(data, path, place)), sha256=hashlib.sha256(data).hexdigest())
+
+    def _check_source(self, path: str, place: str) -> None:
+        """Refuse what is no source."""
+        if self._is_refused(path):
+            found = "a file that git ignores, or that no target of the run covers" if self._quiet else "an ignored file"
+            fix = "Cite a file that git does not ignore and that a `repo:` target of this run covers."
+            raise _refused("STG312", path, place, "is no source of this run", found, fix)
 
     def _bytes(self, descriptor: int, path: str, place: str) -> bytes:
         """Read an open file, if it is one and not too large."""
@@ -233,19 +251,21 @@ def _check_spelling(root: Path, path: str, place: str) -> None:
         better = f"Write {copied(plain)} before the lines." if plain else fix
         raise _outside(path, place, "has an empty step, a `.` step or a blank at its edge", better)
     folded = [step.casefold() for step in steps]
-    if "/".join(folded) in OWN_FILES:
+    if folded == ["tickets", "ticket.json"] or is_ticket_file(root, path):
         fix = "Cite what the ticket is about; for its own text, give the item the source_type `ticket`."
         raise _outside(path, place, "is the ticket, which you write yourself", fix)
     if left_out(path) or ".git" in folded or folded[0] == ".interlock":
         raise _outside(path, place, "is written by Interlock, git or a tool", "Cite a file of the project itself.")
 
 
-def _not_opened(at: int, step: str, path: str, place: str, error: OSError | ValueError) -> _RefusedError:
+def _not_opened(
+    at: int, step: str, path: str, place: str, error: OSError | ValueError, *, quiet: bool
+) -> _RefusedError:
     """Make the refusal that fits what stands at one step."""
     try:
         mode = os.stat(step, dir_fd=at, follow_symlinks=False).st_mode
     except (FileNotFoundError, ValueError):
-        near = get_close_matches(step[:255], _names(at), 1, 0.6)
+        near = [] if quiet else get_close_matches(step[:255], _names(at), 1, 0.6)
         fix = f"Write {copied(near[0])} for {shown(step)}." if near else "Cite a file that exists below the root."
         return _refused("STG304", path, place, "does not exist", f"no entry {shown(step)}", fix)
     except OSError as reason:
@@ -282,6 +302,7 @@ _EXPECTED: Final = {
     "STG303": "a path below the root: relative, without links, outside `.git`, `.interlock`, `artifacts` and caches",
     "STG304": "a file of the project",
     "STG305": "a readable text file in UTF-8",
+    "STG312": "a file that git does not ignore and that a `repo:` target of this run covers",
     "STG306": f"at most {MAX_FILE_BYTES} bytes a file and {MAX_TOTAL_BYTES} bytes together",
 }
 

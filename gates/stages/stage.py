@@ -1,15 +1,28 @@
 """A stage as data: the fields of its payload, its checks, and what a check may look at."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-FieldKind: TypeAlias = Literal["text", "texts", "choice", "items"]
-"""One text, a list of texts, one of some words, or a list of objects."""
+from interlock.reservations.attribution import Authors, AuthorsOf
+
+FieldKind: TypeAlias = Literal["text", "texts", "choice", "item", "items"]
+"""One text, a list of texts, one of some words, an object, or a list of objects."""
 
 CheckName: TypeAlias = Literal[
-    "targets", "unique_ids", "grounded", "no_conflict", "known_refs", "covered", "observed", "consistent_outcome"
+    "targets",
+    "unique_ids",
+    "grounded",
+    "no_conflict",
+    "one_value",
+    "same_numbers",
+    "known_refs",
+    "covered",
+    "observed",
+    "consistent_outcome",
+    "artifacts_exist",
+    "unchanged_said",
 ]
 """The names of the checks that a stage can ask for; each is a row of `CHECKS`."""
 
@@ -26,7 +39,7 @@ class Field:
         kind: What it holds.
         meaning: What belongs there, one phrase, for prompts and schemas.
         choices: The words that a `choice` may be.
-        fields: The fields of each object of `items`.
+        fields: The fields of an `item`, or of each object of `items`.
         may_be_empty: A list may have no entries.
         optional: The key may be missing.
     """
@@ -38,6 +51,22 @@ class Field:
     fields: "tuple[Field, ...]" = ()
     may_be_empty: bool = False
     optional: bool = False
+
+    @property
+    def words(self) -> str:
+        """What the field holds, such as `list of texts, may be empty` or `list of {step_id: text, …}`."""
+        match self.kind:
+            case "text":
+                said = "text"
+            case "choice":
+                said = f"one of {', '.join(self.choices)}"
+            case "texts":
+                said = "list of texts"
+            case "item" | "items":
+                said = f"{{{', '.join(f'{part.name}: {part.words}' for part in self.fields)}}}"
+                said = said if self.kind == "item" else f"list of {said}"
+        said = f"{said}, may be empty" if self.may_be_empty else said
+        return f"{said}, may be left out" if self.optional else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +111,10 @@ class Issue:
     fix: str
 
 
+def _nobody(_paths: Sequence[str]) -> Authors:
+    return Authors()
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """What became of the tree while a stage was acted.
@@ -91,12 +124,16 @@ class Observed:
         now: What it lists at the end.
         allowed: Scope patterns and plain paths that the plan covers.
         unchanged: What it means that nothing changed.
+        unattributed: What it means that files changed outside the plan, and nobody is known to have changed them.
+        authors: Gives the authors of files that changed.
     """
 
     before: Mapping[str, str]
     now: Mapping[str, str]
     allowed: tuple[str, ...]
     unchanged: Literal["error", "warn"] = "warn"
+    unattributed: Literal["error", "warn"] = "warn"
+    authors: AuthorsOf = _nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +145,17 @@ class Surroundings:
         observed: For a stage that acts by hand; None otherwise.
         outcomes: Status by step id where steps were delegated as tasks; empty otherwise.
         begin: What `list_tree` listed when the run began; None where cited files are not compared with it.
+        unchanged: Acting by hand passed, and no file had changed.
+        remote: Whether the payload is from a caller with a token, who may not read the project's files: no line of a
+            file comes back, and only shared files (`gates.shared`) that the run's targets cover are sources.
     """
 
     root: Path
     observed: Observed | None = None
     outcomes: Mapping[str, str] = field(default_factory=dict[str, str])
     begin: Mapping[str, str] | None = None
+    unchanged: bool = False
+    remote: bool = False
 
 
 Payload: TypeAlias = Mapping[str, Any]

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +12,6 @@ from interlock.gates.errors import TreeError
 from interlock.gates.tree import IGNORED, every_file, file_value, left_out
 
 _TIMEOUT_SECONDS: Final = 60
-OWN_FILES: Final = ("tickets/ticket.json",)
-"""Where the Ticket Protocol has an agent keep its ticket: writing it is no edit, and citing it no evidence."""
 
 _RULES: Final = ".gitignore"
 _LIST: Final = ("ls-files", "-z", "--cached", "--others", f"--exclude-per-directory={_RULES}")
@@ -97,6 +96,60 @@ def ignored_in(listing: Mapping[str, str], path: str) -> bool:
     return any(path[: at + 1] in listing for at, char in enumerate(path) if char == "/")
 
 
+def ignored_paths(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
+    """Return those of some paths that git ignores, by every rule that it knows; tracked ones are not among them.
+
+    A file in a repository inside is asked about there, and the repository itself outside of it. Where git gives no
+    answer, the path counts as ignored; where there is no git, none does.
+
+    Args:
+        root: The project's root; it may be a folder of a checkout.
+        paths: Relative to the root, plain; nothing needs to be there.
+    """
+    base = Path(root).resolve()
+    top = next((above for above in (base, *base.parents) if _is_checkout(above)), None)
+    outer = [] if top is None or _ignores(top, base) else [top]
+    asked: dict[Path, dict[str, list[str]]] = {}
+    for path in paths:
+        folders = [base.joinpath(*path.split("/")[:count]) for count in range(1, path.count("/") + 1)]
+        checkouts = [*outer, *filter(_is_checkout, folders)]
+        for checkout, below in pairwise([*checkouts, base / path]):
+            asked.setdefault(checkout, {}).setdefault(os.path.relpath(below, checkout), []).append(path)
+    return frozenset(
+        path for checkout, names in asked.items() for name in _ignored_by(checkout, list(names)) for path in names[name]
+    )
+
+
+def _is_checkout(folder: Path) -> bool:
+    """Say whether git takes a folder for the top of a checkout: it has a `.git` that is one, or a file in its place."""
+    return os.path.lexists(folder / ".git/HEAD") or (folder / ".git").is_file()
+
+
+def _ignored_by(checkout: Path, names: list[str]) -> list[str]:
+    """Return the names that one checkout ignores, or gives no answer about."""
+    given = b"".join(os.fsencode(name) + b"\0" for name in names)
+    settings = tuple(setting for setting in _SETTINGS if not setting.startswith("core.excludesFile"))
+    try:
+        done = _git(checkout, checkout, "check-ignore", "-z", "--stdin", given=given, good=(0, 1), settings=settings)
+    except TreeError:
+        return names if len(names) == 1 else [name for each in names for name in _ignored_by(checkout, [each])]
+    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+def is_tracked(root: str | Path, path: str) -> bool:
+    """Say whether git tracks a path below a root; where git gives no answer, it does not."""
+    base = Path(root).resolve()
+    checkout = next((above for above in (base / path).parents if _is_checkout(above)), None)
+    if checkout is None:
+        return False
+    name = os.path.relpath(base / path, checkout)
+    try:
+        _git(checkout, checkout, "--literal-pathspecs", "ls-files", "--error-unmatch", "-z", "--", name)
+    except TreeError:
+        return False
+    return True
+
+
 def _changed_rules(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return the folders, each with a final `/` or empty, whose ignored files may not be those of before."""
     if (_GIT in now) != (_GIT in before):
@@ -149,13 +202,18 @@ def _paths(top: Path, root: Path, *arguments: str, errors: str = "strict") -> li
 
 
 def _git(
-    top: Path, root: Path, *arguments: str, given: bytes = b"", good: Iterable[int] = (0,)
+    top: Path,
+    root: Path,
+    *arguments: str,
+    given: bytes = b"",
+    good: Iterable[int] = (0,),
+    settings: Iterable[str] = _SETTINGS,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run git where no setting of a repository or an environment can start a program or point elsewhere."""
-    settings = (part for setting in _SETTINGS for part in ("-c", setting))
+    options = (part for setting in settings for part in ("-c", setting))
     try:
         done = subprocess.run(
-            ["git", *settings, f"--work-tree={top}", *arguments],
+            ["git", *options, f"--work-tree={top}", *arguments],
             cwd=root,
             env=_environment(os.environ),
             input=given,

@@ -1,6 +1,5 @@
 """What the ticket tools answer, made from a ticket and the findings about a submission."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, cast
@@ -10,12 +9,18 @@ from interlock.graph.pipeline.contract import (
     FAIL_CLOSED,
     GateResult,
     GateStatus,
+    HistoryEntry,
     IssueRecord,
     MinimalResponse,
+    MinimalTicket,
+    SentStep,
+    SentTicket,
     Ticket,
     TicketResponse,
+    Validation,
 )
 from interlock.graph.pipeline.machine import fields_of
+from interlock.graph.pipeline.spec import PipelineSpec
 
 NEXT_ENDS: Final = "the next failure ends the run"
 SAME_ENDS: Final = "the same findings once more end the run"
@@ -28,30 +33,25 @@ def records(issues: Iterable[Issue]) -> list[IssueRecord]:
     return [cast("IssueRecord", asdict(item)) for item in issues]
 
 
-def gate_result(status: GateStatus, issues: Sequence[IssueRecord], passed: str = "") -> GateResult:
-    """Return the gate result of findings; a pass names what passed."""
-    blocking = [item for item in issues if item["level"] != "warn"] or list(issues)
-    return GateResult(
-        status=status,
-        reasons=[*([passed] if passed else []), *(item["message"] for item in blocking)],
-        fixes=[item["fix"] for item in blocking],
-        missing_or_invalid_fields=fields_of(issues),
-        issues=list(issues),
-    )
+def gate_result(status: GateStatus, issues: Sequence[IssueRecord]) -> GateResult:
+    """Return the gate result of findings."""
+    return GateResult(status=status, missing_or_invalid_fields=fields_of(issues), issues=list(issues))
 
 
-def response(ticket: Ticket, gate: GateResult, reason: str, *, over: bool) -> TicketResponse:
+def response(spec: PipelineSpec, ticket: Ticket, gate: GateResult, reason: str, *, over: bool) -> TicketResponse:
     """Return the answer about a run that was found.
 
     Args:
+        spec: Its pipeline.
         ticket: The authoritative ticket.
         gate: What came of the submission.
         reason: One sentence for the agent.
         over: The run is at its end.
     """
+    fields = spec.stage(ticket["state"]).fields if ticket["required_fields"] else ()
     return {
-        "updated_ticket": ticket,
-        "ticket_json": json.dumps(ticket, ensure_ascii=False, separators=(",", ":"), sort_keys=True),
+        "ticket_json": sent(ticket),
+        "field_types": {field.name: field.words for field in fields},
         "continue": not over,
         "reason": reason,
         "next_role": ticket["agent_role"],
@@ -60,12 +60,50 @@ def response(ticket: Ticket, gate: GateResult, reason: str, *, over: bool) -> Ti
     }
 
 
+def sent(ticket: Ticket) -> SentTicket:
+    """Return a ticket as an agent gets it and has to send it back."""
+    validation = ticket["validation"]
+    return SentTicket(
+        schema_version=ticket["schema_version"],
+        run_id=ticket["run_id"],
+        ticket_id=ticket["ticket_id"],
+        state=ticket["state"],
+        agent_role=_first_sentence(ticket["agent_role"]),
+        required_fields=ticket["required_fields"],
+        payload=ticket["payload"],
+        next_stage_fields=ticket["next_stage_fields"],
+        validation=Validation(status=validation["status"], errors=_codes(ticket)),
+        invalidation_report=ticket["invalidation_report"],
+        history=[_sent_step(entry) for entry in ticket["history"]],
+        created_at=ticket["created_at"],
+        updated_at=ticket["updated_at"],
+        revision=ticket["revision"],
+    )
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].removesuffix(".") + "."
+
+
+def _codes(ticket: Ticket) -> list[str]:
+    return ticket["history"][-1]["issues"] if ticket["validation"]["errors"] and ticket["history"] else []
+
+
+def _sent_step(entry: HistoryEntry) -> SentStep:
+    step = SentStep(revision=entry["revision"], state=entry["state"], gate=entry["gate"])
+    if entry["issues"]:
+        step["issues"] = entry["issues"]
+    if "outcomes" in entry:
+        step["outcomes"] = entry["outcomes"]
+    return step
+
+
 def nowhere(issues: Sequence[Issue], *, retry: bool) -> TicketResponse:
     """Return the answer where no run could be found, or none that the caller may see."""
     found = records(issues)
     return {
-        "updated_ticket": None,
-        "ticket_json": "",
+        "ticket_json": None,
+        "field_types": {},
         "continue": retry,
         "reason": found[0]["message"],
         "next_role": found[0]["fix"] if retry else _BEGIN,
@@ -79,7 +117,7 @@ def attempt_reason(gate: Mapping[str, Any]) -> str:
     state, issues = gate["state"], cast("list[IssueRecord]", gate["issues"])
     match cast("GateStatus", gate["status"]):
         case "pass":
-            warnings = f" {_count(issues, 'warning')}: {issues[0]['message']}" if issues else ""
+            warnings = f" {_count(issues, 'warning')}." if issues else ""
             where = "the run is complete" if gate["done"] else f"the run is in {gate['next_state']}"
             return f"{state} passed; {where}.{warnings}"
         case "retry":
@@ -88,33 +126,37 @@ def attempt_reason(gate: Mapping[str, Any]) -> str:
             tries = f"{_count(range(left), 'retry', 'retries')} left" if left else NEXT_ENDS
             # Lines that an older version wrote do not say how often the same may come back.
             same = f"; {SAME_ENDS}" if left and gate.get("identical_left") == 0 else ""
-            return f"{state}: {_count(failed, 'finding')} to mend, {tries}{same}. {failed[0]['message']}"
+            return f"{state}: {_count(failed, 'finding')} to fix, {tries}{same}."
         case "stop":
             why = gate["why"] or next(item["message"] for item in issues if item["level"] == "stop")
             return f"{FAIL_CLOSED} in {state} ({gate['reason_code']}): {why}"
 
 
-def attempt_answer(ticket: Ticket, gate: Mapping[str, Any]) -> TicketResponse:
+def attempt_answer(spec: PipelineSpec, ticket: Ticket, gate: Mapping[str, Any]) -> TicketResponse:
     """Return the answer to one attempt: the ticket after it, and the data of its gate event."""
     status: GateStatus = gate["status"]
-    reason = attempt_reason(gate)
-    passed = f"{gate['state']} holds: every field is present and every check passed." if status == "pass" else ""
-    result = gate_result(status, cast("list[IssueRecord]", gate["issues"]), passed)
-    if gate["why"]:
-        result["reasons"].insert(0, f"The run is closed: {gate['why']}.")
-        result["fixes"].insert(0, "Stop and report this to the user.")
-    return response(ticket, result, reason, over=gate["done"] or status == "stop")
+    result = gate_result(status, cast("list[IssueRecord]", gate["issues"]))
+    return response(spec, ticket, result, attempt_reason(gate), over=gate["done"] or status == "stop")
 
 
-def minimal(answer: TicketResponse) -> MinimalResponse:
+def minimal(answer: TicketResponse, ticket: MinimalTicket | None = None) -> MinimalResponse:
     """Return an answer in the form for minimal tickets (Governance Design §Complete Flow)."""
+    result = answer["gate_result"]
+    blocking = [item for item in result["issues"] if item["level"] != "warn"] or result["issues"]
+    # Where no finding stops the run by itself, a budget did.
+    spent = result["status"] == "stop" and all(item["level"] != "stop" for item in result["issues"])
+    stop = [(answer["reason"], "Stop and report this to the user.")] if spent else []
+    said = [*stop, *((item["message"], item["fix"]) for item in blocking)]
+    passed = [answer["reason"]] if result["status"] == "pass" else []
+    fixes = [fix for _, fix in said]
     return MinimalResponse(
-        status=answer["gate_result"]["status"],
-        next_state=answer["next_state"],
+        status=result["status"],
+        next_state=answer["next_state"] or (ticket["state"] if ticket else ""),
         agent_role=answer["next_role"],
-        gate_result=answer["gate_result"],
+        gate_result={**result, "reasons": [*passed, *(message for message, _ in said)], "fixes": fixes},
         reason=answer["reason"],
-        fixes=answer["gate_result"]["fixes"],
+        fixes=fixes,
+        updated_ticket=ticket,
     )
 
 

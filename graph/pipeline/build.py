@@ -1,6 +1,7 @@
 """Building a pipeline: its stages as nodes, one interrupt in each, and edges for pass, retry and stop."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -10,8 +11,17 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 
-from interlock.gates.stages import Issue, Observed, Stage, Surroundings, judge_stage, list_tree, revealed
-from interlock.gates.stages.tree import OWN_FILES
+from interlock.agents.ask import agent_of_run
+from interlock.gates.stages import (
+    Issue,
+    Observed,
+    Stage,
+    Surroundings,
+    artifact_records,
+    judge_stage,
+    list_tree,
+    revealed,
+)
 from interlock.gates.tree import tree_diff
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.comparing import other_key
@@ -23,6 +33,7 @@ from interlock.graph.pipeline.spec import BEGIN, COMPLETE, PipelineSpec
 from interlock.graph.pipeline.state import (
     RunInput,
     RunState,
+    acted_on_nothing,
     agent_role,
     allowed_paths,
     earlier,
@@ -34,7 +45,10 @@ from interlock.graph.pipeline.state import (
 from interlock.graph.pipeline.store import TicketStore, journal_run, snapshots_path
 from interlock.graph.state import HeadRecord
 from interlock.graph.store import journal_path
-from interlock.journal import Entry, Journal, JournalConflict
+from interlock.journal import Entry, Journal, JournalConflict, JournalError
+from interlock.reservations.attribution import Authors, authors_of
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.ticket_files import is_ticket_file
 
 PipelineGraph: TypeAlias = CompiledStateGraph[RunState, None, RunInput, RunState]
 
@@ -169,16 +183,20 @@ class _Nodes:
         store = TicketStore(self.root, state["run_id"])
         outcomes: dict[str, str] = answer.get("outcomes", {})
         version = answer.get("schema_version", SCHEMA_VERSION)
-        if version == SCHEMA_VERSION:
+        if version == SCHEMA_VERSION and "refused" not in answer:
             cites = "grounded" in stage.checks and "begin" in state["trees"]
             around = Surroundings(
                 self.root,
-                self._observed(stage, state, store),
+                self._observed(stage, state, store, _agents(answer)),
                 outcomes or state["outcomes"],
                 store.tree(state["trees"]["begin"]) if cites else None,
+                acted_on_nothing(self.spec, state),
+                remote=bool(answer.get("caller")),
             )
             issues = judge_stage(stage, payload, earlier(state), around)
             issues = (*issues, *other_key(payload, state["ticket_id"]))
+        elif "refused" in answer:
+            issues = tuple(Issue(**item) for item in answer["refused"])
         else:
             issues = (_version_issue(version),)
         following = self.spec.after(stage.name)
@@ -190,6 +208,9 @@ class _Nodes:
             if not any(self.spec.stage(row["state"]).acts for row in (*state["history"], state)):
                 issues = (*issues, *_early(self.root, store.tree(state["trees"]["begin"]), now))
         gate = attempt(self.spec, state, payload, issues, tree=tree, outcomes=outcomes)
+        near = Surroundings(self.root, remote=bool(answer.get("caller")))
+        if gate["status"] == "pass" and (handed_over := artifact_records(near, payload)):
+            gate["artifacts"] = handed_over
         revision = state["revision"]
         call = {
             "tool": answer.get("tool", "resume"),
@@ -200,6 +221,7 @@ class _Nodes:
             "schema_version": version,
             "outcomes": outcomes,
             "tasks": answer.get("tasks", []),
+            **answer.get("kept", {}),
         }
         moved = _moved(gate)
         events = [
@@ -215,12 +237,26 @@ class _Nodes:
         moved = _moved(gate.data)
         return gate if moved is None else self.journal.append(run, f"{revision}/{moved[0]}", *moved)
 
-    def _observed(self, stage: Stage, state: RunState, store: TicketStore) -> Observed | None:
+    def _observed(self, stage: Stage, state: RunState, store: TicketStore, agents: Sequence[str]) -> Observed | None:
         if not stage.acts:
             return None
         before = store.tree(tree_before(state))
-        unchanged = "error" if state["policy"]["unchanged"] == "error" else "warn"
-        return Observed(before, list_tree(self.root), allowed_paths(state), unchanged)
+        policy, since = state["policy"], _passed_at(state)
+        return Observed(
+            before,
+            list_tree(self.root),
+            allowed_paths(state),
+            "error" if policy["unchanged"] == "error" else "warn",
+            "error" if policy.get("unattributed") == "error" else "warn",
+            lambda paths: self._authors(agents, paths, since),
+        )
+
+    def _authors(self, agents: Sequence[str], paths: Sequence[str], since: float) -> Authors:
+        """Return whose changes these are; where that cannot be read, nobody is known, and the finding says why."""
+        try:
+            return authors_of(str(self.root), agents, paths, since)
+        except (ReservationError, JournalError) as error:
+            return Authors(problem=str(error))
 
     def _kept(
         self, state: RunState, last: Entry, stage: str = "", payload: Mapping[str, Any] | None = None
@@ -248,6 +284,20 @@ class _Nodes:
             return standing
 
 
+def _agents(answer: Mapping[str, Any]) -> list[str]:
+    """Return who acted, as the reservations know them; nobody where it is the client of this process."""
+    if tasks := answer.get("tasks"):
+        return [agent_of_run(task["run_id"]) for task in tasks]
+    agent = answer.get("agent") or answer.get("caller")
+    return [agent] if agent else []
+
+
+def _passed_at(state: RunState) -> float:
+    """Return when the present stage began, in seconds since the epoch."""
+    times = [row["at"] for row in state["history"] if row["gate"] == "pass"]
+    return datetime.fromisoformat(times[-1] if times else state["created_at"]).timestamp()
+
+
 def _moved(gate: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Return the event of the move that a gate event leads to; None when the run stays where it is."""
     if gate["status"] == "retry":
@@ -272,7 +322,7 @@ def _version_issue(version: object) -> Issue:
 def _early(root: Path, before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Issue, ...]:
     """Report files that changed before the plan passed."""
     diff = tree_diff(before, revealed(root, before, now))
-    paths = [path for path in (*diff.changed, *diff.added, *diff.removed) if path not in OWN_FILES]
+    paths = [path for path in (*diff.changed, *diff.added, *diff.removed) if not is_ticket_file(root, path)]
     if not paths:
         return ()
     more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""

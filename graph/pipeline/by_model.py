@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, TypeAlias
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Notice, Runner, RunnerError, agent_of_run
 from interlock.agents.files import run_caller
-from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits, Usage
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline.contract import IssueRecord, TicketResponse
@@ -20,6 +19,7 @@ from interlock.graph.pipeline.state import RunState, delegated, earlier, termina
 from interlock.graph.pipeline.store import TicketStore, beginning, journal_run, list_ticket_runs
 from interlock.graph.pipeline.ticket_file import TicketFile, TicketFileError
 from interlock.graph.pipeline.tickets import Tickets
+from interlock.redaction import Redactor
 from interlock.reservations import leases
 from interlock.reservations.errors import ReservationError
 from interlock.reservations.opening import open_desk
@@ -69,7 +69,7 @@ def find_or_begin(tickets: Tickets, ticket: TicketFile, *, new: bool = False) ->
     with beginning(tickets.root):
         run_id = None if new else newest_run(tickets.root, ticket.ticket_id)
         answer = tickets.begin(ticket.ticket_id, run_id)
-    issued = answer["updated_ticket"]
+    issued = answer["ticket_json"]
     if issued is None:
         raise _refusal(answer)
     state = tickets.state(issued["run_id"])
@@ -263,8 +263,10 @@ class ByModel:
     # -- the pipeline ------------------------------------------------------------------------------------------------
 
     def _submit(self, state: RunState, payload: object) -> TicketResponse:
-        response = self.tickets.submit_payload(self.store.run_id, state["revision"], payload)
-        if response["updated_ticket"] is None:
+        response = self.tickets.submit_payload(
+            self.store.run_id, state["revision"], payload, agent=agent_of_run(journal_run(self.store.run_id))
+        )
+        if response["ticket_json"] is None:
             first = response["gate_result"]["issues"][0]
             raise RunBusyError(first["message"].rstrip("."), "Run it again once the other call has its answer.")
         return response
@@ -311,7 +313,7 @@ class ByModel:
 
 def _moved(response: TicketResponse, state: RunState) -> bool:
     """Say whether a gate judged a submission; what was refused before any gate leaves the revision as it was."""
-    issued = response["updated_ticket"]
+    issued = response["ticket_json"]
     assert issued is not None, "a submission that finds no run is an error"
     return issued["revision"] != state["revision"]
 

@@ -3,7 +3,7 @@
 import fcntl
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.build import PipelineGraph
 from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.store import state_dir
+from interlock.reservations.copies import is_writable, to_read
 
 CHECKPOINTS: Final = "tickets.sqlite"
 
@@ -115,6 +116,8 @@ def open_checkpoints(root: Path) -> TicketSaver:
         RunDamagedError: It is not a database, or cannot be opened.
         sqlite3.Error: The disk is full, or the database is held by another process for too long.
     """
+    if has_ticket_checkpoints(root) and not is_writable(str(root / ".interlock" / CHECKPOINTS)):
+        return _copied(root / ".interlock" / CHECKPOINTS)
     path = state_dir(root) / CHECKPOINTS
     try:
         with path.with_suffix(".lock").open("ab") as lock:
@@ -135,6 +138,22 @@ def open_checkpoints(root: Path) -> TicketSaver:
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in DAMAGE:
             raise
+        raise _damaged(str(error)) from error
+    if not saver.is_setup:
+        raise _damaged("it has not the tables of checkpoints")
+    return saver
+
+
+def _copied(path: Path) -> TicketSaver:
+    """Open a copy in memory of a database that cannot be written: it can be looked at, and nothing is kept."""
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    try:
+        with to_read(str(path)) as name, closing(sqlite3.connect(name)) as source:
+            source.backup(connection)
+        connection.execute("PRAGMA query_only=ON")
+        saver = TicketSaver(connection)
+        saver.is_setup = is_set_up(connection)
+    except sqlite3.DatabaseError as error:
         raise _damaged(str(error)) from error
     if not saver.is_setup:
         raise _damaged("it has not the tables of checkpoints")

@@ -1,23 +1,15 @@
 """Holding a submitted ticket against the one that the server issued; it contributes its payload and nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, cast
 
 from interlock.gates.stages import Issue
-from interlock.graph.pipeline.contract import Ticket
+from interlock.graph.pipeline.contract import SentTicket, Ticket
 from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import PipelineSpec
-from interlock.graph.pipeline.state import RunState, earlier, terminal
+from interlock.graph.pipeline.state import RunState, terminal
 from interlock.journal.line import canonical
-
-MINIMAL: Final = frozenset(
-    {"ticket_id", "title", "description", "state", "run_id", "payload", "revision", "created_at", "updated_at"}
-)
-"""The fields that a minimal ticket may have (Governance Design §Ticket Schema)."""
-
-INTAKE: Final = ("ticket_id", "title", "description")
-"""The fields of a minimal ticket that its first stage reads."""
 
 _MAX_UNKNOWN: Final = 20
 """So many unknown fields get a finding each."""
@@ -27,7 +19,7 @@ _AS_RETURNED: Final = "Take the ticket that comes back with this answer, fill in
 
 def missing_and_unknown(given: Mapping[str, Any]) -> list[Issue]:
     """Return a finding for each field that a whole ticket must have and this one has not, or has too much."""
-    names = list(Ticket.__annotations__)
+    names = list(SentTicket.__annotations__)
     found = [
         issue(
             "TKT104", name, f"The ticket has no field `{name}`.", found="nothing", expected="every field as issued",
@@ -36,43 +28,23 @@ def missing_and_unknown(given: Mapping[str, Any]) -> list[Issue]:
         for name in names
         if name not in given
     ]  # fmt: skip
-    return [*found, *_unknown(given, names)]
+    return [*found, *unknown_fields(given, names)]
 
 
-def changed(given: Mapping[str, Any], issued: Ticket) -> list[Issue]:
-    """Return a finding for each server-controlled field that differs from the ticket as issued."""
-    return [
-        _changed(name, given[name], value)
-        for name, value in issued.items()
-        if name != "payload" and name in given and canonical(given[name]) != canonical(value)
-    ]
-
-
-def minimal_changed(given: Mapping[str, Any], state: RunState, first: str) -> list[Issue]:
-    """Return a finding for each field of a minimal ticket that differs from what the run began with or where it is.
+def changed(given: Mapping[str, Any], issued: SentTicket, whole: Ticket) -> list[Issue]:
+    """Return a finding for each server-controlled field that differs from the ticket as issued.
 
     Args:
-        given: The ticket.
-        state: The run.
-        first: The first stage, in which title and description may still change.
+        given: The ticket that was submitted.
+        issued: The ticket as it was sent.
+        whole: The ticket as the server keeps it and its resource shows it; each field may be that of either.
     """
-    issued: dict[str, object] = {
-        "ticket_id": state["ticket_id"],
-        **{name: value for name, value in earlier(state).items() if name in INTAKE},
-        "state": state["state"],
-    }
-    found = _unknown(given, sorted(MINIMAL))
-    for name, value in issued.items():
-        if name not in given:
-            fix = f"Add `{name}` as it was when the run began."
-            message = f"The ticket has no field `{name}`."
-            found.append(issue("TKT104", name, message, found="nothing", expected=shown(value), fix=fix))
-        elif canonical(given[name]) != canonical(value):
-            found.append(_changed(name, given[name], value))
-    late = given.get("description") is not None and "description" not in issued
-    if late and state["state"] != first:
-        found.append(_changed("description", given["description"], None))
-    return found
+    return [
+        changed_field(name, given[name], value)
+        for name, value in issued.items()
+        if name != "payload" and name in given
+        and canonical(given[name]) not in (canonical(cast("Any", value)), canonical(cast("Any", whole)[name]))
+    ]  # fmt: skip
 
 
 def other_ticket(payload: Mapping[str, Any], state: RunState, spec: PipelineSpec) -> list[Issue]:
@@ -80,7 +52,9 @@ def other_ticket(payload: Mapping[str, Any], state: RunState, spec: PipelineSpec
     asks = not terminal(state) and any(field.name == "ticket_id" for field in spec.stage(state["state"]).fields)
     given = payload.get("ticket_id")
     return (
-        [_changed("ticket_id", given, state["ticket_id"])] if asks and given not in (None, state["ticket_id"]) else []
+        [changed_field("ticket_id", given, state["ticket_id"])]
+        if asks and given not in (None, state["ticket_id"])
+        else []
     )
 
 
@@ -117,12 +91,7 @@ def stale(revision: object, state: RunState) -> Issue:
             "TKT121", "revision", f"The ticket is revision {revision}; the run is at revision {present}.",
             found=revision, expected=str(present), fix=_AS_RETURNED,
         )  # fmt: skip
-    return _changed("revision", revision, present)
-
-
-def is_minimal(given: Mapping[str, Any]) -> bool:
-    """Say whether a ticket has the minimal form."""
-    return given.keys() <= MINIMAL
+    return changed_field("revision", revision, present)
 
 
 def history_revision(given: object, state: RunState) -> int | None:
@@ -132,7 +101,8 @@ def history_revision(given: object, state: RunState) -> int | None:
     return next((entry["revision"] for entry in state["history"] if entry["revision"] == given), None)
 
 
-def _changed(name: str, found: object, expected: object) -> Issue:
+def changed_field(name: str, found: object, expected: object) -> Issue:
+    """Return the finding about a field of the server's that was changed."""
     return issue(
         "TKT122",
         name,
@@ -143,13 +113,13 @@ def _changed(name: str, found: object, expected: object) -> Issue:
     )
 
 
-def _unknown(given: Mapping[str, Any], known: list[str]) -> list[Issue]:
+def unknown_fields(given: Mapping[str, Any], known: Sequence[str]) -> list[Issue]:
     """Return a finding for each field that is none of a ticket, as far as they are worth reading."""
     names = [name for name in given if name not in known]
     found = [_stranger(name, known) for name in names[:_MAX_UNKNOWN]]
     more = names[_MAX_UNKNOWN:]
     if more:
-        message = f"{len(more)} more fields are none of a ticket."
+        message = f"{len(more)} more fields are not among those of a ticket."
         fix = "Remove these fields too."
         found.append(
             issue("TKT105", "", message, found=", ".join(more[:_MAX_UNKNOWN]), expected="the fields as issued", fix=fix)
@@ -157,7 +127,7 @@ def _unknown(given: Mapping[str, Any], known: list[str]) -> list[Issue]:
     return found
 
 
-def _stranger(name: str, known: list[str]) -> Issue:
+def _stranger(name: str, known: Sequence[str]) -> Issue:
     near = get_close_matches(name[:100], known, 1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
     return issue(

@@ -24,17 +24,22 @@ class IssueRecord(TypedDict):
 
 
 class GateResult(TypedDict):
-    """What came of one submission.
-
-    Shapes: `reasons` and `fixes` go together by position, but the first reason of a pass says what passed and has no
-    fix; `issues` adds the place.
-    """
+    """What came of one submission: each finding once, and the places that blocked."""
 
     status: GateStatus
-    reasons: list[str]
-    fixes: list[str]
     missing_or_invalid_fields: list[str]
     issues: list[IssueRecord]
+
+
+class MinimalGateResult(GateResult):
+    """What came of a minimal ticket, with the lists of the Governance Design.
+
+    Shapes: `reasons` and `fixes` go together by position, but the first reason of a pass says what passed and has no
+    fix.
+    """
+
+    reasons: list[str]
+    fixes: list[str]
 
 
 class Validation(TypedDict):
@@ -58,7 +63,7 @@ class HistoryEntry(TypedDict):
     """One gate attempt. `revision` is the one that was submitted.
 
     Shapes: `payload` is kept for a pass, `assigned` maps ids that the server gave (`ac_001`) to their texts;
-    `issues` are codes.
+    `issues` are codes; `outcomes` are the statuses of delegated tasks by step id.
     """
 
     revision: int
@@ -70,10 +75,11 @@ class HistoryEntry(TypedDict):
     issues: list[str]
     payload: NotRequired[dict[str, Any]]
     assigned: NotRequired[dict[str, str]]
+    outcomes: NotRequired[dict[str, str]]
 
 
-class Ticket(TypedDict):
-    """The ticket as the server issues it; an agent fills `payload` and nothing else."""
+class TicketFields(TypedDict):
+    """What a ticket holds beside its history; an agent fills `payload` and nothing else."""
 
     schema_version: str
     run_id: str
@@ -85,17 +91,41 @@ class Ticket(TypedDict):
     next_stage_fields: list[str]
     validation: Validation
     invalidation_report: InvalidationReport | None
-    history: list[HistoryEntry]
     created_at: str
     updated_at: str
     revision: int
 
 
+class Ticket(TicketFields):
+    """The ticket as the server keeps it."""
+
+    history: list[HistoryEntry]
+
+
+class SentStep(TypedDict):
+    """One gate attempt as it is sent; the records of the run have what was handed in, by its state."""
+
+    revision: int
+    state: str
+    gate: GateStatus
+    issues: NotRequired[list[str]]
+    outcomes: NotRequired[dict[str, str]]
+
+
+class SentTicket(TicketFields):
+    """The ticket as an agent gets it and sends it back: without what it handed in before.
+
+    Shapes: `agent_role` is one sentence, the whole is `next_role` of the answer; `errors` of `validation` are codes.
+    """
+
+    history: list[SentStep]
+
+
 TicketResponse = TypedDict(
     "TicketResponse",
     {
-        "updated_ticket": Ticket | None,
-        "ticket_json": str,
+        "ticket_json": SentTicket | None,
+        "field_types": dict[str, str],
         "continue": bool,
         "reason": str,
         "next_role": str,
@@ -103,18 +133,33 @@ TicketResponse = TypedDict(
         "gate_result": GateResult,
     },
 )
-"""What the ticket tools answer; `updated_ticket` is null and `ticket_json` empty where no run could be found."""
+"""What the ticket tools answer; `ticket_json` is null where no run could be found.
+
+Shapes: `field_types` says what each of `required_fields` holds, in words.
+"""
+
+
+class MinimalTicket(TypedDict):
+    """The ticket of the Governance Design: what the run began with, and where it is."""
+
+    ticket_id: str
+    run_id: str
+    title: NotRequired[str]
+    description: NotRequired[str]
+    state: str
+    revision: int
 
 
 class MinimalResponse(TypedDict):
-    """What `interlock_next_step` answers to a minimal ticket."""
+    """What `interlock_next_step` answers to a minimal ticket; `updated_ticket` is null where no run could be found."""
 
     status: GateStatus
     next_state: str
     agent_role: str
-    gate_result: GateResult
+    gate_result: MinimalGateResult
     reason: str
     fixes: list[str]
+    updated_ticket: MinimalTicket | None
 
 
 class RunStatus(TypedDict):

@@ -12,7 +12,6 @@ from interlock.agents.ask import AgentsError
 from interlock.gates.errors import GateError, TreeError
 from interlock.gates.patterns import compile_scope
 from interlock.gates.stages import Issue, list_tree, revealed
-from interlock.gates.stages.tree import OWN_FILES
 from interlock.gates.tree import tree_diff, tree_digest
 from interlock.graph.background import Drives
 from interlock.graph.errors import GraphError, RunBusyError, TaskError
@@ -22,6 +21,7 @@ from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.scope_leases import blocker_text
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task
+from interlock.reservations.ticket_files import is_ticket_file
 
 if TYPE_CHECKING:
     from interlock.graph.runs import RunView
@@ -243,7 +243,7 @@ class Delegation:
             f"{what} {path}"
             for what, paths in (("changed", diff.changed), ("added", diff.added), ("removed", diff.removed))
             for path in paths
-            if path not in OWN_FILES
+            if not is_ticket_file(self.root, path)
         ]
         more = len(lines) - _MAX_LISTED
         return [*lines[:_MAX_LISTED], f"and {more} more"] if more > 0 else lines
@@ -265,7 +265,7 @@ def _wait(step_id: str, view: "RunView") -> Issue:
     roles = ", ".join(item.role for item in view.waiting)
     if view.queued:
         told = "; ".join(blocker_text(row) for row in view.queued[:3])
-        return _unfinished(step_id, f"it waits in the line for files of its scope: {told}", _AGAIN)
+        return _unfinished(step_id, f"it waits in the queue for files of its scope: {told}", _AGAIN)
     if not roles:
         return _unfinished(step_id, f"it is {view.status or 'starting'}", _AGAIN)
     fix = f"Have {roles} answer with task_next and task_submit (run {view.run_id}), then submit again."

@@ -9,7 +9,7 @@ from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.answers import NEXT_ENDS, SAME_ENDS
 from interlock.graph.pipeline.contract import FAIL_CLOSED, RunStatus
 from interlock.graph.pipeline.stage_answers import answer_lines, ticket_usage
-from interlock.graph.pipeline.store import TicketStore, copies_dir, journal_run, list_ticket_runs
+from interlock.graph.pipeline.store import TicketStore, copies_dir, journal_run, list_ticket_runs, runs_of_ticket
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.store import journal_path
 from interlock.journal import Entry
@@ -17,21 +17,10 @@ from interlock.journal import Entry
 
 def find_ticket_run(root: Path, name: str) -> str | None:
     """Return the ticket run of that id, with or without `ticket:` before it, or the newest run of that ticket."""
-    runs = list_ticket_runs(root)
     run_id = name.removeprefix(journal_run(""))
-    if run_id in runs:
+    if run_id in list_ticket_runs(root):
         return run_id
-    stores = [TicketStore(root, run) for run in runs]
-    own = [store for store in stores if _ticket_id(store) == name]
-    return max(own, key=lambda store: (store.made_ns(), store.run_id)).run_id if own else None
-
-
-def _ticket_id(store: TicketStore) -> str | None:
-    """Return the ticket of a run; None where the run cannot be read, which the commands that name it report."""
-    try:
-        return store.load().get("ticket_id")
-    except RunDamagedError:
-        return None
+    return next(iter(runs_of_ticket(root, name)), None)
 
 
 def ticket_summaries(root: Path) -> tuple[list[dict[str, Any]], list[tuple[str, RunDamagedError]]]:
@@ -72,6 +61,7 @@ def ticket_summary(tickets: Tickets, run_id: str, limits: Limits | None = None) 
         return {"schema": "interlock.ticket-run/1", **row, **rest, **places, "head": None}
     status = tickets.standing(run)
     abandoned = TicketStore(tickets.root, run_id).abandoned()
+    head = tickets.journal.head(journal_run(run_id))
     return {
         "schema": "interlock.ticket-run/1",
         **status,
@@ -80,7 +70,7 @@ def ticket_summary(tickets: Tickets, run_id: str, limits: Limits | None = None) 
         "driven": TicketStore(tickets.root, run_id).driven(),
         "usage": ticket_usage(answer_lines(tickets.journal, run_id), limits),
         **places,
-        "head": dict(run.state["head"]) if "head" in run.state else None,
+        "head": None if head is None else {"seq": head.seq, "hash": head.hash},
     }
 
 
@@ -125,7 +115,7 @@ def _why(summary: Mapping[str, Any], gates: list[Entry]) -> str:
             return f"{last['state']} passed at revision {last['revision']}."
         case "retry":
             ends = f"; {end}" if (end := _what_ends(summary["retries_left"])) else ""
-            return f"{last['state']} was refused at revision {last['revision']} and can be mended{ends}."
+            return f"{last['state']} was refused at revision {last['revision']} and can be fixed{ends}."
         case _:
             why = f": {last['why']}" if last["why"] else ""
             return f"{last['state']} failed closed at revision {last['revision']} ({last['reason_code']}){why}."

@@ -179,6 +179,8 @@ def apply(state: RunState, payload: Mapping[str, Any], gate: Mapping[str, Any], 
         entry["payload"] = dict(payload)
     if assigned:
         entry["assigned"] = assigned
+    if gate["outcomes"]:
+        entry["outcomes"] = dict(gate["outcomes"])
     failed = [item for item in issues if item["level"] != "warn"]
     failures = state["failures"]
     if status != "pass":
@@ -205,9 +207,9 @@ def apply(state: RunState, payload: Mapping[str, Any], gate: Mapping[str, Any], 
 def _report(state: str, gate: Mapping[str, Any], failed: Sequence[IssueRecord]) -> InvalidationReport:
     fixable = gate["status"] == "retry"
     blocking = [item["fix"] for item in failed if item["level"] == "stop"]
-    fixes = " ".join(blocking[:1])
-    again = "Mend the fields that are named, and submit the ticket again."
-    stop = f"Stop, and report this to the user. Then begin a new run. {fixes}".strip()
+    again = "Fix what the findings name, and submit the ticket again."
+    # The fix of a finding that stops a run says itself what comes before a new one.
+    stop = f"Stop, and report this to the user. {blocking[0] if blocking else 'Then begin a new run.'}"
     return InvalidationReport(
         state=state,
         reason_code=gate["reason_code"],

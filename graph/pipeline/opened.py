@@ -6,6 +6,7 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -18,8 +19,15 @@ from interlock.graph.pipeline.build import PipelineGraph, pipeline_graph
 from interlock.graph.pipeline.checkpoints import TicketSaver, has_ticket_checkpoints, open_checkpoints, read_checkpoint
 from interlock.graph.pipeline.contract import Ticket
 from interlock.graph.pipeline.spec import BEGIN, SPECS, PipelineSpec
-from interlock.graph.pipeline.state import RunInput, RunState, issue_ticket
-from interlock.graph.pipeline.store import TicketStore, is_run_id, journal_run, list_ticket_runs, snapshots_path
+from interlock.graph.pipeline.state import RunInput, RunState, issue_ticket, terminal
+from interlock.graph.pipeline.store import (
+    TicketStore,
+    is_run_id,
+    journal_run,
+    list_ticket_runs,
+    runs_of_ticket,
+    snapshots_path,
+)
 from interlock.graph.store import journal_path
 from interlock.journal import Journal
 
@@ -89,9 +97,10 @@ class OpenRuns:
         spec = self._spec(begin, store)
         graph = self._graph(spec)
         config = _config(store.run_id)
-        self._watch_spec(begin, spec)
         remembered = self._remembered(store, spec, graph, config)
         if remembered is not None:
+            if not terminal(remembered.state):
+                self._watch_spec(begin, spec)
             return remembered
         while True:
             snapshot = read_checkpoint(store, graph, config)
@@ -101,7 +110,8 @@ class OpenRuns:
             run = OpenRun(store, spec, graph, config, cast("RunState", snapshot.values), "")
             if not snapshot.tasks:
                 self._check_head(run)
-                return run
+                return run  # it is over: nothing more is written of it
+            self._watch_spec(begin, spec)
             waiting = [item.id for task in snapshot.tasks for item in task.interrupts]
             if not waiting:
                 self._invoke(graph, config, None)
@@ -138,6 +148,23 @@ class OpenRuns:
         if "revision" not in snapshot.values:
             return None
         return OpenRun(store, spec, graph, config, cast("RunState", snapshot.values), "")
+
+    def begun(self, begun: OpenRun, caller: str, *, known: bool) -> str:
+        """Say that a run has begun, or was known, and which other run of its ticket, the caller's newest, can go on."""
+        run_id, ticket_id = begun.store.run_id, begun.state["ticket_id"]
+        if known:
+            return f"Run {run_id} exists and is in {begun.state['state']}."
+        for other in runs_of_ticket(self.root, ticket_id):
+            with suppress(RunDamagedError, UnknownRunError):
+                run = self.peek(other)
+                if run is None or other == run_id or run.state["owner"] != caller:
+                    continue
+                if not run.store.abandoned() and not terminal(run.state):
+                    return (
+                        f"Run {run_id} has begun. Run {other} of {ticket_id} is open too, in {run.state['state']}: to "
+                        f"go on with that one, begin with its run_id, and end this one: `interlock abandon {run_id}`."
+                    )
+        return f"Run {run_id} has begun."
 
     def resume(self, run: OpenRun, answer: Mapping[str, Any]) -> None:
         """Hand a payload to the stage that waits for it; afterwards the run has the state that this led to."""

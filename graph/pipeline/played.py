@@ -10,12 +10,12 @@ from typing import Any, Final
 from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentConfigError, Ask, Runner, RunnerError
 from interlock.agents.files import files_of
-from interlock.agents.secrets import Redactor
 from interlock.agents.taped import Change, change_at
 from interlock.agents.usage import Usage
 from interlock.gates.stages import list_tree
 from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.pipeline.store import TicketStore
+from interlock.redaction import Redactor
 
 _FIX: Final = "Record it anew with `interlock resolve TICKET --record FILE`."
 _OTHER: Final = "Name another file, move that one away, or go on with the run that it is the recording of."

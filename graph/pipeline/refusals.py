@@ -6,7 +6,8 @@ from typing import Any, Final
 from interlock.gates.stages import Issue
 from interlock.graph.errors import RunBusyError
 from interlock.graph.pipeline.rules import issue
-from interlock.graph.pipeline.store import RUN_ID_FORM, is_run_id
+from interlock.graph.pipeline.store import is_run_id
+from interlock.graph.store import RUN_ID_FORM
 
 MAX_TICKET_ID_CHARS: Final = 200
 

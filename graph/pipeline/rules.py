@@ -9,6 +9,7 @@ from interlock.gates.stages.stage import IssueLevel
 _PROTOCOL: Final = "Ticket Protocol §"
 _OVERRIDE: Final = _PROTOCOL + "Non-Negotiable Constraints: No local override of server-controlled fields."
 _PARTIAL: Final = _PROTOCOL + "Non-Negotiable Constraints: No partial ticket submissions."
+_BUDGETS: Final = "Governance Design §Current PoC Scope: Bounded retry budgets and loop prevention policies"
 _LATEST: Final = (
     _PROTOCOL + "Non-Negotiable Constraints: Every loop iteration must use the latest server-returned `ticket.json`."
 )
@@ -27,7 +28,7 @@ class Rule:
 _ROWS: Final = (
     Rule("TKT101", "retry", "the ticket is no strict JSON", "Governance Design §Complete Flow: Invalid JSON/Schema"),
     Rule("TKT102", "retry", "the ticket is no JSON object", "Governance Design §Complete Flow: Invalid JSON/Schema"),
-    Rule("TKT103", "retry", "the ticket is too large or too deep", "ours: what is stored stays bounded"),
+    Rule("TKT103", "retry", "the ticket is too large or too deep", "Interlock: what is stored stays bounded"),
     Rule("TKT104", "retry", "a field of the ticket is missing", _PARTIAL),
     Rule("TKT105", "retry", "a field is not one of the ticket", _OVERRIDE),
     Rule("TKT106", "retry", "an argument has the wrong form", "Governance Design §Ticket Schema: Type checking"),
@@ -38,8 +39,9 @@ _ROWS: Final = (
     Rule("TKT121", "retry", "the ticket is not the latest", _LATEST),
     Rule("TKT122", "retry", "a field that the server controls was changed", _OVERRIDE),
     Rule("TKT123", "stop", "the schema version differs", _PROTOCOL + "Source of Truth"),
+    Rule("TKT124", "stop", "refused submissions are bounded", _BUDGETS),
     Rule("TKT131", "warn", "files changed before the plan passed", "Governance Design §Freedom vs Control"),
-    Rule("TKT132", "warn", "the ticket that was fetched has another id", "ours: a run is about one ticket"),
+    Rule("TKT132", "warn", "the ticket that was fetched has another id", "Interlock: a run is about one ticket"),
     Rule("TKT141", "retry", "acting is delegated and takes no payload", _PROTOCOL + "Workflow"),
     Rule("TKT142", "retry", "the delegated tasks are not at their end", _PROTOCOL + "Workflow"),
     Rule("TKT144", "retry", "files changed after their task was approved", _PROTOCOL + "Workflow"),
@@ -48,7 +50,11 @@ _ROWS: Final = (
 
 RULES: Final = {rule.code: rule for rule in _ROWS}
 
-REASON_CODES: Final = {"TKT123": "schema_version_mismatch", "TKT112": "foreign_run"}
+REASON_CODES: Final = {
+    "TKT123": "schema_version_mismatch",
+    "TKT112": "foreign_run",
+    "TKT124": "refused_submissions_spent",
+}
 """What an invalidation report calls a blocking issue of this table."""
 
 MAX_SHOWN_CHARS: Final = 200

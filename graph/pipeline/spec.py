@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -20,6 +20,7 @@ class PipelineSpec:
         name: What runs call it.
         stages: The stages in order, at least one; their names are the states.
         end_state: The state of a run whose last stage passed; it may be the name of the last stage.
+        closing: What may be recorded once in a run that has reached `end_state`, whose name it has; nothing moves.
 
     Raises:
         ValueError: Two stages share a name, or a name is not free.
@@ -28,6 +29,7 @@ class PipelineSpec:
     name: str
     stages: tuple[Stage, ...]
     end_state: str = COMPLETE
+    closing: Stage | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not become a graph."""
@@ -112,10 +114,17 @@ _EVIDENCE: Final = Stage(
                 Field("source_type", meaning="repo, or another kind of source such as web or ticket"),
                 Field("locator", meaning="path:line or path:start-end for repo, otherwise an address"),
                 Field("snippet", meaning="the text as it stands there"),
+                Field(
+                    "claim",
+                    "item",
+                    "the value of one subject, where sources may disagree",
+                    fields=(Field("subject", meaning="such as login timeout"), Field("value", meaning="such as 30 s")),
+                    optional=True,
+                ),
             ),
         ),
     ),
-    checks=("unique_ids", "grounded", "no_conflict"),
+    checks=("unique_ids", "grounded", "no_conflict", "one_value", "same_numbers"),
 )
 _PLAN: Final = Stage(
     name="propose_plan",
@@ -153,6 +162,7 @@ _FINAL_FIELDS: Final = (
     Field("outcome", "choice", "how it ended", choices=("success", "partial", "blocked")),
 )
 _FINAL_ROLE: Final = "Record what is handed over, sum it up, and state the outcome."
+_FINAL_CHECKS: Final = ("consistent_outcome", "artifacts_exist", "unchanged_said")
 
 TICKET: Final = PipelineSpec(
     name="ticket",
@@ -172,7 +182,7 @@ TICKET: Final = PipelineSpec(
         _EVIDENCE,
         _PLAN,
         Stage("act_via_tools", _ACT_ROLE, _ACT_FIELDS, ("observed",), acts=True),
-        Stage("record_and_finalize", _FINAL_ROLE, _FINAL_FIELDS, ("consistent_outcome",)),
+        Stage("record_and_finalize", _FINAL_ROLE, _FINAL_FIELDS, _FINAL_CHECKS),
     ),
 )
 """The pipeline of the Ticket Protocol."""
@@ -193,10 +203,16 @@ POC: Final = PipelineSpec(
         _SCOPE,
         _EVIDENCE,
         _PLAN,
-        Stage("act", _ACT_ROLE, _ACT_FIELDS, ("observed",), acts=True),
-        Stage("finalize", _FINAL_ROLE, _FINAL_FIELDS, ("consistent_outcome",)),
+        Stage(
+            "act",
+            _ACT_ROLE,
+            (*_ACT_FIELDS, *(replace(field, optional=True) for field in _FINAL_FIELDS)),
+            ("observed", "consistent_outcome", "artifacts_exist"),
+            acts=True,
+        ),
     ),
     end_state="finalize",
+    closing=Stage("finalize", _FINAL_ROLE, _FINAL_FIELDS, _FINAL_CHECKS),
 )
 """The pipeline of the Governance Design, with its minimal ticket."""
 

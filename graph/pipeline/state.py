@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any, NotRequired, TypedDict
 
 from interlock.gates.stages import Stage, requirement_ids
-from interlock.gates.stages.tree import OWN_FILES
 from interlock.graph.pipeline.contract import (
     FAIL_CLOSED,
     SCHEMA_VERSION,
@@ -33,13 +32,14 @@ class Delegate(TypedDict):
 
 
 class TicketPolicy(TypedDict):
-    """What a run is judged by, frozen when it begins; `unchanged` is error or warn."""
+    """What a run is judged by, frozen when it begins; `unchanged` and `unattributed` are error or warn."""
 
     scope: list[str]
     max_retries: int
     max_retries_run: int
     max_identical: int
     unchanged: str
+    unattributed: NotRequired[str]
     delegate: Delegate | None
 
 
@@ -105,6 +105,12 @@ def earlier(state: RunState) -> dict[str, Any]:
     return {name: value for entry in state["history"] for name, value in entry.get("payload", {}).items()}
 
 
+def acted_on_nothing(spec: PipelineSpec, state: RunState) -> bool:
+    """Return whether acting passed without a changed file."""
+    passed = [row for row in state["history"] if row["gate"] == "pass" and spec.stage(row["state"]).acts]
+    return any("STG603" in row["issues"] for row in passed)
+
+
 def tree_before(state: RunState) -> str:
     """Return the digest of the files as they were when the present stage began to act."""
     return state["trees"].get(state["state"], state["trees"]["begin"])
@@ -148,6 +154,8 @@ def agent_role(spec: PipelineSpec, state: RunState) -> str:
     """Return what the agent is to do now. Ids alone are quoted, no text that an agent or a tracker wrote."""
     if state["state"] == FAIL_CLOSED:
         return "Stop. Report the reason and the invalidation report to the user."
+    if state["done"] and spec.closing is not None:
+        return f"The run is complete. {spec.closing.role} One submission for {spec.closing.name} is recorded."
     if state["done"]:
         return "The run is complete. Nothing is left to do."
     stage = spec.stage(state["state"])
@@ -160,11 +168,8 @@ def agent_role(spec: PipelineSpec, state: RunState) -> str:
 
 
 def _particulars(stage: Stage, state: RunState) -> Iterator[str]:
-    """Say what of the run the agent must know in a stage: the keys of items, the ids and the scope that it may use."""
+    """Say what of the run the agent must know in a stage: the ids and the scope that it may use."""
     known = earlier(state)
-    for field in stage.fields:
-        if field.kind == "items":
-            yield f"Each of `{field.name}` is an object with {', '.join(part.name for part in field.fields)}."
     if "known_refs" in stage.checks:
         yield f"Requirement ids: {_listed(list(requirement_ids(known)))}."
         yield f"Evidence ids: {_listed([str(item.get('source_id', '')) for item in known.get('evidence_items', ())])}."
@@ -185,7 +190,7 @@ def allowed_paths(state: RunState) -> tuple[str, ...]:
     )
     delegate = state["policy"]["delegate"]
     delegated = () if delegate is None else delegate["scope"]
-    given = (*located, *targets, *state["policy"]["scope"], *delegated, *OWN_FILES)
+    given = (*located, *targets, *state["policy"]["scope"], *delegated)
     return tuple(dict.fromkeys(path for path in given if path))
 
 

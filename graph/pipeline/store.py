@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import secrets
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -15,22 +16,32 @@ from typing import Any, Final
 
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.state import RunInput
-from interlock.graph.store import ABANDONED, state_dir, write_atomically
+from interlock.graph.store import (
+    ABANDONED,
+    RUN_ID,
+    RUN_ID_FORM,
+    made_ns,
+    note_made,
+    state_dir,
+    write_atomically,
+)
 
 _LOG: Final = logging.getLogger("interlock.tickets")
 
 LOCK_SECONDS: Final = 10.0
 """How long a call waits for another one on the same run."""
 
-MAX_RUN_ID_CHARS: Final = 100
 _DRIVEN: Final = "resolve.lock"
-_RUN_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_RUN_ID_CHARS - 1}}}", re.ASCII)
-RUN_ID_FORM: Final = "letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit"
 
 
 def journal_run(run_id: str) -> str:
     """Return the name of a ticket run in the journal, where task runs have names of the same form."""
     return f"ticket:{run_id}"
+
+
+def journal_beside(run_id: str) -> str:
+    """Return the name in the journal of what moves a ticket run no more, so that an ended run ends at its last line."""
+    return f"{journal_run(run_id)}/beside"
 
 
 def snapshots_path(root: Path) -> Path:
@@ -45,7 +56,7 @@ def copies_dir(root: Path, run_id: str) -> Path:
 
 def is_run_id(name: object) -> bool:
     """Say whether a value has the form of a run id."""
-    return isinstance(name, str) and _RUN_ID.fullmatch(name) is not None
+    return isinstance(name, str) and RUN_ID.fullmatch(name) is not None
 
 
 class TicketStore:
@@ -76,11 +87,12 @@ class TicketStore:
 
     def made_ns(self) -> int:
         """Return when this run was begun, in nanoseconds since the epoch."""
-        return (self.folder / "run.json").stat().st_mtime_ns
+        return made_ns(self.folder)
 
     def create(self, begin: RunInput) -> None:
         """Keep what the run begins with; from then on it exists."""
         state_dir(self.root)
+        note_made(self.folder)
         write_atomically(self.folder / "run.json", json.dumps(begin, indent=1).encode() + b"\n")
 
     def discard(self) -> None:
@@ -126,6 +138,16 @@ class TicketStore:
         if hashlib.sha256(data).hexdigest() != name:
             raise self._damaged(f"trees/{name}.json", "it was changed")
         return json.loads(data)
+
+    def count_refused(self) -> int:
+        """Count one more submission that nothing of was looked at, and return how many there were."""
+        path = self.folder / "unheard"
+        try:
+            count = int(path.read_text()) + 1
+        except (FileNotFoundError, ValueError):
+            count = 1
+        write_atomically(path, str(count).encode())
+        return count
 
     def claim(self, step: int, task_run: str) -> None:
         """Write down which task run is that of a step, before it is started."""
@@ -235,7 +257,10 @@ def _write(root: Path, path: Path, text: str) -> None:
         opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=at)
         with os.fdopen(opened, "w", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, path.name, src_dir_fd=at, dst_dir_fd=at)
+        os.fsync(at)
 
 
 @contextmanager
@@ -250,9 +275,24 @@ def beginning(root: Path) -> Generator[None]:
         os.close(at)
 
 
+def runs_of_ticket(root: Path, ticket_id: str) -> list[str]:
+    """Return the runs of a ticket, the newest first; one that cannot be read is none of any."""
+    own: list[TicketStore] = []
+    for store in (TicketStore(root, run) for run in list_ticket_runs(root)):
+        with suppress(RunDamagedError):
+            own += [store] if store.load().get("ticket_id") == ticket_id else []
+    return [store.run_id for store in sorted(own, key=lambda store: (store.made_ns(), store.run_id), reverse=True)]
+
+
 def list_ticket_runs(root: Path) -> list[str]:
     """Return the ids of every ticket run below a root, by name."""
     folder = root / ".interlock" / "tickets"
     if not folder.is_dir():
         return []
     return sorted(path.name for path in folder.iterdir() if is_run_id(path.name) and (path / "run.json").exists())
+
+
+def new_run_id(ticket_id: str) -> str:
+    """Return an id for a run of a ticket that no other run has."""
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", ticket_id)[:60].strip("-._")
+    return f"{readable or 'run'}.{secrets.token_hex(4)}"

@@ -11,6 +11,7 @@ from interlock.gates.stages import Surroundings, judge_stage
 from interlock.graph.errors import GraphError
 from interlock.graph.pipeline.refusals import wrong_ids
 from interlock.graph.pipeline.spec import TICKET
+from interlock.redaction import KeyRefused, clean_arguments, redactor_for
 
 MAX_FILE_BYTES: Final = 256 * 1024
 """No ticket that fits its stage is larger."""
@@ -83,6 +84,10 @@ def read_ticket(path: Path) -> TicketFile:
     if len(data) > MAX_FILE_BYTES:
         raise _wrong(path, f"it is larger than {MAX_FILE_BYTES} bytes", "Give the ticket alone, and name other texts.")
     found = _json(path, text) if path.suffix.lower() == ".json" else _markdown(path, text.replace("\r\n", "\n"))
+    try:
+        found = clean_arguments(found, redactor_for(path))
+    except KeyRefused as error:
+        raise _wrong(path, error.message, error.fix) from error
     ticket = TicketFile(
         found.get("id") or path.stem,
         found.get("title", ""),

@@ -1,7 +1,5 @@
 """The ticket runs of one root: begin, submit, look. What the tools of the server call."""
 
-import re
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,11 +7,18 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from interlock.gates.errors import GateError
-from interlock.gates.stages import Issue
+from interlock.gates.stages import Issue, Stage, Surroundings, artifact_records, judge_stage
 from interlock.graph.background import Drives
 from interlock.graph.errors import RunBusyError, RunDamagedError
-from interlock.graph.pipeline import answers, comparing
-from interlock.graph.pipeline.contract import HistoryEntry, MinimalResponse, RunStatus, Ticket, TicketResponse
+from interlock.graph.pipeline import answers, comparing, minimal
+from interlock.graph.pipeline.contract import (
+    FAIL_CLOSED,
+    HistoryEntry,
+    MinimalResponse,
+    RunStatus,
+    Ticket,
+    TicketResponse,
+)
 from interlock.graph.pipeline.delegation import Delegation
 from interlock.graph.pipeline.machine import digest, identical_left
 from interlock.graph.pipeline.opened import OpenRun, OpenRuns
@@ -28,17 +33,28 @@ from interlock.graph.pipeline.refusals import (
     unknown_run,
     wrong_ids,
 )
+from interlock.graph.pipeline.refused import closing_spent, kept, note_unheard, record_refusal
 from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import POC, SPECS, TICKET, PipelineSpec
 from interlock.graph.pipeline.state import (
     RunInput,
     RunState,
+    acted_on_nothing,
     agent_role,
     delegated,
+    earlier,
     required_fields,
     terminal,
 )
-from interlock.graph.pipeline.store import MAX_RUN_ID_CHARS, TicketStore, is_run_id, journal_run, list_ticket_runs
+from interlock.graph.pipeline.store import (
+    TicketStore,
+    is_run_id,
+    journal_beside,
+    journal_run,
+    list_ticket_runs,
+    new_run_id,
+)
+from interlock.graph.store import MAX_RUN_ID_CHARS
 from interlock.journal import Entry, JournalError
 
 SUBMIT: Final = "interlock_submit_ticket"
@@ -47,9 +63,6 @@ PAYLOAD: Final = "interlock_submit_payload"
 
 MAX_NEAR: Final = 1000
 """So many runs are looked through for one that a wrong id may mean."""
-
-MAX_REFUSALS: Final = 20
-"""So many refused attempts at one revision are written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +120,7 @@ class Tickets:
         wrong = wrong_ids(ticket_id, run_id)
         if wrong is not None:
             return answers.nowhere([wrong], retry=True)
-        name = run_id or _new_id(ticket_id)
+        name = run_id or new_run_id(ticket_id)
         store = TicketStore(self.root, name)
         given = RunInput(
             run_id=name, ticket_id=ticket_id, pipeline=spec.name, spec_sha256=spec.fingerprint(), owner=caller
@@ -126,10 +139,12 @@ class Tickets:
             return answers.nowhere([busy_run(error)], retry=True)
         if not _may(run.state, caller):
             return answers.nowhere([foreign_run(name, "another caller")], retry=False)
+        if run.state["state"] == FAIL_CLOSED:
+            return self._over(run)
         if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
             return answers.nowhere([foreign_run(name, "another ticket, or to another pipeline")], retry=False)
-        said = f"Run {name} exists and is in {run.state['state']}." if known else f"Run {name} has begun."
-        return answers.response(run.ticket, answers.gate_result("pass", [], said), said, over=terminal(run.state))
+        said = self.open_runs.begun(run, caller, known=known)
+        return answers.response(run.spec, run.ticket, answers.gate_result("pass", []), said, over=terminal(run.state))
 
     def submit(self, ticket: object, *, tool: str = SUBMIT, caller: str = "") -> TicketResponse:
         """Judge a submitted ticket and return what came of it, with the authoritative ticket.
@@ -144,7 +159,9 @@ class Tickets:
             return answers.nowhere([given], retry=True)
         return self._with_run(given, caller, lambda run: self._submit_whole(run, given, tool, caller))
 
-    def submit_payload(self, run_id: str, revision: object, payload: object, *, caller: str = "") -> TicketResponse:
+    def submit_payload(
+        self, run_id: str, revision: object, payload: object, *, caller: str = "", agent: str = ""
+    ) -> TicketResponse:
         """Judge a payload for a run at a revision; the rest of the ticket stays with the server.
 
         Args:
@@ -152,14 +169,18 @@ class Tickets:
             revision: The revision of the ticket that the payload is for.
             payload: The payload: its JSON, or the object.
             caller: Who calls.
+            agent: Who did the work, as the reservations know it; default: the caller, else the client of this process.
         """
         given = read_object(payload, "payload")
 
         def judge(run: OpenRun) -> "TicketResponse | _ByTasks":
             if not isinstance(given, Issue):
-                return self._judge(run, given, revision, [], PAYLOAD, caller)
+                return self._judge(run, given, revision, [], PAYLOAD, caller, agent)
+            note_unheard(
+                self.journal, run.store, given.code, {"tool": PAYLOAD, "caller": caller}, {"payload": given.found}
+            )
             gate = answers.gate_result("retry", answers.records([given]))
-            return answers.response(run.ticket, gate, given.message, over=terminal(run.state))
+            return answers.response(run.spec, run.ticket, gate, given.message, over=terminal(run.state))
 
         return self._with_run({"run_id": run_id}, caller, judge)
 
@@ -174,9 +195,13 @@ class Tickets:
         if isinstance(given, Issue):
             answer = answers.nowhere([given], retry=True)
             return cast("TicketResponse", {**answer, **answers.minimal(answer)})
-        if not comparing.is_minimal(given) or self.open_runs.pipeline(given.get("run_id")) not in {None, POC.name}:
+        if not minimal.is_minimal(given) or self.open_runs.pipeline(given.get("run_id")) not in {None, POC.name}:
             return self.submit(given, tool=NEXT_STEP, caller=caller)
-        return answers.minimal(self._next_minimal(given, caller))
+        answer = self._next_minimal(given, caller)
+        known = answer["ticket_json"]
+        return answers.minimal(
+            answer, minimal.first_ticket(given) if known is None else minimal.issued_ticket(self.state(known["run_id"]))
+        )
 
     def status(self, run_id: str) -> RunStatus | TicketResponse:
         """Return where a run stands, without changing anything; for an unknown run, an answer that says so."""
@@ -270,6 +295,7 @@ class Tickets:
             with store.locked():
                 run = self.open_runs.open(store)
                 if not _may(run.state, caller):
+                    note_unheard(self.journal, store, "TKT112", {"tool": "", "caller": caller}, given)
                     return answers.nowhere([foreign_run(store.run_id, "another caller")], retry=False)
                 answer = judge(run)
             return self._by_tasks(run, answer) if isinstance(answer, _ByTasks) else answer
@@ -293,14 +319,24 @@ class Tickets:
         revision = given.get("revision")
         past = comparing.history_revision(revision, run.state) is not None
         if not past:
-            wrong += comparing.changed(given, run.ticket)
+            wrong += comparing.changed(given, answers.sent(run.ticket), run.ticket)
         # Another version ends a run, so nothing less than its whole present ticket may say so.
         if [item.field for item in wrong] == ["schema_version"] and "schema_version" in given:
-            return self._over(run) if terminal(run.state) else self._other_version(run, given, tool, caller)
+            if terminal(run.state):
+                return self._over(run, tool, caller, given)
+            version = shown(given["schema_version"])
+            return self._attempt(run, {}, tool=tool, caller=caller, schema_version=version, kept=kept(given))
         return self._judge(run, cast("dict[str, Any]", payload), revision, wrong, tool, caller)
 
     def _judge(
-        self, run: OpenRun, payload: dict[str, Any], revision: object, wrong: list[Issue], tool: str, caller: str
+        self,
+        run: OpenRun,
+        payload: dict[str, Any],
+        revision: object,
+        wrong: list[Issue],
+        tool: str,
+        caller: str,
+        agent: str = "",
     ) -> "TicketResponse | _ByTasks":
         """Judge a payload for a revision, once nothing else is wrong with the submission."""
         past = comparing.history_revision(revision, run.state)
@@ -313,7 +349,7 @@ class Tickets:
             wrong.append(comparing.stale(revision, run.state))
         wrong += comparing.other_ticket(payload, run.state, run.spec) if not wrong else []
         if terminal(run.state):
-            return self._over(run)
+            return self._over(run, tool, caller, {"revision": revision, "payload": payload})
         by_tasks = delegated(run.spec, run.state)
         if not wrong and by_tasks and payload:
             wrong.append(takes_none(payload))
@@ -323,16 +359,14 @@ class Tickets:
             wrong.append(large)
         if wrong:
             return self._refused(run, wrong, tool, caller, {"revision": cast("Any", revision), "payload": payload})
-        return _ByTasks(tool, caller) if by_tasks else self._attempt(run, payload, tool=tool, caller=caller)
-
-    def _other_version(self, run: OpenRun, given: Mapping[str, Any], tool: str, caller: str) -> TicketResponse:
-        """End a run whose ticket came back in another version."""
-        return self._attempt(run, {}, tool=tool, caller=caller, schema_version=shown(given["schema_version"]))
+        return (
+            _ByTasks(tool, caller) if by_tasks else self._attempt(run, payload, tool=tool, caller=caller, agent=agent)
+        )
 
     def _attempt(self, run: OpenRun, payload: dict[str, Any], **answer: Any) -> TicketResponse:
         """Resume the graph with a payload, and answer with what the gate made of it."""
         self.open_runs.resume(run, {"payload": payload, **answer})
-        return answers.attempt_answer(run.ticket, run.state["gate"])
+        return answers.attempt_answer(run.spec, run.ticket, run.state["gate"])
 
     def _first_answer(self, run: OpenRun, revision: int) -> TicketResponse:
         """Return the answer to the attempt at a revision, as the records keep it."""
@@ -344,7 +378,7 @@ class Tickets:
                 f"the records of run {run.store.run_id} hold no answer for revision {revision}",
                 "Run `interlock verify`, and restore artifacts/interlock from a copy.",
             )
-        return answers.attempt_answer(cast("Ticket", dict(snapshot.data)), gate.data)
+        return answers.attempt_answer(run.spec, cast("Ticket", dict(snapshot.data)), gate.data)
 
     def _repeated(self, run: OpenRun, revision: int, payload: Mapping[str, Any]) -> TicketResponse | None:
         """Return the first answer to a submission that came before, or None when it is another one."""
@@ -356,8 +390,12 @@ class Tickets:
         by_tasks = run.state["policy"]["delegate"] is not None and run.spec.stage(entry["state"]).acts
         return (by_tasks and not payload) or digest(payload) == entry["payload_sha256"]
 
-    def _over(self, run: OpenRun) -> TicketResponse:
-        """Answer a submission to a run that is at its end."""
+    def _over(
+        self, run: OpenRun, tool: str = "", caller: str = "", submitted: Mapping[str, Any] | None = None
+    ) -> TicketResponse:
+        """Answer a submission to a run that is at its end, or a call that would begin it again."""
+        if submitted is not None:
+            note_unheard(self.journal, run.store, "TKT113", {"tool": tool, "caller": caller}, submitted)
         state = run.state["state"]
         report = run.state["invalidation_report"]
         wrong = issue(
@@ -366,33 +404,18 @@ class Tickets:
             fix=report["required_next_action"] if report else "Begin a new run for further work.",
         )  # fmt: skip
         found = answers.records([wrong])
-        return answers.response(run.ticket, answers.gate_result("stop", found), wrong.message, over=True)
+        return answers.response(run.spec, run.ticket, answers.gate_result("stop", found), wrong.message, over=True)
 
     def _refused(
         self, run: OpenRun, wrong: list[Issue], tool: str, caller: str, submitted: Mapping[str, Any]
     ) -> TicketResponse:
-        """Refuse a submission before any gate: the run stays where it is, and the attempt is in the journal once.
-
-        Of one revision, so many different attempts are written down that nobody can fill the disk with them.
-        """
+        """Refuse a submission before any gate: the run stays where it is until its budget of refusals is spent."""
+        call = {"tool": tool, "caller": caller}
         found = answers.records(wrong)
-        data: dict[str, Any] = {
-            "tool": tool,
-            "caller": caller,
-            "state": run.state["state"],
-            "revision": run.state["revision"],
-            "submitted_sha256": digest(submitted),
-            "issues": cast("list[Any]", found),
-        }
-        name = journal_run(run.store.run_id)
-        for number in range(1, MAX_REFUSALS + 1):
-            key = f"{run.state['revision']}/refused/{number}"
-            standing = self.journal.find(name, key)
-            if standing is None:
-                self.journal.append(name, key, "tamper_refused", data)
-            if standing is None or standing.data == data:
-                break
-        return answers.response(run.ticket, answers.gate_result("retry", found), wrong[0].message, over=False)
+        spent = record_refusal(self.journal, run.state, wrong, call, submitted)
+        if spent is not None:
+            return self._attempt(run, {}, **call, refused=answers.records([spent, *wrong]), kept=kept(submitted))
+        return answers.response(run.spec, run.ticket, answers.gate_result("retry", found), wrong[0].message, over=False)
 
     def _by_tasks(self, run: OpenRun, asked: _ByTasks) -> TicketResponse:
         """Take the delegated tasks on, and once they are at their end submit what came of them."""
@@ -402,7 +425,7 @@ class Tickets:
             found = answers.records(progress.issues)
             stops = found[0]["level"] == "stop"
             gate = answers.gate_result("stop" if stops else "retry", found)
-            return answers.response(run.ticket, gate, found[0]["message"], over=stops)
+            return answers.response(run.spec, run.ticket, gate, found[0]["message"], over=stops)
         with run.store.locked():
             run = self.open_runs.open(run.store)
             if run.state["revision"] != revision:
@@ -414,47 +437,62 @@ class Tickets:
 
     def _next_minimal(self, given: dict[str, Any], caller: str) -> TicketResponse:
         """Judge a minimal ticket; the first one of a run begins it."""
-        run_id, first = given.get("run_id"), POC.stages[0].name
-        if is_run_id(run_id) and self.open_runs.pipeline(run_id) is None and given.get("state") == first:
+        run_id, first = given.get("run_id"), minimal.FIRST
+        if "run_id" not in given:
+            near = [] if caller else self._near(given.get("ticket_id"))
+            return answers.nowhere([no_run_id(given, first, near)], retry=True)
+        if is_run_id(run_id) and self.open_runs.pipeline(run_id) is None:
+            if given.get("state") != first:
+                return answers.nowhere([unknown_run(run_id, first)], retry=False)
+            if wrong := minimal.first_findings(self.root, given):
+                return answers.nowhere(wrong, retry=True)
             begun = self.begin(cast("str", given.get("ticket_id")), run_id, caller=caller, pipeline=POC.name)
             if begun["gate_result"]["status"] != "pass":
                 return begun
 
-        if "run_id" not in given:
-            near = [] if caller else self._near(given.get("ticket_id"))
-            return answers.nowhere([no_run_id(given, first, near)], retry=True)
-        if self.open_runs.pipeline(run_id) is None and is_run_id(run_id):
-            return answers.nowhere([unknown_run(run_id, first)], retry=False)
-
         def judge(run: OpenRun) -> TicketResponse | _ByTasks:
-            wrong = comparing.minimal_changed(given, run.state, first)
-            payload: Any = given.get("payload") or {}
-            if not isinstance(payload, dict):
-                wrong.append(no_object(payload))
-                payload = {}
-            if given.get("state") == first:
-                if payload:
-                    wrong.append(takes_none(cast("dict[str, Any]", payload)))
-                payload = {name: given[name] for name in comparing.INTAKE if given.get(name) is not None}
-            past = self._passed(run, given.get("state"), cast("dict[str, Any]", payload))
+            payload, wrong = minimal.payload_of(given, earlier(run.state))
+            wrong = [*minimal.changed(given, run.state), *wrong]
+            past = self._passed(run, given.get("state"), payload)
             if past is not None:
                 return self._first_answer(run, past)
+            if run.state["done"] and not wrong and run.spec.closing is not None:
+                return self._close(run, run.spec.closing, payload, caller)
             revision = given.get("revision", run.state["revision"])
-            return self._judge(run, cast("dict[str, Any]", payload), revision, wrong, NEXT_STEP, caller)
+            return self._judge(run, payload, revision, wrong, NEXT_STEP, caller)
 
         return self._with_run(given, caller, judge)
+
+    def _close(self, run: OpenRun, stage: Stage, payload: dict[str, Any], caller: str) -> TicketResponse:
+        """Record what is handed over in a run that has reached its end: once, and the run stays as it is."""
+        name, submitted = journal_beside(run.store.run_id), {"state": stage.name, "payload": payload}
+        standing = self.journal.find(name, stage.name)
+        other = standing is not None and standing.data["payload"] != payload
+        if other or closing_spent(self.journal, run.state):
+            return self._over(run, NEXT_STEP, caller, submitted)
+        around = Surroundings(self.root, unchanged=acted_on_nothing(run.spec, run.state), remote=bool(caller))
+        issues = judge_stage(stage, payload, earlier(run.state), around)
+        if any(item.level != "warn" for item in issues):
+            call = {"tool": NEXT_STEP, "caller": caller}
+            spent = record_refusal(self.journal, run.state, issues, call, submitted, closing=True)
+            found = answers.records([*([spent] if spent else []), *issues])
+            gate = answers.gate_result("stop" if spent else "retry", found)
+            reason = f"{stage.name} is not recorded yet, and the run is complete all the same."
+            return answers.response(run.spec, run.ticket, gate, reason, over=True)
+        if standing is None:
+            records = artifact_records(around, payload)
+            record = {"caller": caller, "payload": payload, "artifacts": records}
+            self.journal.append(name, stage.name, "recorded", record)
+            run.store.write_copy(stage.name, payload)
+        gate = answers.gate_result("pass", answers.records(issues))
+        said = f"{stage.name} is recorded; the run is complete."
+        return answers.response(run.spec, run.ticket, gate, said, over=True)
 
     def _passed(self, run: OpenRun, state: object, payload: Mapping[str, Any]) -> int | None:
         """Return the revision at which a stage that is over passed with this payload, or None."""
         left = state != run.state["state"] or run.state["done"]
         rows = (row for row in run.state["history"] if left and row["state"] == state and row["gate"] == "pass")
         return next((row["revision"] for row in rows if self._is_same(run, row, payload)), None)
-
-
-def _new_id(ticket_id: str) -> str:
-    """Return an id for a run of a ticket that no other run has."""
-    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", ticket_id)[:60].strip("-._")
-    return f"{readable or 'run'}.{secrets.token_hex(4)}"
 
 
 def _may(state: RunState, caller: str) -> bool:

@@ -8,7 +8,7 @@ from interlock.agents.role_file import prompt_path
 from interlock.agents.system import render_agent_file
 from interlock.cli.context import resolve_root, root_option
 from interlock.gates.config import load_config
-from interlock.gates.registry import build_protocol
+from interlock.gates.registry import outside_protocol
 
 
 @click.command("agent")
@@ -22,16 +22,19 @@ from interlock.gates.registry import build_protocol
 @root_option
 def agent_command(role: str, task_file: Path | None, root: Path | None) -> None:
     """Print the agent file of ROLE for Claude Code, its contract made from the tables of this project."""
+    from interlock.graph.preflight import prepare  # noqa: PLC0415
     from interlock.graph.task import load_task  # noqa: PLC0415
 
     folder = resolve_root(root)
     config = load_config(folder)
-    protocol = build_protocol(config)
+    protocol = outside_protocol(config)
     if role not in protocol.roles:
         raise click.UsageError(f"there is no role `{role}`. Roles: {', '.join(protocol.roles)}.")
     task = None if task_file is None else load_task(task_file)
     prompt = prompt_path(config.agents.get(role, {}), folder)
     if task is not None and role in task.agents:
         prompt = prompt_path(task.agents[role], task.base)
+    if task is not None and role in (roster := prepare(folder, task).policy.protocol).roles:
+        protocol = roster
     page = task is None or task.page is not None
     click.echo(render_agent_file(role, protocol, page=page, prompt=prompt), nl=False)

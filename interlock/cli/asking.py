@@ -91,8 +91,8 @@ def _show_place(mine: Reservations, name: str, answer: NegotiateAnswer, held: Co
     """Say that who asks waits in the line, and what to do where the holder keeps it whatever is asked."""
     standing = mine.standing(0)
     for place in places_for(mine, standing["waiters"], name):
-        text = f"you wait in the line, place {place}: it is yours when it is free"
-        click.echo(f"  {text}; `interlock release {shlex.quote(way[0] + name)}{way[1]}` leaves the line", err=True)
+        text = f"you wait in the queue, place {place}: it is yours when it is free"
+        click.echo(f"  {text}; `interlock release {shlex.quote(way[0] + name)}{way[1]}` leaves the queue", err=True)
     firm = {lease["reservation_id"] for lease in standing["leases"] if lease["no_force"]}
     if answer["status"] == "timeout" and held["reservation_id"] in firm:
         who = shlex.quote(line(held["holder"]))

@@ -101,7 +101,7 @@ def _as_pattern(text: str, here: str, home: str) -> str:
 def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[Refusal], list[str]]:
     """Return the ids that some names mean, a refusal for each name that means nothing, and what was waited for.
 
-    Of what is waited for and not held, the line is left at once.
+    Of what is waited for and not held as just this pattern, the line is left at once; what is held below it stays.
     """
     held = {lease["reservation_id"]: canonical(lease["pattern"]) for lease in mine.my_reservations()["reservations"]}
     ids: dict[str, None] = {}
@@ -115,14 +115,14 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
         wanted = typed(mine.desk, mine.caller, text)
         found: list[str] = []
         if not isinstance(wanted, PatternProblem):
+            if wanted not in held.values() and leave_line(mine.desk, mine.caller, wanted.text):
+                left.append(text)
+                continue
             found = [
                 each for each, own in held.items()
                 if not isinstance(own, PatternProblem) and (covers(own, wanted) or covers(wanted, own))
             ]  # fmt: skip
             ids |= dict.fromkeys(found)
-            if not found and leave_line(mine.desk, mine.caller, wanted.text):
-                left.append(text)
-                continue
         if not found:
             errors.append(
                 refuse(

@@ -8,7 +8,7 @@ import click
 
 from interlock.agents.model_spec import OPTION
 from interlock.cli.completion import complete_model
-from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.context import Exit, accept_option, count, json_option, print_json, resolve_root, root_option, talk
 from interlock.cli.progress import Sparse
 from interlock.gates.config import load_config
 from interlock.graph.admission import Fault
@@ -29,9 +29,12 @@ from interlock.graph.task import load_task
     shell_complete=complete_model,
     help="As for `interlock run`.",
 )
+@accept_option
 @root_option
 @json_option
-def check_command(task_file: Path, models: tuple[str, ...], root: Path | None, as_json: bool) -> None:
+def check_command(
+    task_file: Path, models: tuple[str, ...], accept_base: bool, root: Path | None, as_json: bool
+) -> None:
     """Say whether the task of TASK_FILE can start: its gates, commands, runners, keys, scope and budgets.
 
     The tests of sealed gates run on the tree as it is, in the checkout and sealed, unless that is known.
@@ -49,8 +52,8 @@ def check_command(task_file: Path, models: tuple[str, ...], root: Path | None, a
             task,
             prepared.policy,
             Sparse(lambda line: console.print(line, style="dim", markup=False)),
-            earlier=unapproved_bases(folder, task.task_id),
-            left=left_before(folder, task),
+            earlier=() if accept_base else unapproved_bases(folder, task.task_id),
+            left=None if accept_base else left_before(folder, task),
         )
     errors = [fault for fault in faults if fault.level == "error"]
     if as_json:

@@ -17,6 +17,7 @@ from interlock.cli.standing import command_of
 from interlock.install.errors import InstallError
 from interlock.install.files import read_raw
 from interlock.install.record import digest, recorded
+from interlock.redaction import KeyRefused, redactor_for
 from interlock.reservations.commit import CommitAnswer, commit
 from interlock.reservations.rules import shown
 
@@ -41,6 +42,7 @@ def _not_needed(context: click.Context, parameter: click.Parameter, value: bool)
 @click.option("-F", "--file", "file", type=click.File("r"), help="Read the message from a file; - is standard input.")
 @click.option("-a", is_flag=True, hidden=True, expose_value=False, callback=_not_needed)
 @click.option("--release", is_flag=True, help="Release what was committed, where nothing else below it is changed.")
+@click.option("--anyway", is_flag=True, help="Commit what another agent wrote over too, the message about it unread.")
 @root_option
 @json_option
 def commit_command(
@@ -48,6 +50,7 @@ def commit_command(
     messages: tuple[str, ...],
     file: TextIO | None,
     release: bool,
+    anyway: bool,
     root: Path | None,
     as_json: bool,
 ) -> None:
@@ -62,13 +65,16 @@ def commit_command(
     if messages and file is not None:
         raise click.UsageError("give the message by -m or by -F, not both")
     message = "\n\n".join(messages) if messages else (file.read() if file is not None else None)
+    if message is not None and (name := redactor_for(root).name_of_key(message)) is not None:
+        raise KeyRefused("message", name)
     if message is None and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("there is no message: write -m MESSAGE")
     if message is not None and not message.strip():
         raise click.UsageError("the message is empty")
     with calls_of(root) as mine:
         home, way = mine.caller.root, way_of(mine, root)
-        answer = commit(mine.desk, mine.caller, message, [_from_here(path, home) for path in paths], release=release)
+        named = [_from_here(path, home) for path in paths]
+        answer = commit(mine.desk, mine.caller, message, named, release=release, anyway=anyway)
     if as_json:
         print_json(answer)
     else:

@@ -38,10 +38,15 @@ def print_json(data: Any) -> None:
 
 
 def find_root(start: Path | None = None) -> Path:
-    """Return the project's root: the nearest folder upwards with `.git`, `interlock.toml` or `.interlock`, or here.
+    """Return the project's root: what `INTERLOCK_PROJECT` names, or the nearest folder upwards with a mark, or here.
 
-    Of the last two, only those that `place.is_marked` accepts.
+    Marks are `.git`, `interlock.toml` and `.interlock`; of the last two, only those that `place.is_marked` accepts.
+
+    Raises:
+        NoProject: `INTERLOCK_PROJECT` names no folder.
     """
+    if (named := place.named(str(start or Path.cwd()))) is not None:
+        return Path(named)
     here = (start or Path.cwd()).resolve()
     rows = (here, *here.parents)
     return next((row for row in rows if (row / ".git").exists() or place.is_marked(str(row))), here)
@@ -51,6 +56,11 @@ root_option = click.option(
     "--root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The project's root; default: found upwards from here.",
+)
+accept_option = click.option(
+    "--accept-base",
+    is_flag=True,
+    help="Begin although tests, or files that decide a gate, are as an earlier run left them: you have looked at them.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 
@@ -85,7 +95,7 @@ def warn_of_configuration(root: Path) -> None:
         for item in error.problems:
             place = ": ".join(part for part in (item.path, item.key, item.message) if part)
             click.echo(f"warning {item.code}: {place}\n  fix: {item.fix}", err=True)
-        click.echo("Calls that need the configuration are refused with this until it is mended.", err=True)
+        click.echo("Calls that need the configuration are refused with this until it is fixed.", err=True)
 
 
 def root_words(root: Path) -> str:

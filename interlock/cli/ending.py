@@ -1,7 +1,9 @@
 """`interlock abandon` and `interlock prune`: end runs for good, and remove what ended runs keep."""
 
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,6 +12,7 @@ from interlock.cli.completion import complete_run
 from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
 from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
 from interlock.graph.pipeline.explain import find_ticket_run
+from interlock.graph.pipeline.store import journal_run, runs_of_ticket
 from interlock.graph.runs import find_run, runs_of
 from interlock.graph.store import no_task_run
 
@@ -20,20 +23,26 @@ from interlock.graph.store import no_task_run
 def abandon_command(run: str, root: Path | None) -> None:
     """End RUN (the id of a run, a task or a ticket) for good: it gives up its files, and nobody can take it on.
 
-    Of a task it is the newest run that is not over.
+    Of a task or a ticket it is the newest run that is not over.
     """
     folder = resolve_root(root)
     task_run, ticket_run = find_run(folder, run), find_ticket_run(folder, run)
     if task_run is not None:
-        name, ended = task_run, abandon(folder, task_run)
-        if not ended and task_run != run:
-            name = next((other for other in runs_of(folder, run) if abandon(folder, other)), task_run)
-            ended = name != task_run
+        name, ended = _newest_open(run, task_run, runs_of(folder, run), partial(abandon, folder))
     elif ticket_run is not None:
-        name, ended = ticket_run, abandon_ticket(folder, ticket_run)
+        name, ended = _newest_open(
+            run, ticket_run, runs_of_ticket(folder, run), lambda one: abandon_ticket(folder, one)
+        )
     else:
         raise no_task_run(folder, run)
     click.echo(f"{name} is abandoned" if ended else f"{name} had ended before")
+
+
+def _newest_open(given: str, meant: str, newest: Iterable[str], end: Callable[[str], bool]) -> tuple[str, bool]:
+    """End the run that is given, or of a task or a ticket the newest that is not over; say which, and whether."""
+    wanted = (meant,) if given.removeprefix(journal_run("")) == meant else dict.fromkeys((meant, *newest))
+    name = next((run for run in wanted if end(run)), None)
+    return name or meant, name is not None
 
 
 @click.command("prune")
@@ -53,7 +62,8 @@ def prune_command(days: float, dry_run: bool, yes: bool, root: Path | None, as_j
     found = list(ended_runs(folder, older_than_days=days))
     if not as_json:
         for run in found:
-            click.echo(f"{run.run_id:<28} {run.status or '-':<10} {run.days:.0f} days")
+            how = "abandoned" if run.abandoned else run.status
+            click.echo(f"{run.run_id:<28} {how:<10} {run.days:.0f} days")
     if found and not dry_run and not yes:
         if as_json or not sys.stdin.isatty():
             raise click.UsageError("give --yes to remove them, or --dry-run to list them")

@@ -19,7 +19,7 @@ EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "status": ("from", "to", "by", "attempt", "reasons"),
     "asking": ("role", "attempt", "reask"),
     "working": ("role", "tool", "calls", "tokens"),
-    "answered": ("role", "outcome", "codes", "first", "seconds", "usage", "model"),
+    "answered": ("role", "outcome", "codes", "findings", "first", "seconds", "usage", "model"),
     "collecting": ("role", "gate"),
     "collected": ("gate", "ok", "files", "findings"),
     "queued": ("blockers", "waited_seconds"),

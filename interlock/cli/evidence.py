@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COMMANDS: Final[tuple[tuple["EvidenceKey", str], ...]] = (
     ("screenshots", "Take a screenshot of PAGE at 375, 768 and 1280 px."),
     ("console", "Log what PAGE says on its console, throws, and fails to load."),
-    ("a11y", "Check PAGE with axe-core against WCAG 2.2 AA, in every frame."),
+    ("a11y", "Check PAGE with axe-core and AccessLint against WCAG 2.2 AA, in every frame."),
 )
 
 

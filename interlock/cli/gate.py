@@ -1,6 +1,8 @@
 """`interlock gate`: one command gate on the present tree, as a run would judge it; no run and no role is needed."""
 
+import os
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,9 @@ from rich.console import Console
 from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, talk
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.command import Output, run_gate_command
-from interlock.gates.config import load_config
+from interlock.gates.config import FILE, PYPROJECT, load_config
 from interlock.gates.sealed.base import Base, load, place_of
+from interlock.gates.sealed.base import freeze as freeze_tree
 from interlock.gates.sealed.frozen import freeze
 from interlock.gates.sealed.gate import SealedRun, Work, judge, summary
 from interlock.gates.sealed.preflight import check_base
@@ -36,9 +39,13 @@ _SHOWN = 10
 )  # fmt: skip
 @click.option("--base", "revision", metavar="REV|start", default="HEAD", show_default=True,
               help="What the work is compared with: a commit, or the start of the task's newest run.")  # fmt: skip
+@click.option("--as-configured", is_flag=True,
+              help="Judge by interlock.toml and the task file as they are now, where the base has others.")  # fmt: skip
 @root_option
 @json_option
-def gate_command(gate_id: str, task_file: Path, revision: str, root: Path | None, as_json: bool) -> None:
+def gate_command(
+    gate_id: str, task_file: Path, revision: str, as_configured: bool, root: Path | None, as_json: bool
+) -> None:
     """Run the command gate GATE on the present tree, sealed as its table says.
 
     Exit 0 when it is passed, 1 when it is not, 2 for wrong usage.
@@ -56,6 +63,8 @@ def gate_command(gate_id: str, task_file: Path, revision: str, root: Path | None
         sys.exit(_unsealed(gate, folder, as_json=as_json))
     console = talk()
     base, dirty = _base(folder, task, revision)
+    if not as_configured:
+        _check_settings(folder, task_file, dirty, base, revision)
     outside = tuple(path for path in dirty if not in_scope(path, task.scope))
     if outside and not as_json:
         _name(console, outside)
@@ -67,21 +76,55 @@ def gate_command(gate_id: str, task_file: Path, revision: str, root: Path | None
     sys.exit(Exit.GOOD if done.ok else Exit.REFUSED)
 
 
+def _check_settings(folder: Path, task_file: Path, dirty: Iterable[str], base: Base, revision: str) -> None:
+    """Refuse to judge by a configuration or a task that the base has otherwise: an agent may have changed it.
+
+    Raises:
+        click.UsageError: One differs.
+    """
+    own = base.inside(FILE) in base.files or not (folder / PYPROJECT).exists()
+    names = {
+        FILE if own or (folder / FILE).exists() else PYPROJECT,
+        os.path.relpath(task_file.resolve(), folder.resolve()),
+    }
+    changed = [name for name in dirty if name in names and base.inside(name) in base.files]
+    changed = [name for name in changed if not _same_lines(folder / name, base.content(base.inside(name)))]
+    if changed:
+        raise click.UsageError(
+            f"{' and '.join(changed)} not as in the base ({revision}), and the gate would be judged by it; restore it, "
+            "commit it where the change is yours, or add --as-configured"
+        )
+
+
+def _same_lines(file: Path, content: bytes | None) -> bool:
+    """Return whether a file has some content, whatever its lines end in: git may convert them on checkout."""
+    return content is not None and file.is_file() and file.read_bytes().replace(b"\r\n", b"\n") == content
+
+
 def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...]]:
-    """Return the base, and what differs from it in the checkout where that is known, relative to the root."""
+    """Return the base, and what differs from it in the checkout, relative to the root."""
     if revision == "start":
         for run_id in runs_of(folder, task.task_id):
             frozen = frozen_of(RunStore(folder, run_id).load()[1].sealing)
             if frozen is not None:
-                return load(folder, frozen.base, frozen.top), ()
+                base = load(folder, frozen.base, frozen.top)
+                return base, _differing(base, freeze_tree(folder))
         raise click.UsageError(f"no run of {task.task_id} froze its start; name a commit with --base")
     if not in_git(folder):
         raise click.UsageError(
             "this project is no git checkout, so there is no commit to compare with; use --base start"
         )
     base, dirty = base_of(folder, revision)
-    paths = (base.outside(path) for path in dirty)
-    return base, tuple(path for path in paths if path is not None)
+    return base, _inside_root(base, dirty)
+
+
+def _differing(base: Base, now: Base) -> tuple[str, ...]:
+    names = base.files.keys() | now.files.keys()
+    return _inside_root(base, sorted(name for name in names if base.files.get(name) != now.files.get(name)))
+
+
+def _inside_root(base: Base, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(path for name in names if (path := base.outside(name)) is not None)
 
 
 def _sealed(

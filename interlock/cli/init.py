@@ -218,7 +218,7 @@ def _show_keeping(home: Path, paths: Sequence[str]) -> None:
     if not place.find(str(home)).common:
         return
     cd = "" if Path.cwd() == home else f"cd {shlex.quote(str(home))} && "
-    listed = ["ls-files", "-z", "--others", "--exclude-standard", "--", *paths]
+    listed = ["ls-files", "-z", "--others", "--modified", "--exclude-standard", "--", *paths]
     new = git.names(git.ask(str(home), listed)) if paths else []
     if new and find_launch().command == NAME:
         click.echo(f"keep in git, so that every worktree has it: {cd}git add {shlex.join(new)} && git commit")

@@ -107,7 +107,7 @@ def reserve_command(
 
 @click.command("release", epilog=WHERE + WHO)
 @click.argument("names", metavar="[ID|PATTERN]...", nargs=-1, shell_complete=complete_lease)
-@click.option("--all", "everything", is_flag=True, help="Release everything, and leave every line.")
+@click.option("--all", "everything", is_flag=True, help="Release everything, and leave every queue.")
 @root_option
 @json_option
 def release_command(names: tuple[str, ...], everything: bool, root: Path | None, as_json: bool) -> None:
@@ -115,8 +115,8 @@ def release_command(names: tuple[str, ...], everything: bool, root: Path | None,
 
     Example: interlock release src/app.py
 
-    A pattern releases those of your reservations that cover it or that it covers. Where you hold nothing and wait in
-    the line for it, you leave the line, and your request for it is withdrawn.
+    A pattern releases those of your reservations that cover it or that it covers. Where you wait in the queue for just
+    that pattern, you leave the queue, your request for it is withdrawn, and what you hold stays yours.
     """
     if everything == bool(names):
         raise click.UsageError("name what to release, by id or pattern, or write --all")
@@ -138,7 +138,7 @@ def release_command(names: tuple[str, ...], everything: bool, root: Path | None,
             print_json(answer)
         else:
             for name in left:
-                click.echo(f"left the line for {line(name)}")
+                click.echo(f"left the queue for {line(name)}")
             _show_released(mine, [held[each] for each in answer["released"] if each in held])
             show_unsaved(answer, way_of(mine, root))
             show_refusals(answer["errors"], way_of(mine, root))

@@ -4,9 +4,12 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from functools import wraps
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final, cast
 
 import click
 
@@ -48,7 +51,7 @@ SECTIONS: Final = {
             "Say why a task or a ticket is where it is, what is missing, and what to do.",
         ),
         "graph": ("interlock.cli.show", "Print the status machine, or a ticket pipeline, as a diagram."),
-        "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an axe report of a page."),
+        "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an accessibility report."),
         "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
     },
     "Servers and hooks": {
@@ -85,7 +88,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = __import__(COMMANDS[cmd_name][0], fromlist=[cmd_name])
-        return getattr(module, f"{cmd_name}_command")
+        return without_keys(getattr(module, f"{cmd_name}_command"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
@@ -105,6 +108,39 @@ class LazyGroup(click.Group):
             hint = f" Did you mean `{near[0]}`?" if near else " `interlock --help` lists them."
             raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def without_keys(command: click.Command) -> click.Command:
+    """Return a command that is given its arguments without the keys of the environment.
+
+    What names something and holds a key is refused, as it is by the server's tools.
+    """
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            without_keys(each)
+    elif command.callback is not None and not hasattr(command.callback, "__wrapped__"):
+        command.callback = _cleaned(command.callback)
+    return command
+
+
+def _texts(value: Any) -> Any:
+    """Return the value of a parameter with its paths as texts."""
+    if isinstance(value, tuple):
+        return [_texts(each) for each in cast("tuple[Any, ...]", value)]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _cleaned(callback: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(callback)
+    def cleaned(*args: Any, **given: Any) -> Any:
+        from interlock.redaction import clean_arguments, redactor_for  # noqa: PLC0415 - `--help` needs none
+
+        texts = {name: _texts(value) for name, value in given.items()}
+        clean = clean_arguments(texts, redactor_for(texts.get("root")))
+        changed = {name: type(given[name])(value) for name, value in clean.items() if value != texts[name]}
+        return callback(*args, **{**given, **changed})
+
+    return cleaned
 
 
 @click.group(
@@ -133,9 +169,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "--json" in arguments:
             context = getattr(error, "ctx", None)
             path = context.command_path if context is not None else "interlock"
-            _print_error(type(error).__name__, "USAGE", error.format_message(), f"`{path} --help` shows the usage.", [])
+            message = _without_keys(error.format_message())
+            _print_error(type(error).__name__, "USAGE", message, f"`{path} --help` shows the usage.", [])
         else:
-            error.show()
+            shown = StringIO()
+            error.show(shown)
+            click.echo(_without_keys(shown.getvalue()), err=True, nl=False)
         code = Exit.USAGE
     except click.Abort:
         click.echo("stopped", err=True)
@@ -169,16 +208,29 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
         for problem in problems[1:]:
             click.echo(f"  also: {problem}", err=True)
         click.echo(f"  fix: {fix}", err=True)
-    return {"RunBusyError": Exit.CONFLICT, "JournalConflict": Exit.CONFLICT, "RunDamagedError": Exit.REFUSED,
-            "JournalDamaged": Exit.REFUSED, "CollectorError": Exit.REFUSED, "StatementError": Exit.INTERNAL,
-            "StoreBusy": Exit.SYSTEM, "StoreDamaged": Exit.SYSTEM, "StoreUnwritten": Exit.SYSTEM}.get(
-        kind, Exit.USAGE
-    )  # fmt: skip
+    if kind == "JournalRefused" and isinstance(error.__cause__, OSError):
+        return Exit.SYSTEM
+    return _CODES.get(kind, Exit.USAGE)
+
+
+_CODES: Final = {
+    "RunBusyError": Exit.CONFLICT,
+    "JournalConflict": Exit.CONFLICT,
+    "RunDamagedError": Exit.REFUSED,
+    "JournalDamaged": Exit.REFUSED,
+    "CollectorError": Exit.REFUSED,
+    "StatementError": Exit.INTERNAL,
+    "StoreBusy": Exit.SYSTEM,
+    "StoreDamaged": Exit.SYSTEM,
+    "StoreUnwritten": Exit.SYSTEM,
+    "JournalUnwritten": Exit.SYSTEM,
+}
+"""The exit codes of our errors, by their classes; that of any other is `Exit.USAGE`."""
 
 
 def _without_keys(text: str) -> str:
     """Return a text of an error without the keys of the environment: it may quote a request, or what a program said."""
-    from interlock.agents.secrets import redact  # noqa: PLC0415
+    from interlock.redaction import redact  # noqa: PLC0415
 
     return redact(text)
 

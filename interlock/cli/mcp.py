@@ -19,7 +19,11 @@ STRAY_SECONDS: Final = 0.5
 
 
 @click.command("mcp")
-@click.option("--toolsets", metavar="A,B", help="Which toolsets to offer, by commas; default: all.")
+@click.option(
+    "--toolsets",
+    metavar="A,B",
+    help="Which toolsets to offer, by commas: tickets, tasks, reservations, envelope (the default), or poc.",
+)
 @root_option
 def mcp_command(toolsets: str | None, root: Path | None) -> None:
     """Serve this project's tools to one agent host over standard input and output.

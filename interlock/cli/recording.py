@@ -12,7 +12,6 @@ import click
 from interlock.agents import AgentConfigError, Runner, RunnerError
 from interlock.agents.recording import Listing, Recording, Tape, exists
 from interlock.agents.runners.recorded import RecordedRunner
-from interlock.agents.secrets import Redactor
 from interlock.agents.taped import read_recording
 from interlock.gates.errors import TreeError
 from interlock.gates.evidence import PARTS
@@ -22,6 +21,7 @@ from interlock.graph.policy import Policy, key_variables
 from interlock.graph.runs import RunPhase, agent_roles
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task
+from interlock.redaction import Redactor, redactor_for
 
 
 def taping_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -89,7 +89,7 @@ class Taping:
         if self.record is None and self.replay is None:
             return None, None
         task, policy, _ = RunStore(folder, run_id).load()
-        redactor = Redactor(key_variables(policy))
+        redactor = redactor_for(folder, key_variables(policy))
         listing = listing_of(folder, task, policy, redactor)
         if self.replay is not None:
             player = RecordedRunner.load(self.replay, listing, redactor)

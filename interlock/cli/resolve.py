@@ -11,7 +11,6 @@ import click
 
 from interlock.agents import Runner, RunnerError
 from interlock.agents.model_spec import OPTION
-from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
 from interlock.cli.completion import complete_model
 from interlock.cli.context import Exit, resolve_root, root_option, root_words, talk
@@ -29,6 +28,7 @@ from interlock.graph.pipeline.state import earlier
 from interlock.graph.pipeline.ticket_agent import ticket_agent
 from interlock.graph.pipeline.ticket_file import TicketFile, read_ticket
 from interlock.graph.pipeline.tickets import Tickets
+from interlock.redaction import Redactor, redactor_for
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -55,7 +55,7 @@ def resolve_command(
     agent = ticket_agent(folder, model) if played is None else None
     runner = played if agent is None else agent.runner()
     assert runner is not None, "one of the two is there"
-    redactor = Redactor(() if agent is None else (agent.settings.api_key_env,))
+    redactor = redactor_for(folder, () if agent is None else (agent.settings.api_key_env,))
     if record is not None:
         known = None if new else newest_run(folder, read.ticket_id)
         runner = RecordingRunner(runner, record, folder, run_id=known, redactor=redactor)

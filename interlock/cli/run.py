@@ -13,7 +13,7 @@ from interlock.agents import AgentConfigError, RunnerError
 from interlock.agents.model_spec import OPTION
 from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_model, complete_task_run
-from interlock.cli.context import Exit, resolve_root, root_option, root_words, talk
+from interlock.cli.context import Exit, accept_option, resolve_root, root_option, root_words, talk
 from interlock.cli.events import EventStream, events_option
 from interlock.cli.progress import Sparse
 from interlock.cli.recording import UNTAPED, Taping, end_note, taping_options
@@ -42,10 +42,13 @@ from interlock.graph.task import Task, load_task
     help="Who answers for every role that has no runner, or for ROLE: PROVIDER:MODEL, local, "
     "local:FILE.gguf, or command: and claude, codex or gemini. May be repeated.",
 )
+@accept_option
 @taping_options
 @root_option
 @events_option
-def run_command(task_file: Path, models: tuple[str, ...], root: Path | None, as_json: bool, taping: Taping) -> None:
+def run_command(
+    task_file: Path, models: tuple[str, ...], accept_base: bool, root: Path | None, as_json: bool, taping: Taping
+) -> None:
     """Run the task of TASK_FILE until it is APPROVED, BLOCKED, or waits for an answer."""
     folder = resolve_root(root)
     console = talk()
@@ -64,6 +67,7 @@ def run_command(task_file: Path, models: tuple[str, ...], root: Path | None, as_
             warn=warn,
             played=taping.replay is not None,
             progress=Sparse(lambda line: console.print(line, style="dim", markup=False)),
+            accept_base=accept_base,
         )
     except (TaskError, AgentConfigError) as error:
         _name_models(error, written, task, config, task_file)
@@ -191,7 +195,7 @@ def drive_and_show(
     tape, runners = taping.open(run_id, folder, begins=begins)
     task_id = RunStore(folder, run_id).load()[0].task_id
     with EventStream.on_stdout(run_id, task_id, again=resume) if as_json else nullcontext() as events:
-        screen = Screen(console, live=events is None or not events.on_terminal)
+        screen = Screen(console, live=events is None or not events.on_terminal, answering=answers or ())
 
         def notice(step: Mapping[str, Any]) -> None:
             screen.notice(step)

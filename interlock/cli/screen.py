@@ -1,7 +1,7 @@
 """Live progress on stderr: one line for each step, and on a terminal below them who is at work, redrawn each second."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,9 +33,17 @@ class Screen:
         console: Where they are shown.
         live: Whether who is at work is shown too, where the console is a terminal.
         clock: A monotonic clock, in seconds.
+        answering: The roles whose answers a person gives: of a refused one, all findings are shown with their fixes.
     """
 
-    def __init__(self, console: Console, *, live: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        console: Console,
+        *,
+        live: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        answering: Collection[str] = (),
+    ) -> None:
         self._console = console
         self._clock = clock
         self._started = clock()
@@ -46,6 +54,7 @@ class Screen:
             else None
         )
         self._sparse = Sparse(lambda line: self._line(Text(line, "dim")), clock=clock)
+        self._answering = answering
         self._blockers: set[tuple[str, str]] = set()
         self._told_at = 0
 
@@ -108,7 +117,7 @@ class Screen:
 
     def _queued(self, step: Mapping[str, Any]) -> Text:
         waited = step["waited_seconds"]
-        text = self._held(f"waiting in the line{f' for {waited} s' if waited else ''}; Ctrl-C keeps the run", step)
+        text = self._held(f"waiting in the queue{f' for {waited} s' if waited else ''}; Ctrl-C keeps the run", step)
         runs = [row["holder"] for row in step["blockers"] if row["holder"].startswith("run:")]
         if runs and not waited:
             text.append(f"\n{' ' * 12}nobody goes on with that run? {give_up(runs[0])}", "dim")
@@ -132,6 +141,8 @@ class Screen:
     def _answered(self, step: Mapping[str, Any]) -> Text:
         if step["outcome"] == "invalid":
             text = Text(f"  {step['role']}: refused ({_codes(step)})", "yellow").append(_cost(step), "dim")
+            if step["role"] in self._answering and step.get("findings"):
+                return text.append(f"\n{step['findings'].rstrip()}", "default")
             return text.append(f"\n{' ' * 12}{step['first']}", "dim")
         words = {"handover": "hands over", "pass": "PASS", "fail": "FAIL"}
         good = step["outcome"] in ("pass", "handover", "progress")

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,16 +86,19 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     from interlock.graph.errors import RunDamagedError  # noqa: PLC0415
     from interlock.graph.explain import run_summary  # noqa: PLC0415
     from interlock.graph.pipeline.explain import ticket_summaries  # noqa: PLC0415
-    from interlock.graph.runs import view_run  # noqa: PLC0415
-    from interlock.graph.store import list_runs  # noqa: PLC0415
+    from interlock.graph.runs import Graphs, view_run  # noqa: PLC0415
+    from interlock.graph.store import journal_path, list_runs  # noqa: PLC0415
     from interlock.graph.verify import runs_without_state  # noqa: PLC0415
+    from interlock.journal import Journal  # noqa: PLC0415
     from interlock.reservations.errors import ReservationError  # noqa: PLC0415
 
     rows: list[dict[str, Any]] = []
     damaged: list[dict[str, str]] = []
+    # The journal is read and the graphs are compiled once, however many runs there are.
+    journal, graphs = Journal(journal_path(folder)), Graphs()
     for run_id in list_runs(folder):
         try:
-            rows.append(run_summary(view_run(run_id, root=folder), folder))
+            rows.append(run_summary(view_run(run_id, root=folder, graphs=graphs), folder, journal))
         except RunDamagedError as error:
             damaged.append({"run_id": run_id, "message": error.message, "fix": error.fix})
     tickets, lost = ticket_summaries(folder)
@@ -133,10 +137,10 @@ def _show_reservations(folder: Path, since_minutes: float, *, as_json: bool) -> 
         click.echo(_NOTHING_HELD, err=True)
 
 
-_NOTHING_HELD: Final = "nobody holds anything here; `interlock reserve PATTERN` does it"
+_NOTHING_HELD: Final = "no reservations here; make one with `interlock reserve PATTERN`"
 _MAX_NAMED: Final = 5
 
-_PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` takes it on", "done": "done"}
+_PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` takes it on", "done": "ended"}
 """What is said of a run that nobody drives and that waits for nobody."""
 
 
@@ -146,6 +150,17 @@ def _ticket_run(folder: Path, name: str | None) -> str | None:
     from interlock.graph.runs import find_run  # noqa: PLC0415
 
     return None if name is None or find_run(folder, name) is not None else find_ticket_run(folder, name)
+
+
+def _ago(row: Mapping[str, Any]) -> str:
+    """Return how long ago the last step of a run was."""
+    from interlock.reservations.views import span  # noqa: PLC0415
+
+    moment = row.get("updated_at")
+    if not moment:
+        return ""
+    passed = datetime.now(UTC) - datetime.fromisoformat(moment)
+    return f" ({span(passed.total_seconds())} ago)"
 
 
 def _list(
@@ -174,7 +189,7 @@ def _list(
             note = "driven now"
         if row["abandoned"]:
             note = "abandoned"
-        click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}")
+        click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}{_ago(row)}")
     for row in tickets:
         report = row.get("invalidation_report") if row["terminal"] else None
         note = f"waits for {'; '.join(row['waits_for'])}" if row["waits_for"] else "done"
@@ -185,7 +200,7 @@ def _list(
         if row.get("abandoned"):
             note = "abandoned"
         where = f"{row['state'] or '-':<21} revision {row['revision']}"
-        click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {where}  {note}")
+        click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {where}  {note}{_ago(row)}")
     for item in damaged:
         click.echo(f"{item['run_id']:<28} damaged: {item['message']}")
         click.echo(f"  fix: {item['fix']}")
@@ -346,6 +361,8 @@ def verify_command(
         counts = f"{count(report.lines, 'line')}, {count(report.runs, 'run')}, {count(report.heads, 'head')} checked"
         empty = report.verdict == "empty"
         click.echo(f"{report.path}: " + ("nothing written yet" if empty else f"{report.verdict}; {counts}"))
+        for run, lines in report.beyond.items():
+            click.echo(f"note: {run} is open, and has {count(lines, 'line')} after the head that was given")
         if report.leases is not None:
             leases = count(report.leases.leases, "lease")
             click.echo(f"{report.store}: {leases} {_AGAINST_JOURNAL[report.leases.verdict]}")

@@ -40,7 +40,7 @@ def client_hooks(client: str, scene: Scene) -> Finding:
     title = titles()[client]
     again = AGAIN.format("" if client == "claude" else f" --client {client}")
     if found.problems:
-        return fail(f"its settings cannot be read: {found.problems[0]}", "Mend that file.")
+        return fail(f"its settings cannot be read: {found.problems[0]}", "Fix that file.")
     if found.plugin is not None and not found.of_plugin:
         return fail(f"{title} has the {found.plugin.path}, and its hooks are not found", FIX.format(found.plugin.id))
     if found.recorded and not found.of_settings:

@@ -47,12 +47,15 @@ def packages(scene: Scene) -> Finding:  # noqa: ARG001
         needs = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         return fail(
-            "the package is imported from a folder and not installed", f"Install it: pip install {DISTRIBUTION}"
+            "the package is imported from a folder and not installed",
+            "Install it from the checkout: pip install ./interlock",
         )
     names = [_name(line) for line in needs if "extra ==" not in line]
     missing = [name for name in names if not _is_installed(name)]
     if missing:
-        return fail(f"not installed: {', '.join(missing)}", f"Install it again: pip install {DISTRIBUTION}")
+        return fail(
+            f"not installed: {', '.join(missing)}", "Install it again from the checkout: pip install ./interlock"
+        )
     return good(f"{DISTRIBUTION} {__version__}, and the {len(names)} packages that it needs")
 
 

@@ -60,7 +60,7 @@ def around(scene: Scene) -> Finding:
             continue
         whole = _whole(row.store_path)
         if whole.verdict == "fail":
-            fix = "Every edit here is refused until then: mend it there, or move the file away if nobody uses it."
+            fix = "Every edit here is refused until then: fix it there, or move the file away if nobody uses it."
             return fail(f"{row.root}, around this project: {whole.found}", fix)
         found.append(row.root)
     if not found:

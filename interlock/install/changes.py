@@ -16,7 +16,7 @@ from interlock.install.jsontext import Entry
 from interlock.install.record import Row
 
 _FIXES: Final = {
-    "INI101": "Mend the file and run init again, or put this {where}:",
+    "INI101": "Fix the file and run init again, or put this {where}:",
     "INI102": "Rename or remove what stands there and run init again, or put this in its place:",
     "INI104": "Put a file of this project there and run init again, or add this by hand where it belongs:",
 }

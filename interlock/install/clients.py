@@ -200,7 +200,9 @@ def _parse_toml(text: str) -> Entry:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise EditError("INI101", f"the file is no TOML: {error}.", "a text that cannot be read", "TOML") from error
+        raise EditError(
+            "INI101", f"the file is not valid TOML: {error}.", "a text that cannot be read", "TOML"
+        ) from error
 
 
 def _toml_servers(data: Entry) -> Entry:

@@ -16,7 +16,10 @@ from interlock.reservations.hooks.git_words import submodules
 from interlock.reservations.hooks.pre_rebase import rebased_paths
 from interlock.reservations.hooks.words import Word
 
-OWN: Final = "commit your own paths alone: `interlock commit -m MESSAGE`."
+OWN: Final = (
+    "commit your own paths alone: `git commit -m MESSAGE -- PATHS`, or `interlock commit -m MESSAGE` for all that you "
+    "reserved."
+)
 ADD: Final = "name your own files: `git add FILE…`, or leave it to `interlock commit`, which takes new files too."
 NAME: Final = "name your own paths: `git restore FILE…`; leave the others' alone."
 STASH: Final = "set aside your own paths alone: `git stash push -- PATHS`, or commit them: `interlock commit`."

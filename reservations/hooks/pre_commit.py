@@ -9,8 +9,8 @@ from interlock.reservations.held import Held, touched
 from interlock.reservations.hooks.gitdoor import Verdict, judged
 
 FIX: Final = (
-    "commit your own paths alone: `interlock commit -m MESSAGE`, or `git commit -m MESSAGE -- PATHS`; what the other "
-    "agents have staged may stay staged."
+    "commit your own paths alone: `git commit -m MESSAGE -- PATHS`, or `interlock commit -m MESSAGE` for all that you "
+    "reserved; what the other agents have staged may stay staged."
 )
 
 

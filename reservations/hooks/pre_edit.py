@@ -11,11 +11,14 @@ from typing import Final, NamedTuple
 from interlock.reservations import commit_lock, holders, leases, place
 from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.edits import note_edits
 from interlock.reservations.holders import Missed
 from interlock.reservations.hooks import commons, door, reading, requests
 from interlock.reservations.hooks.reading import Call
 from interlock.reservations.patterns import covers, quote
+from interlock.reservations.place import Place
 from interlock.reservations.rules import RULES, shown
+from interlock.reservations.ticket_files import is_ticket_file
 from interlock.reservations.views import lasting
 
 __all__ = ["run"]
@@ -50,7 +53,9 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     if not paths:
         return 0
     here = place.find(call.cwd)
-    projects = door.located(here, call.cwd, paths)
+    projects = _edited(door.located(here, call.cwd, paths))
+    if not projects:
+        return 0
     if shared := commons.named((here, *projects), call.cwd, paths):
         return _shared(shared)
     if committing := commit_lock.outlasted(projects):
@@ -67,6 +72,12 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     context = (_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part)
     door.answer(call, "PreToolUse", "\n".join(context))
     return 0
+
+
+def _edited(projects: Mapping[Place, list[str]]) -> dict[Place, list[str]]:
+    """Leave out the copies that agents keep of their tickets: no lease blocks them, and none is made for them."""
+    found = {here: [name for name in names if not is_ticket_file(here.root, name)] for here, names in projects.items()}
+    return {here: names for here, names in found.items() if names}
 
 
 class _Try(NamedTuple):
@@ -92,14 +103,17 @@ class _Try(NamedTuple):
 def _edit(desk: Desk, caller: Caller, call: Call, names: list[str], mode: requests.Mode) -> _Try:
     """Look after the requests that wait, then reserve the files."""
     waiting = requests.look(desk, caller)
-    context = requests.handle(desk, caller, waiting, mode)
-    missed = _missed(desk, caller, names)
     wanted = [quote(name) for name in names]
+    context = requests.handle(desk, caller, waiting, mode, wanted)
+    missed = _missed(desk, caller, names)
     known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
     reason = "" if known else f"edits it with {shown(call.tool)}"
     answer = leases.reserve(desk, caller, wanted, reason=reason)
     granted = [row["reservation_id"] for row in answer["reservations"] if row["pattern"] not in waiting.own]
     stale = [] if answer["errors"] else _unread(desk, caller, missed)
+    if not answer["errors"] and not stale:
+        with leases.entered(desk, caller) as entry:
+            note_edits(entry, caller.root, names)
     return _Try(desk, caller, answer, granted, context, stale)
 
 

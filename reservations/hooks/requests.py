@@ -12,6 +12,7 @@ from interlock.reservations.bodies import RELEASE_REQUEST, type_of
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
 from interlock.reservations.errors import SettingsError
+from interlock.reservations.patterns import covers
 from interlock.reservations.records import Lease, Negotiation, replace
 from interlock.reservations.rules import shown
 
@@ -87,14 +88,21 @@ def _ended_by(entry: Entry, row: Negotiation) -> tuple[Lease, ...]:
     return tuple(what_ends(entry, row))
 
 
-def handle(desk: Desk, caller: Caller, waiting: Waiting, mode: Mode) -> str:
+def handle(desk: Desk, caller: Caller, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
     """Do what the mode says, and return what to tell the agent; nothing when there is nothing new.
+
+    Args:
+        desk: The store and the world.
+        caller: Who edits.
+        waiting: What was asked for.
+        mode: What `INTERLOCK_AUTO_RELEASE` says.
+        edited: Patterns of the files that this call edits: none of them is released by it.
 
     Raises:
         ReservationError: The store cannot be used.
     """
     if mode == "clean" and waiting.open:
-        return _release_clean(desk, caller, waiting)
+        return _release_clean(desk, caller, waiting, edited)
     fresh = [row for row, _ in waiting.open if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
     if mode == "1":
         return "\n".join(spelled(waiting, fresh))
@@ -126,7 +134,7 @@ def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
     ]
 
 
-def _release_clean(desk: Desk, caller: Caller, waiting: Waiting) -> str:
+def _release_clean(desk: Desk, caller: Caller, waiting: Waiting, edited: Sequence[str]) -> str:
     """Hand over what was asked for where it has no uncommitted changes, in the order of the requests.
 
     All that a release would end is looked at, and the whole of each lease; what git cannot tell is kept.
@@ -140,7 +148,7 @@ def _release_clean(desk: Desk, caller: Caller, waiting: Waiting) -> str:
     for row, held in waiting.open:
         if row.reservation_id in gone:
             continue
-        if any(dirty.get(lease.pattern) is not False for lease in held):
+        if any(dirty.get(lease.pattern) is not False or _touches(lease, edited) for lease in held):
             kept.append(row)
             continue
         answer = negotiation.respond(desk, caller, row.thread_id, "release", file=row.file)
@@ -155,3 +163,7 @@ def _release_clean(desk: Desk, caller: Caller, waiting: Waiting) -> str:
             kept.append(row)
     told = [row for row in kept if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
     return "\n".join([*lines, *spelled(waiting, told)])
+
+
+def _touches(lease: Lease, edited: Sequence[str]) -> bool:
+    return any(covers(lease.pattern, pattern) for pattern in edited)

@@ -133,7 +133,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(missing: str, 
     monkeypatch.setattr(llama, "find_spec", find)
     with pytest.raises(RunnerError) as refused:
         server_for(context=1111)
-    assert "interlock-orchestrator[local]" in refused.value.fix
+    assert "./interlock[local]" in refused.value.fix
 
 
 OWNER = """

@@ -119,7 +119,7 @@ def test_a_missing_extra_is_told_with_its_command(tmp_path: Path, monkeypatch: A
     with pytest.raises(AgentConfigError) as caught:
         make(tmp_path, model="anthropic:x")
     assert caught.value.key == "agents.visual-qa.model"
-    assert "interlock-orchestrator[llm]" in caught.value.fix
+    assert "interlock[llm]" in caught.value.fix
 
 
 def test_a_missing_extra_of_the_local_model_is_told_with_its_command(tmp_path: Path, monkeypatch: Any) -> None:
@@ -127,7 +127,7 @@ def test_a_missing_extra_of_the_local_model_is_told_with_its_command(tmp_path: P
     with pytest.raises(AgentConfigError) as caught:
         make_runner("visual-qa", {"runner": "local"}, root=tmp_path)
     assert caught.value.key == "agents.visual-qa.runner"
-    assert "interlock-orchestrator[local]" in caught.value.fix
+    assert "interlock[local]" in caught.value.fix
 
 
 def test_a_local_file_that_is_not_there_is_told(tmp_path: Path) -> None:

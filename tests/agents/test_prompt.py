@@ -13,6 +13,8 @@ from interlock.agents.contract import contract
 from interlock.agents.failures import FailedGate, FailedTest
 from interlock.agents.prompt import KIB, MAX_ASSIGNMENT_BYTES, MAX_REASK_BYTES, MAX_REFUSED_BYTES, assignment, reask
 from interlock.agents.quoting import bounded, bullets, data_block, visible
+from interlock.agents.role_file import prompt_path
+from interlock.agents.system import role_text
 from interlock.envelope import validate
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, GateSpec, Protocol
@@ -41,7 +43,7 @@ def finding(text: str) -> Finding:
 
 
 def build(role: str = "frontend-implementer", **changes: Any) -> str:
-    return assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes}).prompt
+    return assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes})
 
 
 def own_part(prompt: str, role: str) -> str:
@@ -70,11 +72,10 @@ def test_a_rework_quotes_the_failures_and_says_to_mend_them() -> None:
 
 @pytest.mark.parametrize("role", [role.name for role in ROLES if role.kind != "orchestrator"])
 def test_each_role_is_told_its_own_work_and_its_own_prompt(role: str) -> None:
-    built = assignment(ROLE[role], DEFAULT_PROTOCOL, **FACTS)
-    assert contract(role, DEFAULT_PROTOCOL, examples=False) in built.prompt
-    assert "The contract of your answer" not in built.system
+    assert contract(role, DEFAULT_PROTOCOL, examples=False) in assignment(ROLE[role], DEFAULT_PROTOCOL, **FACTS)
+    assert "The contract of your answer" not in role_text(ROLE[role], page=True)
     others = [build(other) for other in ROLE if other not in (role, "orchestrator")]
-    order = built.prompt.partition("## What to do now\n\n")[2].partition("\n")[0]
+    order = build(role).partition("## What to do now\n\n")[2].partition("\n")[0]
     if role == "frontend-implementer" or role == "web-design-lead" or role == "code-reviewer":
         assert not any(order in other for other in others)
 
@@ -83,11 +84,12 @@ def test_each_role_is_told_its_own_work_and_its_own_prompt(role: str) -> None:
 def test_the_contract_stands_once_in_an_ask_and_nothing_about_pages_where_there_is_none(role: str) -> None:
     for page in ("site/index.html", None):
         facts: dict[str, Any] = {**FACTS, "page": page}
-        built = assignment(ROLE[role], DEFAULT_PROTOCOL, **facts)
-        whole = f"{built.system}\n{reask(built.prompt, 'Replace line 3.', refused='STATUS: DONE')}"
+        prompt = assignment(ROLE[role], DEFAULT_PROTOCOL, **facts)
+        system = role_text(ROLE[role], page=page is not None)
+        whole = f"{system}\n{reask(prompt, 'Replace line 3.', refused='STATUS: DONE')}"
         assert whole.count("## The contract of your answer") == 1
         assert whole.count("### Layout") == 1
-        order = built.prompt.partition("## What to do now")[2].partition("## Gates")[0]
+        order = prompt.partition("## What to do now")[2].partition("## Gates")[0]
         assert ("page" in order) is (page is not None and ROLE[role].kind == "qa")
 
 
@@ -102,7 +104,7 @@ def test_a_build_agent_is_told_how_it_will_be_judged_and_what_it_may_run() -> No
     facts: dict[str, Any] = {**FACTS, "gates_required": (gate.id,), "page": None, **more}
     line = f"- GATE-TESTS: the tests pass (Interlock runs `pytest -q -k 'not slow'`, and its result decides): {note}"
     for role in ("frontend-implementer", "code-reviewer"):
-        prompt = assignment(ROLE[role], protocol, **facts).prompt
+        prompt = assignment(ROLE[role], protocol, **facts)
         assert line in prompt.splitlines()
         assert ("- GATE-TESTS: pytest -q -k 'not slow'" in prompt.splitlines()) is (role == "frontend-implementer")
         assert ("- lint: ruff check" in prompt.splitlines()) is (role == "frontend-implementer")
@@ -253,8 +255,8 @@ def test_what_the_validator_says_is_sent_whole() -> None:
 
 def test_a_prompt_of_the_projects_own_is_found_from_the_file_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "qa.md").write_text("---\nname: visual-qa\ndescription: d\n---\nLook twice.\n", "utf-8")
-    built = assignment(ROLE["visual-qa"], DEFAULT_PROTOCOL, **FACTS, settings={"prompt": "qa.md"}, base=str(tmp_path))
-    assert built.system.startswith("Look twice.")
+    path = prompt_path({"prompt": "qa.md"}, tmp_path)
+    assert role_text(ROLE["visual-qa"], page=True, prompt=path).startswith("Look twice.")
 
 
 @given(text=st.text(), limit=st.integers(64, 400), numbered=st.booleans())
@@ -331,10 +333,11 @@ def test_the_same_assignment_gives_the_same_prompt(situation: str, snapshot: Sna
     role, changes = SITUATIONS[situation]
     made = assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes})
     assert made == assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes})
-    assert f"# System\n\n{made.system}\n\n# Prompt\n\n{made.prompt}" == snapshot
+    page = {**FACTS, **changes}["page"] is not None
+    assert f"# System\n\n{role_text(ROLE[role], page=page)}\n\n# Prompt\n\n{made}" == snapshot
 
 
 def test_collected_files_are_named_with_the_beginning_of_their_digests() -> None:
     role, changes = SITUATIONS["qa"]
-    prompt = assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes}).prompt
+    prompt = assignment(ROLE[role], DEFAULT_PROTOCOL, **{**FACTS, **changes})
     assert "index-375.png (sha256 0123456789abcdef…)" in prompt

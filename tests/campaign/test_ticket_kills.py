@@ -38,7 +38,7 @@ def _answer(wire: Wire, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 def _submissions(wire: Wire, root: Path, run_id: str, acknowledged: dict[str, dict[str, Any]]) -> None:
     """Work runs from where they stand, one after the other, until the server is killed."""
     while True:
-        ticket = _answer(wire, "interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": run_id})["updated_ticket"]
+        ticket = _answer(wire, "interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": run_id})["ticket_json"]
         while ticket["required_fields"]:
             acknowledged[run_id] = ticket
             given = filled(ticket)
@@ -46,7 +46,7 @@ def _submissions(wire: Wire, root: Path, run_id: str, acknowledged: dict[str, di
                 do_the_work(root)
             if ticket["revision"] % 3 == 1 and not ticket["payload"]:
                 given["payload"] = {"wrong": "on purpose"}
-            ticket = _answer(wire, "interlock_submit_ticket", {"ticket_json": given})["updated_ticket"]
+            ticket = _answer(wire, "interlock_submit_ticket", {"ticket_json": given})["ticket_json"]
         acknowledged[run_id] = ticket
         (root / "app.py").write_text(SOURCE)
         run_id = f"{run_id.partition('.')[0]}.{int(run_id.partition('.')[2] or 0) + 1}"
@@ -75,8 +75,8 @@ def _holds(root: Path, acknowledged: dict[str, dict[str, Any]]) -> None:
 def ticket_now(tickets: Tickets, run_id: str) -> dict[str, Any]:
     """Return the ticket once what was cut off is finished: beginning a known run does that and nothing else."""
     answer = tickets.begin("SHOP-7", run_id)
-    assert answer["updated_ticket"] is not None
-    return dict(answer["updated_ticket"])
+    assert answer["ticket_json"] is not None
+    return dict(answer["ticket_json"])
 
 
 def _campaign(root: Path, kills: int, seed: int) -> None:

@@ -39,8 +39,8 @@ COMPONENTS: Final[Source] = {
             UNREADABLE,
             TYPES,
             "test_bad_input_gets_a_clear_answer_and_changes_nothing",
-            settled="The ticket is read by a strict JSON reader and held against a field table, not by Pydantic: that "
-            "would let the last of two equal keys count, and its messages carry no fix.",
+            settled="The ticket is read by a strict JSON reader and checked against a field table, not by Pydantic: "
+            "that would let the last of two equal keys count, and its messages carry no fix.",
         ),
         clause('Ticket Schema → MCP Server: "Valid?"', UNREADABLE),
         clause('MCP Server → Validation Gates: "3. Get Gate"', "test_each_stage_asks_for_the_fields_of_the_table"),
@@ -72,9 +72,9 @@ COMPONENTS: Final[Source] = {
         clause(
             "Single tool: `interlock_next_step(ticket_json: str)`",
             FLOW,
-            "test_toolsets_pick_the_tools",
+            "test_the_toolset_poc_has_one_tool_and_says_how_to_use_it",
             settled="A minimal ticket needs this tool alone. The Ticket Protocol adds its two, and there are others "
-            "for payloads and status; `--toolsets tickets` leaves out those for tasks and envelopes.",
+            "for payloads and status; `--toolsets poc` offers this one alone.",
         ),
         clause("Orchestrates validation, gates, and FSM transitions", FLOW),
         clause("Returns governance response", MINIMAL, "test_every_answer_has_the_shape_that_was_reviewed"),
@@ -168,8 +168,10 @@ COMPONENTS: Final[Source] = {
             "`FINALIZE` → Store artifacts, post summary (terminal)",
             MINIMAL,
             FLOW,
-            settled="Entering `finalize` asks for artifacts, summary and outcome; once they pass, the run is over and "
-            "the state stays `finalize`. The summary is recorded and posted nowhere: no tracker is connected.",
+            "test_reaching_finalize_ends_the_run_and_keeps_what_the_last_submission_hands_over",
+            "test_what_is_handed_over_may_come_once_after_the_end",
+            settled="Reaching `finalize` ends the run. Artifacts, summary and outcome come with `act`, or once after "
+            "the end. The summary is recorded and posted nowhere: no tracker is connected.",
         ),
         clause("Linear progression (no skipping)", NO_SKIP, NO_CHOICE, EDGES),
         clause(
@@ -247,9 +249,9 @@ COMPONENTS: Final[Source] = {
         clause(
             "`tool_call`: Agent called the tool",
             "test_the_journal_holds_what_was_submitted_by_whom_and_with_which_tool",
-            "test_a_refused_ticket_stands_in_the_journal_once_however_often_it_comes",
-            settled="A ticket that is refused before its gate stands there as `tamper_refused`; what names no run "
-            "leaves no line.",
+            "test_every_refused_ticket_is_in_the_journal_and_the_third_of_a_kind_ends_the_run",
+            settled="A ticket that is refused before its gate stands there as `tamper_refused`, one of which nothing "
+            "was looked at as `submission_refused`; what names no run leaves no line.",
         ),
         clause("`gate_passed`: Gate validation succeeded", KEPT, JOURNAL),
         clause(
@@ -257,7 +259,8 @@ COMPONENTS: Final[Source] = {
             KEPT,
             FLOW,
             "test_a_stop_is_in_the_journal_with_its_reason",
-            settled="There are also `run_started`, `gate_retry`, `gate_stop`, `fail_closed` and `tamper_refused`.",
+            settled="There are also `run_started`, `gate_retry`, `gate_stop`, `fail_closed`, `recorded`, "
+            "`tamper_refused` and `submission_refused`.",
         ),
         clause("Benefits: Full audit trail", JOURNAL, "test_a_harmed_line_is_found"),
         clause("Reproducibility", REBUILT, "test_a_lost_checkpoint_database_is_made_anew_from_the_journal"),

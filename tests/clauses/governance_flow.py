@@ -224,14 +224,19 @@ _PRINCIPLES: Final[Source] = {
             "test_the_retries_of_a_stage_are_bounded",
             "test_the_retries_of_a_run_are_bounded",
             "test_the_third_identical_failure_fails_closed",
-            settled="Built.",
+            "test_every_refused_ticket_is_in_the_journal_and_the_third_of_a_kind_ends_the_run",
+            "test_stale_tickets_are_bounded_too",
+            settled="Built, for stale and changed tickets too.",
         ),
         clause(
             "Rich conflict detection across competing evidence",
             "test_two_texts_for_one_locator_stop_the_run",
             "test_a_conflict_shows_both_texts",
-            settled="Built for passages: two items that claim one place with texts that exclude each other. Two texts "
-            "from different places that contradict each other in meaning are not recognised.",
+            "test_one_subject_with_two_values_stops_the_run_whatever_the_sources",
+            "test_two_numbers_beside_the_same_words_are_noted_and_pass",
+            settled="Built for passages: two items that claim one place with texts that exclude each other; for "
+            "claims: one subject with two values; and as a note for numbers beside the same words. Other texts that "
+            "contradict each other in meaning are not recognised.",
         ),
     ),
     "Key Takeaways": (

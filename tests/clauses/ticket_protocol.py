@@ -63,7 +63,8 @@ TICKET_PROTOCOL: Final[Source] = {
             "test_a_bad_payload_is_refused_and_its_fixes_suffice",
             "test_the_text_form_and_the_object_form_of_a_ticket_are_the_same",
             _SHAPE,
-            settled="The ticket comes back twice: `ticket_json` as text, `updated_ticket` as an object.",
+            settled="`ticket_json` is an object, whole enough to be sent back: what earlier stages handed in is left "
+            "out of its `history`.",
         ),
         clause("`next_state`", "test_a_ticket_walks_every_stage_in_order_to_complete", _SHAPE),
         clause("`next_role` (guidance for next stage)", "test_a_ticket_walks_every_stage_in_order_to_complete", _SHAPE),

@@ -64,7 +64,7 @@ def result_of(message: ToolMessage) -> dict[str, Any]:
 def work_ticket(root: Path) -> Play:
     """Work a ticket from its first state to `complete`: with an invented quotation, and a state set by hand."""
     begun = yield "interlock_begin_run", {"ticket_id": "SHOP-7"}
-    ticket, states, refusals = begun["updated_ticket"], [], []
+    ticket, states, refusals = begun["ticket_json"], [], []
     go_on = begun["continue"]
     while go_on:
         state = ticket["state"]
@@ -83,7 +83,7 @@ def work_ticket(root: Path) -> Play:
             states.append(state)
         else:
             refusals.append([state, *(issue["code"] for issue in result["gate_result"]["issues"])])
-        ticket, go_on = result["updated_ticket"], result["continue"]
+        ticket, go_on = result["ticket_json"], result["continue"]
     status = yield "interlock_run_status", {"run_id": ticket["run_id"]}
     return {"states": [*states, ticket["state"]], "refusals": refusals, "status": status["state"]}
 

@@ -29,7 +29,7 @@ from tests.table import each_row
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 RULES = envelope_language()
 WORDS = texts_of(RULES["envelope"], RULES)
-MANY = settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
+MANY = settings(max_examples=examples(30), deadline=None, suppress_health_check=SLOW)
 
 
 @pytest.mark.long
@@ -56,6 +56,7 @@ def test_every_valid_envelope_of_the_suite_is_accepted_in_its_canonical_spelling
     assert is_valid(envelope_object(envelope))
 
 
+@pytest.mark.long
 @given(text=WORDS)
 @MANY
 def test_every_word_of_the_exported_language_is_a_well_formed_envelope(text: str):

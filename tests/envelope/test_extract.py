@@ -1,11 +1,12 @@
 """Extraction: one envelope out of a message, each thing left out told, two candidates refused."""
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from interlock.envelope import parse, validate
-from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, QA, blocks
+from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, QA, blocks
 from tests.table import each_row
 
 HEAD = "".join(part for label, part in blocks(BUILD).items() if label not in {"OUTPUT", "NEXT_ACTIONS"})
@@ -72,9 +73,73 @@ def test_two_candidates_are_refused() -> None:
     assert report.effective_status == "BLOCKED"
 
 
-def test_a_quoted_envelope_is_no_candidate() -> None:
-    quoted = "".join(f"> {line}\n" for line in QA.splitlines())
-    assert parse(f"You sent:\n\n{quoted}\nHere it is:\n\n{BUILD}", extract=True).envelope == parse(BUILD).envelope
+@each_row("between", ["\n\n\n", "\n" * 40, "\n\n```\n\nnote\n\n# Heading\n\n", "\n" + "some words\n" * 12])
+@each_row("first", [QA.replace("QA_IN_PROGRESS", "BLOCKED"), QA])
+def test_two_candidates_are_refused_whatever_stands_behind_their_status(between: str, first: str) -> None:
+    """A FAIL with blank lines after STATUS, then a PASS: neither may be taken for the one answer."""
+    apart = first.replace("\nTASK_ID:", f"{between}TASK_ID:", 1)
+    for text in (f"{apart}\n{QA}", f"{QA}\n{apart}", f"{apart}\n{apart}"):
+        report = validate(text, extract=True, **IN_QA)
+        assert {finding.code for finding in report.findings} == {"ENV224"}
+        assert report.verdict is None
+
+
+def test_a_status_in_prose_is_no_candidate() -> None:
+    """Only the status that a task id follows before the next status begins an envelope."""
+    assert parse(f"STATUS: see below\n\n{BUILD}", extract=True).envelope == parse(BUILD).envelope
+
+
+HEADS: Final = {
+    "indented": "  {}", "quoted": "> {}", "quoted twice": ">> {}", "bullet": "- {}", "number": "1. {}", "head": "## {}",
+    "no-break space": "\xa0{}", "no width": "\u200b{}", "table": "| {} |", "string": '"{}",', "element": "<p>{}</p>",
+    "dot": "\u2022 {}",
+}  # fmt: skip
+LABELS: Final[dict[str, tuple[str, str]]] = {
+    "bold": ("STATUS:", "**STATUS:**"), "bold name": ("STATUS:", "**STATUS**:"), "code": ("STATUS:", "`STATUS:`"),
+    "lower": ("STATUS", "status"), "title": ("STATUS", "Status"), "wide colon": (":", "\uff1a"),
+    "look-alike": ("STATUS", "\u0405TATUS"), "equals": (": ", " = "), "next line": (": ", ":\n\n"),
+    "escaped": ("_", "\\_"), "words": ("_QA", " QA"),
+}  # fmt: skip
+
+
+@each_row(
+    ("form", "label"), [*((form, ("", "")) for form in HEADS.values()), *(("{}", row) for row in LABELS.values())]
+)
+@each_row("is_first", [True, False])
+def test_another_envelope_is_refused_however_it_is_marked(form: str, label: tuple[str, str], *, is_first: bool) -> None:
+    head, _, rest = QA.partition("\n")
+    other = "\n".join([form.format(head.replace(*label)), *(f"  {line}" for line in rest.splitlines())])
+    alone = form.format("STATUS: READY_FOR_QA".replace(*label))
+    for around in (other, alone, f"```\n{alone}\n```"):
+        text = f"{around}\n\n{BUILD}" if is_first else f"{BUILD}\n---\n\n{around}\n"
+        report = validate(text, extract=True, **IN_PROGRESS)
+        assert "ENV224" in {finding.code for finding in report.findings}, around
+        assert report.envelope is None
+
+
+def test_three_labels_are_another_envelope() -> None:
+    others = ("> TASK_ID: A-1", "- Gates Passed: NONE", "**EVIDENCE**:", "* Next actions:")
+    for count, codes in ((2, set[str]()), (3, {"ENV224"}), (4, {"ENV224"})):
+        text = f"{BUILD}\n---\n\n" + "\n".join(others[:count])
+        assert {finding.code for finding in validate(text, extract=True, **IN_PROGRESS).findings} == codes
+
+
+@each_row(
+    "prose",
+    [
+        "The status: it works.",
+        "Status: see below",
+        "Status: blocked by nothing, all checks ran.",
+        "I set STATUS: READY_FOR_QA as asked.",
+        "Task: build the page\n\nOutput: below",
+        "- status quo: unchanged",
+        "| Gate | Status |\n|---|---|\n| lint | APPROVED |",
+        "Statuses: READY_FOR_QA and BLOCKED",
+    ],
+)
+def test_prose_around_an_envelope_may_speak_of_a_status(prose: str) -> None:
+    for text in (f"{prose}\n\n{BUILD}", f"{BUILD}\n---\n\n{prose}\n"):
+        assert validate(text, extract=True, **IN_PROGRESS).ok, prose
 
 
 def test_prose_without_an_envelope_is_not_extracted() -> None:

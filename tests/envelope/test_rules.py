@@ -23,6 +23,7 @@ CONTEXT: dict[str, dict[str, Any]] = {
     "ENV411": {},
     "ENV412": {},
     "ENV418": {},
+    "ENV423": {},
 }
 # Examples that are told in words: a size, an encoding, an absence.
 IN_WORDS = {"ENV101", "ENV102", "ENV103", "ENV104", "ENV111", "ENV203", "ENV223", "ENV299"}
@@ -88,7 +89,7 @@ def test_codes_are_unique_and_stand_in_order() -> None:
 def test_each_row_says_what_why_and_how_to_mend(rule: Rule) -> None:
     assert rule.title.endswith(".")
     assert rule.remedy.endswith(".")
-    assert re.match(r"Strict Envelope §[1-6]|ours: ", rule.source)
+    assert re.match(r"Strict Envelope §[1-6]|Interlock: ", rule.source)
     assert rule.good
     assert rule.bad
     assert rule.good != rule.bad

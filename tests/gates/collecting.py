@@ -10,6 +10,8 @@ from typing import Any
 
 from interlock.envelope.protocol import EvidenceKey
 from interlock.gates.collect import collect
+from interlock.gates.collect.look import Look
+from interlock.gates.collect.page import Motion
 from interlock.gates.manifest import Binding, Collection
 
 PAGES = Path(__file__).resolve().parent.parent / "fixtures" / "pages"
@@ -21,7 +23,14 @@ GATE_OF: dict[str, str] = {
 }
 
 
-def look(out: Path, page: str, *keys: EvidenceKey, root: Path = PAGES, timeout_seconds: float = 30.0) -> Collection:
+def look(
+    out: Path,
+    page: str,
+    *keys: EvidenceKey,
+    root: Path = PAGES,
+    timeout_seconds: float = 30.0,
+    motions: tuple[Motion, ...] = ("reduce",),
+) -> Collection:
     """Collect the named categories of one page into `out`."""
     return collect(
         GATE_OF[keys[0]],
@@ -31,6 +40,7 @@ def look(out: Path, page: str, *keys: EvidenceKey, root: Path = PAGES, timeout_s
         categories=keys,
         out=out,
         timeout_seconds=timeout_seconds,
+        look=Look(motions=motions),
     )
 
 

@@ -57,8 +57,13 @@ def rule(name: str, impact: str | None = None, *targets: str) -> dict[str, Any]:
 
 
 def axe(
-    *violations: Mapping[str, Any], rules: int = 40, incomplete: Sequence[Mapping[str, Any]] = (), raw: bool = False
+    *violations: Mapping[str, Any],
+    rules: int = 40,
+    second: int = 40,
+    incomplete: Sequence[Mapping[str, Any]] = (),
+    raw: bool = False,
 ) -> dict[str, Any]:
+    """Make a report of both engines, with so many rules of each, or a plain result of axe."""
     result: dict[str, Any] = {
         "violations": list(violations),
         "passes": [rule(f"pass-{i}") for i in range(rules)],
@@ -67,8 +72,11 @@ def axe(
     }
     if raw:
         return result
-    top = {"schema": "interlock.a11y/1", "target": "site/index.html", "engine": {"name": "axe-core", "version": "4"}}
-    return top | {"frames": [{"url": "http://site.test/"}]} | result
+    result = {name: [{"engine": "axe-core", **item} for item in items] for name, items in result.items()}
+    result["passes"] += [{"engine": "accesslint", **rule(f"pass-{i}")} for i in range(second)]
+    engines = [{"name": "axe-core", "version": "4"}, {"name": "accesslint", "version": "0"}]
+    top = {"schema": "interlock.a11y/2", "target": "site/index.html", "engines": engines}
+    return top | {"frames": [{"url": "http://site.test/", "withheld": 0}]} | result
 
 
 def envelope(gates_passed: Sequence[str] = (), evidence: Mapping[str, Sequence[str]] | None = None) -> Envelope:

@@ -125,7 +125,7 @@ def test_without_pillow_an_image_is_refused_with_the_extra_to_install(monkeypatc
     refused = judge_image(image(png()), GATE)
     assert isinstance(refused, Finding)
     assert refused.code == "EVD528"
-    assert "interlock-orchestrator[browser]" in refused.fix
+    assert "interlock[browser]" in refused.fix
     assert isinstance(structure(image(png())), Picture)
 
 
@@ -208,6 +208,10 @@ def _without(name: str) -> dict[str, Any]:
     return result
 
 
+def of_axe(item: dict[str, Any]) -> dict[str, Any]:
+    return {"engine": "axe-core", **item}
+
+
 A11Y: dict[str, tuple[dict[str, Any], list[str]]] = {
     "clean": (axe(), []),
     "minor and moderate": (axe(rule("a", "minor", "#x"), rule("b", "moderate", "#y")), []),
@@ -226,18 +230,43 @@ A11Y: dict[str, tuple[dict[str, Any], list[str]]] = {
     "impact missing": (axe({"id": "label", "nodes": []}), ["EVD544"]),
     "19 rules": (axe(rules=19), ["EVD542"]),
     "20 rules": (axe(rules=20), []),
-    "one rule many times": (axe() | {"passes": [rule("same")] * 40}, ["EVD542"]),
+    "one rule many times": (axe() | {"passes": [of_axe(rule("same"))] * 40}, ["EVD542"] * 2),
+    "19 rules of the second engine": (axe(second=19), ["EVD542"]),
+    "no rule of the second engine": (axe(second=0), ["EVD542"]),
+    "no engines": (_without("engines"), ["EVD541"]),
+    "one engine": (axe() | {"engines": [{"name": "axe-core", "version": "4"}]}, ["EVD541"]),
+    "one engine twice": (axe() | {"engines": [{"name": "axe-core", "version": "4"}] * 2}, ["EVD541"]),
+    "engine without version": (
+        axe() | {"engines": [{"name": "axe-core", "version": "4"}, {"name": "accesslint"}]},
+        ["EVD541"],
+    ),
+    "a third engine": (axe() | {"engines": [*axe()["engines"], {"name": "mine", "version": "1"}]}, ["EVD541"]),
+    "rule of no engine": (axe() | {"inapplicable": [rule("x")]}, ["EVD541"]),
+    "rule of another engine": (axe() | {"inapplicable": [rule("x") | {"engine": "mine"}]}, ["EVD541"]),
+    "serious by the second engine": (
+        axe(rule("label", "serious", "#mail") | {"engine": "accesslint"}),
+        ["EVD543"],
+    ),
+    "good practice": (axe(rule("region", "serious", "#x") | {"tags": ["best-practice"]}), ["EVD548"]),
+    "good practice that is a part of WCAG": (
+        axe(rule("region", "serious", "#x") | {"tags": ["best-practice", "wcag2a"]}),
+        ["EVD543"],
+    ),
     "undecided": (axe(incomplete=[rule("color-contrast", "serious")]), ["EVD546"]),
     "list missing": (_without("incomplete"), ["EVD541"]),
     "list is none": (axe() | {"passes": {}}, ["EVD541"]),
     "item is none": (axe() | {"passes": ["label"]}, ["EVD541"]),
-    "item without id": (axe() | {"violations": [{"impact": "minor"}]}, ["EVD541"]),
-    "other schema": (axe() | {"schema": "interlock.a11y/2"}, ["EVD541"]),
+    "item without id": (axe() | {"violations": [of_axe({"impact": "minor"})]}, ["EVD541"]),
+    "other schema": (axe() | {"schema": "interlock.a11y/1"}, ["EVD541"]),
     "no frames": (axe() | {"frames": []}, ["EVD541"]),
     "frame is none": (axe() | {"frames": ["x"]}, ["EVD541"]),
-    "frame failed": (axe() | {"frames": [{"url": "x", "error": "crashed"}]}, ["EVD545"]),
+    "half of a frame withheld": (axe() | {"frames": [{"url": "x", "withheld": 0.5}]}, []),
+    "most of a frame withheld": (axe() | {"frames": [{"url": "x", "withheld": 0.51}]}, ["EVD549"]),
+    "nobody knows what is withheld": (axe() | {"frames": [{"url": "x"}]}, ["EVD541"]),
+    "less than nothing withheld": (axe() | {"frames": [{"url": "x", "withheld": -1}]}, ["EVD541"]),
+    "frame failed": (axe() | {"frames": [{"url": "x", "withheld": 0, "error": "crashed"}]}, ["EVD545"]),
     "violation only in a frame": (
-        axe() | {"frames": [{"url": "x", "violations": [rule("label", "critical", "#a")]}]},
+        axe() | {"frames": [{"url": "x", "withheld": 0, "violations": [of_axe(rule("label", "critical", "#a"))]}]},
         ["EVD543"],
     ),
 }
@@ -270,14 +299,14 @@ def test_a_violation_is_told_with_rule_impact_element_and_help() -> None:
     violations = [rule(f"rule-{i}", "critical", f"#el-{i}", "#more") for i in range(7)]
     nested = rule("nested", "serious") | {"nodes": [{"target": [["iframe", "#shadow"], "input"]}], "frame": 1}
     (finding,) = check_a11y(GATE, [subject(axe(nested, *violations), "a11y")], in_run=True)
-    assert "rule-0 (critical) at `#el-0` and 1 more: Help for rule-0" in finding.found
+    assert "axe-core rule-0 (critical) at `#el-0` and 1 more: Help for rule-0" in finding.found
     assert "frame 1: iframe #shadow input" in finding.found
     assert "3 more" in finding.found
 
 
 def test_a_violation_in_the_merged_list_and_its_frame_is_counted_once() -> None:
     fault = rule("label", "critical", "#a")
-    result = axe(fault) | {"frames": [{"url": "x", "violations": [fault]}]}
+    result = axe(fault) | {"frames": [{"url": "x", "withheld": 0, "violations": [of_axe(fault)]}]}
     (finding,) = check_a11y(GATE, [subject(result, "a11y")], in_run=True)
     assert " 1 violation " in finding.message
 

@@ -30,6 +30,9 @@ EXPECTED = {
     "unproven": "EVD580", "accepts": "EVD581", "not_collected": "EVD582", "no_test_in_file": "EVD583",
     "exit_status": "EVD584", "prepare": "EVD585", "heldout": "EVD586",
     "shadowed": "EVD587",
+    "rewritten": "EVD588",
+    "planted": "EVD588",
+    "apart": "EVD589",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.envelope.protocol import EvidenceKey
+from interlock.gates.collect.page import MOTIONS
 from interlock.gates.errors import CollectorError
 from tests.gates.collecting import errors, look, records, report
 
@@ -33,9 +34,292 @@ def test_an_unlabelled_input_is_found_wherever_the_page_hides_it(page: str, tmp_
     collection = look(tmp_path, page, "a11y")
     assert not collection.ok
     assert errors(collection) == ["EVD543"]
-    found = {rule["id"]: rule for rule in report(tmp_path, collection)["violations"]}
+    found = {rule["id"]: rule for rule in report(tmp_path, collection)["violations"] if rule["engine"] == "axe-core"}
     assert list(found) == ["label"]
-    assert found["label"]["widths"] == [375, 1280]
+    assert found["label"]["widths"] == [375, 768, 1280]
+
+
+def page_of(body: str, script: str = "", head: str = "") -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><title>Fixture</title>{head}</head>'
+        f"<body><main><h1>Fixture</h1>{body}</main><script>{script}</script></body></html>"
+    )
+
+
+FAINT = '<p class="faint">faint<input type="text"></p>'
+STYLE = (
+    "<style>.faint {{ color: #eee; background: #fff; {} }} @keyframes hide {{ to {{ visibility: hidden }} }}{}</style>"
+)
+SHADOW = (
+    "<style>@keyframes hide { to { visibility: hidden } } input { animation: hide 1s 999999s forwards }</style>"
+    '<input type="text">'
+)
+
+FAULTS_BEHIND: dict[str, str] = {
+    "a dialog with a ring outside of its corner": page_of(
+        '<dialog open aria-label="d">d</dialog><input type="text">',
+        head="<style>dialog { margin: 20px; border: 0 } dialog::before { content: ''; position: absolute; left: -12px;"
+        " top: -12px; width: 4px; height: 4px }</style>",
+    ),
+    "a real modal dialog": page_of(
+        '<dialog id="d" aria-label="d"><button>ok</button></dialog><input type="text">', "d.showModal()"
+    ),
+    "a popover": page_of('<div popover id="p">over</div><input type="text">', "p.showPopover()"),
+    "an animation of eleven days later": page_of(FAINT, head=STYLE.format("animation: hide 1s 999999s forwards", "")),
+    "an endless animation": page_of(FAINT, head=STYLE.format("visibility: hidden; animation: show 1s infinite",
+        " @keyframes show { from, to { visibility: visible } }")),
+    "a paused animation": page_of(FAINT, head=STYLE.format("animation: hide 1s forwards paused", "")),
+    "a slow animation": page_of(FAINT, head=STYLE.format("animation: hide 90s forwards steps(1)", "")),
+    "an animation that stands still": page_of(
+        FAINT,
+        "const p = document.querySelector('.faint'); p.style.visibility = 'hidden';"
+        "p.animate({ visibility: ['visible', 'visible'] }, { duration: 1e3, iterations: 1 / 0 }).playbackRate = 0",
+        head=STYLE.format("", ""),
+    ),
+    "an animation by scrolling": page_of(
+        f'{FAINT}<div style="height: 4000px"></div>',
+        head=STYLE.format("animation: hide linear forwards; animation-timeline: scroll()", ""),
+    ),
+    "a transition of eleven days later": page_of(
+        FAINT,
+        "const p = document.querySelector('.faint'); p.offsetTop; p.style.visibility = 'hidden'",
+        head=STYLE.format("transition: visibility 1s 999999s", ""),
+    ),
+    "an animation in a shadow root": page_of(
+        '<div id="host"></div>', f"host.attachShadow({{ mode: 'closed' }}).innerHTML = `{SHADOW}`"
+    ),
+    "400 levels": page_of(f"{'<div>' * 400}<input type='text'>"),
+    "1000 levels by script": page_of(
+        "", "let e = document.querySelector('main'); for (let i = 0; i < 1000; i++) e = e.appendChild("
+        "document.createElement('div')); e.innerHTML = '<input type=text>'"
+    ),
+    "a width in between": page_of(
+        '<input type="text" class="mid">',
+        head="<style>.mid { display: none } @media (width: 768px) { .mid { display: block } }</style>",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.sample("a dialog with a ring outside of its corner")
+@pytest.mark.parametrize("place", FAULTS_BEHIND)
+def test_an_unlabelled_input_is_found_behind_what_looks_over_it(place: str, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(FAULTS_BEHIND[place])
+    collection = look(tmp_path, "index.html", "a11y", root=tmp_path)
+    assert errors(collection) == ["EVD543"]
+    found = [rule for rule in report(tmp_path, collection)["violations"] if rule["id"] == "label"]
+    assert [node["widths"] for rule in found for node in rule["nodes"]] == [
+        [768] if "in between" in place else [375, 768, 1280]
+    ]
+
+
+OVER = '<div role="dialog" aria-label="d" style="position: fixed; width: {0}px; height: {0}px">ok</div>'
+WITHHELD: dict[str, tuple[str, list[str]]] = {
+    "inert": (page_of("", head="").replace("<main>", "<main inert><p>some text</p>"), ["EVD549"]),
+    "aria-hidden": (page_of("").replace("<main>", '<main aria-hidden="true"><input tabindex="-1">'), ["EVD549"]),
+    "in a shadow root": (
+        page_of('<div id="host">', "host.attachShadow({ mode: 'closed' }).innerHTML = `<p inert>${'word '.repeat(9)}`"),
+        ["EVD549"],
+    ),
+    "beside a dialog of no size": (
+        page_of("").replace("<main>", f"{OVER.format(9)}<main inert><p>some text</p>"),
+        ["EVD549"],
+    ),
+    "beside a dialog": (page_of("").replace("<main>", f"{OVER.format(300)}<main inert><p>some text</p>"), []),
+    "decoration": (page_of('<p>some text</p><span aria-hidden="true">*</span>'), []),
+}
+
+
+@pytest.mark.sample("inert")
+@pytest.mark.parametrize("how", WITHHELD)
+def test_a_page_that_is_kept_from_assistive_technology_fails(how: str, tmp_path: Path) -> None:
+    page, expected = WITHHELD[how]
+    (tmp_path / "index.html").write_text(page)
+    assert errors(look(tmp_path, "index.html", "a11y", root=tmp_path)) == expected
+
+
+ENGINE_FAULTS = {
+    "axe-core": page_of('<p style="text-shadow: 1e-7px 1e-7px 1e-7px #000">faint</p>'),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINE_FAULTS)
+def test_a_rule_that_fails_itself_has_judged_nothing(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(ENGINE_FAULTS[engine])
+    with pytest.raises(CollectorError) as caught:
+        look(tmp_path, "index.html", "a11y", root=tmp_path)
+    assert caught.value.code == "COL308"
+    assert engine in caught.value.message
+
+
+@pytest.mark.long
+def test_what_an_engine_cannot_judge_in_a_picture_is_left_to_people(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(page_of('<object data="a.svg" type="image/svg+xml" aria-label="a"></object>'))
+    (tmp_path / "a.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"><text y="20">hi</text></svg>')
+    collection = look(tmp_path, "index.html", "a11y", root=tmp_path)
+    assert collection.ok
+    assert [rule["id"] for rule in report(tmp_path, collection)["incomplete"]] == ["color-contrast"]
+
+
+@pytest.mark.long
+def test_what_only_those_see_who_want_motion_is_judged(tmp_path: Path) -> None:
+    page = page_of(
+        '<p class="x">faint</p>',
+        "if (!matchMedia('(prefers-reduced-motion: reduce)').matches) fails()",
+        head="<style>.x { display: none } @media (prefers-reduced-motion: no-preference)"
+        " { .x { display: block; color: #eee; background: #fff } }</style>",
+    )
+    (tmp_path / "index.html").write_text(page)
+    collection = look(tmp_path, "index.html", "console", "a11y", root=tmp_path, motions=MOTIONS)
+    assert errors(collection) == ["EVD533", "EVD543"]
+    rows = records(tmp_path, collection)
+    assert [(row["kind"], row["motion"]) for row in rows] == [("pageerror", "no-preference")]
+    assert {tuple(rule["motion"]) for rule in report(tmp_path, collection)["violations"]} == {("no-preference",)}
+
+
+BLOB = "const blob = (text) => URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));"
+NEW = "<!doctype html><html lang=en><title>New</title><p>new"
+SWALLOWED: dict[str, tuple[str, list[str]]] = {
+    "clears every timer": (
+        (
+            "const clear = () => { for (let i = 0; i < 1e4; i++) clearTimeout(i); return true; }; onerror = clear;"
+            "onunhandledrejection = (event) => { clear(); event.preventDefault() };"
+            "Promise.reject(new Error('rejected')); throw new Error('thrown')"
+        ),
+        ["an unhandled rejection: Error: rejected", "Uncaught Error: thrown"],
+    ),
+    "opens its document anew": (
+        (
+            f"onload = () => {{ document.open(); document.write('{NEW}<script>onerror=()=>true; fails()<\\/script>');"
+            "document.close() }"
+        ),
+        ["Uncaught ReferenceError: fails is not defined"],
+    ),
+    "writes over itself": (
+        f"onload = () => document.write('{NEW}<script>onerror = () => true; fails()<\\/script>')",
+        ["Uncaught ReferenceError: fails is not defined"],
+    ),
+    "opens by the hand of a frame": (
+        (
+            "const f = document.createElement('iframe'); document.body.append(f);"
+            "onload = () => { f.contentWindow.Document.prototype.open.call(document); onerror = () => true; fails() }"
+        ),
+        ["Uncaught ReferenceError: fails is not defined"],
+    ),
+    "writes a frame": (
+        (
+            "const f = document.createElement('iframe'); document.body.append(f); const it = f.contentDocument;"
+            "it.open(); it.write('<script>onerror = () => true; fails()<\\/script>'); it.close()"
+        ),
+        ["Uncaught ReferenceError: fails is not defined"],
+    ),
+    "removes the frame at once": (
+        (
+            "const f = document.createElement('iframe');"
+            "f.srcdoc = '<script>onerror = () => { frameElement.remove(); return true }; fails()<\\/script>';"
+            "document.body.append(f)"
+        ),
+        ["Uncaught ReferenceError: fails is not defined"],
+    ),
+    "stops the event at once": (
+        (
+            "for (const capture of [true, false]) addEventListener('error', (event) => { event.preventDefault();"
+            "event.stopImmediatePropagation() }, capture); Object.defineProperty(Event.prototype, 'defaultPrevented',"
+            "{ get: () => false }); globalThis.reportError = globalThis.setTimeout = () => {}; fails()"
+        ),
+        ["Uncaught ReferenceError: fails is not defined"],
+    ),
+    "puts another listener in its place": (
+        (
+            "EventTarget.prototype.addEventListener = String.prototype.valueOf = Reflect.apply = () => {};"
+            "delete globalThis.__interlock; try { __interlock = 1 } catch {} onerror = () => true; fails()"
+        ),
+        ["Uncaught ReferenceError: fails is not defined"],
+    ),
+    "in the parent of a worker": (
+        f"{BLOB} new Worker(blob('throw new Error(1)')).onerror = (event) => event.preventDefault()",
+        ["Uncaught Error: 1"],
+    ),
+    "in a worker": (
+        (
+            f"{BLOB} new Worker(blob(`onerror = () => true; onunhandledrejection = (e) => e.preventDefault();"
+            "Promise.reject(new Error(1)); setTimeout(() => {{ throw new Error(2) }}, 9)`))"
+        ),
+        ["an unhandled rejection: Error: 1", "Uncaught Error: 2"],
+    ),
+    "in a worker of a worker": (
+        (
+            f"{BLOB} new Worker(blob(`new Worker(URL.createObjectURL(new Blob(['throw new Error(1)']))).onerror ="
+            "(event) => event.preventDefault()`))"
+        ),
+        ["Uncaught Error: 1"],
+    ),
+}
+
+
+@pytest.mark.sample("in a worker of a worker")
+@pytest.mark.parametrize("way", SWALLOWED)
+def test_a_swallowed_error_is_told(way: str, tmp_path: Path) -> None:
+    script, expected = SWALLOWED[way]
+    (tmp_path / "index.html").write_text(page_of("", script))
+    collection = look(tmp_path, "index.html", "console", root=tmp_path)
+    assert errors(collection) == ["EVD533"]
+    told = [row["text"] for row in records(tmp_path, collection) if row["level"] == "error"]
+    assert told == [f"interlock: the page swallowed {text}" for text in expected]
+
+
+WORKER_ERRORS: dict[str, tuple[str, str]] = {
+    "worker": (f"{BLOB} new Worker(blob('throw new Error(1)'))", "Uncaught Error: 1"),
+    "shared worker": (f"{BLOB} new SharedWorker(blob('throw new Error(1)'))", "Uncaught Error: 1"),
+    "shared worker that swallows": (
+        f"{BLOB} new SharedWorker(blob('onerror = () => true; throw new Error(1)'))",
+        "Uncaught Error: 1",
+    ),
+    "worklet": (
+        f"{BLOB} new OfflineAudioContext(1, 1, 8e3).audioWorklet.addModule(blob('throw new Error(1)')).catch(() => 0)",
+        "Uncaught Error: 1",
+    ),
+    "worker of a worker on disk": ("new Worker('outer.js')", "Worker of a worker: it cannot be served from disk"),
+}
+
+
+@pytest.mark.sample("shared worker")
+@pytest.mark.parametrize("kind", WORKER_ERRORS)
+def test_an_error_of_a_worker_is_told_once(kind: str, tmp_path: Path) -> None:
+    script, expected = WORKER_ERRORS[kind]
+    (tmp_path / "index.html").write_text(page_of("", script))
+    (tmp_path / "outer.js").write_text("new Worker('inner.js')")
+    (tmp_path / "inner.js").write_text("throw new Error(1)")
+    collection = look(tmp_path, "index.html", "console", root=tmp_path)
+    assert errors(collection) == ["EVD533"]
+    told = {row["text"] for row in records(tmp_path, collection) if row["level"] == "error"}
+    assert [text.startswith(expected) for text in told] == [True]
+
+
+@pytest.mark.long
+def test_code_that_waits_for_use_or_for_time_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_LOOK_SECONDS", "1")
+    script = "".join(
+        f"addEventListener('{name}', () => console.error('{name}'), {{ capture: true, once: true }});"
+        for name in ("scroll", "resize", "visibilitychange")
+    )
+    late = "onload = () => setTimeout(() => console.error('late'), 900);"
+    honest = "new ResizeObserver(() => { m.style.height = `${m.offsetHeight + 1}px` }).observe(m)"
+    (tmp_path / "index.html").write_text(page_of('<p id="m" style="height: 3000px">x', script + late + honest))
+    collection = look(tmp_path, "index.html", "console", root=tmp_path)
+    told = sorted(row["text"] for row in records(tmp_path, collection) if row["level"] == "error")
+    assert told == ["late", "resize", "scroll", "visibilitychange"]
+
+
+def test_a_blocked_address_hides_no_other_error(tmp_path: Path) -> None:
+    digest = f"sha256-{'A' * 43}="
+    (tmp_path / "index.html").write_text(
+        page_of('<img alt="" src="s:">', head=f'<script src="app.js" integrity="{digest}"></script>')
+    )
+    (tmp_path / "app.js").write_text("")
+    collection = look(tmp_path, "index.html", "console", root=tmp_path)
+    assert errors(collection) == ["EVD533"]
+    (told,) = [row["text"] for row in records(tmp_path, collection) if row["level"] == "error"]
+    assert "integrity" in told
 
 
 CONSOLE_FAULTS = {

@@ -1,18 +1,36 @@
 """The parts of the collector that need no browser: finding one, serving files, reading a target, keeping records."""
 
+import json
 import os
 import re
+import subprocess
+import threading
+import time
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from interlock.gates.collect.a11y import LISTS, PAGE_RULES, axe_source, merge
+from interlock.gates.collect.a11y import Audit, AuditedFrame, merge
 from interlock.gates.collect.browser import NAMES, find_browser
+from interlock.gates.collect.cdp import Connection
+from interlock.gates.collect.engines import (
+    ACCESSLINT_LEFT_OUT,
+    ACCESSLINT_SHA256,
+    ACCESSLINT_VERSION,
+    AXE_LEFT_OUT,
+    LISTS,
+    PAGE_RULES,
+    axe_source,
+    engines,
+)
 from interlock.gates.collect.errors import ERRORS
+from interlock.gates.collect.look import Look
 from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
+from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
 from interlock.gates.errors import CollectorError
+from interlock.graph.policy import Policy
 from tests.table import each_row
 
 
@@ -90,6 +108,95 @@ def test_nothing_outside_the_folder_is_served(path: str, tmp_path: Path) -> None
     assert site(tmp_path).serve(ORIGIN + path)[0] == 404
 
 
+def checkout(root: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / ".gitignore").write_text("dist/\n*.key\n:odd.html\n")
+    for name in ("index.html", "site/index.html", "dist/index.html", "dist/app.js", "site/artifacts/a.js", ":odd.html"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    for name in PRIVATE:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("secret")
+
+
+PRIVATE = {
+    ".env": "begins with a dot",
+    ".git/config": "begins with a dot",
+    ".interlock/tokens.json": "begins with a dot",
+    "site/.cache/x.js": "begins with a dot",
+    "artifacts/console/T-1/1/page.jsonl": "artifacts/",
+    "Artifacts/x.js": "artifacts/",
+    "server.key": "git ignores it",
+    "dist/app.js": "git ignores it",
+}
+
+
+@pytest.mark.parametrize("path", PRIVATE)
+def test_what_belongs_to_no_page_is_not_served(path: str, tmp_path: Path) -> None:
+    checkout(tmp_path)
+    target = resolve_target("index.html", tmp_path)
+    assert target.serve(f"{ORIGIN}/{path}")[0] == 404
+    assert PRIVATE[path] in target.kept_back(f"{ORIGIN}/{path}")
+
+
+@pytest.mark.parametrize("path", ["index.html", "site/artifacts/a.js"])
+def test_what_belongs_to_a_page_is_served(path: str, tmp_path: Path) -> None:
+    checkout(tmp_path)
+    target = resolve_target("index.html", tmp_path)
+    assert target.serve(f"{ORIGIN}/{path}")[0] == 200
+    assert target.kept_back(f"{ORIGIN}/{path}") == target.kept_back(f"{ORIGIN}/missing.js") == ""
+
+
+def test_a_page_that_was_built_is_served_with_what_was_built_beside_it(tmp_path: Path) -> None:
+    checkout(tmp_path)
+    (tmp_path / "dist" / "x.key").write_text("x")
+    target = resolve_target("dist/index.html", tmp_path)
+    assert target.serve(f"{ORIGIN}/app.js")[0] == 200
+    assert resolve_target(":odd.html", tmp_path).serve(f"{ORIGIN}/%3Aodd.html")[0] == 200
+
+
+@pytest.mark.parametrize("path", [*PRIVATE, "notes.txt"])
+def test_what_is_no_page_is_refused_as_one(path: str, tmp_path: Path) -> None:
+    checkout(tmp_path)
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(CollectorError) as refused:
+        resolve_target(path, tmp_path)
+    assert refused.value.code == "COL302"
+
+
+def test_where_git_cannot_say_what_it_ignores_no_page_is_served(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: nowhere")
+    (tmp_path / "index.html").write_text("x")
+    with pytest.raises(CollectorError) as refused:
+        resolve_target("index.html", tmp_path)
+    assert (refused.value.code, "git" in refused.value.message) == ("COL302", True)
+
+
+@pytest.mark.parametrize("wish", ["", "0", "0.05", "31", "nan", "inf", "soon"])
+def test_a_look_of_no_known_length_is_refused(wish: str) -> None:
+    with pytest.raises(CollectorError) as refused:
+        Look().chosen({"INTERLOCK_LOOK_SECONDS": wish})
+    assert refused.value.code == "COL302"
+
+
+def test_a_look_is_as_long_as_the_environment_says_and_else_as_the_project_does() -> None:
+    assert Look(5).chosen({}) == Look(5)
+    assert Look(5).chosen({"INTERLOCK_LOOK_SECONDS": "0.5"}) == Look(0.5)
+    frozen = next(field.default for field in fields(Policy) if field.name == "look_seconds")
+    assert EvidenceConfig().look_seconds == Look().seconds == frozen
+
+
+def test_the_engine_in_this_package_is_the_file_that_was_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [engine.version for engine in engines()][1] == ACCESSLINT_VERSION
+    (tmp_path / "accesslint-core.js").write_text("globalThis.AccessLint = {}")
+    monkeypatch.setattr("interlock.gates.collect.engines._ACCESSLINT", tmp_path / "accesslint-core.js")
+    with pytest.raises(CollectorError) as refused:
+        engines()
+    assert refused.value.code == "COL310"
+
+
 def test_a_pipe_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert read_below(str(tmp_path), "pipe") is None
@@ -141,6 +248,32 @@ def test_a_flood_of_records_is_cut_and_told() -> None:
     assert (last["level"], "5" in last["text"]) == ("error", True)
 
 
+def test_a_long_command_is_not_torn_by_one_that_an_event_brings() -> None:
+    (commands, write), (read, events) = os.pipe(), os.pipe()
+    os.set_blocking(write, False)
+    connection = Connection(read, write, time.monotonic() + 10)
+    got = bytearray()
+
+    def drain() -> None:
+        while got.count(0) < 2:
+            got.extend(os.read(commands, 1 << 16))
+
+    reader = threading.Thread(target=drain)
+
+    def handle(*_event: object) -> None:
+        got.extend(os.read(commands, 1 << 15))
+        connection.post("Short")
+        reader.start()
+
+    connection.handler = handle
+    os.write(events, b'{"method": "Event"}\0')
+    connection.post("Long", {"text": "x" * (1 << 20)})
+    reader.join()
+    assert [json.loads(text)["method"] for text in got.split(b"\0")[:2]] == ["Long", "Short"]
+    for end in (commands, write, read, events):
+        os.close(end)
+
+
 VALUES = [
     ({"type": "string", "value": "text"}, "text"),
     ({"type": "number", "value": 3, "description": "3"}, "3"),
@@ -161,25 +294,34 @@ def test_the_rules_of_whole_pages_are_those_that_axe_keeps_to_them() -> None:
     rules = re.findall(
         r'\{id:"([a-z0-9-]+)",[^{}]*?matches:"is-initiator-matches",[^{}]*?tags:\[([^\]]*)\]', axe_source()
     )
-    assert sorted(name for name, tags in rules if "wcag" in tags) == list(PAGE_RULES)
+    assert sorted(name for name, tags in rules if "wcag" in tags or "best-practice" in tags) == list(PAGE_RULES)
 
 
-def audited(url: str, impact: str | None, *targets: str) -> dict[str, Any]:
+def audited(url: str, impact: str | None, *targets: str) -> AuditedFrame:
     nodes = [{"target": [target], "html": "", "impact": impact} for target in targets]
     found = [{"id": "label", "impact": impact, "nodes": nodes}] if targets else []
-    return {"url": url, "hidden": False, **{name: [] for name in LISTS}, "violations": found}
+    return AuditedFrame(url, hidden=False, lists={"axe-core": {name: [] for name in LISTS} | {"violations": found}})
 
 
-def test_a_merge_keeps_the_worst_impact_and_says_at_which_width_each_element_fails() -> None:
-    runs = [
-        (375, [audited("page", "minor", "#a"), audited("frame", None)]),
-        (1280, [audited("page", "serious", "#a", "#b"), audited("extra", "minor", "#c"), audited("frame", None)]),
+def test_a_merge_keeps_the_worst_impact_and_says_in_which_views_each_element_fails() -> None:
+    audits = [
+        Audit(375, "reduce", (audited("page", "minor", "#a"), audited("frame", None))),
+        Audit(375, "no-preference", (audited("page", "minor", "#a"), audited("frame", None))),
+        Audit(
+            1280,
+            "no-preference",
+            (audited("page", "serious", "#a", "#b"), audited("extra", "minor", "#c"), audited("frame", None)),
+        ),
     ]
-    merged = merge(Target("page", "http://h/", None), "4", runs)
+    merged = merge(Target("page", "http://h/", None), engines(), audits)
     assert [(frame["id"], frame["url"]) for frame in merged["frames"]] == [(0, "page"), (1, "frame"), (2, "extra")]
+    assert [engine["name"] for engine in merged["engines"]] == ["axe-core", "accesslint"]
     page, extra = merged["violations"]
-    assert (page["frame"], page["impact"], page["widths"]) == (0, "serious", [375, 1280])
-    assert [(node["target"], node["widths"]) for node in page["nodes"]] == [(["#a"], [375, 1280]), (["#b"], [1280])]
+    assert (page["frame"], page["engine"], page["impact"], page["widths"]) == (0, "axe-core", "serious", [375, 1280])
+    assert [(node["target"], node["widths"], node["motion"]) for node in page["nodes"]] == [
+        (["#a"], [375, 1280], ["reduce", "no-preference"]),
+        (["#b"], [1280], ["no-preference"]),
+    ]
     assert (extra["frame"], extra["widths"]) == (2, [1280])
 
 
@@ -187,6 +329,14 @@ def test_every_error_code_is_documented(root: Path) -> None:
     page = (root / "docs" / "evidence.md").read_text()
     for code, (title, _) in ERRORS.items():
         assert f"| {code} | {title} |" in page
+
+
+def test_every_rule_that_is_left_out_is_documented_with_its_reason(root: Path) -> None:
+    page = (root / "docs" / "evidence.md").read_text()
+    for engine, left_out in (("axe-core", AXE_LEFT_OUT), ("accesslint", ACCESSLINT_LEFT_OUT)):
+        for rule, why in left_out.items():
+            assert f"| {engine} | `{rule}` | {why} |" in page
+    assert ACCESSLINT_SHA256 in page
 
 
 def test_what_cannot_be_read_as_an_address_is_refused_as_a_page(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Command gates: real processes, their logs, and what is left of them."""
 
+import dataclasses
 import json
 import os
 import select
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -173,3 +175,19 @@ def test_a_log_that_cannot_be_stored_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CollectorError) as refused:
         run(tmp_path, gate("pass"))
     assert refused.value.code == "COL203"
+
+
+@pytest.mark.parametrize("flags", [(), ("-B",)], ids=["plain", "-B"])
+def test_compiled_code_that_lies_in_the_tree_is_not_run(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """An unchecked hash-based file of the cache is believed whatever the source says; no digest covers it."""
+    (tmp_path / "calc.py").write_text("def half(n): return n / 2\n")
+    compile_to = "from py_compile import *; compile('calc.py', invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)"
+    subprocess.run([sys.executable, "-c", compile_to], cwd=tmp_path, check=True)
+    (tmp_path / "calc.py").write_text("def half(n): return n\n")
+    test = "import sys; sys.path.insert(0, ''); import calc; sys.exit(calc.half(4) != 2)"
+    bare = subprocess.run([sys.executable, "-c", test], cwd=tmp_path, check=False)
+    assert bare.returncode == 0
+    spec = dataclasses.replace(gate(""), command=(sys.executable, *flags, "-c", test))
+    assert codes(run(tmp_path, spec).findings) == ["EVD555"]
+    given = run(tmp_path, spec, environment={"PYTHONPYCACHEPREFIX": "", "PATH": os.environ["PATH"]})
+    assert codes(given.findings) == ["EVD555"]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.config import Config, DelegateConfig, TicketsConfig, load_config
+from interlock.gates.config import Config, load_config
+from interlock.gates.config_tables import DelegateConfig, TicketsConfig
 from interlock.gates.errors import ConfigError
 from tests.gates.support import put
 
@@ -145,6 +146,8 @@ WRONG = {
     "text for a number": ('[run]\nmax_rework = "2"\n', "run.max_rework"),
     "truth value for a number": ("[run]\nmax_rework = true\n", "run.max_rework"),
     "number out of bounds": ("[run]\nmax_rework = -1\n", "run.max_rework"),
+    "a look too short": ("[evidence]\nlook_seconds = 0.05\n", "evidence.look_seconds"),
+    "a look too long": ("[evidence]\nlook_seconds = 31.0\n", "evidence.look_seconds"),
     "too many reports": ("[run]\nmax_progress = 101\n", "run.max_progress"),
     "command in one text": ('[gates.GATE-X]\ncommand = "npm test"\n', "gates.GATE-X.command"),
     "inputs": ('[envelope]\ninputs = "maybe"\n', "envelope.inputs"),

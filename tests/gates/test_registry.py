@@ -8,7 +8,7 @@ import pytest
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, GateSpec, Protocol, Role
 from interlock.gates.config import Config, load_config
 from interlock.gates.errors import ConfigError
-from interlock.gates.registry import build_protocol, needs_page, roster_problems
+from interlock.gates.registry import build_protocol, needs_page, outside_protocol, roster_problems
 from tests.gates.support import codes, put
 from tests.table import each_row
 
@@ -198,6 +198,23 @@ def test_the_only_build_role_of_a_replaced_roster_hands_over_unless_it_says_no(t
     with pytest.raises(ConfigError) as refused:
         built(tmp_path, f"{alone}hands_over = false\n")
     assert [problem.code for problem in refused.value.problems] == ["CFG204"]
+
+
+@each_row(
+    ("more", "handing"),
+    [
+        ("", ["frontend-implementer", "builder"]),
+        ('[agents.builder]\nrunner = "remote"\n', ["frontend-implementer", "builder"]),
+        ('[agents.frontend-implementer]\nrunner = "remote"\n', ["frontend-implementer"]),
+        ('[roles.second]\nkind = "build"\n', ["frontend-implementer"]),
+    ],
+)
+def test_outside_of_a_run_the_only_build_role_of_the_project_hands_over(
+    tmp_path: Path, more: str, handing: list[str]
+) -> None:
+    put(tmp_path, "interlock.toml", f'[roles.builder]\nkind = "build"\n{more}')
+    roles = outside_protocol(load_config(tmp_path)).roles
+    assert [role.name for role in roles.values() if role.hands_over] == handing
 
 
 def test_a_roster_cut_down_by_a_task_is_refused() -> None:

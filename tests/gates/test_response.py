@@ -18,7 +18,7 @@ def test_a_file_that_is_not_there_is_found_when_evidence_is_read(tmp_path: Path,
     report = judge_response(
         PASSED, root=str(tmp_path), protocol=DEFAULT_PROTOCOL, inputs="warn", expected=WAITING, max_bytes=MAX_BYTES,
         evidence=evidence,
-    )  # fmt: skip
+    ).report  # fmt: skip
     assert report.ok is not evidence
     assert report.verdict == (None if evidence else "PASS")
 
@@ -30,7 +30,7 @@ def test_an_input_is_looked_for_below_the_root(tmp_path: Path) -> None:
         report = judge_response(
             text, root=str(tmp_path), protocol=DEFAULT_PROTOCOL, inputs="must-exist", expected=Expected(),
             max_bytes=MAX_BYTES,
-        )  # fmt: skip
+        ).report  # fmt: skip
         return {finding.code for finding in report.findings if finding.field == "INPUTS_USED"}
 
     missing = codes()

@@ -16,7 +16,7 @@ def test_every_row_is_complete_and_unique() -> None:
         assert re.fullmatch(r"(EVD5|TSK7)\d\d", rule.code)
         assert rule.title
         assert rule.remedy.endswith(".")
-        assert rule.source.startswith(("Strict Envelope §", "ours"))
+        assert rule.source.startswith(("Strict Envelope §", "Interlock: "))
         assert rule.good
         assert rule.bad
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from interlock.gates.errors import TreeError
 from interlock.gates.evidence import PARTS
 from interlock.gates.patterns import compile_scope, expand
-from interlock.gates.tree import digest_of, every_file, in_scope, tree_diff, tree_digest, tree_files
+from interlock.gates.sealed.base import read_entry
+from interlock.gates.sealed.errors import SealError
+from interlock.gates.tree import MAX_FILE_BYTES, digest_of, every_file, in_scope, tree_diff, tree_digest, tree_files
 from tests.gates.support import put
 from tests.table import each_row
 
@@ -32,6 +34,9 @@ MATCHES = {
     "two stars twice": ("**/x/**/y", "a/x/b/y", True),
     "final slash means below": ("site/", "site/a/b", True),
     "class of a bracket": ("v[[]x", "v[x", True),
+    "inverted class": ("src/[!a]x", "src/^x", True),
+    "inverted class as in regular expressions": ("src/[^a]x", "src/bx", True),
+    "what an inverted class leaves out": ("src/[^a]x", "src/ax", False),
     "two classes": ("[ab][!]]c", "b-c", True),
     "either": ("docs/{a,b}.md", "docs/b.md", True),
     "either with folders": ("{src/*,docs/**}", "docs/x/y", True),
@@ -302,3 +307,14 @@ def test_what_is_passed_by_is_not_even_read(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "open", noted)
     assert list(every_file(tmp_path, "reports", but=(PARTS,))) == ["reports/review.md"]
     assert [path for path in opened if path.endswith(".part")] == []
+
+
+def test_a_file_that_would_be_read_for_minutes_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "huge.bin").open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    with pytest.raises(TreeError) as refused:
+        tree_files(tmp_path, ["**"])
+    assert (refused.value.code, refused.value.path) == ("TREE106", "huge.bin")
+    with pytest.raises(SealError) as unsealed:
+        read_entry(tmp_path, "huge.bin")
+    assert (unsealed.value.code, str(MAX_FILE_BYTES) in unsealed.value.message) == ("SEAL102", True)

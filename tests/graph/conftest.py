@@ -127,9 +127,9 @@ class Project:
     runners: dict[str, Scripted | Remote]
     task: Task
 
-    def start(self) -> str:
+    def start(self, run_id: str | None = None) -> str:
         """Start a run of the task."""
-        return start_run(self.root, self.task, roles=tuple(self.runners))
+        return start_run(self.root, self.task, run_id=run_id, roles=tuple(self.runners))
 
     def drive(self, run_id: str, *, take_up: bool = False, **answers: str) -> RunView:
         """Take a run on."""

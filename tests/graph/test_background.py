@@ -281,21 +281,24 @@ def test_a_shared_lock_of_a_look_is_not_a_drive(project: Project) -> None:
 @pytest.mark.long
 def test_a_process_that_leaves_its_runs_loses_nothing(project: Project) -> None:
     (project.root / "mine.py").write_text(
-        "import time\ndef never(ask):\n    print('asked', flush=True)\n    time.sleep(600)\n", encoding="utf-8"
+        "import pathlib, time\ndef never(ask):\n    pathlib.Path(ask.root, 'asked').touch()\n    time.sleep(600)\n",
+        encoding="utf-8",
     )
     run_id = begin(project, "python:mine:never")
     script = (
         "import os, sys, pathlib\n"
         "from interlock.graph.background import Drives\n"
         "drives = Drives(pathlib.Path(sys.argv[1]))\n"
-        "print(drives.advance(sys.argv[2], wait_seconds=3).phase, *drives.busy(), flush=True)\n"
+        "while not pathlib.Path(sys.argv[1], 'asked').exists():\n"
+        "    view = drives.advance(sys.argv[2], wait_seconds=0.2)\n"
+        "print(view.phase, *drives.busy(), flush=True)\n"
         "os._exit(0)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(project.root), run_id],
         cwd=REPO, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    assert done.stdout.split() == ["asked", "running", run_id]
+    assert done.stdout.split() == ["running", run_id]
     assert not RunStore(project.root, run_id).driven()
     view = drive(run_id, root=project.root, runners={"builder": build()})
     assert [item.role for item in view.waiting] == ["tester"]

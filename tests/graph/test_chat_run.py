@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from interlock.agents import AgentConfigError, Ask, RunnerError
-from interlock.graph.runs import RunView, drive, start_run
+from interlock.graph.runs import RunView, drive, start_run, view_run
 from tests.agents.chats import chat
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Reply, Request
@@ -95,6 +95,50 @@ def test_models_behind_the_wire_take_a_task_to_its_end_and_the_journal_says_what
     assert (project.root / "src" / "greeting.txt").read_text() == "hello\n"
     assert "write_file" in building.requests[0].tools
     assert "write_file" not in judging.requests[0].tools
+
+
+class Hasty(Models):
+    """A reviewer that cites what it never opened, and opens it when it is told."""
+
+    def judge(self, request: Request) -> Reply:
+        tree = re.search("sha256:[0-9a-f]{64}", request.words)
+        assert tree is not None
+        path = f"{PLACE}/review.md"
+        (self.root / PLACE).mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(f"# Review\n\nRead tree {tree[0]}. No objection.\n")
+        said = str(request.json["messages"])
+        if "RUN615" in said and "read_file" not in said.partition("RUN615")[2].partition("total_lines")[0]:
+            calls = [("read_file", {"path": "src/greeting.txt"}), ("view_evidence", {"path": path})]
+            return Reply(tool_calls=calls, usage=(1, 1))
+        evidence: Mapping[str, Any] = {"screenshots": (), "a11y": (), "console": (), "reports": (path,)}
+        passed = ("GATE-MSG-STRICT", "GATE-REVIEW")
+        inputs = ("src/greeting.txt", "the brief")
+        role = named("reviewer", self.root)
+        text = envelope(role, "READY_FOR_REVIEW", gates_passed=passed, evidence=evidence, inputs_used=inputs)
+        return Reply(text, usage=(1, 1))
+
+
+def test_a_judge_that_never_opened_what_it_cites_is_asked_again(project: Project) -> None:
+    """What the tools showed is recorded; what they did not show was not read, whatever the answer says."""
+    models = Hasty(project.root)
+    with Anthropic(models.build) as building, OpenAI(models.judge) as judging:
+        view = go_on(project, begin(project, TABLES.format(build=building.url, judge=judging.url)))
+    answers = [entry.data for entry in project.entries("answer") if entry.data["role"] == "reviewer"]
+    assert [row["outcome"] for row in answers] == ["invalid", "pass"]
+    refused = [(row["code"], row["field"]) for row in answers[0]["findings"]]
+    assert refused == [("RUN614", "INPUTS_USED"), ("RUN615", "EVIDENCE.reports")]
+    assert view.status == "APPROVED"
+
+
+def test_what_a_runner_does_not_tell_is_not_held_against_it(project: Project) -> None:
+    """The tester is a function: nobody knows what it opened."""
+    assert project.run().status == "APPROVED"
+    assert view_answers(project)["tester"].get("opened") is None
+
+
+def view_answers(project: Project) -> Mapping[str, Any]:
+    (run_id,) = {entry.run for entry in project.entries("run_started")}
+    return view_run(run_id, root=project.root).values["answers"]
 
 
 def test_a_provider_that_fails_stops_the_run_and_it_goes_on_when_it_is_resumed(project: Project) -> None:

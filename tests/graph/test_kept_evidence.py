@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.evidence import EvidenceFile, write_evidence
-from interlock.graph.kept_evidence import EvidenceCheck, check_evidence
+from interlock.graph.kept_evidence import EvidenceCheck, check_evidence, present_path
 from interlock.graph.store import journal_path
 from interlock.journal import Journal
 
@@ -70,3 +70,14 @@ def test_a_link_in_place_of_a_file_is_not_followed(root: Path) -> None:
     (root / REPORT).unlink()
     (root / REPORT).symlink_to(root / "elsewhere")
     assert places(check_evidence(root)) == [REPORT]
+
+
+def test_a_file_is_named_where_it_lies_now(root: Path) -> None:
+    digest = write_evidence(root, "artifacts/reports/X-1/1/same.log", b"12 passed").sha256
+    assert present_path(root, REPORT, digest) == REPORT
+    folder = (root / REPORT).parent
+    folder.rename(folder.with_name("1.before-CALC-1.2"))
+    assert present_path(root, REPORT, digest) == REPORT.replace("/1/", "/1.before-CALC-1.2/")
+    write_evidence(root, REPORT, b"13 passed")
+    assert present_path(root, REPORT, digest) == REPORT.replace("/1/", "/1.before-CALC-1.2/")
+    assert present_path(root, REPORT, "0" * 64) == REPORT

@@ -337,6 +337,7 @@ drive(run_id, root=root, runners=dict.fromkeys(roles, die))
 """
 
 
+@pytest.mark.long
 def test_what_a_killed_run_held_can_be_taken_over_and_resuming_takes_it_again(project: Project) -> None:
     done = subprocess.run([sys.executable, "-c", VICTIM, str(project.root)], cwd=REPO, check=False, timeout=120)
     assert done.returncode == -9

@@ -21,7 +21,7 @@ from tests.table import each_row
         (["a{/b,}"], ["a", "a/b"]),
         (["src/[a-c]x"], ["src/[a-c]x"]),
         (["src/[!ab]"], ["src/[!ab]"]),
-        (["src/[^a]"], ["src/?"]),
+        (["src/[^a]x"], ["src/[!a]x"]),
         (["src/[]a]"], ["src/?"]),
         (["src/[z-a]"], ["src/?"]),
         (["src/a]b"], ["src/a[]]b"]),

@@ -11,11 +11,13 @@ import pytest
 
 from interlock.agents import Ask
 from interlock.gates.config import load_config
+from interlock.gates.sealed.errors import SealError
 from interlock.graph.explain import explain_run
 from interlock.graph.left import tree_after
 from interlock.graph.policy import make_policy
 from interlock.graph.runs import left_before, start_run, unapproved_bases
 from interlock.graph.sealing import base_faults
+from interlock.graph.store import list_runs
 from interlock.graph.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.gates.sealed.conftest import once
@@ -139,29 +141,26 @@ def test_of_held_out_checks_nothing_but_counts_is_told(sealed: Project) -> None:
     assert not any(b"held-outside" in data for data in told)
 
 
-def test_a_new_run_names_what_decides_a_gate_and_was_changed_since_an_unapproved_one_began(sealed: Project) -> None:
+def test_no_run_begins_on_what_an_unapproved_one_left_unless_a_person_accepts_it(sealed: Project) -> None:
     config = (sealed.root / "interlock.toml").read_text().partition("command =")[0] + 'command = ["true"]\n'
     write(sealed.root, {"interlock.toml": config})
-    said: list[str] = []
-
-    def start() -> str:
-        said.clear()
-        return start_run(sealed.root, sealed.task, roles=("builder",), warn=said.append)
-
-    first = start()
-    assert said == []
+    first = start_run(sealed.root, sealed.task, roles=("builder",))
     write(sealed.root, {"tests/test_calc.py": CHEAT, "src/calc.py": RIGHT})
-    start()
-    assert [f"when {first} of this task began" in text and "tests/test_calc.py." in text for text in said] == [True]
-    assert "src/" not in said[0]
-    start()
-    assert len(said) == 1  # the second run began with the changed test too
+    with pytest.raises(SealError, match="SEAL407") as caught:
+        start_run(sealed.root, sealed.task, roles=("builder",))
+    assert f"when {first} of this task began" in caught.value.message
+    assert "tests/test_calc.py." in caught.value.message
+    assert "src/" not in caught.value.message
+    assert list_runs(sealed.root) == [first]
     policy = make_policy(sealed.task, load_config(sealed.root), sealed.root, roles=("builder",))
     earlier = list(unapproved_bases(sealed.root, sealed.task.task_id))
     found = {row.code: row.level for row in base_faults(sealed.root, sealed.task, policy, earlier=earlier)}
-    assert found["SEAL407"] == "warning"
+    assert found["SEAL407"] == "error"
     allowed = replace(sealed.task, may_change=("tests/**",))
     assert "SEAL407" not in {row.code for row in base_faults(sealed.root, allowed, policy, earlier=earlier)}
+    second = start_run(sealed.root, sealed.task, roles=("builder",), accept_base=True)
+    third = start_run(sealed.root, sealed.task, roles=("builder",))  # what a person accepted is accepted
+    assert [run for run, _ in unapproved_bases(sealed.root, sealed.task.task_id)] == [third, second]
     write(sealed.root, {"tests/test_calc.py": FILES["tests/test_calc.py"]})
-    start()
-    assert said == []
+    with pytest.raises(SealError, match="SEAL407"):
+        start_run(sealed.root, sealed.task, roles=("builder",))

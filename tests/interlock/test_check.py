@@ -8,6 +8,7 @@ import pytest
 
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
+from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.preflight import preflight, prepare
 from interlock.graph.task import load_task
 from tests import warm
@@ -133,7 +134,8 @@ def test_a_run_is_abandoned_shown_so_refused_and_pruned(plain: Path) -> None:
     assert "abandoned" in interlock(plain, "status").stdout
     assert "RUN630" in interlock(plain, "resume", "CALC-1").stderr
     assert interlock(plain, "prune").returncode == 2
-    assert interlock(plain, "prune", "--dry-run").returncode == 0
+    listed = interlock(plain, "prune", "--dry-run")
+    assert (listed.returncode, listed.stdout.split()[:2]) == (0, ["CALC-1.1", "abandoned"])
     assert (plain / ".interlock/runs/CALC-1.1").exists()
     assert interlock(plain, "prune", "--yes").returncode == 0
     assert not (plain / ".interlock/runs/CALC-1.1").exists()
@@ -149,3 +151,16 @@ def test_of_a_task_the_newest_open_run_is_abandoned(plain: Path) -> None:
     assert interlock(plain, "abandon", "CALC-1.2").stdout == "CALC-1.2 is abandoned\n"
     assert interlock(plain, "abandon", "CALC-1").stdout == "CALC-1.1 is abandoned\n"
     assert interlock(plain, "abandon", "CALC-1").stdout == "CALC-1.2 had ended before\n"
+
+
+def test_of_a_ticket_the_newest_open_run_is_abandoned(tmp_path: Path) -> None:
+    (tmp_path / "interlock.toml").touch()
+    for run_id in ("a", "b", "T-1"):
+        Tickets(tmp_path).begin("T-1", run_id)
+    assert interlock(tmp_path, "abandon", "T-1").stdout == "T-1 is abandoned\n", "the run of that id"
+    assert interlock(tmp_path, "abandon", "T-1").stdout == "T-1 had ended before\n"
+    Tickets(tmp_path).begin("T-2", "c")
+    Tickets(tmp_path).begin("T-2", "d")
+    for name in ("d", "c"):
+        assert interlock(tmp_path, "abandon", "T-2").stdout == f"{name} is abandoned\n"
+    assert interlock(tmp_path, "abandon", "T-2").stdout == "d had ended before\n"

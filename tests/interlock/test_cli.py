@@ -199,10 +199,19 @@ def test_an_agent_file_for_a_task_has_the_text_that_its_runs_have(tmp_path: Path
         name: interlock(tmp_path, "agent", "frontend-implementer", "--task", f"{name}.toml").stdout
         for name in ("page", "software")
     }
-    assert printed["page"] == interlock(tmp_path, "agent", "frontend-implementer").stdout
     assert "# Frontend implementer" in printed["page"]
     assert "# Build agent" in printed["software"]
     assert "Look twice." in interlock(tmp_path, "agent", "code-reviewer", "--task", "software.toml").stdout
+
+
+def test_the_one_build_role_of_a_task_hands_over_in_its_agent_file_too(tmp_path: Path) -> None:
+    (tmp_path / "interlock.toml").write_text('[roles.builder]\nkind = "build"\n[gates.GATE-T]\ncommand = ["true"]\n')
+    (tmp_path / "task.toml").write_text(
+        'task_id = "A-1"\ntask = "Sort"\ngates_required = ["GATE-T"]\nscope = ["src/**"]\n'
+    )
+    text = interlock(tmp_path, "agent", "builder", "--task", "task.toml").stdout
+    assert "`READY_FOR_QA` is yours to set" in text
+    assert "# Build agent" in text
 
 
 def test_completion_scripts_are_printed_for_three_shells(tmp_path: Path) -> None:

@@ -5,15 +5,14 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
-from interlock.gates.config import (
-    Config,
+from interlock.gates.config import Config, load_config
+from interlock.gates.config_tables import (
     DelegateConfig,
     EnvelopeConfig,
     GateConfig,
     RoleConfig,
     RunConfig,
     TicketsConfig,
-    load_config,
 )
 from interlock.gates.registry import build_protocol
 from interlock.graph.task import Task

@@ -1,13 +1,15 @@
 """`interlock evidence`: what it prints, where it writes, and its exit codes."""
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from interlock.cli.evidence import evidence_command
-from interlock.gates.errors import CollectorError
+from interlock.gates.errors import CollectorError, ConfigError
 
 PAGES = Path(__file__).resolve().parent.parent / "fixtures" / "pages"
 
@@ -88,3 +90,21 @@ def test_a_missing_browser_is_an_error_with_a_fix(monkeypatch: pytest.MonkeyPatc
     result = run("console", "site/clean.html")
     assert isinstance(result.exception, CollectorError)
     assert result.exception.code == "COL301"
+
+
+def test_a_page_is_watched_as_long_as_the_project_says(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("INTERLOCK_LOOK_SECONDS")
+    asked: list[dict[str, Any]] = []
+
+    def worker(job: dict[str, Any], *_rest: object) -> dict[str, Any]:
+        asked.append(job)
+        raise CollectorError("COL303", "no time", "none")
+
+    monkeypatch.setattr("interlock.gates.collect.run.run_worker", worker)
+    monkeypatch.setenv("INTERLOCK_BROWSER", sys.executable)
+    for text, seconds in (("", 3.0), ("[evidence]\nlook_seconds = 7.5\n", 7.5)):
+        (project / "interlock.toml").write_text(text)
+        assert run("console", "site/clean.html").exit_code == 1
+        assert asked[-1]["look"] == {"seconds": seconds, "motions": ("reduce", "no-preference")}
+    (project / "interlock.toml").write_text("[evidence]\nlook = 1\n")
+    assert isinstance(run("console", "site/clean.html").exception, ConfigError)

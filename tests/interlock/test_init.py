@@ -123,6 +123,10 @@ def test_what_init_says_last_can_be_pasted_and_keeps_its_files_out_of_the_way_of
     assert "git add" not in again
     assert ".gitignore" not in again
     assert again.splitlines()[-1] == "take it back: interlock uninstall"
+    (root / ".mcp.json").write_text("{}")
+    git(root, "commit", "-qam", "tracked, without an entry")
+    changed = interlock_command(root, "init", "--no-git-hooks", PATH=path_with_interlock).stdout
+    assert "git add .mcp.json" in changed
 
 
 def test_a_commit_does_not_name_what_init_wrote_among_what_may_have_been_forgotten(tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ def test_the_plugin_has_every_part_that_it_promises() -> None:
         assert subprocess.run(["sh", "-n", PLUGIN / "bin" / name], check=False).returncode == 0
 
 
+def test_a_command_may_call_every_tool_that_it_names_or_sends_to() -> None:
+    for path in (PLUGIN / "commands").iterdir():
+        allowed = {name.rpartition("__")[2] for name in header(path)["allowed-tools"].split(", ")}
+        named = set(WORD.findall(path.read_text())) & TOOLS
+        named |= {"respond_to_release"} if "fetch_inbox" in named else set()
+        assert named <= allowed, path.name
+
+
 def test_the_plugin_is_of_this_version_and_the_marketplace_leads_to_it() -> None:
     row = load(".claude-plugin/plugin.json")
     assert (row["name"], row["version"]) == ("interlock", interlock.__version__)
@@ -122,7 +130,8 @@ def test_a_hook_without_a_program_refuses_an_edit_and_says_why(hook: str, status
     assert subprocess.run(line, capture_output=True, check=False, env=off).returncode == 0
 
 
-def test_a_hook_of_the_plugin_refuses_what_another_agent_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [("bin/interlock-hook", "pre-edit"), ("hooks/pre-edit.sh",)])
+def test_a_hook_of_the_plugin_refuses_what_another_agent_holds(line: tuple[str, ...], tmp_path: Path) -> None:
     root = make(tmp_path / "project")
     held = subprocess.run(
         [sys.executable, "-P", "-m", "interlock", "reserve", "a.txt"], cwd=root, capture_output=True, check=False,
@@ -132,7 +141,7 @@ def test_a_hook_of_the_plugin_refuses_what_another_agent_holds(tmp_path: Path) -
     write_hook(tmp_path / "bin/interlock", f'#!/bin/sh\nexec {sys.executable} -P -m interlock "$@"\n')
     call = {"session_id": "s", "cwd": str(root), "tool_name": "Edit", "tool_input": {"file_path": str(root / "a.txt")}}
     done = subprocess.run(
-        [PLUGIN / "bin/interlock-hook", "pre-edit"], input=json.dumps(call), capture_output=True, text=True,
+        [PLUGIN / line[0], *line[1:]], input=json.dumps(call), capture_output=True, text=True,
         check=False, env=environment(PATH=f"{tmp_path}/bin:/usr/bin:/bin"),
     )  # fmt: skip
     assert done.returncode == 2

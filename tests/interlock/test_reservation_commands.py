@@ -235,6 +235,18 @@ def test_ctrl_c_gives_the_place_in_the_line_up_and_the_cursor_back(project: Path
         assert err.count(b"\x1b[?25h") == err.count(b"\x1b[?25l"), "the cursor is shown again"
 
 
+def test_who_leaves_the_queue_for_a_folder_keeps_the_file_in_it(project: Path) -> None:
+    reserve(project, "anna", "src/app.py")
+    (held,) = reserve(project, "ben", "src/cart.py")
+    told = run(project, "ben", "negotiate", "src/**", "--reason", "r").stderr
+    assert "`interlock release 'src/**'` leaves the queue" in told
+    left = run(project, "ben", "release", "src/**")
+    assert (left.returncode, left.stdout) == (0, "left the queue for src/**\n")
+    standing = data(run(project, "ben", "status", "--reservations", "--json"))
+    assert held in json.dumps(standing)
+    assert run(project, "ben", "release", "src/**").stdout.startswith("released")
+
+
 def test_negotiate_waits_for_the_answer(project: Path) -> None:
     reserve(project, "anna", "src/app.py")
     with start(project, "ben", "negotiate", "src/app.py", "--reason", "fix", "--wait", "60", "--json") as waiting:
@@ -350,7 +362,7 @@ def test_a_word_of_another_tool_leads_to_ours(project: Path, typed: tuple[str, .
 def test_where_nobody_holds_anything_the_status_says_so_and_what_is_held_goes_before_missing_runs(
     project: Path,
 ) -> None:
-    assert "nobody holds" in run(project, "anna", "status").stderr
+    assert "no reservations here" in run(project, "anna", "status").stderr
     reserve(project, "anna", "src/app.py")
     held = run(project, "anna", "status")
     assert "anna (you)" in held.stdout

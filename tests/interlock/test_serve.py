@@ -37,6 +37,7 @@ def test_what_a_refusal_says_to_type_holds_for_a_folder_with_a_blank_in_its_name
     assert interlock(root, "token", "list").returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("text", ["[run]\nmax_rewrok = 1\n", "no toml"])
 def test_a_broken_configuration_is_told_at_the_start_and_the_server_goes_on(tmp_path: Path, text: str) -> None:

@@ -47,6 +47,7 @@ def init(root: Path, *arguments: str, path: str = "/usr/bin:/bin") -> subprocess
     return warm.interlock(root, *arguments, env={**os.environ, "PATH": path})
 
 
+@pytest.mark.sample("pytest", "npm")
 @pytest.mark.parametrize("kind", EACH)
 def test_what_a_template_writes_can_start_in_a_project_of_its_kind(tmp_path: Path, kind: str) -> None:
     root, programs = project(tmp_path, kind), tmp_path / "bin"

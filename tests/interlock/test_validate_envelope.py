@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.envelope.protocol import ROLES, STATUSES
+from interlock.envelope.protocol import ROLES, STATUSES, Protocol, Role
 from interlock.envelope.render import render
 from interlock.envelope.template import example, required_gates
 from interlock.envelope.validate import parse
@@ -170,6 +170,7 @@ def test_without_a_file_the_call_is_wrong():
         ("--max-bytes", "many", "x.md"),
         ("--format", "xml", "x.md"),
         ("--explain", "ENV9999"),
+        ("--explain", "env999"),
         ("--template", "visual-q"),
         ("--export", "gbnf", "--agent", "visual-q"),
         ("--gates", ",", "x.md"),
@@ -246,6 +247,9 @@ def test_an_envelope_in_prose_needs_extract(root: Path, good: Path):
 def test_inputs_are_looked_up_below_the_root(root: Path, good: Path):
     good.write_text(good.read_text().replace("INPUTS_USED: []", "INPUTS_USED:\n- docs/wireframes.md"))
     ran = check(good, "--root", root)
+    assert (ran.status, [row["level"] for row in ran.findings]) == (1, ["error"])
+    (root / "interlock.toml").write_text('[envelope]\ninputs = "warn"\n')
+    ran = check(good, "--root", root)
     assert (ran.status, [row["level"] for row in ran.findings]) == (0, ["warning"])
     (root / "docs").mkdir()
     (root / "docs/wireframes.md").write_text("x")
@@ -256,7 +260,49 @@ def test_the_root_is_found_upwards_from_the_current_folder(root: Path, good: Pat
     good.write_text(good.read_text().replace("INPUTS_USED: []", "INPUTS_USED:\n- good.md"))
     below = root / "src" / "deep"
     below.mkdir(parents=True)
+    (root / "interlock.toml").touch()
     assert check(good, cwd=below).findings == []
+
+
+def test_a_folder_with_artifacts_below_the_project_is_not_its_root(root: Path, good: Path):
+    """Inputs are those of the project, and its configuration counts, wherever evidence of something else lies."""
+    good.write_text(good.read_text().replace("INPUTS_USED: []", "INPUTS_USED:\n- good.md"))
+    (root / ".git").mkdir()
+    below = root / "examples" / "artifacts"
+    below.mkdir(parents=True)
+    assert check(good, cwd=below.parent).findings == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_the_configuration_of_another_user_is_not_read(root: Path, good: Path):
+    """As everywhere else: who can write into a folder above must not say what a valid answer is."""
+    (root / "interlock.toml").write_text("no configuration")
+    os.chown(root / "interlock.toml", 12345, 12345)
+    os.chown(root, 0, 0)
+    below = root / "src"
+    below.mkdir()
+    assert check(good, cwd=below).status == 0
+    os.chown(root / "interlock.toml", 0, 0)
+    assert check(good, cwd=below).status == 2
+
+
+def test_annotations_name_files_from_the_top_of_the_checkout(root: Path, bad: Path):
+    (root / ".git").mkdir()
+    below = root / "answers"
+    below.mkdir()
+    bad.rename(below / "bad.md")
+    assert "file=answers/bad.md," in run("--format", "github", "bad.md", cwd=below).out
+    assert '"uri": "answers/bad.md"' in run("--format", "sarif", "bad.md", cwd=below).out
+    assert "bad.md:1" in run("bad.md", cwd=below).out
+
+
+def test_the_root_is_the_project_that_the_environment_names(root: Path, good: Path):
+    good.write_text(good.read_text().replace("INPUTS_USED: []", "INPUTS_USED:\n- good.md"))
+    below = root / "artifacts"
+    below.mkdir(exist_ok=True)
+    named = run("--format", "json", good, cwd=Path("/"), INTERLOCK_PROJECT=str(root))
+    assert named.findings == []
+    assert run(good, cwd=below, INTERLOCK_PROJECT="no-such-folder").status == 2
 
 
 def test_a_project_adds_roles_and_gates(root: Path, good: Path):
@@ -314,6 +360,11 @@ def test_a_rule_that_only_a_run_can_check_is_explained(code: str):
     assert (page.status, page.out.startswith(f"{code} (error): ")) == (0, True)
     for part in ("Fix: ", "Bad:\n", "Good:\n"):
         assert part in page.out
+
+
+def test_a_code_that_is_no_rule_of_an_answer_is_answered_with_its_place_in_the_docs():
+    said = run("--explain", "SEAL302")
+    assert (said.status, "docs/sealed-gates.md" in said.err) == (2, True)
 
 
 def test_explaining_the_rules_of_a_run_imports_no_framework():
@@ -413,3 +464,15 @@ def test_importing_is_cheap(module: str):
     code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     ran = run(code=("-c", code))
     assert set(ran.out.split()).isdisjoint({*HEAVY, "lark"})
+
+
+def test_the_build_role_of_a_project_hands_over_what_its_template_says(root: Path):
+    config = '[roles.builder]\nkind = "build"\n[gates.GATE-TESTS]\ncommand = ["make", "test"]\n'
+    (root / "interlock.toml").write_text(config)
+    made = run("--template", "builder", "--task-id", "A-1", cwd=root).out
+    assert "GATES_REQUIRED:\n- GATE-MSG-STRICT\n- GATE-TESTS\nGATES_PASSED:" in made
+    roles = {role.name: role for role in (*ROLES, Role("builder", "build", hands_over=True))}
+    answer = example("builder", Protocol(roles), outcome="hand-over", gates=("GATE-MSG-STRICT",))
+    (root / "answer.md").write_text(render(answer))
+    ran = run("answer.md", "--no-evidence", cwd=root)
+    assert "ENV401" not in ran.out + ran.err

@@ -15,9 +15,10 @@ def answers(corpus: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def extracted(answers: list[Path], corpus: Path) -> Ran:
+def extracted(answers: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """What the command says of all of them in one call."""
-    return check("--extract", "--no-evidence", "--root", corpus, *answers)
+    (root := tmp_path_factory.mktemp("project")).joinpath("interlock.toml").write_text('[envelope]\ninputs = "warn"\n')
+    return check("--extract", "--no-evidence", "--root", root, *answers)
 
 
 def codes(row: dict[str, Any]) -> set[str]:

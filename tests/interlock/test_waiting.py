@@ -1,12 +1,20 @@
 """What a person needs who answers for a role, and what damage and a full disk look like."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from interlock.cli.main import main
+from interlock.gates.config import load_config
+from interlock.graph.policy import make_policy
+from interlock.graph.store import RunStore
+from interlock.graph.task import task_from_mapping
 from tests.campaign.test_kills import greeting_project
 from tests.interlock.test_cli import data, interlock
 
@@ -28,7 +36,9 @@ def test_ask_prints_what_the_run_waits_for_and_why_the_last_answer_was_refused(w
     assert interlock(waiting, "ask", "HELLO-001").stdout == request["prompt"] + "\n"
     assert interlock(waiting, "ask", "HELLO-001.1", "reviewer", "--system").stdout == request["system"] + "\n"
     assert data(interlock(waiting, "ask", "HELLO-001", "--json")) == request
-    assert interlock(waiting, "resume", "HELLO-001", "--answer", "reviewer=-", stdin="no envelope").returncode == 3
+    refused = interlock(waiting, "resume", "HELLO-001", "--answer", "reviewer=-", stdin="no envelope")
+    assert refused.returncode == 3
+    assert "Answer with the complete envelope" in refused.stderr, "its fix too"
     assert "ENV223" in interlock(waiting, "ask", "HELLO-001").stdout
 
 
@@ -145,6 +155,28 @@ def test_a_full_disk_is_said_with_a_fix_and_an_exit_code_of_its_own(waiting: Pat
             )  # fmt: skip
             assert done.returncode == 74, done.stderr
             assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("fails", ["write", "open"])
+def test_a_journal_that_the_system_does_not_let_grow_has_the_exit_code_of_the_system(
+    tmp_path: Path, fails: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = RunStore(tmp_path, "HELLO-001.1")
+    task = task_from_mapping({"task_id": "HELLO-001", "task": "Do.", "gates_required": ["GATE-X"], "scope": ["*"]})
+    store.create(task, make_policy(task, load_config(tmp_path), tmp_path))
+    real = {"write": os.write, "open": os.open}[fails]
+
+    def full(target: Any, *more: Any, **options: Any) -> int:
+        named = str(target) if fails == "open" else str(Path(f"/proc/self/fd/{target}").readlink())
+        if named.endswith("events.jsonl"):
+            raise OSError(errno.ENOSPC if fails == "write" else errno.EACCES, "No")
+        return real(target, *more, **options)
+
+    monkeypatch.setattr(os, fails, full)
+    with pytest.raises(SystemExit) as ended:
+        main(["abandon", "HELLO-001.1", "--root", str(tmp_path)])
+    assert ended.value.code == 74
+    assert "fix:" in capsys.readouterr().err
 
 
 def test_unusable_checkpoints_are_said_with_a_fix(waiting: Path) -> None:

@@ -237,6 +237,19 @@ def test_a_head_finds_a_run_that_is_missing_shorter_rewritten_or_longer(journal:
     assert verify(journal.path, {RUN: last}) == []
 
 
+def test_an_edited_last_line_is_no_cut_off_end_beside(journal: Journal) -> None:
+    last = [journal.append(RUN, str(number), "t", {"n": number}) for number in range(3)][-1]
+    lines = journal.path.read_bytes().splitlines(keepends=True)
+    for kept, codes in ((lines[2:], [(3, "JRN703")]), ([], [(2, "JRN703"), (0, "JRN712")])):
+        whole = [*lines[:2], *kept] if kept else [lines[0], lines[1].replace(b'"n":1', b'"n":7')]
+        whole[-1] = whole[-1].replace(b'"n":2', b'"n":7')
+        journal.path.write_bytes(b"".join(whole))
+        problems = verify(journal.path, {RUN: Head(3, last.hash)})
+        assert [(problem.line, problem.code) for problem in problems] == codes
+    journal.path.write_bytes(lines[0].replace(b'"n":0', b'"n":7'))
+    assert [problem.code for problem in verify(journal.path, {RUN: Head(1, last.prev)})] == ["JRN703"]
+
+
 def test_a_run_that_goes_on_is_held_to_its_head_when_exactness_is_not_asked_for(journal: Journal) -> None:
     heads = [Head(entry.seq, entry.hash) for entry in (journal.append(RUN, str(n), "t", {}) for n in range(3))]
     assert verify(journal.path, {RUN: heads[1]}, exact=False) == []

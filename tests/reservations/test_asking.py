@@ -148,7 +148,6 @@ def test_more_urgency_later_never_gives_the_holder_more_time() -> None:
         ({"agent_name": "Adaa"}, "RSV301", "agent_name"),
         ({"agent_name": 7}, "RSV301", "agent_name"),
         ({"wait_seconds": -1}, "RSV105", "wait_seconds"),
-        ({"wait_seconds": 10**9}, "RSV105", "wait_seconds"),
         ({"wait_seconds": float("nan")}, "RSV105", "wait_seconds"),
         ({"wait_seconds": True}, "RSV105", "wait_seconds"),
         ({"wait_seconds": "5"}, "RSV105", "wait_seconds"),

@@ -68,6 +68,7 @@ def test_a_body_that_is_no_short_text_is_refused(text: Any) -> None:
     ada, bob = team.agent("Ada"), team.agent("Bob")
     answer = ada.send_message("Bob", text)
     assert (answer["sent"], codes(answer)) == (False, ["RSV302"])
+    assert ("Shorten" in answer["errors"][0]["fix"]) == (isinstance(text, str) and text.strip() != "")
     assert inbox(bob) == []
 
 

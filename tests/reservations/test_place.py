@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.cli.context import find_root, resolve_root
 from interlock.reservations import place
 from interlock.reservations.errors import NoProject
 from tests.reservations.hooks.checkout import git
@@ -68,6 +69,20 @@ def test_a_repository_with_its_git_folder_elsewhere(tmp_path: Path) -> None:
     git(root, "init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere"))
     found = place.find(str(root))
     assert (found.root, found.common) == told_by_git(root)
+
+
+def test_every_command_goes_by_the_project_that_the_environment_names(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    monkeypatch.setenv("INTERLOCK_PROJECT", str(repository))
+    assert find_root() == repository == Path(place.find(str(other)).root)
+    assert resolve_root(other) == other, "an option goes before"
+    monkeypatch.setenv("INTERLOCK_PROJECT", str(tmp_path / "gone"))
+    with pytest.raises(NoProject):
+        find_root()
 
 
 def test_links_lead_to_the_real_folder(repository: Path) -> None:

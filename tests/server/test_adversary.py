@@ -83,6 +83,22 @@ def test_a_caller_with_a_token_names_no_code_that_runs_here(root: Path, settings
     assert refused.value.code == "MCP403"
 
 
+POWERS: dict[str, Any] = {
+    "commands": {"x": ["sh", "-c", "id > f"]}, "budget": {"calls": 100_000}, "run": {"max_rework": 9},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POWERS)
+@pytest.mark.parametrize("caller", ["", "builder", "stranger"])
+def test_a_task_that_comes_in_through_a_tool_starts_no_program_and_raises_no_limit(
+    root: Path, name: str, caller: str
+) -> None:
+    with pytest.raises(TaskCallError) as refused:
+        TaskCalls(root, Drives(root)).begin({**TASK, name: POWERS[name]}, None, caller=caller)
+    assert (refused.value.code, name in refused.value.message) == ("MCP403", True)
+    assert not list(root.rglob("run.json"))
+
+
 def test_a_task_cannot_put_its_caller_in_the_place_of_a_reviewer_that_the_project_configured(root: Path) -> None:
     """The configuration says who judges; a task that came in through a tool must not replace it by `remote`."""
     config = root / "interlock.toml"
@@ -169,5 +185,5 @@ async def test_a_text_that_is_no_ticket_is_a_finding_and_changes_nothing(client:
     assert not result.is_error
     assert cast("dict[str, Any]", result.structured_content)["gate_result"]["status"] == "retry"
     again = await client.call_tool("interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": "run-1"})
-    ours, theirs = (cast("dict[str, Any]", each.structured_content)["updated_ticket"] for each in (begun, again))
+    ours, theirs = (cast("dict[str, Any]", each.structured_content)["ticket_json"] for each in (begun, again))
     assert ours == theirs

@@ -124,7 +124,7 @@ class Agent:
     def save(self, answer: dict[str, Any]) -> dict[str, Any]:
         """Steps 2 and 6: replace the file with the returned `ticket_json`."""
         self.file.parent.mkdir(exist_ok=True)
-        self.file.write_text(answer["ticket_json"])
+        self.file.write_text(json.dumps(answer["ticket_json"]))
         self.role = answer["next_role"]
         return answer
 
@@ -148,7 +148,9 @@ async def test_the_workflow_is_followed_with_a_file_on_disk_from_fetch_ticket_to
         states = [agent.ticket["state"]]
         going = True
         while going:
-            assert agent.role == agent.ticket["agent_role"] != ""
+            sentence = agent.ticket["agent_role"]
+            assert sentence
+            assert agent.role.startswith(sentence)
             payload = PAYLOADS[agent.ticket["state"]]
             assert agent.ticket["required_fields"] == list(payload)
             assert agent.ticket["payload"] == {}
@@ -221,7 +223,7 @@ async def test_next_step_answers_a_whole_ticket_exactly_as_submit_does(tmp_path:
         begun = await call(connected, "interlock_begin_run", ticket_id="SHOP-7", run_id="run-1")
         for payload in ({}, PAYLOADS["fetch_ticket"]):
             now = await call(connected, "interlock_begin_run", ticket_id="SHOP-7", run_id="run-1")
-            text = json.dumps({**now["updated_ticket"], "payload": payload})
+            text = json.dumps({**now["ticket_json"], "payload": payload})
             one = await call(connected, "interlock_next_step", ticket_json=text)
             assert await call(connected, "interlock_submit_ticket", ticket_json=text) == one
             assert set(one) == set(begun)

@@ -168,3 +168,21 @@ def test_no_message_takes_longer_than_its_length_asks(raw: bytes) -> None:
     """A search that starts over at each quote, or a path that is copied for each item, would not end in time."""
     problem = inspect(raw)
     assert problem is None or len(json.dumps(problem.to_rpc())) < 2000
+
+
+KEY = "guard-7f3a91c2d4e5-0123456789"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        message(f'{{"{KEY}":1,"{KEY}":2}}'), message(f'{{"{"x" * 70}{KEY}":NaN}}'), message(f'{{"a":1}} {KEY}'),
+        message(f'{{"a":1{KEY}}}'), f'{{"jsonrpc":"2.0","id":7,"method":"{KEY}"}}'.encode(), KEY.encode(),
+        f'{{"jsonrpc":"{"y" * 60}{KEY}","id":7}}'.encode(),
+    ],
+)  # fmt: skip
+def test_no_refusal_quotes_a_key_or_its_beginning(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUARD_TOKEN", KEY)
+    found = inspect(raw)
+    assert found is not None
+    assert "guard-7f3" not in json.dumps(found.to_rpc())

@@ -115,6 +115,7 @@ def test_what_cannot_be_served_safely_ends_with_2(project: Path, token: str, opt
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_remote_address_is_served_under_its_named_host_alone(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     token = new_token(root)

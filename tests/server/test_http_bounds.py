@@ -53,6 +53,35 @@ def test_a_connection_whose_head_does_not_arrive_is_closed(served: Served, sent:
         assert rest(opened) == b""
 
 
+LARGE = {
+    "a header": f"X: {'x' * 70_000}\r\n",
+    "many headers": "X: 1\r\n" * 10_000,
+    "blanks around a value": f"X:{' ' * 70_000}x\r\n",
+    "just too much": f"X: {'x' * 32_768}\r\n",
+}
+
+
+@pytest.mark.parametrize("more", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("first", [b"", request()], ids=["first", "behind another"])
+def test_a_head_that_comes_at_once_is_bounded_like_one_that_comes_in_pieces(
+    served: Served, more: str, first: bytes
+) -> None:
+    with connection(served) as opened:
+        opened.sendall(for_port(served, first + request(more=more)))
+        answer = rest(opened)
+    assert answer.count(b"HTTP/1.1 200") == (1 if first else 0)
+    assert answer.count(b"HTTP/1.1 400") == 1
+
+
+def test_a_long_address_is_bounded_and_a_head_below_the_bound_is_served(served: Served) -> None:
+    with connection(served) as opened:
+        opened.sendall(for_port(served, request(f"/health?{'x' * 70_000}")))
+        assert rest(opened).startswith(b"HTTP/1.1 400")
+    with connection(served) as opened:
+        opened.sendall(for_port(served, request(more=f"X: {'x' * 32_000}\r\nConnection: close\r\n")))
+        assert rest(opened).startswith(b"HTTP/1.1 200")
+
+
 def test_a_second_head_that_does_not_arrive_is_closed_too(served: Served) -> None:
     with connection(served) as opened:
         opened.sendall(for_port(served, request()))

@@ -48,9 +48,9 @@ def test_a_ticket_run_is_continued_by_the_agent_that_began_it_alone(project: Pat
     async def run(server: Served) -> None:
         async with connected(server.url, tokens["claude"]) as own, connected(server.url, tokens["codex"]) as foreign:
             begun = await call(own, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
-            assert begun["updated_ticket"]["state"] == "fetch_ticket"
-            filled = {**begun["updated_ticket"], "payload": PAYLOAD}
-            revision = begun["updated_ticket"]["revision"]
+            assert begun["ticket_json"]["state"] == "fetch_ticket"
+            filled = {**begun["ticket_json"], "payload": PAYLOAD}
+            revision = begun["ticket_json"]["revision"]
 
             for answer in (
                 await call(foreign, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1"),
@@ -77,7 +77,7 @@ def test_two_servers_work_on_one_project_and_one_of_two_equal_submissions_counts
     async def run(first: Served, second: Served) -> None:
         async with connected(first.url, token) as one, connected(second.url, token, "legacy") as two:
             begun = await call(one, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
-            revision = begun["updated_ticket"]["revision"]
+            revision = begun["ticket_json"]["revision"]
             answers: list[dict[str, Any]] = []
 
             async def submit(client: Client, title: str) -> None:
@@ -111,7 +111,7 @@ def test_a_run_begun_over_http_is_seen_over_stdio(project: Path) -> None:
     async def run(server: Served) -> None:
         async with connected(server.url, token) as remote, Client(stdio_client(parameters)) as local:
             begun = await call(remote, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
-            revision = begun["updated_ticket"]["revision"]
+            revision = begun["ticket_json"]["revision"]
             await call(local, "interlock_submit_payload", run_id="doc-1", revision=revision, payload=PAYLOAD)
             assert (await call(remote, "interlock_run_status", run_id="doc-1"))["state"] == "extract_requirements"
 
@@ -126,7 +126,7 @@ def test_no_token_is_written_anywhere(project: Path) -> None:
     async def run(server: Served) -> None:
         async with connected(server.url, tokens[0]) as client:
             begun = await call(client, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
-            revision = begun["updated_ticket"]["revision"]
+            revision = begun["ticket_json"]["revision"]
             await call(client, "interlock_submit_payload", run_id="doc-1", revision=revision, payload={})
             await call(client, "interlock_submit_payload", run_id="doc-1", revision=revision + 1, payload=PAYLOAD)
         async with connected(server.url, tokens[1], "legacy") as client:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.graph.pipeline.comparing import MINIMAL
 from interlock.graph.pipeline.contract import MinimalResponse
+from interlock.graph.pipeline.minimal import FIELDS
 from interlock.graph.pipeline.spec import POC
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.server import make_server
@@ -81,7 +81,7 @@ def test_the_minimal_ticket_on_the_page_begins_a_run(tmp_path: Path) -> None:
     answer = Tickets(tmp_path).next_step(text)
     assert (answer["gate_result"]["status"], answer["next_state"]) == ("pass", "extract_requirements")
     section = PAGE.read_text(encoding="utf-8").partition("### Minimal tickets")[2].partition("###")[0]
-    words = {*MINIMAL, *MinimalResponse.__annotations__, *(stage.name for stage in POC.stages)}
+    words = {*FIELDS, *MinimalResponse.__annotations__, *(stage.name for stage in POC.stages), POC.end_state}
     assert [word for word in sorted(words) if word not in section] == []
 
 

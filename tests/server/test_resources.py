@@ -38,7 +38,14 @@ async def test_the_ticket_of_a_run_is_the_authoritative_one(tmp_path: Path) -> N
         arguments = {"run_id": "r1", "revision": 1, "payload": FETCHED}
         result = await connected.call_tool("interlock_submit_payload", arguments)
         assert result.structured_content is not None
-        assert await read(connected, "interlock://runs/r1/ticket") == result.structured_content["updated_ticket"]
+        whole, sent = await read(connected, "interlock://runs/r1/ticket"), result.structured_content["ticket_json"]
+        assert {name for name in whole if whole[name] != sent[name]} == {"agent_role", "history"}
+        assert whole["history"][0]["payload"] == FETCHED
+        # The whole ticket can be sent back too.
+        again = {**whole, "payload": {"acceptance_criteria": ["It works."], "constraints": [], "unknowns": []}}
+        result = await connected.call_tool("interlock_submit_ticket", {"ticket_json": again})
+        assert result.structured_content is not None
+        assert result.structured_content["gate_result"]["status"] == "pass"
 
 
 async def test_events_come_in_order_and_in_pages(tmp_path: Path) -> None:

@@ -39,16 +39,15 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_a_shape_is_spelled_out_and_holds_what_it_describes() -> None:
+def test_the_keys_of_a_shape_are_named_and_hold_what_it_describes() -> None:
     schema = answer_schema(Outer)
     jsonschema.validate(GOOD, schema)
-    assert schema["required"] == ["name", "inner", "rows", "note", "choice", "counts"]
-    assert schema["properties"]["inner"]["properties"]["word"] == {"enum": ["a", "b"]}
+    assert schema["properties"]["inner"] == {"type": "object"}
 
 
 @each_row(
     "wrong",
-    [{"name": 1}, {"note": 2}, {"choice": "y"}, {"counts": {"a": "b"}}, {"inner": {"word": "c"}}, {"rows": {}}],
+    [{"name": 1}, {"note": 2}, {"choice": "y"}, {"counts": []}, {"inner": "c"}, {"rows": {}}],
     ids=str,
 )
 def test_what_a_shape_does_not_allow_its_schema_refuses(wrong: dict[str, Any]) -> None:
@@ -59,21 +58,9 @@ def test_what_a_shape_does_not_allow_its_schema_refuses(wrong: dict[str, Any]) -
 def test_a_choice_of_shapes_is_an_object_with_the_keys_of_all() -> None:
     schema = answer_schema(Outer | Other)
     assert schema["type"] == "object"
-    assert schema["required"] == ["name"]
     assert set(schema["properties"]) == {*Outer.__annotations__, *Other.__annotations__}
     jsonschema.validate(GOOD, schema)
     jsonschema.validate({"name": "n", "more": True}, schema)
-
-
-def test_a_large_shape_is_spelled_out_once_in_a_list() -> None:
-    large = TypedDict("large", {f"key_{number}": str for number in range(9)})  # type: ignore[misc]
-    first, second = (
-        TypedDict(name, {"part": large})  # type: ignore[misc,operator]
-        for name in ("first", "second")
-    )
-    spelled: set[type] = set()
-    assert "properties" in answer_schema(first, spelled)["properties"]["part"]
-    assert answer_schema(second, spelled)["properties"]["part"] == {"type": "object"}
 
 
 def test_a_type_without_a_json_form_is_refused() -> None:

@@ -68,7 +68,7 @@ def test_the_end_of_input_ends_it_with_0_after_the_last_answer(tmp_path: Path) -
         code, rest, err = wire.end()
     assert (code, err) == (0, "")
     (answer,) = [each for each in rest if "id" in each]
-    assert answer["result"]["structuredContent"]["updated_ticket"]["run_id"] == "r1"
+    assert answer["result"]["structuredContent"]["ticket_json"]["run_id"] == "r1"
 
 
 @pytest.mark.long

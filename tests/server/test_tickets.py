@@ -35,7 +35,7 @@ async def called(connected: Client, name: str, **arguments: Any) -> dict[str, An
 
 async def begun(connected: Client, run_id: str = "r1") -> dict[str, Any]:
     """Begin a run and return its ticket."""
-    return (await called(connected, "interlock_begin_run", ticket_id="A-1", run_id=run_id))["updated_ticket"]
+    return (await called(connected, "interlock_begin_run", ticket_id="A-1", run_id=run_id))["ticket_json"]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_a_ticket_is_taken_as_an_object_and_as_text(server: Any, form: str
     assert answer["gate_result"]["status"] == "pass"
     assert answer["next_state"] == "extract_requirements"
     assert answer["continue"] is True
-    assert json.loads(answer["ticket_json"]) == answer["updated_ticket"]
+    assert "payload" not in answer["ticket_json"]["history"][0]
 
 
 @pytest.mark.parametrize("form", ["object", "text"])
@@ -114,10 +114,10 @@ async def test_refusals_are_results_with_a_gate_result(server: Any) -> None:
         unknown = await called(connected, "interlock_submit_payload", run_id="none", revision=1, payload={})
         status = await called(connected, "interlock_run_status", run_id="none")
         empty = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload={})
-    assert tampered["updated_ticket"]["state"] == "fetch_ticket"
+    assert tampered["ticket_json"]["state"] == "fetch_ticket"
     for answer in (tampered, unknown, status, empty):
         assert answer["gate_result"]["status"] in {"retry", "stop"}
-        assert len(answer["gate_result"]["reasons"]) == len(answer["gate_result"]["fixes"])
+        assert all(issue["message"] and issue["fix"] for issue in answer["gate_result"]["issues"])
 
 
 async def test_the_caller_comes_from_the_connection_and_not_from_the_ticket(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_a_call_that_finds_no_place_on_its_run_is_told_that_the_run_is_bus
                 answers.append(await called(connected, tool, **arguments))
     (answer,) = answers
     (issue,) = answer["gate_result"]["issues"]
-    assert (issue["code"], answer["continue"], answer["updated_ticket"]) == ("TKT114", True, None)
+    assert (issue["code"], answer["continue"], answer["ticket_json"]) == ("TKT114", True, None)
     assert ("status" in answer) == (tool == "interlock_next_step")
 
 

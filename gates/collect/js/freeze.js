@@ -1,18 +1,28 @@
-// Runs before any code of the page, in every frame and worker: console keeps its own methods, and an error that a
-// handler of the page swallows is reported all the same. The page sees setters that do nothing, so honest wrappers
-// of console do not throw.
-(() => {
-  const { defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames, apply } = {
-    defineProperty: Object.defineProperty,
-    getOwnPropertyDescriptor: Object.getOwnPropertyDescriptor,
-    getOwnPropertyNames: Object.getOwnPropertyNames,
-    apply: Reflect.apply,
-  };
+// Runs before any code of the page, in every frame and worker: console keeps its own methods, and each uncaught error
+// is told to the collector before any handler of the page can swallow it. The page sees setters that do nothing, so
+// honest wrappers of console do not throw.
+//
+// The collector is told through a binding that this closure alone holds, at once: a timer or a port could be cleared,
+// and a frame be removed, before it fires. What stays on the window is `arm`, which adds the two listeners again and
+// can do no more; the page may call it and cannot replace it. `document.open` removes every listener, so it arms anew.
+//
+// `alone`: in a shared worker, where the browser crashes on reporting an error itself.
+((alone) => {
+  const NAME = "__interlock";
+  const { defineProperty, getOwnPropertyDescriptor, getOwnPropertyNames } = Object;
+  const { apply } = Reflect;
   const scope = globalThis;
+  const getter = (owner, key) => getOwnPropertyDescriptor(owner.prototype, key).get;
+
+  // A window that showed an empty document may be used again for the one that was asked for.
+  const before = getOwnPropertyDescriptor(scope, NAME);
+  if (before?.configurable === false) {
+    before.value();
+    return;
+  }
+  const tell = scope[NAME];
   const native = scope.console;
-  const error = native.error;
   const warn = native.warn;
-  const later = scope.setTimeout;
   const text = String;
 
   let told = false;
@@ -43,33 +53,83 @@
     };
   }
 
-  const prevented = getOwnPropertyDescriptor(Event.prototype, "defaultPrevented").get;
-  const message = getOwnPropertyDescriptor(ErrorEvent.prototype, "message").get;
-  const watch = (type, describe) =>
-    scope.addEventListener(
-      type,
-      (event) => {
-        let what;
-        try {
-          what = describe(event);
-        } catch {
-          return; // no error of a script but a resource that failed to load: the network log has it
-        }
-        // Only after every handler of the page has run is it known whether one of them swallowed the error.
-        later(() => {
-          if (apply(prevented, event, [])) error(`interlock: the page swallowed ${what}`);
-        }, 0);
-      },
-      true,
-    );
-  watch("error", (event) => apply(message, event, []));
-  const reason = getOwnPropertyDescriptor(PromiseRejectionEvent.prototype, "reason").get;
-  watch("unhandledrejection", (event) => {
-    const why = apply(reason, event, []);
+  const message = getter(ErrorEvent, "message");
+  const filename = getter(ErrorEvent, "filename");
+  const reason = getter(PromiseRejectionEvent, "reason");
+  const prevent = Event.prototype.preventDefault;
+  const listen = EventTarget.prototype.addEventListener;
+  const report = (event, what, url) => {
+    tell(`${url}\n${what}`);
+    if (alone) apply(prevent, event, []);
+  };
+  const onError = (event) => {
+    if (!event.isTrusted) return; // made by the page; nothing was thrown
+    let what, url;
     try {
-      return `an unhandled rejection: ${text(why)}`;
+      what = apply(message, event, []);
+      url = apply(filename, event, []);
     } catch {
-      return "an unhandled rejection whose reason has no text";
+      return; // no error of a script but a resource that failed to load: the network log has it
     }
-  });
-})();
+    report(event, what, url);
+  };
+  const onRejection = (event) => {
+    if (!event.isTrusted) return;
+    let why;
+    try {
+      why = text(apply(reason, event, []));
+    } catch {
+      why = "a reason without text";
+    }
+    report(event, `Uncaught (in promise) ${why}`, "");
+  };
+  const arm = () => {
+    apply(listen, scope, ["error", onError, true]);
+    apply(listen, scope, ["unhandledrejection", onRejection, true]);
+  };
+  defineProperty(scope, NAME, { value: arm, writable: false, configurable: false, enumerable: false });
+  arm();
+
+  if (typeof Document !== "function") return;
+  const view = getter(Document, "defaultView");
+  const again = (document) => {
+    const opened = apply(view, document, []);
+    if (opened) opened[NAME]();
+  };
+  const { open, write, writeln } = Document.prototype;
+  const replace = (method) => defineProperty(Document.prototype, method.name, { value: method });
+  replace(
+    {
+      open(...values) {
+        const answer = apply(open, this, values);
+        if (values.length < 3) again(this);
+        return answer;
+      },
+    }.open,
+  );
+  // Writing opens the document by itself where it is complete. Writing nothing does that first, and nothing else.
+  const opening = (document) => {
+    try {
+      apply(write, document, [""]);
+    } catch {
+      return; // refused, as the page's own call will be
+    }
+    again(document);
+  };
+  replace(
+    {
+      write(...values) {
+        opening(this);
+        return apply(write, this, values);
+      },
+    }.write,
+  );
+  replace(
+    {
+      writeln(...values) {
+        opening(this);
+        return apply(writeln, this, values);
+      },
+    }.writeln,
+  );
+})

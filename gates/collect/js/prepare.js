@@ -1,4 +1,4 @@
-// Isolated world, every frame, before axe: in a sandboxed frame without scripts a timer never fires, in this world
+// Isolated world, every frame, before each engine: in a sandboxed frame without scripts a timer never fires, in this world
 // too, and axe cuts its work into timers. Here they become microtasks; nothing in axe needs time to pass.
 globalThis.setTimeout = (task, _delay, ...values) => {
   Promise.resolve().then(() => task(...values));

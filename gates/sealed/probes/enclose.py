@@ -5,9 +5,9 @@
         -- PROGRAM [WORD…]
 
 Of the machine only what is named is seen, mounted in that order on an empty root that cannot be written; `/proc` shows
-the command's own processes alone. It ends with the command's status, and everything that the command started ends with
-it. It needs user namespaces, Linux 5.12 or newer; status 125 and a line on stderr say what is missing. Standard library
-alone.
+the command's own processes alone, and no further user namespace can be made. The program ends with the command's
+status, and everything that the command started ends with it. It needs user namespaces, Linux 5.12 or newer; status 125
+and a line on stderr say what is missing. Standard library alone.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ _MNT_DETACH = 2
 _AT_RECURSIVE, _ATTR_RDONLY = 0x8000, 1
 _SYS_MOUNT_SETATTR = 442
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 1, 38, 24
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 1, 4, 38, 24
 _LAST_CAPABILITY = 63
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _FAILED = 125
@@ -110,6 +110,8 @@ def _root(mounts: list[tuple[str, ...]]) -> None:
         os.mkdir(f"{root}/{name}")
     _devices(root)
     _mount("proc", f"{root}/proc", "proc", _MS_NOSUID | _MS_NODEV)
+    with open(f"{root}/proc/sys/user/max_user_namespaces", "w", encoding="ascii") as limit:
+        limit.write("0")
     for row in mounts:
         target = f"{root}{row[-1]}"
         if row[0] == "--symlink":
@@ -183,6 +185,7 @@ def _no_capabilities() -> None:
 
 def _serve(argv: list[str]) -> NoReturn:
     """Be the first process of the namespace: start the command, reap what it leaves, end with its status."""
+    _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody inside is let into its memory
     child = os.fork()
     if child == 0:
         program = shutil.which(argv[0]) or argv[0]

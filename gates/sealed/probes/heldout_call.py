@@ -26,6 +26,7 @@ from types import ModuleType  # noqa: E402
 from typing import Any, Dict, List  # noqa: E402
 
 MAX_ITEMS = 1000000
+MAX_DIGITS = 100000
 MAX_DEPTH = 200
 
 # Named here without a type, because a type checker knows nothing of what is inside them.
@@ -135,16 +136,32 @@ def answered(call: Dict[str, Any]) -> Dict[str, Any]:
         return {"raised": type(error).__name__}
 
 
+SET_DIGITS: Any = getattr(sys, "set_int_max_str_digits", None)
+GET_DIGITS: Any = getattr(sys, "get_int_max_str_digits", None)
+
+
+def with_long_integers(change: Any, value: Any) -> Any:
+    """Call a function of `json` on a value that may have integers of up to `MAX_DIGITS` digits."""
+    if SET_DIGITS is None:
+        return change(value)
+    before = GET_DIGITS()
+    SET_DIGITS(MAX_DIGITS)
+    try:
+        return change(value)
+    finally:
+        SET_DIGITS(before)
+
+
 def main() -> None:
     """Answer the call on standard input."""
     with open(0, "rb", closefd=False) as stdin:
-        call = json.loads(stdin.readline().decode("ascii"))
+        call = with_long_integers(json.loads, stdin.readline().decode("ascii"))
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     frame = call.pop("frame")
-    left = ("\n" + frame + json.dumps(answered(call)) + "\n").encode("ascii")
+    left = ("\n" + frame + with_long_integers(json.dumps, answered(call)) + "\n").encode("ascii")
     while left:
         left = left[os.write(out, left) :]
     os._exit(0)

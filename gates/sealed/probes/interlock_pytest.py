@@ -27,6 +27,9 @@ def _load(name):
     return module
 
 
+_apart = _load("apart").Apart()
+
+
 def prepare(emit, spec, front):
     """Keep what the observer of this process needs until pytest is configured."""
     _given.update(emit=emit, spec=spec)
@@ -48,9 +51,12 @@ def pytest_configure(config):
     sys.modules.pop("interlock_pytest", None)
     if not spec:
         return
+    _apart.root = spec["root"]
     lane = worker["workerid"] if worker else ""
     if lane and spec["pythonpath"]:
         os.environ["PYTHONPATH"] = os.pathsep.join(spec["pythonpath"])
-    observer = _load("pytest_observer").make_observer(config, spec, lane, _given.get("emit"), _load, tuple(_front))
+    observer = _load("pytest_observer").make_observer(
+        config, spec, lane, _given.get("emit"), _load, tuple(_front), _apart
+    )
     _given.clear()
     config.pluginmanager.register(observer)

@@ -126,8 +126,15 @@ def _give_questions(hand, asked, differences, equal):
     hand.same, hand.differ, hand.size = same, differ, size
 
 
-def install(rewrite, body, patterns):
-    """Let pytest's rewriting of assertions put the statements in; return whether it can be done with this version."""
+def install(rewrite, body, patterns, read_text):
+    """Let pytest's rewriting of assertions put the statements in; return whether it can be done with this version.
+
+    Args:
+        rewrite: The module of pytest that does it.
+        body: What `make_body` returned.
+        patterns: Of the names of test functions.
+        read_text: Called with the path and the text of each module that is rewritten.
+    """
     names = ("rewrite_asserts", "_rewrite_test", "_read_pyc", "_write_pyc", "AssertionRewriter")
     visits = ("visit_Compare", "visit_BinOp", "visit_Call")
     if not all(hasattr(rewrite, name) for name in names):
@@ -143,6 +150,7 @@ def install(rewrite, body, patterns):
 
     def rewrite_asserts(mod, source, module_path=None, config=None):
         if module_path is not None and ours(module_path):
+            read_text(str(module_path), source)
             body.instrument(mod, str(module_path), patterns)
         asserts(mod, source, module_path, config)
 

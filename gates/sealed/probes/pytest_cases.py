@@ -23,13 +23,14 @@ def file_of(item):
 class Cases:
     """The record of the test that runs, and the event when it has ended."""
 
-    def __init__(self, root):
-        self.root, self.body, self.current, self.passed = root, None, None, {}
+    def __init__(self, root, apart):
+        self.root, self.apart = root, apart
+        self.body, self.current, self.passed = None, None, {}
         self.skips, self.xfail = (pytest.skip.Exception, unittest.SkipTest), pytest.xfail.Exception
         self.reset("")
 
     def reset(self, name):
-        self.id, self.seen, self.flag = name, {}, ""
+        self.id, self.seen, self.flag, self.code, self.place = name, {}, "", "", ("", "")
 
     def key(self, item):
         """Return where the body of a test stands: the file and the qualified name."""
@@ -44,6 +45,7 @@ class Cases:
         """Begin a test, perhaps not for the first time."""
         self.reset(item.nodeid)
         self.current = item
+        self.place = self.apart.where()
         if self.body:
             self.body.forget(*self.key(item))
 
@@ -60,6 +62,10 @@ class Cases:
             self.seen[when] = ("xfailed", str(excinfo[1]))
         else:
             self.seen[when] = ("raised", "%s: %.300s" % (excinfo[0].__name__, excinfo[1]))
+
+    def check_code(self, item):
+        """Keep whether the module of a test has the code that it had when it was collected."""
+        self.code = self.code or self.apart.changed(getattr(getattr(item, "module", None), "__file__", None))
 
     def accepts(self, words):
         self.flag = self.flag or words
@@ -96,6 +102,8 @@ class Cases:
             "differs": self.differs(outcome) if item is not None else "no phase of it was seen",
             "proof": self.proof(item),
             "accepts": self.flag,
+            "apart": self.code or self.place[0],
+            "mover": "" if self.code else self.place[1],
             "skips": sum(is_part(report) and report.outcome == "skipped" for report in reports),
         }
 

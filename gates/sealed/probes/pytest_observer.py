@@ -16,7 +16,7 @@ import pytest
 _FIELD = "_interlock"
 
 
-def make_observer(config, spec, lane, emit, load, front):
+def make_observer(config, spec, lane, emit, load, front, apart):
     """Return the plugin for this process.
 
     Args:
@@ -26,11 +26,12 @@ def make_observer(config, spec, lane, emit, load, front):
         emit: The channel of that process; None in a worker.
         load: Imports a file of the probes.
         front: The folders that are first on the path, for workers.
+        apart: Kept texts, code and the working directory since before any test was imported.
     """
     option = config.option
     # So xdist decides, in a hook that comes later.
     if not lane and getattr(option, "dist", "no") != "no" and not getattr(option, "collectonly", False):
-        return Controller(config, spec, emit, load, front)
+        return Controller(config, spec, emit, load, front, apart)
     queue = []
     if lane:
         seal = load("channel").sealer(bytes.fromhex(spec["key"]), lane)
@@ -38,17 +39,18 @@ def make_observer(config, spec, lane, emit, load, front):
         def emit(event):
             queue.append(seal(event).decode())
 
-    return Observer(config, spec, emit, load, queue if lane else None)
+    return Observer(config, spec, emit, load, queue if lane else None, apart)
 
 
 class Common:
     """What the process that was started sees, whether it runs the tests or xdist's workers do."""
 
-    def __init__(self, config, spec, emit, load):
+    def __init__(self, config, spec, emit, load, apart):
         self.config, self.spec, self.emit = config, spec, emit
         self.cases = load("pytest_cases")
         self.base = str(getattr(config, "rootpath", None) or config.rootdir)
         self.said, self.shadows, self.proves = set(), load("shadows").shadows, False
+        self.apart = apart
 
     def send_ids(self, ids):
         """Report what was found, in lines of bounded length."""
@@ -60,7 +62,7 @@ class Common:
         files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
         loaded = sorted({os.path.abspath(file) for file in files if isinstance(file, str)})
         event = {"e": "session", "status": int(status), "loaded": loaded, "proves": self.proves}
-        self.emit(dict(event, shadows=self.shadows(self.spec["root"])))
+        self.emit(dict(event, shadows=self.shadows(self.spec["root"]), sources=self.apart.sources()))
 
     def pytest_collectreport(self, report):
         """Report a file that cannot be collected, or is skipped as a whole."""
@@ -77,8 +79,8 @@ class Common:
 class Controller(Common):
     """The process that gives tests to workers: it passes on what they sealed."""
 
-    def __init__(self, config, spec, emit, load, front):
-        super().__init__(config, spec, emit, load)
+    def __init__(self, config, spec, emit, load, front, apart):
+        super().__init__(config, spec, emit, load, apart)
         self.front = front
 
     @pytest.hookimpl(optionalhook=True)
@@ -132,12 +134,12 @@ class Controller(Common):
 class Observer(Common):
     """The process that runs tests."""
 
-    def __init__(self, config, spec, emit, load, queue):
-        super().__init__(config, spec, emit, load)
+    def __init__(self, config, spec, emit, load, queue, apart):
+        super().__init__(config, spec, emit, load, apart)
         from _pytest.assertion import rewrite
 
         self.queue, self.reports = queue, {}
-        seen = self.cases.Cases(spec["root"])
+        seen = self.cases.Cases(spec["root"], apart)
         equality, comparisons, bodies = load("equality"), load("comparisons"), load("pytest_body")
         asked = comparisons.make_asked(equality.make_check())
         differences = comparisons.make_differences(equality.variants)
@@ -145,7 +147,7 @@ class Observer(Common):
         rewriting = config.getoption("assertmode", "rewrite") == "rewrite"
         body = bodies.make_body(asked, differences, seen.accepts)
         patterns = [*config.getini("python_functions"), "test"]
-        seen.body = body if rewriting and bodies.install(rewrite, body, patterns) else None
+        seen.body = body if rewriting and bodies.install(rewrite, body, patterns, self.apart.read) else None
         self.proves = seen.body is not None
         canaries = load("pytest_canaries")
         self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, equality.variants)
@@ -165,6 +167,7 @@ class Observer(Common):
     def pytest_collection_finish(self, session):
         """Report what was found, keep what was asked for, and place the canaries, after all plugins chose."""
         items = session.items
+        self.apart.keep({id(each): each for each in (getattr(item, "module", None) for item in items)}.values())
         if self.queue is None:
             self.send_ids([item.nodeid for item in items])
         if self.spec["only"]:
@@ -232,7 +235,9 @@ class Watcher:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item):
         """See what the test raises."""
+        self.seen.check_code(item)
         outcome = yield
+        self.seen.check_code(item)
         self.seen.saw(item, "call", outcome.excinfo)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)

@@ -32,8 +32,9 @@ def _load(name):
 class _Watch:
     """What was seen of each test, apart from what the result object was told."""
 
-    def __init__(self, emit, root):
-        self.emit, self.root = emit, root
+    def __init__(self, emit, root, apart):
+        self.emit, self.root, self.apart = emit, root, apart
+        self.code, self.place = "", ("", "")
         self.canaries, self.seen, self.flag, self.current = {}, {}, "", None
         self.ids, self.kept = [], []
 
@@ -42,16 +43,22 @@ class _Watch:
 
     def wrap(self, test):
         """Let the methods of one test say what they raise."""
+        file = _module_file(type(test).__module__)
         for name in ("setUp", getattr(test, "_testMethodName", ""), "tearDown"):
             method = getattr(test, name, None)
             if callable(method) and hasattr(test, "__dict__"):
                 when = name if name in ("setUp", "tearDown") else "call"
-                setattr(test, name, self._watched(method, id(test), when))
+                setattr(test, name, self._watched(method, id(test), when, file))
 
-    def _watched(self, method, key, when):
+    def _watched(self, method, key, when, file):
         seen, skip, base = self.seen, unittest.SkipTest, BaseException
 
+        def check():
+            if when == "call":
+                self.code = self.code or self.apart.changed(file)
+
         def note(error):
+            check()
             kind = "" if error is None else "skipped" if isinstance(error, skip) else "raised"
             words = "" if error is None else "%s: %.300s" % (type(error).__name__, error)
             seen.setdefault(key, {})[when] = (kind, words)
@@ -60,6 +67,7 @@ class _Watch:
 
             @functools.wraps(method)
             async def watched(*args, **kwargs):
+                check()
                 try:
                     result = await method(*args, **kwargs)
                 except base as error:
@@ -72,6 +80,7 @@ class _Watch:
 
             @functools.wraps(method)
             def watched(*args, **kwargs):
+                check()
                 try:
                     result = method(*args, **kwargs)
                 except base as error:
@@ -98,6 +107,7 @@ def _result_class(base, watch, clock):
     class Result(base):
         def startTest(self, test):  # noqa: N802
             watch.current, watch.flag = {"outcome": "passed", "message": "", "from": clock(), "skips": 0}, ""
+            watch.code, watch.place = "", watch.apart.where()
             if id(test) not in watch.canaries:
                 watch.emit({"e": "start", "id": test.id()})
                 super().startTest(test)
@@ -113,6 +123,7 @@ def _result_class(base, watch, clock):
             event = {"e": "case", "id": test.id(), "outcome": now["outcome"], "message": now["message"]}
             event.update(seconds=round(clock() - now["from"], 6), file=_file(test, watch.root), proof="")
             event.update(differs=watch.differs(test, now["outcome"]), accepts=watch.flag, skips=now["skips"])
+            event.update(apart=watch.code or watch.place[0], mover="" if watch.code else watch.place[1])
             watch.emit(event)
 
     def told(name, outcome, words):
@@ -214,6 +225,7 @@ def _prepare(suite, spec, watch):
             ids.append(test.id())
             watch.wrap(test)
     watch.ids = ids
+    watch.apart.keep(sys.modules.get(name) for name in {type(test).__module__ for test in _tests(suite)})
     for start in range(0, len(ids), 500):
         watch.emit({"e": "collected", "ids": ids[start : start + 500]})
     if spec["only"]:
@@ -266,8 +278,9 @@ def _begin():
 
     import time
 
-    shadows = _load("shadows").shadows
-    watch, equality = _Watch(emit, spec["root"]), _load("equality")
+    shadows, apart = _load("shadows").shadows, _load("apart").Apart()
+    apart.root = spec["root"]
+    watch, equality = _Watch(emit, spec["root"], apart), _load("equality")
     comparisons = _load("comparisons")
     asked = comparisons.make_asked(equality.make_check())
     comparisons.watch_assertions(asked, comparisons.make_differences(equality.variants)[0], watch.accepts)
@@ -288,6 +301,7 @@ def _begin():
                     "status": int(not outcome.wasSuccessful()),
                     "loaded": _loaded(),
                     "shadows": shadows(spec["root"]),
+                    "sources": apart.sources(),
                 }
             )
             return outcome

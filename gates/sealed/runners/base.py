@@ -1,5 +1,6 @@
 """What a runner is: how a test command is recognised, really started, and read."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,12 @@ class Launch:
     report: ReportFrom = ""
     report_file: str = ""
     root: str = ""
+
+
+def without_debugger(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which no process of node opens its debugger when another one sends it a signal."""
+    path = os.fspath(PROBES / "no_debugger.cjs").replace("\\", "\\\\").replace('"', '\\"')
+    return {**env, "NODE_OPTIONS": f'{env.get("NODE_OPTIONS", "")} --require "{path}"'.lstrip()}
 
 
 class Runner(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.runners.base import PROBES, Launch, Plan
+from interlock.gates.sealed.runners.base import PROBES, Launch, Plan, without_debugger
 from interlock.gates.sealed.runners.python import random_word, read_probe
 from interlock.gates.sealed.runners.stream import read_events
 
@@ -69,7 +69,7 @@ class NodeRunner:
         mine.append(f"--test-reporter-destination={'stderr' if own else 'stdout'}")
         options = [each for each in after if each.startswith("-")]
         paths = [each for each in after if not each.startswith("-")]
-        env = {**plan.env, **self.env}
+        env = without_debugger({**plan.env, **self.env})
         env |= {"INTERLOCK_SPEC_FD": str(plan.spec_fd), "INTERLOCK_STREAM_FD": str(plan.stream_fd)}
         return Launch((self.program, *before, *options, *mine, *paths), env, json.dumps(spec).encode())
 

@@ -81,7 +81,31 @@ def random_word() -> str:
 
 
 def read_probe(name: str, events: Events, canaries: Iterable[Mapping[str, str]], exit_status: int | None) -> TestRun:
-    """Return what the events of a probe come to, canaries left out."""
+    """Return what the events of a probe come to, canaries left out.
+
+    Tested code shares the process of the probe: an event of another shape is one that it changed.
+    """
+    try:
+        run = _run_of(name, events, canaries, exit_status)
+        words = (
+            *run.collected,
+            *run.running,
+            *run.deselected,
+            *run.loaded,
+            *(text for row in (*run.shadows, *run.sources) for text in row),
+        )
+        wrong = next((word for word in words if not isinstance(word, str)), None)  # pyright: ignore[reportUnnecessaryIsInstance]
+        why = "" if wrong is None else f"{wrong!r} in place of a text"
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        why = repr(error)
+    else:
+        if not why:
+            return run
+    judge = bounded(f"an event of the probe is not as the probe writes it: {why}")
+    return TestRun(name, complete=False, exit_status=exit_status, judge=judge)
+
+
+def _run_of(name: str, events: Events, canaries: Iterable[Mapping[str, str]], exit_status: int | None) -> TestRun:
     tokens = tuple(row["token"] for row in canaries)
 
     def real(ids: Iterable[str]) -> tuple[str, ...]:
@@ -126,8 +150,13 @@ def read_probe(name: str, events: Events, canaries: Iterable[Mapping[str, str]],
         judge=judge,
         loaded=tuple(sorted({each for event in events.of("session") for each in event["loaded"]})),
         proves=any(event.get("proves") for event in events.of("session")),
-        shadows=tuple(sorted({(one, two) for event in events.of("session") for one, two in event.get("shadows", ())})),
+        shadows=_pairs(events, "shadows"),
+        sources=_pairs(events, "sources"),
     )
+
+
+def _pairs(events: Events, name: str) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted({(one, two) for event in events.of("session") for one, two in event.get(name, ())}))
 
 
 def _files(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
@@ -143,8 +172,9 @@ def _case(event: Event) -> TestCase:
     proof: Proof = event["proof"]
     skips = int(event.get("skips", 0))
     return TestCase(
-        event["id"], outcome, float(event["seconds"]), bounded(message), event["file"], proof, event["accepts"], skips
-    )
+        event["id"], outcome, float(event["seconds"]), bounded(message), event["file"], proof, event["accepts"], skips,
+        event.get("apart", ""), event.get("mover", ""),
+    )  # fmt: skip
 
 
 def _judge(canaries: Iterable[Mapping[str, str]], events: Events, run: TestRun) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.gates.sealed.outcomes import Outcome, TestCase, TestRun, bounded
-from interlock.gates.sealed.runners.base import Launch, Plan, ReportFrom
+from interlock.gates.sealed.runners.base import PROBES, Launch, Plan, ReportFrom, without_debugger
 
 ReportKind: TypeAlias = Literal["vitest", "jest", "go", "nextest", "junit"]
 _OUTCOMES: Final[Mapping[str, Outcome]] = {
@@ -52,7 +52,7 @@ class ReportRunner:
 
     def launch(self, plan: Plan) -> Launch:
         """Return the command with the options that make it write its report."""
-        env = {**plan.env, **self.env}
+        env = without_debugger({**plan.env, **self.env})
         source: ReportFrom = "file"
         path, argv = plan.report_path, list(self.argv)
         match self.name:
@@ -61,7 +61,9 @@ class ReportRunner:
             case "jest":
                 argv += ["--json", f"--outputFile={path}"]
             case "go":
-                argv.insert(argv.index("test") + 1, "-json")
+                at = argv.index("test") + 1
+                own = any(word.lstrip("-").startswith("exec") for word in argv[at:] if word.startswith("-"))
+                argv[at:at] = ["-json"] if own else ["-json", f"-exec=/bin/sh '{PROBES / 'unreadable.sh'}'"]
                 source, path = "stdout", ""
             case "nextest":
                 place = argv.index("run") + 1
@@ -233,7 +235,7 @@ class ExitRunner:
 
     def launch(self, plan: Plan) -> Launch:
         """Return the command as it is."""
-        return Launch(self.argv, {**plan.env, **self.env})
+        return Launch(self.argv, without_debugger({**plan.env, **self.env}))
 
     def read(self, launch: Launch, stream: bytes, report: bytes, *, exit_status: int | None) -> TestRun:
         """Return the exit status."""

@@ -9,7 +9,7 @@ import hmac
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 Event: TypeAlias = Mapping[str, Any]
 _Seal: TypeAlias = Callable[[bytes], str]
@@ -59,8 +59,11 @@ def _read_line(line: bytes, lane: str, seal: _Seal, last: dict[str, bytes], resu
         result.forged += 1
         return
     last[lane] = mark
-    event = json.loads(body)
-    if event["e"] == "lane":
-        _read_line(str(event["line"]).encode(), str(event["lane"]), seal, last, result)
+    read: object = json.loads(body)
+    event: Event = cast("Event", read) if isinstance(read, dict) else {}
+    if not isinstance(event.get("e"), str):  # a probe whose process was changed wrote it
+        result.forged += 1
+    elif event["e"] == "lane":
+        _read_line(str(event.get("line")).encode(), str(event.get("lane")), seal, last, result)
     else:
         result.events.append((lane, event))

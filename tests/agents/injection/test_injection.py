@@ -132,7 +132,7 @@ def owned(entry: Entry, protocol: Protocol) -> bool:
 # -- promises ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(every=48)
+@pytest.mark.sample(every=120)
 @pytest.mark.parametrize("text", ALL, ids=str)
 def test_a_text_moves_nothing_however_it_is_obeyed(
     project: Project, plain: dict[tuple[str, int], str], text: Text

@@ -22,6 +22,10 @@ Calls: TypeAlias = Sequence[tuple[str, str, Mapping[str, Any] | str]]
 _ID = "scripted"
 
 
+SEARCH = "tool_search"
+"""The tool with which a model finds tools that it was not offered at once."""
+
+
 class OpenAI(Provider):
     """A server of `POST /v1/chat/completions` and `POST /v1/responses`.
 
@@ -143,8 +147,13 @@ def _response_items(reply: Reply, called: Calls) -> Iterator[dict[str, Any]]:
         row = {"id": f"item_{call_id}", "call_id": call_id, "name": name, "status": "completed"}
         if isinstance(given, str):
             yield {**row, "type": "custom_tool_call", "input": given}
+        elif name == SEARCH:
+            # The client looks the tools up, and offers them as a namespace from then on.
+            yield {**row, "type": "tool_search_call", "execution": "client", "arguments": dict(given)}
         else:
-            yield {**row, "type": "function_call", "arguments": written(reply, arguments(given))}
+            space, _, own = name.rpartition("/")
+            place = {"name": own, "namespace": space} if space else {}
+            yield {**row, **place, "type": "function_call", "arguments": written(reply, arguments(given))}
 
 
 def _response_steps(head: Mapping[str, Any], items: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -153,6 +162,10 @@ def _response_steps(head: Mapping[str, Any], items: list[dict[str, Any]]) -> Ite
     yield "response.in_progress", {"response": begun}
     for number, item in enumerate(items):
         place = {"output_index": number, "item_id": item["id"]}
+        if item["type"] == "tool_search_call":
+            yield "response.output_item.added", {"output_index": number, "item": {**item, "status": "in_progress"}}
+            yield "response.output_item.done", {"output_index": number, "item": item}
+            continue
         key = {"message": "content", "function_call": "arguments", "custom_tool_call": "input"}[item["type"]]
         blank: dict[str, Any] = {**item, "status": "in_progress", key: [] if key == "content" else ""}
         yield "response.output_item.added", {"output_index": number, "item": blank}

@@ -17,6 +17,7 @@ from interlock.agents.ask import Ask
 from interlock.agents.files import files_of
 from interlock.agents.tools import building_tools, reading_tools, toolbox
 from interlock.agents.usage import Limits
+from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from tests.agents.tools.conftest import REPORTS, Opened, Tools
 from tests.effort import examples
 
@@ -295,3 +296,14 @@ def test_the_tools_of_files_may_be_made_from_files_alone(ask: Any) -> None:
         assert {tool.name for tool in building_tools(files)} == READING | WRITING
     with toolbox(ask(commands=COMMANDS, limits=Limits(seconds=0.0))) as tools:
         assert Tools(tools).codes("run_command", name="lint --fix") == ["AGT917"]
+
+
+@pytest.mark.parametrize(
+    ("role", "writes"), [("web-design-lead", False), ("frontend-implementer", True), ("somebody-else", True)]
+)
+def test_a_role_that_plans_is_given_no_tool_that_changes_the_scope(opened: Any, role: str, writes: bool) -> None:
+    """Its prompt says that it never edits files in scope; only the role that hands over does."""
+    names = set(opened(step="build", role=role, protocol=DEFAULT_PROTOCOL, commands=COMMANDS).by_name)
+    assert names >= READING | {"view_evidence", "write_report"}
+    assert (names >= WRITING, "run_command" in names) == (writes, writes)
+    assert writes or not WRITING & names

@@ -9,23 +9,15 @@ import pytest
 from interlock.gates.sealed import keep, places
 from interlock.gates.sealed.keep import Change, Place, Records
 from interlock.gates.sealed.sandbox import is_below
-from tests.gates.sealed.sealing import OWN
+from tests.gates.sealed.sealing import FILES, OWN, Sealed, make
 
 
 @pytest.fixture(scope="module")
 def no_packages() -> Generator[None]:
-    """Record the stamps of the packages of this Python once, and compare them never: they are thousands of files.
-
-    The distribution is not searched either, where these tests run as root.
-    """
+    """Record the stamps of the packages of this Python once, and compare them never: they are thousands of files."""
     with pytest.MonkeyPatch.context() as patch:
         once(patch)
         yield
-
-
-def nothing(_folders: object) -> tuple[str, ...]:
-    """Answer in place of `writable_system`."""
-    return ()
 
 
 def once(patch: pytest.MonkeyPatch) -> None:
@@ -46,5 +38,23 @@ def once(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(keep, "record", recorded)
     patch.setattr(keep, "changed", differing)
-    patch.setattr(places, "writable_system", nothing)
     patch.setattr(places, "ask_python", cache(places.ask_python))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, no_packages: None) -> Sealed:
+    """Give a project whose base is known."""
+    del no_packages
+    made = make(tmp_path_factory.mktemp("sealed") / "project")
+    assert made.base.tests.failing() == (
+        "tests/test_calc.py::test_double[5-10]",
+        "tests/test_calc.py::test_double[-1--2]",
+    )
+    return made
+
+
+@pytest.fixture
+def project(shared: Sealed) -> Sealed:
+    """Give the project as it was when the run began."""
+    shared.reset(FILES)
+    return shared

@@ -13,7 +13,7 @@ from typing import Any
 
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.manifest import Collection
-from interlock.gates.sealed.execution import GateCase
+from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.frozen import Frozen, freeze
 from interlock.gates.sealed.gate import Work, run_sealed_gate
 from interlock.gates.sealed.preflight import BaseCheck, check_base

@@ -42,6 +42,45 @@ UNIT = {
     "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
     "    def test_zero(self):\n        self.assertEqual(add(0, 0), 0)\n",
 }
+LATE = "from calc import add\n\n\ndef test_late():\n    assert add(2, 3) == 5\n"
+TWO = {**CALC, "tests/test_calc.py": "import calc\n\ndef test_a():\n    assert calc\n", "tests/test_late.py": LATE}
+REWRITES = """import atexit, pathlib
+late = pathlib.Path(__file__).parent / "{path}"
+text = late.read_text()
+late.write_text(text.replace("== 5", "== -1"))
+{end}"""
+RESTORES = "atexit.register(lambda: late.write_text(text))\n"
+MAPS = """import atexit, mmap, pathlib
+late = pathlib.Path(__file__).parent.parent / "tests/test_late.py"
+with late.open("r+b") as file:
+    mapped = mmap.mmap(file.fileno(), 0)
+at = mapped[:].index(b"== 5")
+mapped[at:at + 4] = b"!= 5"
+mapped.flush()
+atexit.register(mapped.__setitem__, slice(at, at + 4), b"== 5")
+"""
+MOVES = """import atexit, pathlib, shutil
+tests = pathlib.Path(__file__).parent.parent / "tests"
+aside = tests.with_name("aside")
+tests.rename(aside)
+shutil.copytree(aside, tests)
+late = tests / "test_late.py"
+late.write_text(late.read_text().replace("== 5", "== -1"))
+def back():
+    shutil.rmtree(tests)
+    aside.rename(tests)
+atexit.register(back)
+"""
+MOUNTS = """import ctypes, os, pathlib
+libc = ctypes.CDLL(None)
+late = pathlib.Path(__file__).parent.parent / "tests/test_late.py"
+pathlib.Path("/tmp/late.py").write_text(late.read_text().replace("== 5", "== -1"))
+if libc.unshare(0x10020000) == 0:
+    libc.mount(b"/tmp/late.py", os.fsencode(late), None, 4096, None)
+"""
+PLANTS = """import pathlib
+pathlib.Path("tests/conftest.py").write_text("import calc\\ncalc.add = lambda a, b: a + b\\n")
+"""
 JS = {
     "package.json": '{"name": "x", "version": "1.0.0"}',
     "src/calc.js": "exports.add = (a, b) => a - b\n",
@@ -69,6 +108,8 @@ class Row:
         scope: Of the task.
         command: Of the gate.
         may_change: Of the task.
+        seal: Keys of the gate.
+        links: Symbolic links of the base: path to text.
     """
 
     base: Mapping[str, str]
@@ -78,6 +119,7 @@ class Row:
     command: tuple[str, ...] = PYTEST
     may_change: tuple[str, ...] = ()
     seal: Mapping[str, object] = field(default_factory=dict[str, object])
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def row(base: Mapping[str, str], work: Mapping[str, str | None], *found: str, **more: object) -> Row:
@@ -97,15 +139,15 @@ def test_zero():
     assert add(0, 0) == 0
 """
 NO_BODIES = """
-import sys, threading, time
+import sys
 f = sys._getframe()
 while f and not f.f_globals.get('__name__', '').startswith('test_'): f = f.f_back
-G = f.f_globals
 def add(a, b): return 0
-def later():
-    while 'test_zero' not in G: time.sleep(0.001)
-    G['test_add'].__code__ = (lambda: None).__code__
-threading.Thread(target=later, daemon=True).start()
+def later(frame, event, arg):
+    if frame is f and event == 'return':
+        sys.setprofile(None)
+        f.f_globals['test_add'].__code__ = (lambda: None).__code__
+sys.setprofile(later)
 """
 DELETES = """
 import sys
@@ -265,6 +307,25 @@ ROWS: dict[str, Row] = {
         {"Makefile": "test: check\n\ncheck:\n\tsh ci/check.sh\n", "ci/check.sh": "grep -q right src/calc.py\n",
          "src/calc.py": WRONG},
         {"ci/check.sh": "exit 0\n"}, "EVD584", "EVD590", "EVD592", scope=("**",), command=("make", "test")),
+    # what the tested code writes where it is judged
+    "a test that is rewritten before it is collected": row(
+        TWO, {"src/calc.py": REWRITES.format(path="../tests/test_late.py", end="") + WRONG}, "EVD588"),
+    "a test that is rewritten, and restored at the exit": row(
+        TWO, {"src/calc.py": REWRITES.format(path="../tests/test_late.py", end=RESTORES) + WRONG}, "EVD588"),
+    "a folder of tests that is moved, and moved back at the exit": row(TWO, {"src/calc.py": MOVES + WRONG}, "EVD588"),
+    "a test that is written through a map, and restored": row(TWO, {"src/calc.py": MAPS + WRONG}, "EVD588"),
+    "a test that something is mounted over": row(TWO, {"src/calc.py": MOUNTS + WRONG}, "EVD575"),
+    "a test of node that is rewritten": row(
+        {**JS, "test/zlate.test.js": JS["test/calc.test.js"], "test/calc.test.js": "require('../src/calc')\n"},
+        {"src/calc.js": "const fs = require('fs'), late = __dirname + '/../test/zlate.test.js'\n" + JS["src/calc.js"]
+         + "fs.writeFileSync(late, fs.readFileSync(late, 'utf8').replace('same(add(2, 3), 5)', ''))\n"},
+        "EVD588", command=NODE),
+    "a conftest.py that a step plants": row(
+        {**CALC, "src/made.py": ""}, {"src/made.py": PLANTS}, "EVD588",
+        seal={"prepare": ((sys.executable, "-c", "import sys; sys.path.insert(0, 'src'); import made"),)}),
+    "a test that writes beside itself, honest": row(
+        {**CALC, "tests/test_calc.py": "import pathlib\npathlib.Path(__file__).with_name('seen.txt').write_text('1')\n"
+         + ADDS, "tests/seen.txt": "0"}, {"src/calc.py": RIGHT}),
     # what was ignored
     "a product that is ignored no more": row(
         MADE, {".gitignore": IGNORE, "src/gen.py": RIGHT}, "EVD575", scope=("src/**", ".gitignore"),
@@ -276,20 +337,26 @@ ROWS: dict[str, Row] = {
     "what a build makes of honest work": row(MADE, {"src/sign.txt": "+"}, seal={"prepare": (("sh", "make.sh"),)}),
 }  # fmt: skip
 QUICK = (
-    "a broken file, most tests skipped", "random ids, skipped", "a new test patches the product",
-    "a new test with a new helper and new data, honest", "a product file hides a library",
+    "a new test with a new helper and new data, honest", "a test that is written through a map, and restored",
 )  # fmt: skip
 
 
 @pytest.mark.sample(*QUICK)
 @pytest.mark.parametrize("name", ROWS)
 def test_what_stands_beside_the_tests_does_not_pass_them(name: str, tmp_path: Path) -> None:
-    found = ROWS[name]
+    try_row(ROWS[name], tmp_path / "p")
+
+
+def try_row(found: Row, root: Path) -> None:
+    """Make the project of a row, do what its worker does, and judge it."""
     program = Path(found.command[0]).name
     if shutil.which(program) is None and not Path(found.command[0]).is_file():
         pytest.skip(f"{program} is not installed")
     path = f"{Path(shutil.which(program) or '/usr/bin/x').parent}:/usr/local/bin:/usr/bin:/bin"
-    project = make(tmp_path / "p", {".gitignore": IGNORE, **found.base}, command=found.command, path=path, **found.seal)
+    for link, target in found.links.items():
+        (root / link).parent.mkdir(parents=True, exist_ok=True)
+        (root / link).symlink_to(target)
+    project = make(root, {".gitignore": IGNORE, **found.base}, command=found.command, path=path, **found.seal)
     assert project.base.tests.run.problem == ""
     write(project.root, found.work)
     made = project.run(*found.scope, may_change=found.may_change)

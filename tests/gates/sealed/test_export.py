@@ -4,12 +4,14 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from interlock.gates.sealed import export
 from interlock.gates.sealed.base import FILE, PROGRAM, keep_base
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import BASE_TIME_NS, Plan, bring, plan_of
+from interlock.gates.sealed.export import BASE_TIME_NS, Plan, bring, forget, plan_of, touched
 from interlock.gates.sealed.protect import kind_of, protection
 from interlock.gates.tree import tree_files
 from tests.table import each_row
@@ -189,6 +191,26 @@ def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Pat
     assert kept.stat().st_mode & 0o777 == 0o750
     assert (folder / "src/test_beside.py").stat().st_nlink == 1
     assert not (folder / "conftest.py").is_symlink()
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_file_that_was_open_for_writing_is_read_again_where_times_tell_of_most_writes(
+    tmp_path: Path, tells: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, folder = plan(tmp_path / "p", {}), tmp_path / "export"
+    bring(made, folder)
+    monkeypatch.setattr(export, "tells_of_writes", Mock(return_value=tells))
+    monkeypatch.setattr(export, "stamp_of", Mock(return_value=(1, 2, 3, 4)))  # no write has a time
+    known = export._written[str(folder)]  # pyright: ignore[reportPrivateUsage]
+    known |= {path: ((1, 2, 3, 4), entry) for path, (_, entry) in known.items()}
+    (folder / "README").write_text("eviL")
+    os.utime(folder / "README", ns=(BASE_TIME_NS, BASE_TIME_NS))
+    assert touched(made, folder) == ()
+    assert set(touched(made, folder, {"README", "conftest.py"})) == {"README", *(() if tells else ("conftest.py",))}
+    forget(folder, {"README"})
+    assert touched(made, folder) == ("README",)
+    bring(made, folder)
+    assert listed(folder) == BASE
 
 
 def test_an_export_in_the_place_of_a_link_never_writes_through_it(tmp_path: Path) -> None:

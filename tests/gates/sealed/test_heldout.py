@@ -145,16 +145,19 @@ def test_a_folder_of_anything_but_plain_files_is_refused(what: str, secret: Path
 
 
 def test_cases_come_as_toml_or_in_lines_beside_the_table(secret: Path, checkout: Path) -> None:
-    toml = 'function = "src/it.py:it"\ntolerance = 0.5\n[[cases]]\nargs = [1]\nexpected = nan\n'
+    toml = (
+        'function = "src/it.py:it"\ntolerance = 0.05\nabsolute_tolerance = 0.5\n[[cases]]\nargs = [1]\nexpected = nan\n'
+    )
     (secret / "a.toml").write_text(toml)
     (secret / "b.toml").write_text('function = "src/it.py:it"\ncases = "b.jsonl"\n')
-    (secret / "b.jsonl").write_text('[[1], null]\n\n{"args": [2], "raises": "ValueError", "tolerance": 1}\n')
+    (secret / "b.jsonl").write_text('[[1], null]\n\n{"args": [2], "raises": "ValueError", "absolute_tolerance": 1}\n')
     one = load_held_out(secret / "a.toml", checkout=checkout)
     two = load_held_out(secret / "b.toml", checkout=checkout)
     assert isinstance(one, HeldOutTable)
     assert isinstance(two, HeldOutTable)
     assert (one.program, one.function, one.language, one.timeout_seconds) == ("src/it.py", "it", "python", 20.0)
-    assert one.cases[0].tolerance == 0.5
+    assert (one.cases[0].tolerance, one.cases[0].absolute) == (0.05, 0.5)
+    assert [case.absolute for case in two.cases] == [None, 1.0]
     assert [(case.args, case.expected, case.raises) for case in two.cases] == [
         ((1,), None, ""),
         ((2,), None, "ValueError"),
@@ -174,6 +177,9 @@ GOOD = {"function": "src/it.py:it", "cases": [{"args": [1], "expected": "s3cret"
         ("HELD104", {"s3cret": 1}),
         ("HELD104", {"tolerance": True}),
         ("HELD104", {"tolerance": -1}),
+        ("HELD104", {"tolerance": 0.1}),
+        ("HELD104", {"absolute_tolerance": float("inf")}),
+        ("HELD104", {"cases": [{"args": [1], "expected": 2.0, "tolerance": 1.0}]}),
         ("HELD104", {"timeout_seconds": 0}),
         ("HELD104", {"function": "src/it.mjs:it", "cases": [{"args": [float("nan")], "expected": 1}]}),
         ("HELD105", {"cases": ["s3cret"]}),
@@ -243,6 +249,26 @@ def test_values_are_equal_by_type_and_value(
     found: object, expected: object, tolerance: float | None, equal: bool
 ) -> None:
     assert same(found, expected, tolerance) is equal
+
+
+def test_an_absolute_tolerance_is_never_relative() -> None:
+    assert same(3.5, 4.0, None, 0.5)
+    assert not same(3.5, 31415.9, None, 1.0)
+    assert not same([3.5], [31415.9], 0.05, 1.0)
+    assert same([31000.0], [31415.9], 0.05, 1.0)
+
+
+def test_long_integers_are_arguments_and_results(secret: Path, checkout: Path) -> None:
+    cases = "[[[" + "9" * 5000 + "], 1" + "0" * 5000 + "], [[3], 4]]"
+    (checkout / "src/it.py").write_text("def it(n): return n + 1\n")
+    (secret / "table.json").write_text('{"function": "src/it.py:it", "cases": ' + cases + "}")
+    table = load_held_out(secret / "table.json", checkout=checkout)
+    assert isinstance(table, HeldOutTable)
+    assert judge_cases(table, run_in(checkout), interpreters=PYTHON).ok
+    (secret / "table.json").write_text('{"function": "src/it.py:it", "cases": [[[1], ' + "9" * 100_001 + "]]}")
+    with pytest.raises(HeldOutError) as caught:
+        load_held_out(secret / "table.json", checkout=checkout)
+    assert caught.value.code == "HELD104"
 
 
 # -- honest programs -------------------------------------------------------------------------------------------------
@@ -470,11 +496,3 @@ def test_nothing_but_one_call_reaches_the_checked_process(secret: Path, checkout
         assert b"exp3cted" not in text
         assert table.digest.encode() not in text
         assert b"table.json" not in text
-
-
-def test_a_result_is_counts_and_nothing_else() -> None:
-    assert str(HeldOutResult(12, 12, 0, 0, 0)) == "12 held-out cases passed"
-    assert str(HeldOutResult(12, 5, 4, 2, 1)) == (
-        "7 of 12 held-out cases failed (4 wrong, 2 without a result, 1 not in time)"
-    )
-    assert not HeldOutResult(0, 0, 0, 0, 0).ok

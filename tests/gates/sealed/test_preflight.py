@@ -62,6 +62,7 @@ def test_what_passes_bare_and_fails_sealed_is_named_with_the_key_that_helps(
     assert not check_base(broken.case, bare=False).cached, "a sealing fault may be of the moment"
 
 
+@pytest.mark.long
 def test_the_base_is_known_afterwards_by_tree_and_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make(tmp_path / "p")
     check = check_base(made.case)
@@ -119,6 +120,7 @@ def test_a_step_that_prepares_may_take_a_fault_away(tmp_path: Path) -> None:
     assert "test -f .git/HEAD" in check.faults[0].found
 
 
+@pytest.mark.long
 def test_a_command_under_which_no_test_can_run_is_an_error_and_a_project_without_tests_is_not(tmp_path: Path) -> None:
     conftest = {**FILES, "tests/conftest.py": "import a_package_of_another_environment\n"}
     (found,) = check_base(make(tmp_path / "p", conftest).case).faults
@@ -134,12 +136,14 @@ def test_a_step_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
     assert "no such target" in found.found
 
 
+@pytest.mark.long
 def test_checking_a_base_makes_nothing_in_the_checkout(tmp_path: Path) -> None:
     made = make(tmp_path / "p", prepare=(("touch", "src/made.py"),))
     assert check_base(made.case).faults == ()
     assert not (made.root / "src/made.py").exists()
 
 
+@pytest.mark.long
 def test_code_of_another_checkout_is_found_before_anything_is_spent_and_in_each_judgement(tmp_path: Path) -> None:
     files = {
         **FILES,

@@ -221,6 +221,7 @@ def test_add(a, b, expected):
     assert "2 passed" in right.output
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pytest_cov") is None, reason="pytest-cov is not installed")
 def test_coverage_and_its_threshold_are_as_without_canaries(tmp_path: Path) -> None:
@@ -313,6 +314,7 @@ def test_honest():
 """
 
 
+@pytest.mark.long
 def test_whatever_an_assertion_compares_is_asked_for_lies(tmp_path: Path) -> None:
     found = {}
     for name, text in {"lying": LYING, "partly": PARTLY, "honest": HONEST}.items():

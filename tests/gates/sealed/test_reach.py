@@ -96,6 +96,7 @@ def pipe(project: Sealed, home: Path, held: ExitStack) -> None:
 
 
 LONG = pytest.mark.long
+REAL = places.writable_system
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ RECORDED: Mapping[str, tuple[Callable[[Path], Sealed], str, str]] = {
 }
 
 
-@pytest.mark.sample("an editable install beside the checkout", "a path in keep")
+@pytest.mark.sample("a path in keep")
 @pytest.mark.parametrize("kind", RECORDED)
 def test_what_tests_need_outside_the_checkout_is_seen_and_must_stay_as_it_was(home: Path, kind: str) -> None:
     install, file, cheat = RECORDED[kind]
@@ -249,6 +250,7 @@ def test_a_folder_of_path_that_comes_later_is_not_seen(home: Path) -> None:
     assert not project.run().ok
 
 
+@pytest.mark.long
 def test_a_packages_folder_above_the_checkout_that_comes_later_is_not_seen(home: Path) -> None:
     node = shutil.which("node")
     if node is None:
@@ -357,6 +359,17 @@ def test_what_this_user_may_write_in_the_distribution_is_searched_for_changes(tm
     write(tmp_path, {"lib/fix.py": RIGHT, "lib/__pycache__/fix.cpython-311.pyc": ""})
     with places.Search.start((str(tmp_path),), began) as search:
         assert search.found() == [f"{tmp_path}/lib/fix.py"]
+
+
+@pytest.mark.long
+def test_a_gate_of_a_user_who_may_write_there_searches_it_and_finds_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "writable_system", REAL)
+    project = make(home / "p", FILES)
+    assert bool(project.case.frozen.system) == os.access("/usr", os.W_OK)
+    write(project.root, {"src/calc.py": RIGHT})
+    assert project.run().ok
 
 
 def test_a_program_that_a_recipe_calls_by_its_path_is_seen_and_one_in_a_script_is_named(home: Path) -> None:

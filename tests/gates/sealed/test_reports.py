@@ -7,6 +7,7 @@ import pytest
 
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.runners import Plan
+from interlock.gates.sealed.runners.base import PROBES
 from interlock.gates.sealed.runners.reports import ReportKind, ReportRunner
 from tests.table import each_row
 
@@ -101,8 +102,12 @@ def test_the_command_is_given_what_makes_it_report() -> None:
     plan = Plan("/p", {"PATH": "/bin"}, 3, 4, "/r/report")
     go = ReportRunner("go", ("/bin/go", "test", "./..."), {"A": "b"}).launch(plan)
     assert (go.argv, go.report, dict(go.env)) == (
-        ("/bin/go", "test", "-json", "./..."), "stdout", {"PATH": "/bin", "A": "b"})  # fmt: skip
-    vitest = ReportRunner("vitest", ("/bin/vitest", "run"), {}).launch(plan)
+        ("/bin/go", "test", "-json", f"-exec=/bin/sh '{PROBES}/unreadable.sh'", "./..."), "stdout",
+        {"PATH": "/bin", "A": "b", "NODE_OPTIONS": f'--require "{PROBES}/no_debugger.cjs"'})  # fmt: skip
+    own = ReportRunner("go", ("/bin/go", "test", "-exec", "wrap", "./..."), {}).launch(plan)
+    assert own.argv == ("/bin/go", "test", "-json", "-exec", "wrap", "./...")
+    vitest = ReportRunner("vitest", ("/bin/vitest", "run"), {"NODE_OPTIONS": "--no-warnings"}).launch(plan)
+    assert vitest.env["NODE_OPTIONS"].startswith('--no-warnings --require "/')
     assert vitest.argv[2:] == ("--reporter=default", "--reporter=json", "--outputFile.json=/r/report")
     assert ReportRunner("junit", ("x",), {}, "out.xml").launch(plan).report_file == "out.xml"
     assert Path(vitest.report_file).is_absolute()

@@ -57,7 +57,7 @@ def tried(program: str, enclosure: Enclosure | None, *, cwd: str = "/", seconds:
 
 
 LOOK = """
-import json, os, sys
+import ctypes, json, os, sys
 def attempt(path):
     try:
         with open(path, "w") as file: file.write("x")
@@ -74,6 +74,8 @@ print(json.dumps({
     "hidden": [shown(path) for path in HIDDEN],
     "capabilities": {name: int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")},
     "setuid": status["NoNewPrivs"].strip(),
+    "namespaces": [flag for flag in (0x20000, 0x10000000, 0x10020000) if ctypes.CDLL(None).unshare(flag) == 0],
+    "mounts": ctypes.CDLL(None).mount(b"/tmp", b"/tmp", None, 4096, None) == 0,
     "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
     "devices": sorted(set(os.listdir("/dev")) & {"sda", "kvm", "mem", "kmsg", "fuse"}),
     "read": open(READ).read(), "cwd": os.getcwd(), "environment": sorted(os.environ),
@@ -113,7 +115,7 @@ def test_only_what_is_writable_is_written_and_nothing_hidden_is_seen(maker: Make
     assert found["cwd"] == str(checkout)
     assert found["hidden"] == [[], "", ["beside", "checkout", "seen"]]
     assert found["capabilities"] == dict.fromkeys(("CapEff", "CapPrm", "CapInh", "CapAmb"), 0)
-    assert found["setuid"] == "1"
+    assert (found["setuid"], found["namespaces"], found["mounts"]) == ("1", [], False)
     assert found["processes"] <= 3
     assert found["devices"] == []
     assert set(found["environment"]) <= {"PATH", "PWD", "LC_CTYPE"}

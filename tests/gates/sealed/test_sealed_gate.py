@@ -19,25 +19,6 @@ from tests.gates.sealed.sealing import FILES, LEAN, RIGHT, TESTS, WRONG, Sealed,
 pytestmark = pytest.mark.usefixtures("no_packages")
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, no_packages: None) -> Sealed:
-    """Give a project whose base is known."""
-    del no_packages
-    made = make(tmp_path_factory.mktemp("sealed") / "project")
-    assert made.base.tests.failing() == (
-        "tests/test_calc.py::test_double[5-10]",
-        "tests/test_calc.py::test_double[-1--2]",
-    )
-    return made
-
-
-@pytest.fixture
-def project(shared: Sealed) -> Sealed:
-    """Give the project as it was when the run began."""
-    shared.reset(FILES)
-    return shared
-
-
 def test_an_honest_fix_passes_and_the_evidence_says_by_what(project: Sealed) -> None:
     write(project.root, {"src/calc.py": RIGHT, "tests/test_new.py": TESTS})
     made = project.run("src/**", "tests/**")
@@ -146,7 +127,7 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], tuple[str, ...], set[str]]] = 
 }  # fmt: skip
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("name", CHEATS)
 def test_what_is_no_fix_does_not_pass_and_says_why(project: Sealed, name: str) -> None:
     work, scope, expected = CHEATS[name]
@@ -202,6 +183,7 @@ def half(x): return x / 2
 """
 
 
+@pytest.mark.long
 def test_a_flaky_test_may_run_again_as_often_as_the_gate_says(project: Sealed) -> None:
     write(project.root, {"src/calc.py": FLAKY})
     assert codes(project.run()) == ["EVD574"]
@@ -222,8 +204,7 @@ def test_what_a_try_leaves_behind_does_not_help_the_next_one(project: Sealed) ->
 def test_commands_that_prepare_run_in_the_export_and_must_succeed(project: Sealed) -> None:
     write(project.root, {"src/calc.py": "from src.made import double\n\n\ndef half(x):\n    return x / 2\n"})
     script = "open('src/made.py', 'w').write('def double(x): return x * 2')"
-    made = project.with_seal(prepare=((sys.executable, "-c", script),)).run()
-    assert made.ok, made.findings
+    assert project.with_seal(prepare=((sys.executable, "-c", script),)).run().ok
     assert not (project.root / "src/made.py").exists()
     made = project.with_seal(prepare=((sys.executable, "-c", "import sys; print('no compiler'); sys.exit(2)"),))
     done = made.run()
@@ -264,7 +245,7 @@ def test_a_time_limit_ends_the_run_and_says_so(project: Sealed) -> None:
 
 FLOOD = """
 import os
-for descriptor in range(3, 20):
+for descriptor in range(3, 512):
     try:
         os.set_blocking(descriptor, True)
         for _ in range(1000):
@@ -282,43 +263,6 @@ def test_a_run_that_floods_the_channel_of_its_probe_is_ended(project: Sealed, mo
     assert "EVD570" in codes(made)
     write(project.root, {"src/calc.py": RIGHT})
     assert project.run().ok
-
-
-VISIBLE = "def double(x):\n    return {2: 4, 5: 10, -1: -2}[x]\n\n\ndef half(x):\n    return x / 2\n"
-
-
-HELD_TESTS = """
-from src.calc import double
-def test_a(): assert double(5) == 10
-def test_zyx(): assert double(31337) == 62674
-"""
-HELD_TABLE = """
-function = "src/calc.py:double"
-cases = [{args = [5], expected = 10}, {args = [31337], expected = 62674}]
-"""
-
-
-def everything_written(root: Path) -> bytes:
-    """Return every byte of the evidence."""
-    found = [path for path in (root / "artifacts").rglob("*") if path.is_file()]
-    assert found
-    return b"".join(os.fsencode(path) + path.read_bytes() for path in found)
-
-
-@pytest.mark.parametrize("kind", ["folder", "table"])
-def test_of_held_out_checks_only_counts_come_out(project: Sealed, tmp_path: Path, kind: str) -> None:
-    place = tmp_path / "held-outside" if kind == "folder" else tmp_path / "held-outside.toml"
-    write(tmp_path, {"held-outside/checks/test_zyxwv.py": HELD_TESTS} if kind == "folder" else {place.name: HELD_TABLE})
-    held = project.with_seal(heldout=str(place))
-    write(project.root, {"src/calc.py": VISIBLE})
-    made = held.run()
-    assert codes(made) == ["EVD586"]
-    counts = held.header(made)["sealed"]["heldout"]
-    assert (counts["total"], counts["passed"]) == (2, 1)
-    written = everything_written(project.root)
-    assert [word for word in (b"31337", b"62674", b"zyx", b"held-outside") if word in written] == []
-    write(project.root, {"src/calc.py": RIGHT})
-    assert held.run().ok
 
 
 def test_a_command_that_is_not_recognised_runs_sealed_by_its_status_and_is_noted(tmp_path: Path) -> None:
@@ -409,6 +353,7 @@ def test_without_namespaces_code_that_leads_back_into_the_checkout_is_refused(
     assert "helper.py" in caught.value.message
 
 
+@pytest.mark.long
 def test_without_namespaces_an_honest_fix_passes_and_a_cheat_does_not(
     project: Sealed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,9 +126,33 @@ NAMES = {
     "tests2": "support",
     "src": "", "latest": "", "contest": "", "test_runner": "", "mock_server": "", "spec_parser": "",
     "snapshots": "", "__snapshots__": "support", "attestation": "",
+    "testutil": "support", "testutils": "support", "testhelpers": "support", "testcases": "support",
+    "testsuite": "support", "testsupport": "support", "testvectors": "support", "test_vectors": "support",
+    "test_inputs": "support", "testInputs": "support", "golden": "support", "goldens": "support", "expected": "support",
+    "expected_output": "support", "golden-files": "support", "testdata2": "support",
+    "testimonials": "", "testament": "", "golden_ratio": "", "expected_utility": "", "fastest": "", "protest": "",
+    "specification": "", "mockup": "", "testbench": "", "hitTesting": "support", "testable": "", "vectors": "",
 }  # fmt: skip
 
 
 @each_row(("folder", "kind"), NAMES.items())
 def test_folders_of_tests_are_known_by_their_words(folder: str, kind: str) -> None:
     assert kind_of(f"a/{folder}/x.bin") == kind
+
+
+FILES = {
+    "setupTests.ts": "test", "Tests.py": "test", "test_data.json": "test", "spec_helper.rb": "test",
+    "CartTests.kt": "test", "expected_output.txt": "support",
+    "testdata.py": "support", "testutils.js": "support", "testHelpers.ts": "support",
+    "testing_utils.py": "support", "expected.json": "support", "golden.txt": "support",
+    "cart.golden": "support", "cart.snap": "support", ".taprc": "decides", "ava.config.js": "decides",
+    "contest.py": "", "test_plan.md": "", "static_tests.py": "", "golden_record.csv": "",
+    "latest.py": "", "expected_value.py": "", "expected.py": "", "golden_ratio.json": "",
+    "testing.py": "", "tester.py": "", "testimonials.tsx": "", "attest.py": "", "hitTest.js": "",
+    "testbench.v": "", "spec_utils.py": "", "mock_server.py": "", "vectors.py": "", "fixture.py": "", "snapshot.py": "",
+}  # fmt: skip
+
+
+@each_row(("name", "kind"), FILES.items())
+def test_files_that_support_tests_are_known_by_their_words(name: str, kind: str) -> None:
+    assert kind_of(f"src/{name}") == kind

@@ -56,9 +56,12 @@ STAGES: Final = {
                 "evidence_items",
                 "items",
                 "what was found",
-                fields=plain("source_id", "source_type", "locator", "snippet"),
+                fields=(
+                    *plain("source_id", "source_type", "locator", "snippet"),
+                    Field("claim", "item", "the value of a subject", fields=plain("subject", "value"), optional=True),
+                ),
             ),
-            checks=("unique_ids", "grounded", "no_conflict"),
+            checks=("unique_ids", "grounded", "no_conflict", "one_value", "same_numbers"),
         ),
         row(
             "propose_plan",
@@ -71,7 +74,7 @@ STAGES: Final = {
             *texts("artifacts"),
             *plain("final_summary"),
             Field("outcome", "choice", "how it ended", choices=("success", "partial", "blocked")),
-            checks=("consistent_outcome",),
+            checks=("consistent_outcome", "artifacts_exist", "unchanged_said"),
         ),
         row("intake", *plain("ticket_id", "title"), Field("description", meaning="the text", optional=True)),
     )
@@ -157,7 +160,16 @@ def judged(stage: str, payload: object, around: Surroundings, known: dict[str, A
         assert issue.message.endswith(".")
         assert issue.fix.endswith(".")
         assert len(issue.field) <= 200
-        assert issue.field or issue.code in {"STG101", "STG102", "STG112", "STG601", "STG602", "STG603"}
+        assert issue.field or issue.code in {
+            "STG101",
+            "STG102",
+            "STG112",
+            "STG601",
+            "STG602",
+            "STG603",
+            "STG605",
+            "STG607",
+        }
     return issues
 
 

@@ -1,5 +1,7 @@
 """Acting is held against the plan, the outcome against the tasks, and a plan against the requirements."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.gates.stages import Observed, Surroundings, requirement_ids
+from interlock.reservations.attribution import Authors
 from tests.gates.stages.support import GOOD, codes, earlier, judged
 from tests.table import each_row
 
@@ -14,8 +17,12 @@ WIDE = "\U0001f600"
 BEFORE = {"src/a.py": "100644 1", "src/b.py": "100644 2", "[x]/!y.py": "100644 3"}
 
 
+def by_the_agent(paths: Sequence[str]) -> Authors:
+    return Authors(own=frozenset(paths))
+
+
 def acted(now: dict[str, str], *allowed: str, unchanged: Any = "warn") -> list[str]:
-    around = Surroundings(Path("/nowhere"), Observed(BEFORE, now, allowed, unchanged))
+    around = Surroundings(Path("/nowhere"), Observed(BEFORE, now, allowed, unchanged, authors=by_the_agent))
     return codes(judged("act_via_tools", GOOD["act_via_tools"], around))
 
 
@@ -50,11 +57,55 @@ def test_a_removed_file_outside_the_plan_is_refused_until_it_is_restored() -> No
 
 
 def test_the_finding_names_the_file_and_both_ways_out() -> None:
-    around = Surroundings(Path("/nowhere"), Observed(BEFORE, BEFORE | {"src/b.py": "9"}, ("src/a.py",)))
+    around = Surroundings(
+        Path("/nowhere"), Observed(BEFORE, BEFORE | {"src/b.py": "9"}, ("src/a.py",), authors=by_the_agent)
+    )
     (issue,) = judged("act_via_tools", GOOD["act_via_tools"], around)
     assert '"src/b.py"' in issue.found
     assert "Restore" in issue.fix
     assert "[tickets] scope" in issue.fix
+
+
+CHANGES = {"src/a.py": "9", "src/b.py": "9", "src/c.py": "9"}
+OWN = Authors(own=frozenset({"src/b.py"}))
+ANNS = Authors(others={"src/b.py": "held by ann", "src/c.py": "committed by ann"})
+WHOSE: dict[str, tuple[Authors, str, str, list[str]]] = {
+    "nobody known": (Authors(), "Changed src/a.py.", "warn", ["STG605"]),
+    "another agent's": (ANNS, "Changed src/a.py.", "warn", ["STG605"]),
+    "another agent's, in a checkout of one agent": (ANNS, "Changed src/a.py.", "error", ["STG605"]),
+    "one of them the agent's own": (OWN, "Changed src/a.py.", "warn", ["STG601", "STG605"]),
+    "one of them claimed": (Authors(), "Changed src/a.py and `src/b.py`.", "warn", ["STG606", "STG605"]),
+    "another agent's and claimed": (ANNS, "Changed src/b.py.", "warn", ["STG605"]),
+    "a longer name is no claim": (Authors(), "Ran lib/src/b.py, src/b.pyc, src/b.py/x.", "warn", ["STG605"]),
+    "nobody known, in a checkout of one agent": (Authors(), "Changed src/a.py.", "error", ["STG607"]),
+}
+
+
+@each_row(("authors", "action", "unattributed", "expected"), WHOSE.values(), ids=WHOSE.keys())
+def test_a_change_outside_the_plan_is_refused_only_where_it_is_known_to_be_the_agents(
+    authors: Authors, action: str, unattributed: Any, expected: list[str]
+) -> None:
+    seen = Observed(BEFORE, BEFORE | CHANGES, ("src/a.py",), "warn", unattributed, lambda _paths: authors)
+    payload = GOOD["act_via_tools"] | {"actions_taken": [action]}
+    issues = judged("act_via_tools", payload, Surroundings(Path("/nowhere"), seen))
+    assert codes(issues) == expected
+    assert not [item for item in issues if item.code != "STG601" and re.search("[Rr]estore|[Rr]emove", item.fix)]
+
+
+def test_changes_of_others_are_no_work_of_the_agent(tmp_path: Path) -> None:
+    (tmp_path / ".interlock/tickets/T-1.ab").mkdir(parents=True)
+    (tmp_path / ".interlock/tickets/T-1.ab/run.json").touch()
+    now = BEFORE | {"src/b.py": "9", "tickets/ticket.json": "1", "tickets/T-1.ab.json": "1"}
+
+    def codes_of(authors: Authors, now: dict[str, str]) -> list[str]:
+        seen = Observed(BEFORE, now, ("src/a.py",), "error", authors=lambda _paths: authors)
+        return codes(judged("act_via_tools", GOOD["act_via_tools"], Surroundings(tmp_path, seen)))
+
+    assert codes_of(Authors(others={"src/b.py": "held by ann"}), now) == ["STG602"]
+    # What the plan covers is work, whoever had the file for a moment.
+    assert codes_of(Authors(others={"src/a.py": "held by ann"}), BEFORE | {"src/a.py": "9"}) == ["STG605"]
+    assert codes_of(Authors(), BEFORE | {"src/a.py": "9", "tickets/ticket.json": "1", "tickets/T-1.ab.json": "1"}) == []
+    assert codes_of(Authors(), BEFORE | {"src/a.py": "9", "tickets/T-2.json": "1"}) == ["STG605"]
 
 
 def test_that_nothing_changed_is_as_grave_as_the_project_says() -> None:
@@ -64,7 +115,8 @@ def test_that_nothing_changed_is_as_grave_as_the_project_says() -> None:
 
 def test_the_allowed_scope_is_named_once_and_in_bounded_length() -> None:
     allowed = tuple(f"{at}{WIDE * 100}/**" for at in range(100))
-    around = Surroundings(Path("/nowhere"), Observed(BEFORE, BEFORE | {f"{n}.py": "1" for n in range(25)}, allowed))
+    now = BEFORE | {f"{n}.py": "1" for n in range(25)}
+    around = Surroundings(Path("/nowhere"), Observed(BEFORE, now, allowed, authors=by_the_agent))
     issues = judged("act_via_tools", GOOD["act_via_tools"], around)
     assert codes(issues) == ["STG601"] * 21
     assert [WIDE in issue.expected for issue in issues] == [True] + [False] * 20
@@ -99,7 +151,7 @@ def test_success_means_that_every_delegated_step_was_approved(
     outcome: str, outcomes: dict[str, str], expected: list[str]
 ) -> None:
     around = replace(Surroundings(Path("/nowhere")), outcomes=outcomes)
-    payload = GOOD["record_and_finalize"] | {"outcome": outcome}
+    payload = GOOD["record_and_finalize"] | {"outcome": outcome, "artifacts": ["a commit"]}
     assert codes(judged("record_and_finalize", payload, around)) == expected
 
 

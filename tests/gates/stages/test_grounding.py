@@ -88,8 +88,10 @@ def test_a_line_beyond_the_file_is_mended_by_the_locator_in_the_fix(tmp_path: Pa
 
 def test_the_closest_line_is_named_also_in_a_long_file(tmp_path: Path) -> None:
     around = project(tmp_path)
-    put(tmp_path, "long.txt", "".join(f"value_{n} = compute({n})\n" for n in range(30_000)))
-    (issue,) = judged("gather_evidence", evidence(item("e", "long.txt:15001", "valu_15000 = compute(15000)")), around)
+    put(tmp_path, "src/long.txt", "".join(f"value_{n} = compute({n})\n" for n in range(30_000)))
+    (issue,) = judged(
+        "gather_evidence", evidence(item("e", "src/long.txt:15001", "valu_15000 = compute(15000)")), around
+    )
     assert issue.code == "STG308"
     assert "line 15001: " in issue.fix
 

@@ -19,7 +19,7 @@ def test_every_row_is_complete_and_unique() -> None:
         assert re.fullmatch(r"STG\d\d\d", rule.code)
         assert rule.title
         assert rule.remedy.endswith(".")
-        assert rule.source.startswith(("Ticket Protocol §", "Governance Design §", "ours: "))
+        assert rule.source.startswith(("Ticket Protocol §", "Governance Design §", "Interlock: "))
 
 
 def test_every_row_is_used_and_every_used_code_has_a_row() -> None:

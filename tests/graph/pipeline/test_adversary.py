@@ -14,7 +14,7 @@ import pytest
 from interlock.gates.errors import TreeError
 from interlock.gates.stages import Surroundings, judge_stage
 from interlock.graph.background import Drives
-from interlock.graph.pipeline.contract import Ticket
+from interlock.graph.pipeline.contract import SentTicket
 from interlock.graph.pipeline.spec import TICKET
 from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.pipeline.tickets import Tickets
@@ -27,8 +27,10 @@ from tests.graph.pipeline.walk import PAYLOADS, SOURCE, codes, do_the_work, fill
 REPOSITORY = Path(__file__).parents[3]
 
 
-def walk_to(tickets: Tickets, state: str, run_id: str = "run-1", **payloads: dict[str, Any]) -> Ticket:
-    """Take a new run to a state, with some payloads replaced."""
+def walk_to(tickets: Tickets, state: str, run_id: str = "run-1", **payloads: dict[str, Any]) -> SentTicket:
+    """Take a new run to a state, with some payloads replaced; without a configuration, in a checkout of one agent."""
+    if not (config := tickets.root / "interlock.toml").exists():
+        config.write_text('[tickets]\nunattributed = "error"\n')
     ticket = ticket_of(tickets.begin("SHOP-7", run_id))
     while ticket["state"] != state:
         if ticket["state"] == "act_via_tools":
@@ -61,7 +63,7 @@ def test_a_submission_that_ended_in_an_error_is_not_judged_in_place_of_the_next_
     Path(os.fsdecode(unreadable)).unlink()
     answer = tickets.submit(filled(ticket))
     assert answer["gate_result"]["status"] == "pass"
-    entry = ticket_of(answer)["history"][-1]
+    entry = tickets.state("run-1")["history"][-1]
     assert entry.get("payload") == PAYLOADS["propose_plan"]
 
 
@@ -91,7 +93,7 @@ def test_findings_about_long_names_in_any_script_can_always_be_written_down(tick
         (tickets.root / f"outside_{number}.py").touch()
     answer = tickets.submit(filled(ticket))
     assert answer["gate_result"]["status"] == "retry"
-    assert set(codes(answer)) == {"STG601"}
+    assert set(codes(answer)) == {"STG607"}
 
 
 def _padded(payload: dict[str, Any], field: str, form: Any) -> dict[str, Any]:
@@ -138,7 +140,7 @@ def test_a_run_of_the_largest_payloads_with_two_retries_a_stage_reaches_its_end(
         for number in range(2):
             wrong = {f"wrong_{number}_{field}": 0 for field in range(20)}
             if state == "record_and_finalize":
-                wrong = {**payloads[state], "outcome": f"wrong_{number}"}
+                wrong = {"outcome": f"wrong_{number}"}
             answer = tickets.submit({**ticket, "payload": wrong})
             assert answer["gate_result"]["status"] == "retry", answer["reason"]
             ticket = ticket_of(answer)
@@ -186,8 +188,8 @@ def test_a_repeated_minimal_ticket_gets_the_answer_with_which_its_stage_passed(t
 
 def test_the_intake_of_a_run_cannot_give_it_another_ticket(tickets: Tickets) -> None:
     base = {"ticket_id": "SHOP-7", "run_id": "run-1"}
-    tickets.next_step({**base, "title": " ", "state": "intake"})
-    answer = tickets.submit_payload("run-1", 2, {"ticket_id": "OTHER-1", "title": "Greet"})
+    tickets.begin(base["ticket_id"], base["run_id"], pipeline="poc")
+    answer = tickets.submit_payload("run-1", 1, {"ticket_id": "OTHER-1", "title": "Greet"})
     assert answer["gate_result"]["status"] != "pass"
     assert tickets.ticket("run-1")["state"] == "intake"
 
@@ -314,7 +316,7 @@ def test_a_file_that_git_was_told_to_overlook_after_the_plan_is_seen(root: Path)
     exclude.parent.mkdir(exist_ok=True)
     exclude.write_text("outside.py\n")
     (root / "outside.py").write_text("print('not in the plan')\n")
-    assert codes(tickets.submit(filled(ticket))) == ["STG601"]
+    assert codes(tickets.submit(filled(ticket))) == ["STG607"]
 
 
 def test_a_plan_that_covers_the_ignore_file_does_not_cover_what_it_hides(root: Path) -> None:
@@ -325,7 +327,7 @@ def test_a_plan_that_covers_the_ignore_file_does_not_cover_what_it_hides(root: P
     do_the_work(root)
     (root / ".gitignore").write_text("outside.py\n")
     (root / "outside.py").write_text("print('not in the plan')\n")
-    assert codes(tickets.submit(filled(ticket))) == ["STG601"]
+    assert codes(tickets.submit(filled(ticket))) == ["STG607"]
 
 
 @pytest.mark.parametrize("trick", ["link", "mode", "hard link", "folder link"])
@@ -350,7 +352,7 @@ def test_edits_outside_the_plan_are_seen_however_they_are_made(tickets: Tickets,
         case _:
             (root / "lib").rename(root.parent / "elsewhere")
             (root / "lib").symlink_to(root.parent / "elsewhere")
-    assert set(codes(tickets.submit(filled(ticket)))) == {"STG601"}
+    assert set(codes(tickets.submit(filled(ticket)))) == {"STG607"}
 
 
 # -- delegated acting ----------------------------------------------------------------------------------------------

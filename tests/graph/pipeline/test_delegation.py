@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from interlock.graph.pipeline.contract import Ticket
+from interlock.graph.pipeline.contract import SentTicket
 from interlock.graph.pipeline.store import journal_run
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.runs import RunView, drive, start_run, view_run
@@ -44,7 +44,7 @@ def _root(folder: Path, *, builder: str = BUILDER, wanted: str = "hello") -> Pat
     return root
 
 
-def _to_acting(tickets: Tickets, steps: int = 2) -> Ticket:
+def _to_acting(tickets: Tickets, steps: int = 2) -> SentTicket:
     """Take a run to its acting stage with a plan of some steps."""
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     while ticket["state"] != "act_via_tools":
@@ -66,7 +66,8 @@ def test_each_plan_step_becomes_a_task_and_their_outcomes_fill_the_payload(tmp_p
     assert "delegated" in ticket["agent_role"]
     answer = tickets.submit({**ticket, "payload": {}})
     assert answer["next_state"] == "record_and_finalize", answer["gate_result"]
-    done = ticket_of(answer)["history"][-1].get("payload", {})
+    assert ticket_of(answer)["history"][-1].get("outcomes") == {"step_1": "APPROVED", "step_2": "APPROVED"}
+    done = tickets.state("run-1")["history"][-1].get("payload", {})
     assert [line.rpartition(" ")[2] for line in done["actions_taken"]] == ["APPROVED", "APPROVED"]
     assert done["outputs"] == ["added src/greeting.txt"]
     for number in (1, 2):

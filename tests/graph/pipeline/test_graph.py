@@ -172,12 +172,12 @@ def test_a_pipeline_whose_first_stage_acts_compares_with_the_beginning_of_the_ru
     """Files that an acting stage changed are no early edits for the next one."""
     acting = [Stage(name, "Act.", (Field("done"),), ("observed",), acts=True) for name in ("first", "second")]
     root = make_project(tmp_path)
-    (root / "interlock.toml").write_text('[tickets]\nscope = ["app.py"]\n')
+    (root / "interlock.toml").write_text('[tickets]\nscope = ["app.py"]\nunattributed = "error"\n')
     tickets = Tickets(root, specs={"acts": PipelineSpec("acts", tuple(acting))})
     ticket = ticket_of(tickets.begin("X-1", "run-1", pipeline="acts"))
     (root / "README.md").write_text("# Not in the scope\n")
     refused = tickets.submit({**ticket, "payload": {"done": "yes"}})
-    assert codes(refused) == ["STG601"]
+    assert codes(refused) == ["STG607"]
     (root / "README.md").write_text("# Shop\n")
     do_the_work(root)
     passed = tickets.submit({**ticket_of(refused), "payload": {"done": "yes"}})

@@ -6,7 +6,9 @@ from typing import Any, cast
 
 import pytest
 
+from interlock.graph.pipeline.answers import sent
 from interlock.graph.pipeline.contract import TicketResponse
+from interlock.graph.pipeline.store import journal_beside
 from interlock.graph.pipeline.tickets import Tickets
 from tests.graph.pipeline.walk import PAYLOADS, codes, events, filled, ticket_of
 
@@ -32,7 +34,7 @@ def test_a_server_controlled_field_that_was_changed_is_refused_by_its_own_findin
     assert codes(answer) == ["TKT122"]
     assert [item["field"] for item in answer["gate_result"]["issues"]] == [field]
     assert answer["gate_result"]["status"] == "retry"
-    assert ticket_of(answer) == ticket == tickets.ticket("run-1")
+    assert ticket_of(answer) == ticket == sent(tickets.ticket("run-1"))
     assert events(tickets)[-1] == "tamper_refused"
 
 
@@ -43,12 +45,81 @@ def test_every_tampered_field_has_its_finding_at_once(tickets: Tickets) -> None:
     assert {item["field"] for item in answer["gate_result"]["issues"]} == set(TAMPERED)
 
 
-def test_a_refused_ticket_stands_in_the_journal_once_however_often_it_comes(tickets: Tickets) -> None:
+def refusals(tickets: Tickets, kind: str = "tamper_refused") -> list[dict[str, Any]]:
+    rows = [*tickets.events("run-1", limit=1000), *tickets.journal.entries(journal_beside("run-1"))]
+    return [dict(entry.data) for entry in rows if entry.type == kind]
+
+
+def test_every_refused_ticket_is_in_the_journal_and_the_third_of_a_kind_ends_the_run(tickets: Tickets) -> None:
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    told = [tickets.submit(filled(ticket, state="complete")) for _ in range(40)]
+    assert [answer["gate_result"]["status"] for answer in told[:4]] == ["retry", "retry", "stop", "stop"]
+    assert [codes(answer)[0] for answer in told[1:4]] == ["TKT122", "TKT124", "TKT113"]
+    assert ticket_of(told[1]) == ticket
+    report = ticket_of(told[2])["invalidation_report"]
+    assert report is not None
+    assert (ticket_of(told[2])["state"], report["reason_code"]) == ("fail_closed", "refused_submissions_spent")
+    assert report["required_next_action"].lower().count("begin a new run") == 1
+    assert len(refusals(tickets)) == 3
+    assert [row["refused_so_far"] for row in refusals(tickets, "submission_refused")] == [1, 2, 4, 8, 16, 32]
+
+
+def test_forgeries_of_every_kind_share_the_budget_of_their_stage(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    said = [tickets.submit(filled(ticket, state=f"s{at}"))["gate_result"]["status"] for at in range(6)]
+    assert said == ["retry"] * 5 + ["stop"]
+
+
+def test_stale_tickets_are_bounded_too(tickets: Tickets) -> None:
+    first = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    tickets.submit(filled(first))
+    other = {**PAYLOADS["fetch_ticket"], "title": "Another title"}
+    said = [tickets.submit({**first, "payload": other})["gate_result"]["status"] for _ in range(4)]
+    assert said == ["retry", "retry", "stop", "stop"]
+    assert len(refusals(tickets)) == 3
+
+
+def test_refusals_do_not_spend_the_budget_of_gate_failures(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    tickets.submit(filled(ticket, state="complete"))
+    tickets.submit(filled(ticket, state="complete"))
+    for _ in range(2):
+        ticket = ticket_of(tickets.submit({**ticket, "payload": {}}))
+    assert ticket["state"] == "fetch_ticket"
+    assert tickets.submit(filled(ticket))["gate_result"]["status"] == "pass"
+
+
+def test_what_was_refused_is_kept_bounded_and_without_keys(tickets: Tickets, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "k-5550123987")
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    payload = {**PAYLOADS["fetch_ticket"], "description": f"k-5550123987 {'x' * 12_000}"}
+    tickets.submit({**ticket, "payload": payload, "state": "complete"})
+    tickets.submit({**ticket, "payload": payload, "schema_version": "9"})
+    (refused,) = refusals(tickets)
+    call = next(dict(entry.data) for entry in tickets.events("run-1") if entry.type == "tool_call")
+    for row in (refused, call):
+        assert "[SHOP_API_KEY] xxx" in row["submitted"]
+        assert "k-5550123987" not in row["submitted"]
+        assert len(row["submitted"]) <= 8192 < row["submitted_bytes"]
+        assert len(row["submitted_sha256"]) == 64
+
+
+def test_submissions_of_others_and_unreadable_ones_are_counted_in_the_journal(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1", caller="alice"))
     for _ in range(3):
-        tickets.submit(filled(ticket, state="complete"))
-    assert events(tickets).count("tamper_refused") == 1
-    assert tickets.ticket("run-1") == ticket
+        tickets.submit(filled(ticket), caller="bob")
+        tickets.submit_payload("run-1", 1, "{", caller="alice")
+    rows = refusals(tickets, "submission_refused")
+    assert [(row["code"], row["refused_so_far"]) for row in rows] == [("TKT112", 1), ("TKT101", 2), ("TKT101", 4)]
+    assert tickets.submit(filled(ticket), caller="alice")["gate_result"]["status"] == "pass"
+
+
+def test_a_run_that_failed_is_not_begun_again(tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    tickets.submit(filled(ticket, schema_version="9"))
+    again = tickets.begin("SHOP-7", "run-1")
+    assert (codes(again), again["gate_result"]["status"], again["continue"]) == (["TKT113"], "stop", False)
+    assert ticket_of(again)["state"] == "fail_closed"
 
 
 def test_another_schema_version_fails_closed(tickets: Tickets) -> None:
@@ -108,7 +179,7 @@ def test_an_unknown_run_is_refused_with_a_gate_result(tickets: Tickets, run_id: 
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     for answer in (tickets.submit(filled(ticket, run_id=run_id)), tickets.submit_payload(run_id, 1, {})):
         assert codes(answer) == ["TKT111"]
-        assert (answer["gate_result"]["status"], answer["updated_ticket"]) == ("stop", None)
+        assert (answer["gate_result"]["status"], answer["ticket_json"]) == ("stop", None)
     assert codes(tickets.status(run_id)) == ["TKT111"]
 
 
@@ -117,7 +188,7 @@ def test_a_ticket_without_a_run_id_is_partial(tickets: Tickets) -> None:
     run_id = ticket.pop("run_id")
     answer = tickets.submit(ticket)
     assert (codes(answer), answer["continue"]) == (["TKT104"], True)
-    assert run_id in answer["gate_result"]["fixes"][0]
+    assert run_id in answer["gate_result"]["issues"][0]["fix"]
     assert run_id not in json.dumps(tickets.submit(ticket, caller="bob"))
 
 
@@ -134,7 +205,7 @@ def test_a_ticket_of_which_nothing_is_known_gets_one_finding_and_no_advice_that_
 def test_what_a_ticket_without_a_run_id_is_told_to_do_brings_its_payload_in(tickets: Tickets) -> None:
     ticket = filled(ticket_of(tickets.begin("SHOP-7", "run-1")))
     payload = ticket.pop("payload")
-    assert "interlock_begin_run" in tickets.submit({"payload": payload})["gate_result"]["fixes"][0]
+    assert "interlock_begin_run" in tickets.submit({"payload": payload})["gate_result"]["issues"][0]["fix"]
     again = ticket_of(tickets.begin("SHOP-7", "run-1"))
     assert tickets.submit({**again, "payload": payload})["gate_result"]["status"] == "pass"
 
@@ -143,7 +214,7 @@ def test_a_run_of_one_caller_is_closed_to_another(tickets: Tickets) -> None:
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1", caller="alice"))
     refused = tickets.submit(filled(ticket), caller="bob")
     assert codes(refused) == ["TKT112"]
-    assert refused["updated_ticket"] is None
+    assert refused["ticket_json"] is None
     assert codes(tickets.begin("SHOP-7", "run-1", caller="bob")) == ["TKT112"]
     assert tickets.submit(filled(ticket), caller="alice")["gate_result"]["status"] == "pass"
 

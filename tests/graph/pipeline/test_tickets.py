@@ -15,7 +15,17 @@ from interlock.graph.pipeline.explain import explain_ticket, summary_text, ticke
 from interlock.graph.pipeline.store import TicketStore, copies_dir, journal_run
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.journal import MAX_LINE_BYTES
-from tests.graph.pipeline.walk import PAYLOADS, STATES, codes, do_the_work, events, filled, ticket_of, walk_to
+from tests.graph.pipeline.walk import (
+    PAYLOADS,
+    STATES,
+    codes,
+    do_the_work,
+    events,
+    filled,
+    make_project,
+    ticket_of,
+    walk_to,
+)
 
 # -- Ticket Protocol §Tools and §Workflow --------------------------------------------------------------------------
 
@@ -28,20 +38,20 @@ def test_a_begun_run_returns_a_clean_ticket_at_fetch_ticket(tickets: Tickets) ->
     assert ticket["invalidation_report"] is None
     assert ticket["required_fields"] == ["external_source", "external_ticket_id", "title", "description"]
     assert ticket["next_stage_fields"] == ["acceptance_criteria", "constraints", "unknowns"]
-    assert json.loads(answer["ticket_json"]) == ticket
+    assert answer["field_types"] == dict.fromkeys(ticket["required_fields"], "text")
     assert answer["continue"]
 
 
 def test_the_ticket_and_the_response_have_exactly_the_fields_of_the_contract(tickets: Tickets) -> None:
     answer = tickets.begin("SHOP-7")
     assert set(answer) == {
-        "updated_ticket", "ticket_json", "continue", "reason", "next_role", "next_state", "gate_result",
+        "ticket_json", "field_types", "continue", "reason", "next_role", "next_state", "gate_result",
     }  # fmt: skip
     assert set(ticket_of(answer)) == {
         "schema_version", "run_id", "ticket_id", "state", "agent_role", "required_fields", "payload",
         "next_stage_fields", "validation", "invalidation_report", "history", "created_at", "updated_at", "revision",
     }  # fmt: skip
-    assert set(answer["gate_result"]) == {"status", "reasons", "fixes", "missing_or_invalid_fields", "issues"}
+    assert set(answer["gate_result"]) == {"status", "missing_or_invalid_fields", "issues"}
 
 
 def test_a_ticket_walks_every_stage_in_order_to_complete(tickets: Tickets, root: Path) -> None:
@@ -53,7 +63,7 @@ def test_a_ticket_walks_every_stage_in_order_to_complete(tickets: Tickets, root:
         answer = tickets.submit(json.dumps(filled(ticket)))
         assert answer["gate_result"]["status"] == "pass", answer["gate_result"]
         assert answer["next_state"] == ticket_of(answer)["state"]
-        assert answer["next_role"] == ticket_of(answer)["agent_role"]
+        assert answer["next_role"].startswith(ticket_of(answer)["agent_role"].removesuffix("."))
         assert ticket_of(answer)["revision"] == ticket["revision"] + 1
         ticket = ticket_of(answer)
         seen.append(ticket["state"])
@@ -110,7 +120,7 @@ def test_a_ticket_id_that_cannot_be_used_is_refused(tickets: Tickets, ticket_id:
     assert tickets.runs() == []
 
 
-@pytest.mark.parametrize("run_id", ["", "../x", "a/b", "x" * 101, ".hidden", "a\0b", 7])
+@pytest.mark.parametrize("run_id", ["", "../x", "a/b", "x" * 129, ".hidden", "a\0b", 7])
 def test_a_run_id_that_cannot_be_used_is_refused(tickets: Tickets, run_id: Any) -> None:
     answer = tickets.begin("SHOP-7", run_id)
     assert codes(answer) == ["TKT106"]
@@ -217,7 +227,8 @@ def test_the_last_ticket_is_a_file_for_people(tickets: Tickets, root: Path) -> N
 
 
 def test_a_plan_is_told_the_ids_that_it_may_use(tickets: Tickets, root: Path) -> None:
-    ticket = walk_to(tickets, root, "propose_plan")
+    walk_to(tickets, root, "propose_plan")
+    ticket = tickets.ticket("run-1")
     assert "Requirement ids: ac_001, ac_002, con_001. Evidence ids: ev_1, ev_2." in ticket["agent_role"]
     assert ticket["history"][1].get("assigned") == {
         "ac_001": "The greeting ends with `!`.",
@@ -254,18 +265,7 @@ def test_edits_before_the_plan_are_reported(tickets: Tickets, root: Path) -> Non
     answer = tickets.submit(filled(ticket))
     assert answer["next_state"] == "act_via_tools"
     assert codes(answer) == ["TKT131"]
-    assert "README.md" in answer["reason"]
-
-
-def test_an_edit_outside_the_plan_is_refused_until_it_is_taken_back(tickets: Tickets, root: Path) -> None:
-    ticket = walk_to(tickets, root, "act_via_tools")
-    do_the_work(root)
-    (root / "README.md").write_text("# Not in the plan\n")
-    answer = tickets.submit(filled(ticket))
-    assert answer["gate_result"]["status"] == "retry"
-    assert "README.md" in answer["gate_result"]["reasons"][0]
-    (root / "README.md").write_text("# Shop\n")
-    assert tickets.submit(filled(ticket_of(answer)))["next_state"] == "record_and_finalize"
+    assert "README.md" in answer["gate_result"]["issues"][0]["message"]
 
 
 def test_the_agents_own_ticket_file_is_no_edit(tickets: Tickets, root: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_ticket_with_thousands_of_unknown_fields_gets_a_bounded_answer(tickets
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     answer = tickets.submit({**filled(ticket), **{f"field_{number}": 1 for number in range(5000)}})
     assert codes(answer) == ["TKT105"] * 21
-    assert "4980" in answer["gate_result"]["reasons"][-1]
+    assert "4980" in answer["gate_result"]["issues"][-1]["message"]
     assert len(json.dumps(answer)) < 20_000
 
 
@@ -374,9 +374,10 @@ def test_a_plan_is_told_whole_ids_however_many_there_are(tickets: Tickets, root:
     ticket = ticket_of(tickets.submit({**ticket, "payload": many}))
     for _ in range(2):
         ticket = ticket_of(tickets.submit(filled(ticket)))
-    named = re.findall(r"ac_[0-9]*", ticket["agent_role"].partition("Requirement ids")[2])
+    role = tickets.ticket(ticket["run_id"])["agent_role"]
+    named = re.findall(r"ac_[0-9]*", role.partition("Requirement ids")[2])
     assert named == [f"ac_{at:03d}" for at in range(1, 61)]
-    assert "and 40 more" in ticket["agent_role"]
+    assert "and 40 more" in role
 
 
 # -- what makes a refusal enough to go on ------------------------------------------------------------------------------
@@ -437,10 +438,10 @@ def test_a_fetched_ticket_that_seems_to_be_another_one_is_a_warning(tickets: Tic
 
 def test_an_answer_sent_back_whole_is_one_finding_that_names_the_ticket_in_it(tickets: Tickets) -> None:
     answer = tickets.begin("SHOP-7", "run-1")
-    for given, name in ((answer, "updated_ticket"), ({"ticket_json": answer["ticket_json"]}, "ticket_json")):
+    for given, name in ((answer, "ticket_json"), ({"updated_ticket": answer["ticket_json"]}, "updated_ticket")):
         refused = tickets.submit(json.dumps(given))
         assert codes(refused) == ["TKT102"]
-        assert name in refused["gate_result"]["fixes"][0]
+        assert name in refused["gate_result"]["issues"][0]["fix"]
 
 
 def test_a_revision_as_a_text_is_told_from_the_number(tickets: Tickets) -> None:
@@ -453,7 +454,7 @@ def test_a_wrong_run_id_names_the_run_that_may_be_meant(tickets: Tickets) -> Non
     run_id = ticket_of(tickets.begin("SHOP-7"))["run_id"]
     refused = tickets.submit_payload("SHOP-7", 1, {})
     assert (codes(refused), refused["continue"]) == (["TKT111"], True)
-    assert run_id in refused["gate_result"]["fixes"][0]
+    assert run_id in refused["gate_result"]["issues"][0]["fix"]
     assert run_id not in json.dumps(tickets.submit_payload("SHOP-7", 1, {}, caller="bob"))
 
 
@@ -465,9 +466,17 @@ def test_a_bad_payload_for_a_known_run_brings_its_ticket_back(tickets: Tickets) 
         assert (codes(refused), ticket_of(refused)) == ([code], ticket)
 
 
-def test_an_agent_is_told_the_keys_of_items_and_the_files_that_may_change(tickets: Tickets, root: Path) -> None:
-    assert "source_id, source_type, locator, snippet" in walk_to(tickets, root, "gather_evidence")["agent_role"]
-    assert (
-        "step_id, intent, requirement_refs, evidence_refs" in walk_to(tickets, root, "propose_plan", "b")["agent_role"]
+def test_an_agent_is_told_what_each_field_holds_and_the_files_that_may_change(tickets: Tickets, root: Path) -> None:
+    def told(state: str, run_id: str) -> Any:
+        make_project(root)
+        return tickets.begin("SHOP-7", walk_to(tickets, root, state, run_id)["run_id"])
+
+    items = (
+        "list of {source_id: text, source_type: text, locator: text, snippet: text, "
+        "claim: {subject: text, value: text}, may be left out}"
     )
-    assert "`app.py`" in walk_to(tickets, root, "act_via_tools", "c")["agent_role"]
+    assert told("gather_evidence", "a")["field_types"] == {"evidence_items": items}
+    assert "evidence_refs: list of texts}" in told("propose_plan", "b")["field_types"]["plan_steps"]
+    assert "`app.py`" in told("act_via_tools", "c")["next_role"]
+    assert told("record_and_finalize", "d")["field_types"]["outcome"] == "one of success, partial, blocked"
+    assert told("complete", "e")["field_types"] == {}

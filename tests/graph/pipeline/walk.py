@@ -5,7 +5,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.graph.pipeline.contract import Ticket, TicketResponse
+from interlock.graph.pipeline.contract import SentTicket, Ticket, TicketResponse
 from interlock.graph.pipeline.tickets import Tickets
 
 SOURCE: Final = "def greet(name):\n    return 'Hello ' + name\n\n\nprint(greet('you'))\n"
@@ -72,14 +72,14 @@ def do_the_work(root: Path) -> None:
     (root / "app.py").write_text(SOURCE.replace("+ name", "+ name + '!'"))
 
 
-def ticket_of(answer: object) -> Ticket:
+def ticket_of(answer: object) -> SentTicket:
     """Return a copy of the ticket in an answer."""
-    ticket = cast("TicketResponse", answer)["updated_ticket"]
+    ticket = cast("TicketResponse", answer)["ticket_json"]
     assert ticket is not None, answer
     return deepcopy(ticket)
 
 
-def filled(ticket: Ticket, **changes: Any) -> dict[str, Any]:
+def filled(ticket: SentTicket | Ticket, **changes: Any) -> dict[str, Any]:
     """Return a ticket with the payload that passes its stage, and other fields changed."""
     return {**ticket, "payload": deepcopy(PAYLOADS[ticket["state"]]), **changes}
 
@@ -89,7 +89,7 @@ def codes(answer: Any) -> list[str]:
     return [item["code"] for item in answer["gate_result"]["issues"]]
 
 
-def walk_to(tickets: Tickets, root: Path, state: str, run_id: str = "run-1") -> Ticket:
+def walk_to(tickets: Tickets, root: Path, state: str, run_id: str = "run-1") -> SentTicket:
     """Take a new run to a state and return its ticket."""
     ticket = ticket_of(tickets.begin("SHOP-7", run_id))
     while ticket["state"] != state:

@@ -25,3 +25,13 @@ def checkout(bare: Checkout) -> Checkout:
     bare.install()
     bare.reserve("ann", "ann.py", "src/ann.py")
     return bare
+
+
+@pytest.fixture
+def shared(checkout: Checkout) -> Checkout:
+    """Both agents hold their files, both have changed them, and ann has staged hers."""
+    checkout.reserve("bob", "bob.py", "src/bob.py", "new/**")
+    for path in ("ann.py", "src/ann.py", "bob.py", "src/bob.py"):
+        checkout.write(path, f"{path} two\n")
+    checkout.must("ann", "add", "ann.py")
+    return checkout

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations import commit_lock, leases, messages, negotiation
+from interlock.reservations import commit_lock, disturbed, leases, messages, negotiation
 from interlock.reservations.commit import CommitAnswer, commit
 from interlock.reservations.commit_lock import at_work
 from interlock.reservations.desk import Desk
+from interlock.reservations.held import foreign, touched
 from interlock.reservations.hooks import pre_edit
 from interlock.reservations.left import MAX_LEFT
 from tests.reservations.git.checkout import Checkout
@@ -27,16 +26,6 @@ def committed(checkout: Checkout, name: str, *paths: str, release: bool = False)
 
 def codes(answer: CommitAnswer) -> list[str]:
     return [row["code"] for row in answer["errors"]]
-
-
-@pytest.fixture
-def shared(checkout: Checkout) -> Checkout:
-    """Both agents hold their files, both have changed them, and ann has staged hers."""
-    checkout.reserve("bob", "bob.py", "src/bob.py", "new/**")
-    for path in ("ann.py", "src/ann.py", "bob.py", "src/bob.py"):
-        checkout.write(path, f"{path} two\n")
-    checkout.must("ann", "add", "ann.py")
-    return checkout
 
 
 def test_own_paths_are_committed_and_what_others_staged_stays_staged(shared: Checkout) -> None:
@@ -360,6 +349,26 @@ def test_unsaved_work_that_a_hook_set_aside_is_told_once_to_both(shared: Checkou
     assert messages.fetch(shared.desk, shared.caller("ann"))["messages"] == []
 
 
+def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_it(shared: Checkout) -> None:
+    hits = touched(foreign(shared.desk, shared.caller("bob")), ["ann.py", "src/ann.py"])
+    disturbed.tell(shared.desk, shared.caller("bob"), hits[:1], "while git reset ran", "git")
+    shared.write("ann.py", "of bob\n")
+    refused = committed(shared, "ann")
+    assert (codes(refused), refused["commit"], refused["errors"][0]["found"]) == (["RSV208"], None, "ann.py")
+    assert committed(shared, "ann", "src/ann.py")["paths"] == ["src/ann.py"]
+    assert messages.send(shared.desk, shared.caller("bob"), "ann", "src/ann.py", topic="surprise-write")["sent"]
+    messages.fetch(shared.desk, shared.caller("ann"))
+    assert committed(shared, "ann")["paths"] == ["ann.py"]
+
+
+def test_damage_that_is_known_is_committed_anyway(shared: Checkout) -> None:
+    hits = touched(foreign(shared.desk, shared.caller("bob")), ["ann.py"])
+    disturbed.tell(shared.desk, shared.caller("bob"), hits * 9, "while git reset ran", "git")
+    assert codes(committed(shared, "ann", "src/ann.py")) == ["RSV208"], "the message names not all"
+    answer = commit(shared.desk, shared.caller("ann"), "mine", anyway=True)
+    assert answer["paths"] == ["ann.py", "src/ann.py"]
+
+
 def test_work_that_no_hook_touched_is_not_reported(shared: Checkout) -> None:
     assert "disturbed" not in committed(shared, "bob")
     assert events(shared, "surprise_write") == []
@@ -464,29 +473,3 @@ def test_lease_below_which_another_worktree_has_unsaved_work_is_not_released(sha
     answer = committed(shared, "bob", release=True)
     kept = [row["pattern"] for row in leases.mine(shared.desk, shared.caller("bob"))["reservations"]]
     assert (len(answer["released"]), kept) == (1, ["bob.py", "new/**"])
-
-
-def test_commit_is_an_event(shared: Checkout) -> None:
-    answer = committed(shared, "bob")
-    assert [(row["agent"], row["commit"]) for row in events(shared, "committed")] == [("bob", answer["commit"])]
-
-
-def cli(checkout: Checkout, *arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    code = "from interlock.cli.commit import commit_command as c; c()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=cwd or checkout.root, env=checkout.env("bob"),
-        capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-
-
-def test_command_prints_the_id_and_ends_with_the_right_status(shared: Checkout) -> None:
-    done = cli(shared, "-m", "x", "bob.py", cwd=shared.root / "src")
-    assert (done.returncode, done.stdout.strip()) == (0, shared.head())
-    assert shared.files_of() == {"src/bob.py"}
-    done = cli(shared, "-m", "x", "--json", "--release", "bob.py")
-    answer = json.loads(done.stdout)
-    assert (done.returncode, answer["commit"], len(answer["released"])) == (0, shared.head(), 1)
-    assert cli(shared, "-m", "x", "ann.py").returncode == 5
-    assert cli(shared, "-m", "x", "--json", "bob.py").returncode == 1
-    assert cli(shared, "bob.py").returncode == 2
-    assert cli(shared, "-m", "x", "../../elsewhere").returncode == 2

@@ -1,0 +1,100 @@
+"""The engines that check accessibility, and which of their rules count.
+
+axe-core comes with the extra `browser`. AccessLint is one file in this package (`accesslint/`), as its makers published
+it. Two engines, since each misses what the other finds; where both have a rule for the same thing and one of them is
+wrong about known cases, that one is left out.
+"""
+
+import hashlib
+import importlib.util
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from interlock.gates.collect.errors import collector_error
+
+LISTS: Final = ("violations", "incomplete", "passes", "inapplicable")
+
+TAGS: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice")
+"""What axe runs: WCAG 2.2 level AA and everything below it, and good practice, which is a warning."""
+
+PAGE_RULES: Final = (
+    "aria-hidden-body", "document-title", "html-has-lang", "meta-viewport", "meta-viewport-large",
+)  # fmt: skip
+"""Rules of axe about a whole page, which it applies to the outermost document alone."""
+
+AXE_LEFT_OUT: Final = {
+    "frame-tested": "each frame gets a run of its own",
+    "avoid-inline-spacing": "AccessLint has a rule each for letters, words and lines, and looks at their values",
+}
+ACCESSLINT_LEFT_OUT: Final = {
+    "adaptable/th-has-data-cells": "takes a table of header cells alone for wrong",
+    "aria/aria-valid-attr-value": "takes an empty `aria-hidden` for wrong, which means that there is none",
+    "labels-and-names/label-placeholder-only": "a placeholder is a name, and WCAG knows no failure of that alone",
+    "aria/aria-roles": "takes roles of the modules for graphics and digital publishing for errors",
+}
+"""Rules that are not run, and why."""
+
+ACCESSLINT_VERSION: Final = "0.21.0"
+ACCESSLINT_SHA256: Final = "410d6af51079f9e80df6a0c0f3b27f5f91afe9706eaef59eaf0f6b89f35fc05e"
+
+_ACCESSLINT: Final = Path(__file__).parent / "accesslint" / "accesslint-core.js"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One engine.
+
+    Args:
+        name: As it stands in reports.
+        version: The same.
+        source: Its text.
+        script: The script of this package that runs it over one document.
+        left_out: Rules that are not run.
+        page_rules: Rules that are not run in a frame.
+    """
+
+    name: str
+    version: str
+    source: str
+    script: str
+    left_out: tuple[str, ...]
+    page_rules: tuple[str, ...] = ()
+
+    def options(self, *, in_frame: bool) -> str:
+        """Return the argument of the script as JSON."""
+        without = (*self.left_out, *(self.page_rules if in_frame else ()))
+        return json.dumps({"tags": TAGS, "without": without, "inFrame": in_frame})
+
+
+def engines() -> tuple[Engine, ...]:
+    """Return the engines, in the order in which they run.
+
+    Raises:
+        CollectorError: COL310 when one is not installed, or is not the file that was published.
+    """
+    source = axe_source()
+    version = re.search(r"axe v([0-9.]+)", source)
+    data = _ACCESSLINT.read_bytes()
+    if version is None or hashlib.sha256(data).hexdigest() != ACCESSLINT_SHA256:
+        wrong = "axe-core" if version is None else f"{_ACCESSLINT.name} of AccessLint"
+        raise collector_error("COL310", f"{wrong} is not the file that was published.", "Install Interlock again.")
+    return (
+        Engine("axe-core", version[1], source, "audit", tuple(AXE_LEFT_OUT), PAGE_RULES),
+        Engine("accesslint", ACCESSLINT_VERSION, data.decode(), "accesslint", tuple(ACCESSLINT_LEFT_OUT)),
+    )
+
+
+def axe_source() -> str:
+    """Return axe-core's own text.
+
+    Raises:
+        CollectorError: COL310 when the package that carries it is not installed.
+    """
+    spec = importlib.util.find_spec("axe_playwright_python")
+    path = Path(spec.origin).parent / "axe.min.js" if spec is not None and spec.origin else None
+    if path is None or not path.is_file():
+        raise collector_error("COL310", "axe-core is not installed.")
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,130 @@
+"""Several views of one page at once: loaded, used a little, and watched for some seconds, all at the same time."""
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from interlock.gates.collect.cdp import Connection
+from interlock.gates.collect.errors import collector_error
+from interlock.gates.collect.page import MOTIONS, QUIET_SECONDS, Motion, Page
+
+VARIABLE: Final = "INTERLOCK_LOOK_SECONDS"
+MIN_SECONDS: Final = 0.1
+MAX_SECONDS: Final = 30.0
+
+MAX_SETTLE_SECONDS: Final = 3.0
+"""A page that never stops talking to its server is looked at after this long."""
+
+_PAUSE_SECONDS: Final = 0.1
+"""How long a page is turned, and how long it is out of sight; less where the look is short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a page is looked at.
+
+    Args:
+        seconds: How long it is watched after it has loaded.
+        motions: What it is told that its user prefers; each is a view of its own.
+    """
+
+    seconds: float = 3.0
+    motions: tuple[Motion, ...] = MOTIONS
+
+    def chosen(self, environ: Mapping[str, str] = os.environ) -> "Look":
+        """Return this look, as long as INTERLOCK_LOOK_SECONDS says where it is set.
+
+        Raises:
+            CollectorError: COL302 when that is no number in its bounds.
+        """
+        wish = environ.get(VARIABLE)
+        if wish is None:
+            return self
+        try:
+            seconds = float(wish)
+        except ValueError:
+            seconds = math.nan
+        if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+            raise collector_error(
+                "COL302",
+                f"{VARIABLE} says {wish[:40]!r}, which is no number from {MIN_SECONDS} to {MAX_SECONDS}.",
+                "Correct it, or unset it to have `[evidence] look_seconds` of interlock.toml decide.",
+            )
+        return replace(self, seconds=seconds)
+
+
+def watch(connection: Connection, pages: Sequence[Page], seconds: float) -> None:
+    """Open pages and watch them: each is scrolled through, turned, put out of sight and brought back.
+
+    Args:
+        connection: The browser.
+        pages: Views of one page, none of them opened yet.
+        seconds: How long they are watched after all have loaded, at least; using them takes most of a second.
+
+    Raises:
+        CollectorError: COL303 to COL307, of the first view that is not as it should be.
+    """
+
+    def handle(session: str, method: str, params: dict[str, Any]) -> None:
+        for page in pages:
+            page.handle(session, method, params)
+
+    connection.handler = handle
+    connection.waiting_for = f"{pages[0].name} to load"
+    for page in pages:
+        page.start()
+    for page in pages:
+        page.arrive()
+    connection.wait(lambda: all(page.is_loaded for page in pages))
+    if any(page.is_stopped for page in pages):
+        # A page that crashed stops loading too, and its end is told a moment later.
+        _pause(connection, QUIET_SECONDS)
+    _check(pages)
+    until = time.monotonic() + seconds
+    connection.waiting_for = f"{pages[0].name} to come to rest"
+    _rest(connection, pages)
+    _use(connection, pages, min(_PAUSE_SECONDS, seconds / 10))
+    _pause(connection, until - time.monotonic())
+    _rest(connection, pages)
+
+
+def _use(connection: Connection, pages: Sequence[Page], pause_seconds: float) -> None:
+    """Do with the pages what everybody does, and what their code may wait for."""
+    for page, asked in [(page, page.scroll()) for page in pages]:
+        page.finish(asked)
+    steps: tuple[Callable[[Page], None], ...] = (
+        lambda page: page.size(turned=True),
+        lambda page: page.size(),
+        lambda page: page.show(visible=False),
+        lambda page: page.show(visible=True),
+    )
+    for step in steps:
+        for page in pages:
+            step(page)
+        _pause(connection, pause_seconds)
+        _check(pages)
+
+
+def _rest(connection: Connection, pages: Sequence[Page]) -> None:
+    """Wait until no request is open and none was for a while."""
+    latest = time.monotonic() + MAX_SETTLE_SECONDS
+    active_at = time.monotonic()
+    while (now := time.monotonic()) < latest:
+        quiet_at = max(active_at, *(page.traffic.active_at for page in pages)) + QUIET_SECONDS
+        if now >= quiet_at and not any(page.traffic.is_running for page in pages):
+            break
+        _pause(connection, min(latest, quiet_at if quiet_at > now else now + QUIET_SECONDS) - now)
+    _check(pages)
+
+
+def _pause(connection: Connection, seconds: float) -> None:
+    """Hand on events for a while."""
+    connection.wait(lambda: False, time.monotonic() + seconds)
+
+
+def _check(pages: Sequence[Page]) -> None:
+    for page in pages:
+        page.check()

@@ -1,0 +1,78 @@
+"""Which files of a project somebody is told of who may not read its files: a caller with a token.
+
+Told of is what everybody who works in the project has: what git tracks, what it neither tracks nor ignores, and
+evidence. Not told of, whether it is there or not: what git ignores, names that begin with a dot and are not tracked,
+what Interlock and git keep, and everything that is reached by a link or lies outside of the root.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from interlock.envelope.protocol import EVIDENCE_KEYS
+from interlock.gates.evidence import FOLDER
+from interlock.gates.patterns import compile_scope
+from interlock.gates.stages.tree import ignored_paths, is_tracked
+from interlock.gates.tree import left_out, paths_in_scope
+
+EVIDENCE: Final = tuple(f"{FOLDER}/{key}/" for key in EVIDENCE_KEYS)
+"""Where evidence lies; git ignores it in most projects, and those who judge it must know of it."""
+
+
+def is_shared(root: str | Path, path: str) -> bool:
+    """Say whether somebody may be told of a path below the root, or that nothing is there."""
+    return bool(shared(root, (path,)))
+
+
+def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
+    """Return those of some paths that somebody may be told of.
+
+    Args:
+        root: The project's root.
+        paths: As they were given, relative to the root.
+    """
+    base = os.path.realpath(root)
+    plain = [path for path in paths if _is_plain(path) and not _is_linked(base, path)]
+    ignored = ignored_paths(base, [path for path in plain if not path.startswith(EVIDENCE)])
+    return frozenset(
+        path for path in plain if path not in ignored and (not _has_dot_name(path) or is_tracked(base, path))
+    )
+
+
+def reaches_more(root: str | Path, patterns: Iterable[str]) -> bool:
+    """Say whether scope patterns name, or match, a file that nobody is told of.
+
+    Raises:
+        TreeError: A pattern is refused.
+    """
+    rows = list(patterns)
+    compile_scope(rows)
+    named = {row.rstrip("/") for row in rows if not row.startswith("!") and not set("*?[{").intersection(row)}
+    found = {*named, *paths_in_scope(root, rows)}
+    return bool(found - shared(root, found))
+
+
+def _is_plain(path: str) -> bool:
+    """Say whether a path is written in the one way in which files of a project are: relative, without odd steps."""
+    steps = path.split("/")
+    if "\\" in path or ":" in steps[0] or path.startswith("~") or not path.isprintable():
+        return False
+    if {"", ".", ".."}.intersection(steps):
+        return False
+    return path.startswith(EVIDENCE) or not (left_out(path) or _is_kept(steps))
+
+
+def _is_kept(steps: list[str]) -> bool:
+    """Say whether a path is Interlock's or git's on a file system that folds the case of names."""
+    folded = [step.casefold() for step in steps]
+    return ".git" in folded or folded[0] in {".interlock", "artifacts"}
+
+
+def _is_linked(base: str, path: str) -> bool:
+    """Say whether a symbolic link stands on the way to a path, or at it."""
+    return os.path.realpath(os.path.join(base, path)) != os.path.join(base, path)  # noqa: PTH118
+
+
+def _has_dot_name(path: str) -> bool:
+    return any(step.startswith(".") for step in path.split("/"))

@@ -1,0 +1,267 @@
+"""The values of the environment that look like keys, taken out of every text that is kept or shown.
+
+A text that is prose, such as a reason or a message, is kept with `[NAME]` in place of a key. A text that names
+something, such as a path, a pattern or a run id, is refused: with another text in it, it would name something else.
+`clean_arguments` tells the two apart by the names of arguments, and takes each that it does not know for a name.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Any, Final, cast
+
+MIN_CHARS: Final = 8
+"""A shorter value is no key; it would be found in texts by chance."""
+_MAX_CONFIGURATION: Final = 1024 * 1024
+MIN_LINE_CHARS: Final = 16
+"""So long is a line of a key of several lines that is one by itself."""
+
+PROSE: Final = frozenset(
+    {
+        "acceptance_criteria", "actions_taken", "body", "checkpoints", "constraints", "description", "envelope",
+        "final_summary", "intent", "outputs", "reason", "retrieval_justification", "snippet", "task.task", "text",
+        "title", "topic", "unknowns",
+    }
+)  # fmt: skip
+"""The arguments of tools and commands, and the keys in them, that hold prose; a dotted one counts below that argument.
+"""
+
+_KEYLIKE: Final = re.compile(
+    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?(?:[_\-.]|\d|$)", re.IGNORECASE | re.ASCII
+)
+_QUOTED: Final = re.compile("%[0-9A-F]{2}")
+
+
+@cache
+def looks_like_key(name: str) -> bool:
+    """Say whether a variable holds a key by its name: a word of it ends with KEY, TOKEN, SECRET, PASSWORD and such."""
+    return _KEYLIKE.search(name) is not None
+
+
+class Redactor:
+    """Puts `[NAME]` in place of the value of each variable NAME that looks like a key, in any of its usual spellings.
+
+    Found are the value itself, URL-quoted, escaped as in JSON (once or twice) or as Python quotes it, as part of a
+    base64 text, and each line of a key of several lines. The environment is looked at each time, for a program may
+    load its keys late; a key that was set once stays known.
+
+    Args:
+        also: Names of variables that hold keys, whatever they are called.
+    """
+
+    def __init__(self, also: Iterable[str] = ()) -> None:
+        self._also = frozenset(also)
+        self._known: frozenset[tuple[str, str]] = frozenset()
+        self._names: dict[str, str] = {}
+        self._found: re.Pattern[str] | None = None
+        self._look()
+
+    def _look(self) -> bool:
+        """Learn the keys that are set now, and say whether any is known."""
+        names = [name for name in list(os.environ) if name in self._also or looks_like_key(name)]
+        now = {(name, value) for name in names if len(value := os.environ.get(name, "").strip()) >= MIN_CHARS}
+        if not now <= self._known:
+            known, found = self._known | now, dict[str, str]()
+            for name, value in sorted(known):
+                for spelling in _spellings(value):
+                    found.setdefault(spelling, name)
+            self._names = found
+            self._found = re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True))))
+            self._known = known  # last, for other threads that look meanwhile
+        return bool(self._known)
+
+    def text(self, text: str) -> str:
+        """Return a text without the keys."""
+        return self._clean(text) if self._look() else text
+
+    def _clean(self, text: str) -> str:
+        assert self._found is not None
+        return self._found.sub(lambda match: f"[{self._names[match[0]]}]", text)
+
+    def has_keys(self) -> bool:
+        """Say whether any key is known."""
+        return self._look()
+
+    def name_of_key(self, text: str) -> str | None:
+        """Return the variable whose key a text holds, or None when it holds none."""
+        if not self._look():
+            return None
+        assert self._found is not None
+        found = self._found.search(text)
+        return None if found is None else self._names[found[0]]
+
+    def data(self, data: bytes) -> bytes:
+        """Return the bytes of a file without the keys."""
+        if not self._look():
+            return data
+        # Every byte comes back as it was; half a character cannot be part of a key.
+        return self._clean(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without the keys, in its texts and its names."""
+        return self._cleaned(value) if self._look() else value
+
+    def _cleaned(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._clean(value)
+        if isinstance(value, (list, tuple)):
+            return [self._cleaned(item) for item in cast("list[Any]", value)]
+        if isinstance(value, Mapping):
+            return {self._clean(key): self._cleaned(item) for key, item in cast("Mapping[str, Any]", value).items()}
+        return value
+
+
+class KeyRefused(Exception):  # noqa: N818 - reads as what it says at the place that catches it
+    """A text that names something holds a key.
+
+    Args:
+        place: Where it stands, such as `patterns[0]`.
+        name: The variable that holds the key.
+    """
+
+    code = "KEY101"
+
+    def __init__(self, place: str, name: str) -> None:
+        self.message = f"`{place}` holds the value of the environment variable {name}, which is a key"
+        self.fix = f"Leave the key out of `{place}`: what names something is kept as it is, and a key is not kept."
+        super().__init__(self.message)
+        self.place = place
+
+
+def clean_arguments(arguments: Mapping[str, Any], redactor: Redactor, prose: Collection[str] = PROSE) -> dict[str, Any]:
+    """Return the arguments of a call with the keys taken out of prose.
+
+    A text that is a JSON object or array is looked into; where it holds a key it comes back as JSON of the same value.
+
+    Args:
+        arguments: By name.
+        redactor: Knows the keys.
+        prose: The names of what is prose.
+
+    Raises:
+        KeyRefused: A key stands in something that is no prose, or in a name.
+    """
+    if not redactor.has_keys():
+        return dict(arguments)
+
+    def clean(value: Any, place: str, path: str, *, free: bool) -> Any:
+        free = free or path in prose or path.rpartition(".")[2] in prose
+        if isinstance(value, str):
+            held = _json_in(value)
+            if held is not None and (found := clean(held, place, path, free=free)) != held:
+                return json.dumps(found, ensure_ascii=False)
+            return redactor.text(value) if free else unkeyed(value, place)
+        if isinstance(value, (list, tuple)):
+            items = enumerate(cast("list[Any]", value))
+            return [clean(item, f"{place}[{at}]", path, free=free) for at, item in items]
+        if isinstance(value, Mapping):
+            rows = cast("Mapping[str, Any]", value).items()
+            return {
+                unkeyed(str(name), place): clean(
+                    item, f"{place}.{name}" if place else str(name), f"{path}.{name}" if path else str(name), free=free
+                )
+                for name, item in rows
+            }
+        return value
+
+    def unkeyed(text: str, place: str) -> str:
+        if (name := redactor.name_of_key(text)) is not None:
+            raise KeyRefused(redactor.text(place) or "arguments", name)
+        return text
+
+    return clean(arguments, "", "", free=False)
+
+
+def _json_in(text: str) -> Any:
+    """Return the object or array whose JSON a text is; None for another text, and where a key stands twice."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str] = ()) -> Redactor:
+    """Return what takes the keys of a project out of texts; every door has it from here, so that all know the same.
+
+    Known are variables that look like keys, and those that `api_key_env` names in `interlock.toml` or `pyproject.toml`
+    in the folder or above it. What was learned of one project stays known in this process.
+
+    Args:
+        path: The project's root, or a path in it; default: the folder that this process works in.
+        also: Names of more variables that hold keys.
+    """
+    try:
+        folder = os.path.abspath(path or os.curdir)  # noqa: PTH100
+    except OSError:  # the folder that this process works in was removed
+        folder = os.sep
+    while True:
+        for name in _CONFIGURATIONS:
+            _learned.update(_named_in(f"{folder.rstrip(os.sep)}/{name}"))
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            break
+        folder = above
+    return Redactor((*_learned, *also))
+
+
+def redact(text: str) -> str:
+    """Return a text without the values of variables that hold keys: each is replaced by `[NAME]`."""
+    return redactor_for().text(text)
+
+
+_CONFIGURATIONS: Final = ("interlock.toml", "pyproject.toml")
+_KEY_NAME: Final = re.compile(rb"""api_key_env["']?\s*=\s*["']+([^"'\n]+)""")
+_learned: Final[set[str]] = set()
+
+
+def _named_in(path: str) -> tuple[str, ...]:
+    """Return the variables that a configuration names as keys, whether or not it can be used; none where none is."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+        return _names_in(path, found.st_ino, found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else ()
+    except (OSError, ValueError):
+        return ()
+
+
+@lru_cache(maxsize=64)
+def _names_in(path: str, *_version: int) -> tuple[str, ...]:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return tuple(name.decode("utf-8", "replace") for name in _KEY_NAME.findall(file.read(_MAX_CONFIGURATION)))
+
+
+def _spellings(value: str) -> Iterator[str]:
+    from base64 import b64encode  # noqa: PLC0415 - commands that start cold need neither where no key is set
+    from urllib.parse import quote, quote_plus  # noqa: PLC0415
+
+    yield value
+    # A key of several lines is quoted with other indents and line ends, and in part; what holds blanks is prose.
+    yield from (row for line in value.splitlines() if len(row := line.strip()) >= MIN_LINE_CHARS and " " not in row)
+    for quoted in (quote(value, errors="surrogateescape"), quote(value, safe="", errors="surrogateescape"),
+                   quote_plus(value, errors="surrogateescape")):  # fmt: skip
+        yield quoted
+        yield _QUOTED.sub(lambda found: found[0].lower(), quoted)
+    for ascii_only in (True, False):
+        escaped = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield from (escaped, escaped.replace("/", "\\/"))
+        yield json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]  # JSON in a text of JSON
+        yield from (repr(text)[1:-1] for text in (value, escaped))  # as messages of Python quote it
+    data = value.encode("utf-8", "surrogateescape")
+    for before in range(3):
+        # Of three bytes that become four characters, what stands around the key may share the first and the last.
+        text = b64encode(b"\0" * before + data).decode("ascii").rstrip("=")
+        whole = text[(0, 2, 3)[before] : (before + len(data)) * 8 // 6]
+        if len(whole) >= MIN_CHARS:
+            yield whole
+            yield whole.translate(str.maketrans("+/", "-_"))

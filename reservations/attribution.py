@@ -1,0 +1,105 @@
+"""Whose change a change on the disk is, as far as leases, hooks and recorded commits tell."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from interlock.reservations import checkouts, git, identity, place
+from interlock.reservations.edits import edited_at
+from interlock.reservations.history import History
+from interlock.reservations.hooks.marks import GRAIN_SECONDS, time_of
+from interlock.reservations.known import LeasesByPath, read_history
+from interlock.reservations.records import key_of
+from interlock.reservations.rules import shown
+from interlock.reservations.sqlite import SqliteStore
+
+EDIT_SECONDS: Final = 120.0
+"""So long after the hook an edit may still be written: clients ask a person in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authors:
+    """Who changed some files; of a file that is in neither, nobody is known.
+
+    Args:
+        own: Files that the agent itself was seen to edit last.
+        others: Of the rest, files that are another agent's, each with how: `held by ann`, `committed by ann`.
+        problem: Why nobody is known, where what was recorded cannot be read; else empty.
+    """
+
+    own: frozenset[str] = frozenset()
+    others: Mapping[str, str] = field(default_factory=dict[str, str])
+    problem: str = ""
+
+
+AuthorsOf: TypeAlias = Callable[[Sequence[str]], Authors]
+"""Gives the authors of files, whose paths are relative to the project's root."""
+
+
+def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: float) -> Authors:
+    """Say whose changes these are, of those that were made since a time.
+
+    A file is the agent's own where the hook let it edit the file, and the file was last written right after that. What
+    is left is another agent's who holds it, held it alone at any moment since, or committed it with `interlock commit`;
+    a lease of another worktree counts too.
+
+    Args:
+        start: The folder that the paths are relative to.
+        agents: The names of who asks; none: the agent that this process works for.
+        paths: The files that changed.
+        since: Seconds since the epoch.
+
+    Raises:
+        GitFailed: Git does not answer.
+        JournalDamaged: A journal is not what was written to it.
+        ReservationError: The project, the store or the journal cannot be read.
+    """
+    found = place.find(start)
+    if not paths or not os.path.exists(found.store_path):
+        return Authors()
+    below = os.path.relpath(os.path.realpath(start), found.root)
+    inside = {path if below == "." else f"{below}/{path}": path for path in paths}
+    store = SqliteStore(found.store_path)
+    try:
+        names = agents or [identity.who(os.environ, store, door="mcp").name]
+        with store.transaction() as tx:
+            marks = [(path, edited_at(tx, name, found.root, path)) for path in inside for name in names]
+    finally:
+        store.close()
+    roots = checkouts.roots_of(found)
+    own = {path for path, at in marks if at is not None and at >= since and _wrote(f"{found.root}/{path}", at)}
+    history = read_history(found.store_path, roots, checkouts.journals_of(roots))
+    others = _others(found.root, history, {key_of(name) for name in names}, inside, since)
+    return Authors(
+        frozenset(inside[path] for path in own), {inside[path]: how for path, how in others.items() if path not in own}
+    )
+
+
+def _wrote(path: str, at: float) -> bool:
+    """Say whether a file changed when an edit was let through, or soon after."""
+    return at - GRAIN_SECONDS <= time_of(path) <= at + EDIT_SECONDS
+
+
+def _others(root: str, history: History, own: Set[str], paths: Mapping[str, str], since: float) -> dict[str, str]:
+    """Return which paths are other agents', each with how. Events bear whole seconds, so a second is begun whole."""
+    found: dict[str, str] = {}
+    for commit, made in history.made.items():
+        if made.at >= int(since) and key_of(made.agent) not in own:
+            found |= {path: f"committed by {shown(made.agent)}" for path in _changed_by(root, commit) if path in paths}
+    for path, held in LeasesByPath(history).covering(list(paths)):
+        if held.exclusive is not False and held.until >= int(since) and key_of(held.agent) not in own:
+            found[path] = f"held by {shown(held.agent)}"
+    return found
+
+
+def _changed_by(root: str, commit: str) -> list[str]:
+    """Return what a commit changed, relative to the root; of one that is not here any more, nothing."""
+    try:
+        return git.names(
+            git.ask(root, ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit])
+        )
+    except git.GitFailed as error:
+        if error.status is None:
+            raise
+        return []

@@ -1,0 +1,153 @@
+"""What a caller with a token may not bring into a task: programs, money, the roles of others, files it may not see."""
+
+from collections.abc import Container, Sequence
+from pathlib import Path
+from posixpath import normpath
+from typing import TYPE_CHECKING
+
+from interlock.envelope import EVIDENCE_KEYS, validate
+from interlock.gates.errors import CollectorError, TreeError
+from interlock.gates.shared import reaches_more, shared
+from interlock.graph.errors import TaskError
+
+if TYPE_CHECKING:
+    from interlock.gates.config import Config
+    from interlock.graph.task import Task
+
+_SHARED = "what git tracks, or neither tracks nor ignores, below the root, without links and untracked names with a dot"
+
+
+class TaskCallError(Exception):
+    """A call that is refused before it reaches a run.
+
+    Args:
+        code: Stable code, `MCP4nn`.
+        message: What is wrong, with what was found and what is expected.
+        fix: What to do, in the imperative.
+    """
+
+    def __init__(self, code: str, message: str, fix: str) -> None:
+        super().__init__(f"{code}: {message} {fix}")
+        self.code = code
+        self.message = message
+        self.fix = fix
+
+
+def own_page(root: Path, page: str | None, caller: str) -> None:
+    """Refuse a page elsewhere to a caller with a token: the browser would fetch it from inside this network.
+
+    A page below the root is one that the caller is told of.
+    """
+    if not caller or page is None:
+        return
+    if _is_elsewhere(root, page):
+        raise TaskCallError(
+            "MCP407",
+            f"the page {page[:200]!r} is a URL; a caller with a token may name files below the root",
+            "Name an HTML file below the root, or have the task begun on the machine itself.",
+        )
+    _told_of(root, "page", [page])
+
+
+def _is_elsewhere(root: Path, page: str) -> bool:
+    """Say whether the collectors would read a page from a server; there are many ways to write an address."""
+    from interlock.gates.collect.site import resolve_target  # noqa: PLC0415
+
+    try:
+        return resolve_target(page, root).folder is None
+    except CollectorError as error:
+        # It cannot be collected as it is written. A path may still become a page; what is no address and no path,
+        # such as `http://[`, never will.
+        return isinstance(error.__cause__, ValueError)
+
+
+def refuse_power(task: "Task", config: "Config") -> None:
+    """Refuse a task that starts programs, spends, or takes a role from whom the configuration gave it to.
+
+    Who acts, which commands agents may run and what a run may spend is for the owner of the machine to say: in
+    interlock.toml, or in a task file that is begun without a token.
+    """
+    for name in ("commands", "budget", "run"):
+        if given := getattr(task, name):
+            raise TaskCallError(
+                "MCP403",
+                f"`{name}` of the task sets {', '.join(f'`{key[:40]}`' for key in list(given)[:3])}",
+                f"Leave `{name}` out: interlock.toml says that for every task of this server.",
+            )
+    for name, settings in task.agents.items():
+        if name in config.agents and dict(settings) != dict(config.agents[name]):
+            raise TaskCallError(
+                "MCP403",
+                f"`agents.{name[:80]}` of the task replaces what interlock.toml says of that role",
+                "Leave it out: interlock.toml says who acts in that role.",
+            )
+        if settings.get("runner", "remote") != "remote" or set(settings) - {"runner"}:
+            raise TaskCallError(
+                "MCP403",
+                f'`agents.{name[:80]}` of the task names more than `runner = "remote"`',
+                "Leave it out: roles without a runner in interlock.toml are remote.",
+            )
+
+
+def own_files(root: Path, task: "Task") -> None:
+    """Refuse a task of a caller with a token that reaches files which such a caller is not told of.
+
+    Raises:
+        TaskCallError: It does; whether these files are there is not told, but for what a wildcard matches.
+    """
+    _told_of(root, "inputs", task.inputs)
+    try:
+        if reaches_more(root, task.scope):
+            raise TaskCallError(
+                "MCP408",
+                f"`scope` of the task, {', '.join(task.scope)[:200]}, reaches files that you are not told of",
+                f"Name the folders and kinds of files that the work changes, such as `src/*.py`: {_SHARED}.",
+            )
+    except TreeError:
+        return  # it is refused with its reason when the task starts
+
+
+def own_task_file(root: Path, given: str) -> None:
+    """Refuse the path of a task file that a caller with a token is not told of."""
+    _told_of(root, "task", [given])
+
+
+def own_inputs(root: Path, text: str, known: Container[str]) -> None:
+    """Refuse an answer of a caller with a token whose INPUTS_USED or EVIDENCE would tell of hidden files.
+
+    Args:
+        root: The project's root.
+        text: The answer.
+        known: The inputs of the task, which everybody in it is told of.
+    """
+    named: list[str] = []
+
+    def exists(path: str) -> bool:
+        named.append(path)
+        return True
+
+    read = validate(text, input_exists=exists).reading.fields
+    _told_of(root, "INPUTS_USED", [path for path in named if path not in known])
+    for label in (f"EVIDENCE.{key}" for key in EVIDENCE_KEYS):
+        _told_of(root, label, read[label].texts if label in read else ())
+
+
+def _told_of(root: Path, place: str, paths: Sequence[str]) -> None:
+    """Refuse paths that a caller with a token is not told of."""
+    plain = {path: normpath(path) if path else path for path in paths}
+    told = shared(root, plain.values())
+    for path, name in plain.items():
+        if name not in told:
+            raise TaskCallError(
+                "MCP408",
+                f"`{place}` names {path[:200]!r}, which is no file that a caller with a token is told of",
+                f"Take it out, or name another file: {_SHARED}.",
+            )
+
+
+def no_task_file(given: str) -> TaskError:
+    """Return the error for a task file that cannot be used, without anything of what it holds."""
+    return TaskError(
+        f"{given[:200]!r} is no task file that can be used",
+        "Send the task as an object, or have `interlock check` say on the machine itself what is wrong with the file.",
+    )
