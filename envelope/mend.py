@@ -141,18 +141,24 @@ class _Plan:
         return text
 
     def moved(self, move: Move) -> tuple[str, ...]:
-        return tuple(
-            self.final(number)
-            for number in range(move.first, move.last + 1)
-            if number not in self.gone or self.gone[number] == move
-        )
+        """Return the lines of a move; what is put between or right after them goes with them."""
+        out: list[str] = []
+        for number in range(move.first, move.last + 1):
+            if self.gone.get(number, move) == move:
+                out.append(self.final(number))
+                out += self.told(op for op in self.inserts.get(number, ()) if isinstance(op, Insert))
+        return tuple(out)
+
+    def told(self, inserts: Iterable[Insert | Move]) -> list[str]:
+        """Return the lines of inserts at one place, in their order."""
+        ordered = sorted(inserts, key=lambda each: each.rank)
+        return [line for each in ordered for line in (each.lines if isinstance(each, Insert) else self.moved(each))]
 
     def insert(self, op: Insert | Move) -> Edit:
         """Return the edit of an insert; inserts at one place whose order matters are told as one."""
         here = self.inserts[op.after]
         group = sorted(here, key=lambda each: each.rank) if here != sorted(here, key=lambda each: each.rank) else [op]
-        lines = [line for each in group for line in (each.lines if isinstance(each, Insert) else self.moved(each))]
-        return Edit("insert-after", op.after, op.after, "\n".join(lines))
+        return Edit("insert-after", op.after, op.after, "\n".join(self.told(group)))
 
     def edits(self, ops: Iterable[Op]) -> tuple[Edit, ...]:
         out: dict[Edit, None] = {}
@@ -163,6 +169,8 @@ class _Plan:
                 out[Edit("replace", op.line, op.line, self.final(op.line))] = None
             elif isinstance(op, Delete):
                 out[Edit("delete", op.first, op.last)] = None
+            elif isinstance(op, Insert) and isinstance(carrier := self.gone.get(op.after), Move):
+                out.update(dict.fromkeys(self.edits([carrier])))
             elif isinstance(op, Insert):
                 out[self.insert(op)] = None
             elif isinstance(op, Join):

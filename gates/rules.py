@@ -145,7 +145,7 @@ RULES: Final[tuple[Rule, ...]] = (
          "Cite the JSON result where a machine is to judge; nobody should take an unread report for a clean one.",
          "axe.json from the collector", "a11y.md"),
     Rule("EVD548", "warning", "A page keeps to good practice", _CONTENT,
-         "Mend these elements where you can; such rules are advice of the engines, and no part of WCAG.",
+         "Fix these elements where you can; such rules are advice of the engines, and no part of WCAG.",
          "a page with one main landmark", "a page without headings"),
     Rule("EVD549", "error", "Most of what people see reaches assistive technology", _CONTENT,
          "Take `inert` and `aria-hidden` off what people see; the engines pass over it as over what is not there.",

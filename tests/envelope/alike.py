@@ -1,8 +1,8 @@
-"""Envelopes with characters that only look like ASCII, and with blanks for values: name, text, codes, context."""
+"""Envelopes with look-alikes of ASCII, blanks for values, or two faults in one key: name, text, codes, context."""
 
 from typing import Any
 
-from tests.envelope.texts import BUILD, IN_QA, QA, change
+from tests.envelope.texts import APPROVAL, BUILD, IN_QA, IN_REVIEW, QA, change
 
 EVIDENCE = "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []"
 FAIL = change(
@@ -13,6 +13,14 @@ FAIL = change(
 )
 
 ALIKE: tuple[tuple[Any, ...], ...] = (
+    (
+        "an entry missing under a key out of order",
+        change(
+            APPROVAL, EVIDENCE="EVIDENCE:\n  screenshots: []\n  reports:\n  console: []\n  a11y: [artifacts/a.json]"
+        ),
+        "ENV219 ENV412",
+        IN_REVIEW,
+    ),
     *(
         (f"label in OUTPUT in {how}", change(BUILD, OUTPUT=f"OUTPUT:\nDone.\n{written} APPROVED"), "ENV110")
         for how, written in {

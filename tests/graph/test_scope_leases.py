@@ -413,7 +413,7 @@ def test_a_command_that_waits_says_for_whom_and_an_interrupt_gives_up_its_place(
     with subprocess.Popen(command, cwd=REPO, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
         assert running.stderr is not None
         lines = iter(running.stderr.readline, "")
-        assert any("waiting in the line" in line for line in lines)
+        assert any("waiting in the queue" in line for line in lines)
         assert "other (alive) holds `src/**`" in next(lines)
         running.send_signal(signal.SIGINT)
         assert "interlock resume HELLO-001.1" in running.stderr.read()

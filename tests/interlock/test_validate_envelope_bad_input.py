@@ -46,7 +46,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
     "zero-width space": (swap("landing", "land\u200bing"), "ENV109"),
     "tag characters": (swap("landing", "landing\U000e0041"), "ENV109"),
     "look-alike in a status": (swap("IN_PROGRESS", "IN_PR\u041eGRESS"), "ENV110"),
-    "zero-width joiner in a status": (swap("IN_PROGRESS", "IN_\u200dPROGRESS"), "ENV301"),
+    "zero-width joiner in a status": (swap("IN_PROGRESS", "IN_\u200dPROGRESS"), "ENV110"),
     "one long line": (b"STATUS: " + b"x" * (MIB - 100), "ENV203"),
     "a hundred thousand bullets": (b"- a\n" * 100_000, "ENV223"),
     "label twice": (swap("TASK: ", "TASK: one\nTASK: "), "ENV204"),

@@ -13,7 +13,7 @@ from interlock.graph.pipeline import POC, TICKET, PipelineSpec, Tickets, pipelin
 from interlock.graph.pipeline.rebuild import differences, rebuild
 from interlock.graph.pipeline.store import journal_run
 from interlock.journal import Journal
-from tests.graph.pipeline.walk import MINIMAL, PAYLOADS, codes, do_the_work, make_project, ticket_of
+from tests.graph.pipeline.walk import MINIMAL, PAYLOADS, SOURCE, codes, do_the_work, make_project, ticket_of
 
 RELEASE = PipelineSpec(
     name="release",
@@ -100,6 +100,7 @@ _MOVES = ("pass", "missing", "blank", "unknown", "empty", "version", "tamper", "
 def _play(tickets: Tickets, root: Path, random: Random, spec: PipelineSpec, run_id: str, straight: int) -> None:
     """Walk some stages without a fault, then make seven random moves, or fewer when the run ends."""
     intake = {"ticket_id": "SHOP-7", "title": "Greet"}
+    (root / "app.py").write_text(SOURCE)
     payloads = {TICKET.name: PAYLOADS, POC.name: {**MINIMAL, "intake": intake}}.get(spec.name, RELEASE_PAYLOADS)
     ticket: dict[str, Any] = dict(ticket_of(tickets.begin("SHOP-7", run_id, pipeline=spec.name)))
     before = ticket
