@@ -15,6 +15,8 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parent.parent
 MAPPED = ("agents", "envelope", "examples", "gates", "graph", "journal", "reservations", "server")
 PROJECT = "interlock-orchestrator"

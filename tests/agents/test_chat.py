@@ -174,6 +174,7 @@ def shown_to(server: type[Provider], settings: Mapping[str, Any], make_ask: Any,
     return provider.requests[-1]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_picture_of_a_tool_reaches_a_model_that_takes_pictures(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]

@@ -50,6 +50,7 @@ def test_a_fault_that_passes_is_no_answer_and_the_call_is_made_again(wire: str, 
     assert answer.usage.seconds == pytest.approx(first + second)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("wire", ["chat completions", "anthropic", "google", "ollama"])
 def test_a_provider_that_asks_to_wait_is_waited_for_up_to_a_bound(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]
@@ -178,6 +179,7 @@ def test_what_will_not_pass_is_refused_at_once_with_its_fix(status: int) -> None
     assert "as the provider says it" in fault.what
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("wire", ["chat completions", "anthropic", "google", "ollama"])
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_refusal_is_known_over_the_wire(wire: str, status: int, make_ask: Any, monkeypatch: Any) -> None:

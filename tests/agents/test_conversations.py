@@ -262,6 +262,7 @@ def test_what_is_told_as_a_sum_over_the_conversation_is_counted_once(
 COMMANDS = {"test": ("pytest", "-q"), "GATE-TESTS": ("pytest", "-q"), "say": ("echo", "a b*"), "two": ("echo", "a\nb")}
 
 
+@pytest.mark.sample(every=3)
 @each_preset
 @pytest.mark.parametrize("step", ["build", "qa", "review"])
 def test_a_build_role_alone_is_allowed_the_commands_of_its_task(

@@ -83,11 +83,13 @@ def test_what_two_roles_write_at_the_same_time_parses_however_wild_it_is(served:
             asked.result()
 
 
+@pytest.mark.long
 def test_a_server_is_started_once_and_says_what_it_is(served: Served):
     assert server_for(context=4096) == served
     assert form_for("openai", "any", served.base_url) == "gbnf"
 
 
+@pytest.mark.long
 def test_the_packaged_model_is_put_together_once_and_a_damaged_one_again(served: Served, cache: Path):
     file = packaged_model()
     made = file.stat().st_ino

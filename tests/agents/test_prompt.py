@@ -174,7 +174,7 @@ def test_certified_gates_are_marked() -> None:
     assert lines[0].startswith("- GATE-VISUAL-QA")
 
 
-@pytest.mark.sample("code-reviewer")
+@pytest.mark.long
 @pytest.mark.parametrize("role", ["frontend-implementer", "visual-qa", "code-reviewer"])
 def test_no_assignment_outgrows_its_bound(role: str) -> None:
     many = tuple(f"a/{number}/" + "é" * 50 for number in range(5000))

@@ -75,6 +75,7 @@ def say(model: Any, streamed: bool) -> AIMessage:
     return message
 
 
+@pytest.mark.sample(every=3)
 @each_way
 @each_wire
 def test_a_scripted_text_arrives_with_its_usage(wire: str, streamed: bool) -> None:
@@ -88,6 +89,7 @@ def test_a_scripted_text_arrives_with_its_usage(wire: str, streamed: bool) -> No
     assert "hello" in request.words
 
 
+@pytest.mark.sample(every=3)
 @each_way
 @each_wire
 def test_scripted_tool_calls_arrive_beside_a_text(wire: str, streamed: bool) -> None:

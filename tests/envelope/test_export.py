@@ -65,6 +65,7 @@ def test_every_word_of_the_exported_language_is_a_well_formed_envelope(text: str
     assert [form for form in GRAMMARS if not accepts(form)(text)] == []
 
 
+@pytest.mark.long
 @given(text=WORDS, data=st.data())
 @MANY
 def test_the_grammars_agree_on_damaged_words_and_accept_nothing_that_the_validator_refuses(

@@ -60,6 +60,7 @@ def test_a_long_line_is_not_repeated() -> None:
     assert all(len(finding.message) < 1000 for finding in report.findings)
 
 
+@pytest.mark.long
 @each_row("case", [case for case in BROKEN if "\r" not in case.text], ids=named)
 def test_the_fixes_hold_under_crlf_as_well(case: Broken) -> None:
     text = case.text.replace("\n", "\r\n")

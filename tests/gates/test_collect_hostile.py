@@ -100,7 +100,7 @@ FAULTS_BEHIND: dict[str, str] = {
 }  # fmt: skip
 
 
-@pytest.mark.sample("a dialog with a ring outside of its corner")
+@pytest.mark.long
 @pytest.mark.parametrize("place", FAULTS_BEHIND)
 def test_an_unlabelled_input_is_found_behind_what_looks_over_it(place: str, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(FAULTS_BEHIND[place])
@@ -129,7 +129,7 @@ WITHHELD: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.sample("inert")
+@pytest.mark.long
 @pytest.mark.parametrize("how", WITHHELD)
 def test_a_page_that_is_kept_from_assistive_technology_fails(how: str, tmp_path: Path) -> None:
     page, expected = WITHHELD[how]
@@ -142,6 +142,7 @@ ENGINE_FAULTS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINE_FAULTS)
 def test_a_rule_that_fails_itself_has_judged_nothing(engine: str, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(ENGINE_FAULTS[engine])
@@ -310,6 +311,7 @@ def test_code_that_waits_for_use_or_for_time_is_heard(tmp_path: Path, monkeypatc
     assert told == ["late", "resize", "scroll", "visibilitychange"]
 
 
+@pytest.mark.long
 def test_a_blocked_address_hides_no_other_error(tmp_path: Path) -> None:
     digest = f"sha256-{'A' * 43}="
     (tmp_path / "index.html").write_text(
@@ -380,7 +382,7 @@ def test_a_page_that_does_not_hold_still_leaves_no_evidence(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.sample("endless-loop.html")
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["endless-loop.html", "late-loop.html"])
 def test_a_page_that_never_ends_is_a_timeout_and_no_evidence(page: str, tmp_path: Path) -> None:
     with pytest.raises(CollectorError) as caught:

@@ -260,7 +260,7 @@ while True:
 """
 
 
-@pytest.mark.sample("file")
+@pytest.mark.long
 @pytest.mark.parametrize(("swapper", "reads"), [(SWAPPER, 8000), (FOLDER_SWAPPER, 8000)], ids=["file", "folder"])
 def test_a_swap_race_never_leaks_a_file_from_outside(tmp_path: Path, swapper: str, reads: int) -> None:
     secret = tmp_path / "outside/shot.md"

@@ -169,6 +169,7 @@ def test_an_assignment_says_how_a_sealed_gate_judges_and_a_rework_names_its_fail
     assert "not hello" in lines[named + 1]
 
 
+@pytest.mark.long
 def test_a_reviewer_of_a_sealed_run_sees_the_changes_since_its_base_whatever_the_run_folder_says(
     sealed: Project,
 ) -> None:

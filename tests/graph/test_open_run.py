@@ -40,6 +40,7 @@ def waiting(project: Project) -> tuple[str, Ask]:
     return view.run_id, ask
 
 
+@pytest.mark.long
 def test_a_pass_needs_no_option_while_the_run_waits_for_it(project: Project) -> None:
     _, ask = waiting(project)
     text = judge_log(ask)

@@ -75,6 +75,7 @@ def codes_of(project: Project) -> list[list[str]]:
     return [[finding["code"] for finding in row["findings"]] for row in rows]
 
 
+@pytest.mark.long
 def test_a_cheat_is_sent_back_with_its_file_and_an_honest_fix_is_approved(sealed: Project) -> None:
     cheat = {"tests/test_calc.py": CHEAT, "src/notes.py": "x = 1\n"}
     sealed.runners = {"builder": Scripted([working(cheat, {"src/calc.py": RIGHT})])}

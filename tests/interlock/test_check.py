@@ -111,6 +111,7 @@ def test_a_command_that_is_one_text_is_answered_with_the_list_of_its_words(plain
     assert 'command = ["pytest", "-q"]' in problem.fix
 
 
+@pytest.mark.long
 def test_check_exits_2_with_every_fault_and_starts_nothing(plain: Path) -> None:
     assert interlock(plain, "check", "task.toml").returncode == 0
     (plain / "interlock.toml").write_text(GOOD.replace('"sh", "-c"', '"no-such-program", "-c"').replace("runner", "#"))
@@ -143,6 +144,7 @@ def test_a_run_is_abandoned_shown_so_refused_and_pruned(plain: Path) -> None:
     assert "restore .interlock" not in interlock(plain, "status").stderr
 
 
+@pytest.mark.long
 def test_of_a_task_the_newest_open_run_is_abandoned(plain: Path) -> None:
     config = plain / "interlock.toml"
     config.write_text(config.read_text() + "\n[run]\nreserve = false\n")

@@ -22,7 +22,7 @@ from tests import warm
 REPO = Path(__file__).parents[2]
 EXAMPLE = REPO / "examples" / "landing-page"
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.long, pytest.mark.browser, pytest.mark.timeout(180)]
 
 
 @dataclass

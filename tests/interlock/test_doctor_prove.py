@@ -183,6 +183,7 @@ def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_door(r
     assert list(found.values()) == [True, False]
 
 
+@pytest.mark.long
 def test_a_commit_that_takes_what_others_hold_is_an_open_door(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_open(proofs(root, "interlock commit")) == {"interlock commit": False}
     program = root / ".git/interlock"
@@ -272,6 +273,7 @@ def test_what_an_entry_of_the_server_sets_does_not_lead_the_proof_astray(root: P
     assert not Path(place.find(str(root)).store_path).exists()
 
 
+@pytest.mark.long
 def test_hooks_that_are_off_are_open_doors(root: Path) -> None:
     install(root, "claude", git_hooks=True)
     found = is_open(proofs(root, "Claude Code: Edit", "git pre-commit", INTERLOCK_HOOKS="off"))

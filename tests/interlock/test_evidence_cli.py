@@ -40,6 +40,7 @@ def test_screenshots_of_a_good_page_are_listed_and_exit_0(project: Path) -> None
     assert all((project / path).is_file() for path in result.stdout.splitlines())
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_a_page_with_faults_exits_1_and_says_what_to_do(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project / "site")

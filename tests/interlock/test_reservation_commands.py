@@ -437,6 +437,7 @@ def test_no_command_about_reservations_imports_the_graph(project: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_ids_threads_and_agents_are_completed_and_nothing_is_made_by_it(project: Path) -> None:
     def complete(*words: str) -> list[str]:
         given = {**environment("anna"), "_INTERLOCK_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words) - 1)}

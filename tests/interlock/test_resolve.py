@@ -86,6 +86,7 @@ def play(path: Path, payloads: Mapping[str, Any]) -> Path:
 WORDS = ("resolve", "../SHOP-7.md", "--replay", "../played.jsonl")
 
 
+@pytest.mark.long
 def test_the_recorded_example_ends_complete_and_is_not_worked_twice(project: Path, interlock: Command) -> None:
     first = process(project, "resolve", TICKET, "--replay", str(RECORDED), "--json")
     done = Done(first.returncode, first.stdout, first.stderr)

@@ -128,6 +128,7 @@ def test_a_name_that_is_no_run_is_refused(project: Path) -> None:
     assert (done.returncode, data(done)["error"]["code"]) == (2, "RUN602")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SPECS)
 def test_graph_prints_a_pipeline(tmp_path: Path, name: str) -> None:
     drawn = interlock(tmp_path, "graph", "--pipeline", name)

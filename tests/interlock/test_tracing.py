@@ -80,6 +80,7 @@ def run(root: Path, **settings: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_a_run_posts_its_nodes_to_the_endpoint_and_none_of_the_keys_beside_the_one_that_signs(tmp_path: Path) -> None:
     with collecting() as server:
         run(
@@ -97,6 +98,7 @@ def test_a_run_posts_its_nodes_to_the_endpoint_and_none_of_the_keys_beside_the_o
     assert [name for name, key in KEYS.items() if key.encode() in server.posted] == []
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("settings", [{}, {"LANGSMITH_TRACING": "false"}], ids=["by default", "switched off"])
 def test_nothing_is_sent_unless_tracing_is_switched_on(tmp_path: Path, settings: dict[str, str]) -> None:
     with collecting() as server:

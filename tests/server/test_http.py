@@ -129,7 +129,7 @@ def test_a_remote_address_is_served_under_its_named_host_alone(tmp_path: Path) -
         assert "plain HTTP" in server.stderr
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_server_with_0_though_streams_are_open(tmp_path: Path, number: int) -> None:
     root = new_project(tmp_path / "project")
@@ -333,6 +333,7 @@ BAD_BODIES: dict[str, bytes] = {
 }
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", list(BAD_BODIES))
 def test_a_body_that_is_not_one_plain_message_is_refused_and_the_server_lives_on(
     served: Served, token: str, name: str
@@ -343,6 +344,7 @@ def test_a_body_that_is_not_one_plain_message_is_refused_and_the_server_lives_on
     assert post(served, token).status_code == 200
 
 
+@pytest.mark.long
 def test_a_flood_is_refused_with_the_time_to_wait_and_harms_nobody_else(served: Served, project: Path) -> None:
     flooder, quiet = new_token(project, "flooder"), new_token(project, "quiet")
 

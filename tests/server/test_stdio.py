@@ -62,6 +62,7 @@ def test_four_mebibytes_go_through_and_come_back(tmp_path: Path) -> None:
     assert answer["result"]["structuredContent"]["ok"] is False
 
 
+@pytest.mark.long
 def test_the_end_of_input_ends_it_with_0_after_the_last_answer(tmp_path: Path) -> None:
     with server(tmp_path) as wire:
         wire.send(call("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"}))
@@ -82,7 +83,7 @@ def test_requests_may_come_from_a_file(tmp_path: Path) -> None:
     assert {each["id"] for each in answers} == {"hello", "alive"}
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_0(tmp_path: Path, number: signal.Signals) -> None:
     with server(tmp_path) as wire:

@@ -76,6 +76,7 @@ async def test_a_client_that_takes_no_notice_keeps_the_others_waiting_once_at_mo
     assert (stuck.told, other.told) == ([], [URI, URI])
 
 
+@pytest.mark.long
 def test_a_refused_subscription_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     params = {"uri": "interlock://" + "x" * MAX_URI_CHARS}
     with server(tmp_path) as wire:

@@ -194,6 +194,7 @@ def test_a_removed_file_revokes_everything(store: TokenStore) -> None:
     assert store.verify(token) is None
 
 
+@pytest.mark.long
 def test_processes_that_create_at_once_lose_no_token(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from interlock.server.tokens import TokenStore\n"

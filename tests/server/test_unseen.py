@@ -55,6 +55,7 @@ def asked(root: Path, text: str) -> list[Any]:
     return [held, granted["errors"], negotiated["status"], negotiated.get("errors"), json.loads(json.dumps(checked))]
 
 
+@pytest.mark.long
 def test_a_pattern_of_a_caller_with_a_token_says_nothing_of_hidden_files(root: Path) -> None:
     there = {text: asked(root, text) for text in PATTERNS}
     shutil.rmtree(root / "secrets")

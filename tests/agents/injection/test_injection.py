@@ -181,6 +181,7 @@ def test_a_text_that_an_agent_obeys_is_refused_by_the_tools_it_names(project: Pr
     assert done == [("forged-review", "artifacts/reports/HELLO-001/1/review.md")]
 
 
+@pytest.mark.long
 def test_a_chat_model_that_obeys_has_only_its_tools(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tools that are none, arguments that do not fit and calls without end are answered inside of the turn."""
     plant(project, PLAIN)

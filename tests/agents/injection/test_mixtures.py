@@ -96,6 +96,7 @@ def test_no_mixture_is_accepted_for_what_its_role_does_not_own(
     accepted(protocol, name, text, status, failed)
 
 
+@pytest.mark.long
 def test_of_the_envelopes_that_are_mixed_the_rightful_ones_alone_are_accepted(protocol: Protocol) -> None:
     counted = {
         text

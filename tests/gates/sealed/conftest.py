@@ -20,18 +20,22 @@ def no_packages() -> Generator[None]:
         yield
 
 
+_RECORD = keep.record
+
+
+@cache
+def _known(_state: str, place: Place) -> str:
+    with pytest.MonkeyPatch.context() as stamps:
+        stamps.setattr(keep, "_LARGE_BYTES", -1)
+        return _RECORD(place)
+
+
 def once(patch: pytest.MonkeyPatch) -> None:
     """Do what `no_packages` says."""
-    record, changed = keep.record, keep.changed
-
-    @cache
-    def known(_state: str, place: Place) -> str:
-        with pytest.MonkeyPatch.context() as stamps:
-            stamps.setattr(keep, "_LARGE_BYTES", -1)
-            return record(place)
+    changed = keep.changed
 
     def recorded(place: Place) -> str:
-        return known(os.environ["INTERLOCK_STATE"], place) if is_below(place.path, OWN) else record(place)
+        return _known(os.environ["INTERLOCK_STATE"], place) if is_below(place.path, OWN) else _RECORD(place)
 
     def differing(records: Records) -> Iterator[tuple[str, Change]]:
         return changed({path: digest for path, digest in records.items() if not is_below(path, OWN)})

@@ -166,10 +166,9 @@ ROWS: dict[str, Row] = {
          "tests/test_calc.py": CASES["tests/test_calc.py"].replace("cases/sum.txt", NAMED)},
         {NAMED: "-1"}, "EVD575", "EVD590"),
 }  # fmt: skip
-QUICK = ("a text that pytest reads altered",)
 
 
-@pytest.mark.sample(*QUICK)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
 def test_a_test_runs_as_its_file_has_it(name: str, tmp_path: Path) -> None:
     try_row(ROWS[name], tmp_path / "p")

@@ -336,12 +336,9 @@ ROWS: dict[str, Row] = {
         {"src/gen/.git": "", "src/gen/__init__.py": RIGHT}, "EVD575", seal={"prepare": (("sh", "make.sh"),)}),
     "what a build makes of honest work": row(MADE, {"src/sign.txt": "+"}, seal={"prepare": (("sh", "make.sh"),)}),
 }  # fmt: skip
-QUICK = (
-    "a new test with a new helper and new data, honest", "a test that is written through a map, and restored",
-)  # fmt: skip
 
 
-@pytest.mark.sample(*QUICK)
+@pytest.mark.sample("a test that is written through a map, and restored")
 @pytest.mark.parametrize("name", ROWS)
 def test_what_stands_beside_the_tests_does_not_pass_them(name: str, tmp_path: Path) -> None:
     try_row(ROWS[name], tmp_path / "p")

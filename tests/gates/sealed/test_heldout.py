@@ -362,6 +362,7 @@ JAVASCRIPT_CASES = [
 ]
 
 
+@pytest.mark.long
 def test_results_of_javascript_become_json_as_documented(secret: Path, checkout: Path) -> None:
     assert judged(secret, checkout, HONEST_JAVASCRIPT, JAVASCRIPT_CASES, "src/it.mjs").ok
     code = "exports.it = (a, b) => a + b;"
@@ -459,6 +460,7 @@ def test_right_answers_for_the_first_calls_alone_do_not_carry_over(secret: Path,
     assert judged(secret, checkout, code, [[[n], 1] for n in range(3)]).ok
 
 
+@pytest.mark.long
 def test_slow_calls_are_stopped_and_after_three_the_rest_is_not_run(secret: Path, checkout: Path) -> None:
     code = "def it(n):\n    while n: pass\n    return n\n"
     cases = [[[0], 0], *[[[1], 1]] * 4]

@@ -59,6 +59,7 @@ def half(x): return x / 2
 """
 
 
+@pytest.mark.long
 def test_held_out_tests_that_the_code_writes_are_not_passed(project: Sealed, tmp_path: Path) -> None:
     write(tmp_path, {"held-outside/checks/test_zyxwv.py": HELD_TESTS})
     held = project.with_seal(heldout=str(tmp_path / "held-outside"))

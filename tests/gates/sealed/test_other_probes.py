@@ -94,6 +94,7 @@ def test_unittest_is_watched_and_its_canaries_are_hidden(tmp_path: Path) -> None
     assert "FAILED (errors=1, skipped=2, expected failures=1)" in ran.output
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("trick", UNITTEST_TRICKS)
 def test_a_trick_does_not_pass_unittest(tmp_path: Path, trick: str) -> None:
     base = start(UNITTEST, write(tmp_path / "base", {"calc.py": WRONG, "test_calc.py": CASES}))
@@ -101,6 +102,7 @@ def test_a_trick_does_not_pass_unittest(tmp_path: Path, trick: str) -> None:
     assert not passes(base.run, now.run)
 
 
+@pytest.mark.long
 @needs_node
 def test_node_is_watched_and_its_canaries_are_hidden(tmp_path: Path) -> None:
     files = {"calc.cjs": "exports.add = (a, b) => a + b", "test/a.test.cjs": NODE_TEST, "test/b.test.mjs": ESM_TEST}
@@ -119,6 +121,7 @@ def test_node_is_watched_and_its_canaries_are_hidden(tmp_path: Path) -> None:
 
 
 @needs_node
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("trick", NODE_TRICKS)
 def test_a_trick_does_not_pass_node(tmp_path: Path, trick: str) -> None:
     wrong = "exports.add = (a, b) => a - b\n"

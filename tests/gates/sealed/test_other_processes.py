@@ -155,10 +155,9 @@ ROWS: dict[str, Row] = {
     "settings of go that a step leaves in HOME": row(
         GO_STEP, {"src/step/main.go": SETS}, "EVD575", command=GO, seal={"prepare": (("go", "run", "./src/step"),)}),
 }  # fmt: skip
-QUICK = ("the memory of pytest",)
 
 
-@pytest.mark.sample(*QUICK)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
 def test_a_process_that_a_test_starts_does_not_pass_it(name: str, tmp_path: Path) -> None:
     try_row(ROWS[name], tmp_path / "p")

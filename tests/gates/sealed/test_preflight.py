@@ -38,6 +38,7 @@ def test_works():
 """
 
 
+@pytest.mark.long
 def test_what_passes_bare_and_fails_sealed_is_named_with_the_key_that_helps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,6 +203,7 @@ def test_an_object_that_a_test_itself_names_any_is_no_cheat(tmp_path: Path) -> N
     assert start(PYTEST, write(tmp_path / "p", {"test_any.py": text})).run.cases[0].accepts == ""
 
 
+@pytest.mark.long
 def test_a_result_that_is_read_from_the_test_is_found(tmp_path: Path) -> None:
     tests = """
 import pytest

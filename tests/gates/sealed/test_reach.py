@@ -198,7 +198,7 @@ RECORDED: Mapping[str, tuple[Callable[[Path], Sealed], str, str]] = {
 }
 
 
-@pytest.mark.sample("a path in keep")
+@pytest.mark.long
 @pytest.mark.parametrize("kind", RECORDED)
 def test_what_tests_need_outside_the_checkout_is_seen_and_must_stay_as_it_was(home: Path, kind: str) -> None:
     install, file, cheat = RECORDED[kind]
@@ -308,6 +308,7 @@ def test_bytecode_that_tested_code_wrote_is_not_read_by_a_later_gate(home: Path)
     assert "POISONED" not in project.log(made)
 
 
+@pytest.mark.long
 def test_of_held_out_checks_neither_the_table_nor_its_cases_are_seen(home: Path) -> None:
     table = 'function = "src/calc.py:double"\ncases = "rows.jsonl"\n'
     write(home, {"data/checks/c.toml": table, "data/checks/rows.jsonl": "[[31337], 62674]\n", "data/x": "x"})

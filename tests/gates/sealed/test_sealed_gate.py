@@ -137,6 +137,7 @@ def test_what_is_no_fix_does_not_pass_and_says_why(project: Sealed, name: str) -
     assert set(codes(made)) == expected, [finding.message for finding in made.findings]
 
 
+@pytest.mark.long
 def test_what_changed_beside_the_scope_is_named_with_a_failure_and_not_with_a_success(project: Sealed) -> None:
     write(project.root, {"conftest.py": "x = 1\n"})
     made = project.run(outside=("conftest.py",))
@@ -195,6 +196,7 @@ def test_a_flaky_test_may_run_again_as_often_as_the_gate_says(project: Sealed) -
     assert (codes(made), again.header(made)["sealed"]["tries"]) == (["EVD575"], 2)
 
 
+@pytest.mark.long
 def test_what_a_try_leaves_behind_does_not_help_the_next_one(project: Sealed) -> None:
     needs_namespaces()
     write(project.root, {"src/calc.py": LEAVING})
@@ -212,6 +214,7 @@ def test_commands_that_prepare_run_in_the_export_and_must_succeed(project: Seale
     assert "no compiler" in made.log(done)
 
 
+@pytest.mark.long
 def test_commands_may_share_an_interpreter_in_a_folder_that_is_private_inside(project: Sealed) -> None:
     write(project.root, {"src/calc.py": RIGHT})
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
@@ -255,6 +258,7 @@ for descriptor in range(3, 512):
 """
 
 
+@pytest.mark.long
 def test_a_run_that_floods_the_channel_of_its_probe_is_ended(project: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
     assert project.base
     monkeypatch.setattr(execution, "_MAX_STREAM_BYTES", 1 << 20)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -113,6 +114,7 @@ def test_a_payload_of_exactly_the_largest_size_passes_and_one_byte_more_does_not
     assert codes(judged("extract_requirements", payload, AROUND)) == ["STG102"]
 
 
+@pytest.mark.long
 def test_a_payload_too_deep_to_be_walked_is_judged() -> None:
     deep: Any = []
     for _ in range(100_000):

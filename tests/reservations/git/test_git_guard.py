@@ -334,7 +334,7 @@ def test_most_commands_need_no_more_than_a_glance(command: str) -> None:
 # -- bounds ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [
