@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
@@ -11,6 +12,8 @@ from interlock.agents.ask import AgentConfigError, Ask, RunnerError
 from interlock.envelope.labels import closest
 
 PREFIX: Final = "python:"
+SIGNAL_SECONDS: Final = 0.1
+"""So long a function that raised is waited for a signal that may have been the cause."""
 
 
 class PythonRunner:
@@ -39,6 +42,8 @@ class PythonRunner:
             message = f"{self._spec} called sys.exit({error.code!r})"
             raise RunnerError(message, "Let it return the text of the response, or raise RunnerError.") from error
         except Exception as error:
+            # Ctrl-C also reaches what the function started, whose end may be noticed first: the signal has precedence.
+            time.sleep(SIGNAL_SECONDS)
             message = f"{self._spec} raised {type(error).__name__}: {error}"
             raise RunnerError(message, "Fix the function, or let it raise RunnerError(message, fix).") from error
         if not isinstance(answer, (str, Answer)):
