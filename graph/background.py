@@ -92,6 +92,7 @@ class Drives:
         Args:
             run_id: The run, made by `start_run`.
             answers: Responses by role name, for roles that the run waits for. A call that returns has handed them in.
+                One to a re-ask of a run that is driven is kept at once; see `graph.handing_in`.
             asks: By role name the ask id that its response is for.
             wait_seconds: How long to wait; 0 starts the drive and looks.
             until_queued: Return at once when the run waits for files that others hold.
@@ -105,6 +106,10 @@ class Drives:
         """
         until = time.monotonic() + wait_seconds
         given = dict(answers or {})
+        if given and self._driven(run_id):
+            given = self._keep_early(run_id, given, asks or {})
+            if not given:
+                return self._with_kept(run_id, until)
         drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until))
         while given and not started:
             if not drive.ended.wait(_left(until)):
@@ -122,6 +127,19 @@ class Drives:
                 raise
             return self.look(run_id)
 
+    def _keep_early(self, run_id: str, answers: Mapping[str, str], asks: Mapping[str, str]) -> dict[str, str]:
+        """Keep the answers to re-asks, and return the other ones."""
+        from interlock.graph.handing_in import keep_early  # noqa: PLC0415 - LangGraph takes a second to import
+        from interlock.graph.runs import view_run  # noqa: PLC0415
+
+        return keep_early(view_run(run_id, root=self.root), RunStore(self.root, run_id), answers, asks)
+
+    def _with_kept(self, run_id: str, until: float) -> "RunView":
+        """Take a run on in which answers are kept; the drive under way may have ended just before they came."""
+        self.advance(run_id, wait_seconds=_left(until))
+        view = self.look(run_id)
+        return self.advance(run_id, wait_seconds=_left(until)) if view.phase == "running" else view
+
     def look(self, run_id: str) -> "RunView":
         """Return where a run stands without taking it on; `running` while anybody drives it.
 
@@ -132,7 +150,7 @@ class Drives:
         """
         from interlock.graph.runs import view_run  # noqa: PLC0415
 
-        driven = run_id in self.busy() or RunStore(self.root, run_id).driven()
+        driven = self._driven(run_id)
         view = view_run(run_id, root=self.root)
         if not driven or view.phase == "done":
             return view
@@ -148,6 +166,10 @@ class Drives:
         with self._guard:
             drive = self._drives.get(run_id)
         return () if drive is None or drive.ended.is_set() else drive.queued
+
+    def _driven(self, run_id: str) -> bool:
+        """Say whether this process or another one drives a run at this moment."""
+        return run_id in self.busy() or RunStore(self.root, run_id).driven()
 
     def busy(self) -> tuple[str, ...]:
         """Return the runs that this process drives at this moment."""

@@ -61,7 +61,7 @@ class RunAbandonedError(GraphError):
 
 
 class AnswerError(GraphError):
-    """An answer was given to a run that does not wait for it."""
+    """An answer was given to a run that neither waits for it nor will ask for it again."""
 
     code = "RUN605"
 

@@ -68,6 +68,7 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "updated_at": entries[-1].at if entries else None,
         "fail_reasons": list(values.get("fail_reasons", [])),
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
+        "kept": [{"role": role, "ask_id": view.again[role]} for role in view.kept],
         "usage": usage_of(view),
         "evidence": evidence,
         "journal": str(journal_path(root).relative_to(root)),
@@ -205,6 +206,11 @@ def _next_steps(
         return [
             f"Hand in the answer of {item.role}: interlock resume {view.run_id} --answer {item.role}=FILE"
             for item in view.waiting
+        ] + [
+            f"Hand in the corrected answer of {role}, or wait until it is asked again: "
+            f"interlock resume {view.run_id} --answer {role}=FILE"
+            for role in view.again
+            if role not in view.kept and role not in [item.role for item in view.waiting]
         ]
     if view.phase in ("new", "running"):
         return [f"Take the run on: interlock resume {view.run_id}"]

@@ -7,26 +7,25 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import Command
 
 from interlock.agents.ask import REMOTE, Remote, Runner, RunnerError
 from interlock.agents.recording import Tape
-from interlock.envelope import MAX_BYTES
-from interlock.envelope.protocol import Status
 from interlock.gates.sealed.base import Base
 from interlock.gates.sealed.errors import SealError
 from interlock.graph.admission import Fault, admitted
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state
-from interlock.graph.errors import AnswerError, RunAbandonedError, RunDamagedError
+from interlock.graph.errors import RunAbandonedError, RunDamagedError
+from interlock.graph.handing_in import hand_in, keep_early, keep_given, resume_map
 from interlock.graph.left import left_changed
-from interlock.graph.machine import RESUMED, unjudged
+from interlock.graph.machine import RESUMED
 from interlock.graph.policy import Policy, key_variables
 from interlock.graph.preflight import preflight, prepare, refusal
 from interlock.graph.record import Recorder
@@ -45,72 +44,15 @@ from interlock.graph.sealing import (
 from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import RunStore, create_next, journal_path, list_runs, state_dir
 from interlock.graph.task import Task
+from interlock.graph.view import RunView, view_of
 from interlock.journal import Head, Journal
 from interlock.redaction import redactor_for
 
 RUNNER_FAILED: Final = "runner_failed"
 """The type of the journal line of what was spent before a runner failed."""
 
-RunPhase: TypeAlias = Literal["new", "running", "waiting", "done"]
+TaskGraph: TypeAlias = CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """One role that a run waits for.
-
-    Args:
-        role: The role that must answer.
-        request: What the role is given: prompt, contract and ask id.
-    """
-
-    role: str
-    request: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """Where a run stands.
-
-    Args:
-        run_id: The run.
-        task: Its frozen task.
-        policy: Its frozen policy.
-        phase: `new` before its first node, `running` when a step was cut off, `waiting` for a remote answer, `done`.
-        values: The state of the graph as last checkpointed.
-        next: The nodes that come next.
-        waiting: The roles that it waits for.
-        queued: Who holds the files that it waits for before it can go on; told by whoever drives it.
-        abandoned: It was ended for good; it is `done`, wherever it was.
-    """
-
-    run_id: str
-    task: Task
-    policy: Policy
-    phase: RunPhase
-    values: Mapping[str, Any]
-    next: tuple[str, ...]
-    waiting: tuple[Waiting, ...]
-    queued: tuple[Mapping[str, Any], ...] = ()
-    abandoned: bool = False
-
-    @property
-    def failed(self) -> tuple[str, ...]:
-        """The steps that ended the run for a reason outside the work: `drive` can do them again."""
-        if self.phase != "done" or self.status != "BLOCKED" or self.abandoned:
-            return ()
-        return unjudged(self.values.get("verdicts", {}), self.values["attempt"])
-
-    @property
-    def status(self) -> Status | None:
-        """The status of the task, or None before the first dispatch."""
-        return self.values.get("status")
-
-    @property
-    def head(self) -> Head | None:
-        """The head of the run's journal as the checkpoint keeps it."""
-        row = self.values.get("head")
-        return None if not row or not row["seq"] else Head(row["seq"], row["hash"])
 
 
 def start_run(
@@ -203,7 +145,8 @@ def drive(
     Args:
         run_id: The run, made by `start_run`.
         root: The project's root.
-        answers: Responses by role name, for roles that the run waits for.
+        answers: Responses by role name, for roles that the run waits for, or comes back to: their answer was refused,
+            and the roles beside them are still at work. Such a response is kept, and judged when the re-ask comes.
         asks: By role name the ask id that its response is for; a response to another ask is not taken.
         runners: Runners by role name that replace the configured ones.
         notice: Called with each step as it happens, also from other threads.
@@ -219,6 +162,10 @@ def drive(
     """
     store = RunStore(root, run_id)
     store.load()
+    if answers and store.driven():
+        answers = keep_early(view_run(run_id, root=root), store, answers, asks or {})
+        if not answers:
+            return view_run(run_id, root=root)
     with store.locked():
         task, policy, frozen = store.load()
         if store.abandoned():
@@ -227,10 +174,12 @@ def drive(
             graph = task_graph(task, root=root, policy=policy, runners=runners, checkpointer=saver, tape=tape)
             config = _config(run_id, policy)
             state = read_state(store, graph, config)
-            view = _view(run_id, task, policy, state)
+            view = view_of(store, task, policy, state)
             _check_records(root, view, frozen, {step.name for step in state.tasks})
             clean = redactor_for(root, key_variables(policy)).text
-            given = _resume_map(view, state, {role: clean(text) for role, text in (answers or {}).items()}, asks or {})
+            texts = {role: clean(text) for role, text in (answers or {}).items()}
+            given = hand_in(view, state, store, texts, asks or {})
+            view = view_of(store, task, policy, state)
             again = take_up and bool(view.failed)
             if view.phase == "done" and not again and policy.reserve:
                 clear(root, run_id, task, notice)
@@ -247,23 +196,34 @@ def drive(
                 else None
             )
             with _leases(root, run_id, task, policy, notice, queue_seconds) as held, store.stops_noted():
+                keep_given(view, store, texts)
                 if again:  # the edge after BLOCKED then leads on; a kill after this line leaves a run to be resumed
                     graph.update_state(config, {"take_up": True}, as_node="BLOCKED")
                 try:
-                    for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
-                        start, config, stream_mode="custom", durability="sync", version="v2"
-                    ):
-                        if notice is not None:
-                            notice(cast("Mapping[str, Any]", part["data"]))
+                    while True:
+                        _stream(graph, start, config, notice)
+                        state = graph.get_state(config)
+                        view = view_of(store, task, policy, state)
+                        kept = resume_map(view, state, store, {}, {})
+                        if not kept:
+                            break
+                        start = Command(resume=kept)
                 except RunnerError:
                     _write_failures(root, store)
                     raise
-                view = _view(run_id, task, policy, graph.get_state(config))
                 if held is not None and view.phase == "done":
                     held.finish()
                 elif held is not None:
                     held.rest()
             return view
+
+
+def _stream(graph: TaskGraph, start: Any, config: RunnableConfig, notice: Notice | None) -> None:
+    for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
+        start, config, stream_mode="custom", durability="sync", version="v2"
+    ):
+        if notice is not None:
+            notice(cast("Mapping[str, Any]", part["data"]))
 
 
 def _write_failures(root: Path, store: RunStore) -> None:
@@ -278,7 +238,7 @@ def agent_roles(policy: Policy) -> tuple[str, ...]:
     return tuple(role.name for role in policy.protocol.roles.values() if role.kind != "orchestrator")
 
 
-Graphs: TypeAlias = dict[str, CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]]
+Graphs: TypeAlias = dict[str, TaskGraph]
 """Graphs that were compiled to read runs, by what their nodes are made from; for several calls of `view_run`."""
 
 
@@ -305,8 +265,8 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
         known[key] = task_graph(task, root=root, policy=policy, runners=nobody)
     with checkpointer(store, looks=True) as saver:
         graph = known[key].copy({"checkpointer": saver})
-        view = _view(run_id, task, policy, read_state(store, graph, _config(run_id, policy)))
-    return replace(view, phase="done", waiting=(), abandoned=True) if store.abandoned() else view
+        view = view_of(store, task, policy, read_state(store, graph, _config(run_id, policy)))
+    return replace(view, phase="done", waiting=(), again={}, kept=(), abandoned=True) if store.abandoned() else view
 
 
 def find_run(root: Path, name: str) -> str | None:
@@ -431,42 +391,6 @@ def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: 
 def _config(run_id: str, policy: Policy) -> RunnableConfig:
     limit = policy.recursion_limit(len(policy.protocol.roles))
     return {"configurable": {"thread_id": run_id}, "recursion_limit": limit}
-
-
-def _view(run_id: str, task: Task, policy: Policy, state: StateSnapshot) -> RunView:
-    waiting = tuple(
-        Waiting(task_.name, item.value) for task_ in state.tasks for item in task_.interrupts if not task_.result
-    )
-    phase: RunPhase
-    if state.created_at is None:
-        phase = "new"
-    elif not state.tasks:
-        phase = "done"
-    else:
-        phase = "waiting" if waiting else "running"
-    return RunView(run_id, task, policy, phase, dict(state.values), state.next, waiting)
-
-
-def _resume_map(
-    view: RunView, state: StateSnapshot, answers: Mapping[str, str], asks: Mapping[str, str]
-) -> dict[str, bytes]:
-    """Match answers to the interrupts that are open now."""
-    open_ids = {task.name: item.id for task in state.tasks for item in task.interrupts}
-    open_asks = {item.role: str(item.request["ask_id"]) for item in view.waiting}
-    for role in answers:
-        if role not in open_ids:
-            roles = ", ".join(open_ids) or "nobody"
-            raise AnswerError(
-                f"run {view.run_id} does not wait for {role}; it waits for {roles}",
-                "Answer for a role that the run waits for; `interlock status` names it.",
-            )
-        if asks.get(role, open_asks[role]) != open_asks[role]:
-            raise AnswerError(
-                f"the answer of {role} is for the ask {asks[role][:300]}, and the run now asks {open_asks[role]}",
-                "Read what the run asks now, and answer that.",
-            )
-    # As bytes, since a checkpoint would put a question mark in place of half a character and make the text valid.
-    return {open_ids[role]: text[: MAX_BYTES + 1].encode("utf-8", "surrogatepass") for role, text in answers.items()}
 
 
 def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> None:

@@ -201,6 +201,19 @@ class RunStore:
                 f"Make {path.parent} a real folder that this user can write, and resume.",
             ) from error
 
+    def keep_first(self, key: str, text: str) -> str:
+        """Store an answer under its key unless one is there, and return the one that is there now.
+
+        Raises:
+            RunDamagedError: It cannot be stored.
+        """
+        with _released((self.folder / "answers.lock").open("ab")) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if (before := self.answer(key)) is not None:
+                return before
+            self.keep_answer(key, text)
+            return text
+
     def cost(self, key: str) -> dict[str, Any]:
         """Return what is known of the answer under a key beside its text, as `keep_cost` stored it."""
         try:

@@ -66,9 +66,9 @@ class Step(Standing):
 class Submitted(Standing):
     """What `task_submit` answers.
 
-    Shapes: `ok` says whether the answer was accepted, null while it is being judged; `findings` has code, level,
-    field, line and message; `reask` is the text for the agent, with what was found, what is expected, and each fix;
-    `repeated` says that this answer was handed in before and nothing was done now.
+    Shapes: `ok` says whether the answer was accepted, null while it is kept or being judged; `findings` has code,
+    level, field, line and message; `reask` is the text for the agent, with what was found, what is expected, and each
+    fix; `repeated` says that this answer was handed in before and nothing was done now.
     """
 
     ok: bool | None
@@ -100,7 +100,7 @@ def standing(view: "RunView") -> Standing:
         attempt=int(view.values.get("attempt", 0)),
         waiting=waiting,
         fail_reasons=list(view.values.get("fail_reasons", [])),
-        next=_next(phase, view.status, waiting, view.queued),
+        next=" ".join([_next(phase, view.status, waiting, view.queued), *_early(view, waiting)]),
     )
 
 
@@ -118,6 +118,17 @@ def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence
             return "Nothing: the task is APPROVED."
         case "done":
             return "Fix what fail_reasons names, then begin a new run of the task with task_begin."
+
+
+def _early(view: "RunView", waiting: Sequence[str]) -> list[str]:
+    """Say whose corrected answer is kept, and who may hand one in before it is asked again."""
+    early = [role for role in view.again if role not in waiting]
+    return [
+        f"The answer of {role} to {view.again[role]} is kept, and judged when the roles beside it have answered."
+        if role in view.kept
+        else f"{role}, whose answer was refused, can hand in a corrected one now, for the ask_id {view.again[role]}."
+        for role in early
+    ]
 
 
 def open_asks(view: "RunView") -> dict[str, AskObject]:

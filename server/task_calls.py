@@ -112,13 +112,17 @@ class TaskCalls:
     def submit(self, run_id: str, role: str, text: str, ask_id: str | None, *, caller: str = "") -> Submitted:
         """Hand in an answer, unless this very answer to this very ask was handed in before.
 
+        One to a re-ask that the run has not come to yet is kept, and judged when it does.
+
         Raises:
             TaskCallError: The role is not the caller's, or not of this run.
             AnswerError: The run does not wait for this role, or asks something else by now; nothing was done.
             RunBusyError: The run was driven all the time; nothing was done.
         """
+        from interlock.graph.early import kept_answer  # noqa: PLC0415
         from interlock.graph.policy import key_variables  # noqa: PLC0415
         from interlock.graph.runs import view_run  # noqa: PLC0415
+        from interlock.graph.store import RunStore  # noqa: PLC0415
 
         _own_role(self.root, role, caller)
         view = view_run(run_id, root=self.root)
@@ -129,6 +133,9 @@ class TaskCalls:
             text
         )  # as it is kept, or it would not be known again
         before = self._repeated(view, role, text, ask_id)
+        kept = (
+            role in view.kept and kept_answer(view.values, role, RunStore(self.root, run_id)) == text[: MAX_BYTES + 1]
+        )
         if before is None:
             asks = {} if ask_id is None else {role: ask_id}
             try:
@@ -142,7 +149,7 @@ class TaskCalls:
             return _submitted(self.drives.look(run_id), before, repeated=True)
         found = judged(view, self.root, role, ask_id)
         mine = found is not None and found.sha256 == _digest(text)
-        return _submitted(view, found if mine else None, repeated=False)
+        return _submitted(view, found if mine else None, repeated=kept and not mine)
 
     def status(self, run_id: str) -> dict[str, Any]:
         """Return why a run is where it is, and whether anybody drives it at this moment.

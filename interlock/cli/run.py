@@ -224,6 +224,8 @@ def exit_code(view: RunView) -> int:
     """Return the exit code for where a run stands."""
     if view.phase == "waiting":
         return Exit.WAITING
+    if view.phase == "running":  # another process drives it, and has the answer that was brought
+        return Exit.CONFLICT
     return Exit.GOOD if view.status == "APPROVED" else Exit.REFUSED
 
 
@@ -238,6 +240,8 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         *(("reason", item) for item in summary["fail_reasons"]),
         *([("ended", "abandoned")] if summary["abandoned"] else []),
         *([("stopped", f"{stop['code']}: {stop['message']}")] if (stop := summary["stopped"]) else []),
+        *(("kept", f"the answer of {item['role']}; judged when the roles beside it have answered")
+          for item in summary["kept"]),
         *(row for item in summary["waiting"] for row in _waiting(run_id, item["role"], root_words(folder))),
         *(("usage", line) for line in usage_lines(summary["usage"])),
         *((key, path) for key, paths in summary["evidence"].items() for path in paths),
