@@ -29,9 +29,9 @@ from interlock.gates.tree import in_scope, paths_in_scope
 from interlock.graph.admission import Fault, task_findings
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.roster import spared_roles
-from interlock.graph.rules import BROWSER, BUDGET, PROGRAM, SCOPE, TABLES, VACANT
+from interlock.graph.rules import BROWSER, BUDGET, PROGRAM, SCOPE, TABLES, TEXT, VACANT
 from interlock.graph.staffing import vacant_roles
-from interlock.graph.task import Task
+from interlock.graph.task import PLACEHOLDER, Task
 
 _WILD: Final = frozenset("*?[")
 
@@ -131,8 +131,10 @@ def _runners(prepared: Prepared) -> Iterator[Fault]:
 
 
 def _task(prepared: Prepared) -> Iterator[Fault]:
-    """Yield what is wrong with the task under its roster."""
+    """Yield what is wrong with the task under its roster, or that its text is that of a template."""
     yield from task_findings(prepared.task, prepared.policy.protocol, prepared.root)
+    if prepared.task.task.rstrip(".").casefold() == PLACEHOLDER.casefold():
+        yield _fault(TEXT, "task", f'The line `task = "{prepared.task.task}"` is still as the template wrote it.')
 
 
 def _tables(prepared: Prepared) -> Iterator[Fault]:

@@ -143,6 +143,16 @@ TABLES: Final = Rule(
     bad="[agents.bilder], with [roles.builder]",
 )
 
+TEXT: Final = Rule(
+    code="RUN626",
+    level="error",
+    title="The text of a task is no longer that of the template.",
+    source=_KNOWN,
+    remedy="Write on that line what the agents are to do.",
+    good='task = "Correct the discount"',
+    bad='task = "Say in one line what is to be done"',
+)
+
 RULES: Final[tuple[Rule, ...]] = (
     UNCHANGED_TREE,
     UNREADABLE_TREE,
@@ -156,6 +166,7 @@ RULES: Final[tuple[Rule, ...]] = (
     SCOPE,
     BUDGET,
     TABLES,
+    TEXT,
 )
 """Every rule of this room, in the order of their codes."""
 

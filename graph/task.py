@@ -20,6 +20,9 @@ from interlock.redaction import KeyRefused, clean_arguments, redactor_for
 MAX_FILE_BYTES: Final = 256 * 1024
 """The largest task file."""
 
+PLACEHOLDER: Final = "Say in one line what is to be done"
+"""What `interlock init --template` writes as the text of a task; no run starts with it."""
+
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\r\n]*$")]
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
@@ -34,7 +37,7 @@ _WANTED: Final[Mapping[str, tuple[str, str]]] = {
         "capital letters, digits and `-`, such as HOME-UI-001",
         "Write the task's id in that form.",
     ),
-    "task": (_LINE, "Say in one line what is to be done."),
+    "task": (_LINE, f"{PLACEHOLDER}."),
     "gates_required": ("a list of texts", 'List the gates that must pass, such as ["GATE-MSG-STRICT"].'),
     "gates_required.*": ("a text", 'Write each gate as its id between quotes, such as "GATE-MSG-STRICT".'),
     "inputs": ("a list of texts", 'List paths relative to the root, such as ["docs/brief.md"].'),

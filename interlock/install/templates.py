@@ -16,6 +16,7 @@ from typing import Final
 
 from interlock.gates.config import FILE, PYPROJECT, load_config
 from interlock.gates.errors import ConfigError
+from interlock.graph.task import PLACEHOLDER
 from interlock.install.errors import InstallError, Problem
 
 TASK: Final = "task.toml"
@@ -121,7 +122,7 @@ _TASK: Final = Text("""\
 
 # Capital letters and digits in two or more parts. Its runs are TASK-001.1, TASK-001.2 and so on.
 task_id = "TASK-001"
-task = "Say in one line what is to be done"
+task = "$placeholder"
 gates_required = $gates
 # The files that the work may touch:
 scope = $scope
@@ -168,7 +169,7 @@ def render(template: Template, root: Path) -> dict[str, str]:
         page = f"# The page that the browser opens: a path in the scope, or a URL.\npage = {_toml(_page(root))}\n"
         lines = (line if line.startswith("#") else f"# {line}" for line in gate.splitlines(keepends=True))
         project = _PAGE.substitute(words, gate="".join(lines))
-    return {FILE: project, TASK: _TASK.substitute(words, gates=_toml(gates), model=model, page=page)}
+    return {FILE: project, TASK: _TASK.substitute(words, placeholder=PLACEHOLDER, gates=_toml(gates), model=model, page=page)}
 
 
 def suggested(root: Path) -> dict[str, str]:

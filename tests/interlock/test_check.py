@@ -10,7 +10,7 @@ from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.preflight import preflight, prepare
-from interlock.graph.task import load_task
+from interlock.graph.task import PLACEHOLDER, load_task
 from tests import warm
 
 TASK = """
@@ -66,6 +66,14 @@ def test_each_fault_of_the_configuration_is_known_before_a_run(
     assert change[0] in GOOD
     (plain / "interlock.toml").write_text(GOOD.replace(*change))
     assert faults(plain) == expected
+
+
+def test_a_task_whose_text_is_that_of_the_template_does_not_start(plain: Path) -> None:
+    (plain / "task.toml").write_text(TASK.replace("Fix it", f"{PLACEHOLDER}."))
+    assert faults(plain) == [("error", "RUN626")]
+    done = interlock(plain, "run", "task.toml")
+    assert (done.returncode, (plain / "artifacts").exists()) == (2, False)
+    assert f'task: The line `task = "{PLACEHOLDER}."`' in done.stderr
 
 
 SCOPES: dict[str, tuple[list[str], list[tuple[str, str]]]] = {

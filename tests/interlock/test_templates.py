@@ -11,7 +11,7 @@ import pytest
 from interlock.gates.config import load_config
 from interlock.gates.registry import build_protocol
 from interlock.gates.sealed.settings import KEYS, seals
-from interlock.graph.task import load_task
+from interlock.graph.task import PLACEHOLDER, load_task
 from interlock.install.templates import TEMPLATES, render
 from tests import warm
 
@@ -60,6 +60,10 @@ def test_what_a_template_writes_can_start_in_a_project_of_its_kind(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     check = next(line for line in done.stdout.splitlines() if line.startswith("check it: "))
     words = check.removeprefix("check it: interlock ").split()
+    unedited = init(root, *words, "--json", path=path)
+    assert [row["code"] for row in json.loads(unedited.stdout)["findings"]] == ["RUN626"]
+    text = (root / "task.toml").read_text()
+    (root / "task.toml").write_text(text.replace(PLACEHOLDER, "Correct the sum"))
     checked = init(root, *words, "--json", path=path)
     # The programs do nothing here, so what the tests of the base come to says nothing of the files.
     assert [row for row in json.loads(checked.stdout)["findings"] if not row["code"].startswith("SEAL40")] == []
