@@ -62,7 +62,8 @@ class Verification:
         problems: Everything wrong with it, in the order of the file; then with the ticket snapshots; then each run that
             cannot be read back.
         lines: How many lines it has.
-        runs: How many runs it holds.
+        runs: How many runs of tasks it holds.
+        tickets: How many runs of tickets it holds.
         heads: How many heads it was held against.
         snapshots: The file of the ticket snapshots.
         of_snapshots: Those of the problems that stand there and not in the journal.
@@ -76,6 +77,7 @@ class Verification:
     problems: tuple[Problem | RunProblem, ...]
     lines: int
     runs: int
+    tickets: int
     heads: int
     snapshots: str = ""
     of_snapshots: tuple[Problem, ...] = ()
@@ -101,6 +103,11 @@ class Verification:
         if any(isinstance(problem, Problem) for problem in self.problems):
             return "damaged"
         return "unproven" if self.problems else "incomplete" if self.is_incomplete else "whole"
+
+    @property
+    def kinds(self) -> tuple[tuple[int, str], ...]:
+        """How many runs of each kind it holds, where it holds any."""
+        return tuple(row for row in ((self.runs, "task run"), (self.tickets, "ticket run")) if row[0])
 
     def fix(self, problem: Problem | RunProblem) -> str:
         """Return what to do about a problem."""
@@ -128,6 +135,7 @@ class Verification:
             "verdict": self.verdict,
             "lines": self.lines,
             "runs": self.runs,
+            "tickets": self.tickets,
             "heads": self.heads,
             "beyond": dict(self.beyond),
             "reservations": None if self.leases is None else asdict(self.leases),
@@ -159,7 +167,7 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     path = journal_path(root)
     given = dict(_meant(root, heads))
     if _is_untouched(root) and not given:
-        return Verification(str(path), (), 0, 0, 0, str(snapshots_path(root)), untouched=True)
+        return Verification(str(path), (), 0, 0, 0, 0, str(snapshots_path(root)), untouched=True)
     damaged: list[RunProblem] = []
     views = kept_views(
         root, damaged=lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix))
@@ -178,16 +186,17 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     of_snapshots = verify(snapshots_path(root), _heads(whole, "snapshots"), exact=False) if runs else []
     journal = Journal(path)
     try:
-        lines, count = sum(1 for _ in journal.entries()), len(journal.runs())
+        lines, names = sum(1 for _ in journal.entries()), {*journal.runs()}
     except JournalDamaged:
-        lines, count = _readable(path.read_bytes())
+        lines, names = _readable(path.read_bytes())
+    of_tickets = {run for run in names if run.startswith(journal_run(""))}
     store = place.find(str(root)).store_path
     leases, unlike = (None, []) if problems else _leases(root)
     beyond = {} if problems else _beyond(path, given, still)
     found = (*problems, *of_snapshots, *damaged, *unlike)
     return Verification(
-        str(path), found, lines, count, len(kept | given), str(snapshots_path(root)), tuple(of_snapshots),
-        store=store, leases=leases, beyond=beyond,
+        str(path), found, lines, len(names - of_tickets - {RESERVATIONS}), len(of_tickets), len(kept | given),
+        str(snapshots_path(root)), tuple(of_snapshots), store=store, leases=leases, beyond=beyond,
     )  # fmt: skip
 
 
@@ -270,8 +279,8 @@ def _meant(root: Path, heads: Iterable[tuple[str, Head]]) -> Iterator[tuple[str,
         yield (journal_run(run) if of_ticket else run), head
 
 
-def _readable(data: bytes) -> tuple[int, int]:
-    """Return how many lines a damaged journal has, and how many runs those name that can still be read."""
+def _readable(data: bytes) -> tuple[int, set[str]]:
+    """Return how many lines a damaged journal has, and the runs that those name that can still be read."""
     runs: set[str] = set()
     for line in data.splitlines():
         try:
@@ -281,7 +290,7 @@ def _readable(data: bytes) -> tuple[int, int]:
         run: object = cast("dict[str, object]", row).get("run") if isinstance(row, dict) else None
         if isinstance(run, str):
             runs.add(run)
-    return data.count(b"\n"), len(runs)
+    return data.count(b"\n"), runs
 
 
 def _is_untouched(root: Path) -> bool:

@@ -358,7 +358,8 @@ def verify_command(
             click.echo(f"{report.place(problem)}: {problem.code} {problem.run}: {problem.message}; "
                        f"found {problem.found}, expected {problem.expected}")  # fmt: skip
             click.echo(f"  fix: {report.fix(problem)}")
-        counts = f"{count(report.lines, 'line')}, {count(report.runs, 'run')}, {count(report.heads, 'head')} checked"
+        kinds = [count(number, kind) for number, kind in report.kinds] or ["no run"]
+        counts = f"{count(report.lines, 'line')}, {', '.join(kinds)}, {count(report.heads, 'head')} checked"
         empty = report.verdict == "empty"
         click.echo(f"{report.path}: " + ("nothing written yet" if empty else f"{report.verdict}; {counts}"))
         for run, lines in report.beyond.items():

@@ -169,7 +169,8 @@ def render(template: Template, root: Path) -> dict[str, str]:
         page = f"# The page that the browser opens: a path in the scope, or a URL.\npage = {_toml(_page(root))}\n"
         lines = (line if line.startswith("#") else f"# {line}" for line in gate.splitlines(keepends=True))
         project = _PAGE.substitute(words, gate="".join(lines))
-    return {FILE: project, TASK: _TASK.substitute(words, placeholder=PLACEHOLDER, gates=_toml(gates), model=model, page=page)}
+    words |= {"placeholder": PLACEHOLDER, "gates": _toml(gates), "model": model, "page": page}
+    return {FILE: project, TASK: _TASK.substitute(words)}
 
 
 def suggested(root: Path) -> dict[str, str]:
