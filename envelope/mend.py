@@ -220,6 +220,23 @@ def finish(drafts: Iterable[Draft], lines: Sequence[str], rules: "Mapping[str, R
     return tuple(dict.fromkeys(findings))
 
 
+def mended(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with all edits made, in the numbering of the text; one that is stated twice is made once."""
+    lines: list[str | None] = list(text.split("\n"))
+    after: dict[int, list[str]] = {}
+    for edit in dict.fromkeys(edits):
+        if edit.kind == "insert-after":
+            after.setdefault(edit.line, []).append(edit.text)
+        else:
+            lines[edit.line - 1 : edit.end_line] = [None] * (edit.end_line - edit.line + 1)
+            if edit.kind == "replace":
+                lines[edit.line - 1] = edit.text
+    out = list(after.get(0, ()))
+    for number, line in enumerate(lines, 1):
+        out += [*([] if line is None else [line]), *after.get(number, ())]
+    return "\n".join(out)
+
+
 def code_span(text: str) -> str:
     """Quote text as CommonMark code: any text, backticks and outer blanks included, can be read back.
 

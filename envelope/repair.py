@@ -25,7 +25,7 @@ def better_status(case: "Case") -> "Status | None":
     word = item.text.upper().replace("-", "_").replace(" ", "_") if item else ""
     near = word if word in STATUSES else closest(word, STATUSES, 0.75)
     for legal in case.legal:
-        if legal == near and legal != "BLOCKED":
+        if legal == near and legal != "BLOCKED" and _is_open(case, legal):
             return legal
     if not case.legal:
         return None
@@ -38,20 +38,59 @@ def better_status(case: "Case") -> "Status | None":
         for wanted in work:
             if wanted in case.legal and near != "BLOCKED":
                 return wanted
-    onward: list[Status] = [status for status in case.legal if status not in {"BLOCKED", "APPROVED"}]
+    onward: list[Status] = [
+        status for status in case.legal if status not in {"BLOCKED", "APPROVED"} and _is_open(case, status)
+    ]
     if case.current_status is not None and onward and near != "BLOCKED":
         return onward[-1]
     return "BLOCKED" if "BLOCKED" in case.legal else None
 
 
-def state(case: "Case", status: "Status | None") -> tuple[Op, ...]:
-    """Return the changes that state another status, and what that status asks of other fields."""
+def unpassed_by_qa(case: "Case") -> list[str]:
+    """Return the required gates of QA roles that the response does not list as passed."""
+    of_qa = {role.certifies for role in case.protocol.of_kind("qa")}
+    return [gate for gate in case.required or () if gate in of_qa and gate not in case.passed_ids]
+
+
+def _is_open(case: "Case", status: "Status") -> bool:
+    """Say whether no gate and no reason keeps the orchestrator from a status; for other roles it is an echo."""
+    if case.role is None or case.role.kind != "orchestrator" or status not in {"READY_FOR_REVIEW", "APPROVED"}:
+        return True
+    lacking = unpassed_by_qa(case) if status == "READY_FOR_REVIEW" else set(case.required or ()) - case.passed_ids
+    return not (lacking or case.reasons or case.failed - case.certified)
+
+
+def _may_stand(case: "Case") -> bool:
+    """Say whether the stated status may stand once GATES_PASSED, which is missing, is written as far as is known."""
+    if case.status != case.echo or case.own_gate is None:
+        return case.status is None or _is_open(case, case.status)
+    there = all(case.items(f"EVIDENCE.{key}") for key in case.protocol.gate(case.own_gate).evidence)
+    return there and not case.own_reasons and case.own_gate not in case.failed
+
+
+def _in_the_end(case: "Case") -> "Status | None":
+    """Return the status that the response has when every stated fix is made."""
+    status = case.status or better_status(case)
+    if case.status is not None and case.status == case.echo:
+        passes = case.own_gate in case.passed_ids if "GATES_PASSED" in case.fields else _may_stand(case)
+        return case.echo if passes and case.own_gate not in case.failed - case.certified else "BLOCKED"
+    return status if status is None or _is_open(case, status) else "BLOCKED"
+
+
+def state(case: "Case", status: "Status | None", failed: "Iterable[str]" = ()) -> tuple[Op, ...]:
+    """Return the changes that state another status, and what that status asks of other fields.
+
+    Args:
+        case: The response.
+        status: The status to state.
+        failed: For BLOCKED, the gates to name in any case.
+    """
     item = case.value("STATUS")
     if status is None or item is None:
         return ()
     ops: list[Op] = [put(item, status)]
     if status == "BLOCKED":
-        ops += blocked(case)
+        ops += blocked(case, failed)
     if status != "APPROVED":
         ops += some_action(case)
     return tuple(ops)
@@ -65,14 +104,21 @@ def blocked(case: "Case", gates: "Iterable[str]" = ()) -> tuple[Op, ...]:
         named = any(case.own_gate == gate.id for item in case.reasons for gate in case.named_gates(item))
         wanted += [] if named or not _all_name_gates(case) else [case.own_gate]
     elif not wanted and not case.reasons:
-        open_gates = [gate for gate in case.required or () if gate not in case.passed_ids]
-        wanted = open_gates[:1] or ["GATE-MSG-STRICT"]
-    ops = list(give_reasons(case, wanted))
-    field = case.fields.get("GATES_PASSED")
-    denied = {*wanted, *({case.own_gate} if role and role.kind in {"qa", "review"} else ())}
-    if field:
-        ops += [drop(field, gate.item) for gate in case.passed if gate.id in denied]
-    return tuple(ops)
+        wanted = sorted(case.failed - case.certified) or [open_gate(case)]
+    own = {case.own_gate} if role and role.kind in {"qa", "review"} else set[str | None]()
+    return (*give_reasons(case, wanted), *deny(case, own))
+
+
+def open_gate(case: "Case") -> str:
+    """Return the gate that most likely failed: the role's own, else one that is not said to have passed."""
+    still = [gate for gate in case.required or () if gate not in case.passed_ids]
+    return case.own_gate or (still or ["GATE-MSG-STRICT"])[0]
+
+
+def deny(case: "Case", gates: "Iterable[str | None]") -> tuple[Op, ...]:
+    """Return the changes that take gates out of GATES_PASSED: a reason that names one denies it."""
+    field, denied = case.fields.get("GATES_PASSED"), frozenset(gates)
+    return tuple(drop(field, gate.item) for gate in case.passed if gate.id in denied) if field else ()
 
 
 def _all_name_gates(case: "Case") -> bool:
@@ -81,18 +127,18 @@ def _all_name_gates(case: "Case") -> bool:
 
 
 def give_reasons(case: "Case", gates: "Iterable[str]") -> tuple[Op, ...]:
-    """Return the changes that add a reason for each gate."""
-    field = case.fields.get("FAIL_REASONS")
-    texts = [f"{gate}: <{REASON}>" for gate in dict.fromkeys(gates)]
+    """Return the changes that add a reason for each gate, and take it out of GATES_PASSED."""
+    field, named = case.fields.get("FAIL_REASONS"), tuple(dict.fromkeys(gates))
+    texts = [f"{gate}: <{REASON}>" for gate in named]
     if field is None or not field.items or not texts:
         return ()
     if case.reasons:
-        return add(field, texts)
+        return (*add(field, texts), *deny(case, named))
     none = field.items[0]
     gone: Op = (
         Delete(none.line, none.line) if none.marker else Patch(field.line, field.value_column, field.value_end, "")
     )
-    return (gone, Insert(none.line, tuple(f"- {text}" for text in texts)))
+    return (gone, Insert(none.line, tuple(f"- {text}" for text in texts)), *deny(case, named))
 
 
 def some_action(case: "Case") -> tuple[Op, ...]:
@@ -138,6 +184,11 @@ def fill(case: "Case", gap: "Gap") -> Draft:
 
 def _also(case: "Case", gap: "Gap") -> tuple[Op, ...]:
     """Return what a status that must be written asks of other fields."""
+    if gap.label == "FAIL_REASONS":
+        moved = case.status is not None and case.status != _in_the_end(case)
+        return (*(state(case, "BLOCKED") if moved else ()), *deny(case, _missing_reasons(case)))
+    if gap.label == "GATES_PASSED" and (case.status == "BLOCKED" or not _may_stand(case)):
+        return state(case, "BLOCKED")
     if gap.label != "STATUS":
         return ()
     status = better_status(case)
@@ -159,21 +210,26 @@ def _content(case: "Case", label: str) -> tuple[str, tuple[str, ...]]:
             case.gates or dict.fromkeys([*(gate.id for gate in case.passed if gate.id), *sorted(case.reason_gates)])
         )
         return "", tuple(f"  - {gate}" for gate in known) or ("  - <gate id, such as GATE-MSG-STRICT>",)
-    if label == "GATES_PASSED" and case.status is not None and case.status == case.echo:
+    if label == "GATES_PASSED" and case.status is not None and case.status == case.echo and _may_stand(case):
         return "", (f"  - <gates that passed, such as {case.own_gate}>",)
     if label == "INPUTS_USED":
         return "", ("  - <what you read, such as the assignment>",)
     if label == "FAIL_REASONS":
-        status = case.status or (
-            better_status(case) if case.stated_status is None or case.stated_status not in case.legal else None
-        )
-        gate = case.own_gate or "GATE-MSG-STRICT"
-        return ("", (f"- {gate}: <{REASON}>",)) if status == "BLOCKED" else ("NONE", ())
+        gates = _missing_reasons(case)
+        return ("", tuple(f"- {gate}: <{REASON}>" for gate in gates)) if gates else ("NONE", ())
     if label == "OUTPUT":
         return "", ("<what you deliver, such as a summary of the work>",)
     if label == "NEXT_ACTIONS":
-        return ("NONE", ()) if case.status == "APPROVED" else ("", (_STEP,))
+        return ("NONE", ()) if case.status == "APPROVED" == _in_the_end(case) else ("", (_STEP,))
     return _single(case, label), ()
+
+
+def _missing_reasons(case: "Case") -> tuple[str, ...]:
+    """Return the gates that a FAIL_REASONS which is not there has to name; none where it is NONE."""
+    failed = sorted(case.failed - case.certified)
+    if _in_the_end(case) != "BLOCKED":
+        return tuple(failed)
+    return tuple(dict.fromkeys((*((open_gate(case),) if case.own_gate or not failed else ()), *failed)))
 
 
 def _single(case: "Case", label: str) -> str:
@@ -203,6 +259,18 @@ def _entries(case: "Case", key: str) -> tuple[str, tuple[str, ...]]:
 
 
 def evidence_path(gate: str, key: str) -> str:
-    """Return a placeholder for the path of one evidence file."""
-    kind = {"screenshots": "png", "console": "jsonl", "a11y": "json"}.get(key, "md")
-    return f"<path of your {key} file for {gate}, such as artifacts/{key}/{gate.lower()}.{kind}>"
+    """Return a placeholder for the path of one evidence file; it suggests no name, so that nobody invents one."""
+    return f"<path of a {key} file for {gate} that exists>"
+
+
+def evidence_advice(case: "Case", gate: str, keys: "Iterable[str]") -> str:
+    """Say what makes the evidence of a gate, and what to do without it."""
+    if case.protocol.gate(gate).command:
+        made = "Interlock makes that file when it runs the command of the gate; the assignment names it."
+    elif page := [key for key in keys if key != "reports"]:
+        makers = " and ".join(f"`interlock evidence {key} PAGE`" for key in page)
+        made = f"In a run Interlock makes such a file, and the assignment names it; elsewhere {makers} does."
+    else:
+        made = "Write the report first."
+    last = ", and answer BLOCKED" if gate == case.own_gate else ""
+    return f"{made} Without a file that exists, take {gate} out of GATES_PASSED instead{last}."

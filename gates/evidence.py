@@ -86,11 +86,11 @@ def path_finding(path: str) -> Finding | None:
         )
     if path.startswith(("/", "~")) or ":/" in path:
         at = path.find(f"/{FOLDER}/")
-        better = path[at + 1 :] if at >= 0 else f"{FOLDER}/<key>/<file>"
+        better = path[at + 1 :] if at >= 0 else ""
         return _spelling("EVD501", path, "is absolute", "a path relative to the root", better)
     parts = path.split("/")
     if ".." in parts:
-        return _spelling("EVD502", path, "has a `..` step", "a path without `..`", f"{FOLDER}/<key>/<file>")
+        return _spelling("EVD502", path, "has a `..` step", "a path without `..`")
     if "." in parts:
         return _spelling("EVD503", path, "has a `.` step", "a path without `.`", "/".join(p for p in parts if p != "."))
     if "" in parts:
@@ -98,13 +98,13 @@ def path_finding(path: str) -> Finding | None:
             "EVD504", path, "has an empty step", "single `/` between names", "/".join(p for p in parts if p)
         )
     if parts[0] != FOLDER or len(parts) < 2:
-        return _spelling("EVD507", path, "lies outside `artifacts/`", "`artifacts/<key>/…`", f"{FOLDER}/<key>/<file>")
+        return _spelling("EVD507", path, "lies outside `artifacts/`", "`artifacts/<key>/…`")
     return None
 
 
 def outside_evidence(path: str) -> Finding:
     """Refuse a path that lies in none of the folders of evidence."""
-    return _spelling("EVD507", path, "lies in no folder of evidence", "`artifacts/<key>/…`", f"{FOLDER}/<key>/<file>")
+    return _spelling("EVD507", path, "lies in no folder of evidence", "`artifacts/<key>/…`")
 
 
 def read_evidence(root: str | Path, path: str, *, max_bytes: int = MAX_EVIDENCE_BYTES) -> EvidenceFile | Finding:
@@ -178,14 +178,17 @@ def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
     return EvidenceFile(path, hashlib.sha256(data).hexdigest(), len(data), data)
 
 
-def _spelling(code: str, path: str, found: str, expected: str, better: str) -> Finding:
-    """Make the finding of a misspelt path, with the path that was probably meant."""
+def _spelling(code: str, path: str, found: str, expected: str, better: str = "") -> Finding:
+    """Make the finding of a misspelt path, with the path that was probably meant where it can be told."""
     return rules.finding(
         code,
         f"The evidence path {rules.quote(path)} {found}.",
         found=rules.quote(path),
         expected=expected,
-        fix=f"Cite it as {rules.quote(better)}.",
+        fix=f"Cite it as {rules.quote(better)}."
+        if better
+        else f"Cite a file that is there, by its path from `{FOLDER}/` on; one that lies elsewhere is copied first. "
+        "Else take the entry out, and its gates out of GATES_PASSED.",
     )
 
 
@@ -248,7 +251,9 @@ def _why_not_opened(at: int, name: str, path: str, error: OSError) -> Finding:
             f"The evidence file {shown} does not exist.",
             found=f"no entry {rules.quote(name)}",
             expected="a file that exists",
-            fix="Make the evidence, or cite the file that was made.",
+            fix="Cite the path that the tool which made the file printed. If nothing made it, have it made first: a "
+            "run collects it, `interlock evidence` does so for a page. Else take the entry out, and its gates out of "
+            "GATES_PASSED.",
         )
     try:
         mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode

@@ -51,7 +51,7 @@ RULES: Final[tuple[Rule, ...]] = (
          "Store the file below `artifacts/`; evidence elsewhere is neither kept nor watched.",
          f"- {_GOOD}", "- docs/home.png"),
     Rule("EVD508", "error", "An evidence file exists", _EXISTS,
-         "Make the evidence or cite the file that was made; a pass without a file is a claim.",
+         "Have the file made and cite it then, or take it and its gates out; a pass without a file is a claim.",
          f"- {_GOOD}", "- artifacts/a11y/never-made.json"),
     Rule("EVD509", "error", "No step of an evidence path is a symbolic link", _ONE_FILE,
          "Replace the link by the file or folder itself; a link can point elsewhere at the next reading.",

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from interlock.envelope import Report
+from interlock.envelope import Report, parse
 from interlock.envelope.finding import Finding
+from interlock.envelope.mend import mended
 from interlock.envelope.protocol import Role
 from interlock.gates.manifest import Collection
 from interlock.gates.response import Expected, judge_response
@@ -99,7 +100,7 @@ def judge(
         report = replace(
             report, findings=tuple(_for_judge(item, role) if item in of_work else item for item in report.findings)
         )
-    if report.envelope is not None and report.status == "READY_FOR_QA":
+    if _hands_over(report, text):
         if tree.startswith(UNREADABLE):
             report = report.with_findings([unreadable_tree(report, tree)])
         elif tree == state["tree_before"] and state["cause"] in (None, "gate"):
@@ -118,6 +119,18 @@ def judge(
     )
     reply = Reply(outcome, report, text, files, judged.verified, tree)
     return overruled(reply, role, collection) if claim and known.issuperset(of_evidence) else reply
+
+
+def _hands_over(report: Report, text: str) -> bool:
+    """Return whether an answer hands work over, or does so when every fix that it is told is made.
+
+    What keeps it from that is told with the other findings then, and not in the next turn.
+    """
+    if report.ok or report.status is None:
+        return report.envelope is not None and report.status == "READY_FOR_QA"
+    edits = [edit for item in report.findings if item.level == "error" for edit in item.edits]
+    fixed = parse(mended(text, edits)).envelope
+    return fixed is not None and fixed.status == "READY_FOR_QA"
 
 
 def overruled(reply: Reply, role: Role, collection: Collection | None) -> Reply:

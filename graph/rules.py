@@ -180,7 +180,7 @@ def unchanged_tree(report: "Report", mode: Literal["error", "warn"], scope: Sequ
         UNCHANGED_TREE,
         report,
         level="error" if mode == "error" else "warning",
-        message="The answer hands work over, but no file in scope has changed since it was assigned.",
+        message=f"{_handing(report)}, but no file in scope has changed since it was assigned.",
         found="READY_FOR_QA with an unchanged tree",
         expected=f"a change in {', '.join(scope)}",
     )
@@ -195,7 +195,7 @@ def idle(report: "Report", scope: Sequence[str]) -> Finding:
         IDLE,
         report,
         level=IDLE.level,
-        message="The answer hands work over, but the agent called no tool, and no file in scope has changed.",
+        message=f"{_handing(report)}, but the agent called no tool, and no file in scope has changed.",
         found="READY_FOR_QA, no tool called, an unchanged tree",
         expected=f"work in {', '.join(scope)}",
     )
@@ -254,10 +254,14 @@ def unreadable_tree(report: "Report", why: str) -> Finding:
         UNREADABLE_TREE,
         report,
         level=UNREADABLE_TREE.level,
-        message="The answer hands work over, but the files in scope cannot be read.",
+        message=f"{_handing(report)}, but the files in scope cannot be read.",
         found=why,
         expected="files in scope that can be read, with UTF-8 names",
     )
+
+
+def _handing(report: "Report") -> str:
+    return "The answer hands work over" if report.status == "READY_FOR_QA" else "With its fixes the answer hands over"
 
 
 def _finding(rule: Rule, report: "Report", *, level: "Level", message: str, found: str, expected: str) -> Finding:

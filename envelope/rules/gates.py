@@ -7,7 +7,16 @@ from interlock.envelope.case import Case, Gate, add, choice, draft, drop
 from interlock.envelope.labels import closest
 from interlock.envelope.mend import Draft, Op, Patch
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey
-from interlock.envelope.repair import blocked, evidence_path, give_reasons, state
+from interlock.envelope.repair import (
+    blocked,
+    deny,
+    evidence_advice,
+    evidence_path,
+    give_reasons,
+    open_gate,
+    state,
+    unpassed_by_qa,
+)
 from interlock.envelope.rule import Rule
 
 
@@ -38,10 +47,7 @@ def _all_passed(case: Case) -> Iterator[Draft]:
     missing = [gate for gate in case.required if gate not in case.passed_ids]
     if missing:
         message = f"APPROVED while {', '.join(missing)} of GATES_REQUIRED is not in GATES_PASSED."
-        ops = (
-            *state(case, "BLOCKED"),
-            *give_reasons(case, [gate for gate in missing if gate not in case.reason_gates]),
-        )
+        ops = state(case, "BLOCKED", missing)
         advice = "Or list the gates in GATES_PASSED once they have passed, with their evidence."
         yield draft("ENV411", "STATUS", item, message, "GATES_PASSED equal to GATES_REQUIRED", ops, advice)
 
@@ -50,14 +56,10 @@ def _ready_for_review(case: Case) -> Iterator[Draft]:
     item = case.value("STATUS")
     if case.status != "READY_FOR_REVIEW" or case.status == case.echo or item is None or case.required is None:
         return
-    of_qa = {role.certifies for role in case.protocol.of_kind("qa")}
-    missing = [gate for gate in case.required if gate in of_qa and gate not in case.passed_ids]
+    missing = unpassed_by_qa(case)
     if missing and "GATES_PASSED" in case.fields:
         message = f"READY_FOR_REVIEW while {', '.join(missing)} of QA is not in GATES_PASSED."
-        ops = (
-            *state(case, "BLOCKED"),
-            *give_reasons(case, [gate for gate in missing if gate not in case.reason_gates]),
-        )
+        ops = state(case, "BLOCKED", missing)
         advice = "Or list the gates in GATES_PASSED once QA has passed them, with their evidence."
         yield draft("ENV423", "STATUS", item, message, "every gate of QA in GATES_PASSED", ops, advice)
     elif case.reasons:
@@ -80,7 +82,7 @@ def _evidence(case: Case) -> Iterator[Draft]:
             ops += add(case.fields[f"EVIDENCE.{key}"], [evidence_path(gate.id, key)])
         wanted = _listed(lacking) if spec.evidence else "any key"
         message = f"{gate.id} is in GATES_PASSED and EVIDENCE has no entry under {wanted}."
-        advice = f"Take {gate.id} out of GATES_PASSED instead if there is no such file."
+        advice = evidence_advice(case, gate.id, lacking)
         yield draft("ENV412", "GATES_PASSED", gate.item, message, f"an entry under {wanted}", ops, advice)
 
 
@@ -93,7 +95,7 @@ def _self_approval(case: Case) -> Iterator[Draft]:
     if case.role is None or field is None:
         return
     for gate in _first_claims(case):
-        known = case.required is None or gate.id in case.required
+        known = not case.required or gate.id in case.required
         if known and not case.may_claim(gate.id):
             spec = case.protocol.gate(gate.id)
             certifier = "its command" if spec.by_command else spec.certifier or "a QA or review agent"
@@ -121,10 +123,11 @@ def _reason_known(case: Case) -> Iterator[Draft]:
         if not named or named[0].id in known:
             continue
         found, begin, end, _ = named[0]
-        best = closest(found, known, 0.7) or choice(case.required, "the gate that failed")
+        guess = closest(found, known, 0.7)
+        best = guess or choice([open_gate(case)], "the gate that failed")
         start = item.column + begin
         message = f"A reason names {found}, which is neither required here nor a gate of this project."
-        ops = [Patch(item.line, start, item.column + end, best)]
+        ops = [Patch(item.line, start, item.column + end, best), *deny(case, [guess or open_gate(case)])]
         yield draft(
             "ENV415", "FAIL_REASONS", item._replace(column=start), message, "one of " + ", ".join(case.required), ops
         )
@@ -152,6 +155,8 @@ def _failed_reason(case: Case) -> Iterator[Draft]:
     if missing:
         message = f"{', '.join(missing)} failed, and FAIL_REASONS does not say so."
         ops = give_reasons(case, missing)
+        if case.status == "APPROVED" or (case.status == "READY_FOR_REVIEW" and case.status != case.echo):
+            ops = state(case, "BLOCKED", missing)
         yield draft("ENV417", "FAIL_REASONS", field.items[0], message, "a bullet for each failed gate", ops)
 
 
@@ -191,7 +196,7 @@ GATE_RULES: Final = (
         "error",
         "Each gate in GATES_PASSED has its evidence.",
         "Strict Envelope §3 EVIDENCE is MANDATORY for gate claims",
-        "Cite the evidence files of the gate, or take it out of GATES_PASSED.",
+        "Cite the evidence files of the gate, which exist already, or take it out of GATES_PASSED.",
         "ASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-CODE-REVIEW]\nGATES_PASSED: [GATE-CODE-REVIEW]\n"
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: [artifacts/reports/review.md]",
         "ASSIGNED_AGENT: orchestrator\nGATES_REQUIRED: [GATE-CODE-REVIEW]\nGATES_PASSED: [GATE-CODE-REVIEW]\n"

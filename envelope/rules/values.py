@@ -20,7 +20,7 @@ from interlock.envelope.lookalikes import changes, fold, looks, plain, strange
 from interlock.envelope.mend import Delete, Draft, Patch, snippet
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES
-from interlock.envelope.repair import better_status, some_action, state
+from interlock.envelope.repair import better_status, deny, open_gate, some_action, state
 from interlock.envelope.rule import Rule
 
 _ASCII_FIELDS: Final = ("STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED")
@@ -148,7 +148,6 @@ def _reports_to(case: Case) -> Iterator[Draft]:
 
 def _reason_gate(case: Case) -> Iterator[Draft]:
     known = [*(case.required or ()), *case.protocol.gates]
-    open_gates = [gate for gate in case.required or () if gate not in case.passed_ids]
     for item in () if case.reasons else case.items("FAIL_REASONS")[:1]:
         if item.text != "NONE":
             message = f"FAIL_REASONS says that there are no failures in words of its own.{strange(item.text)}"
@@ -156,9 +155,9 @@ def _reason_gate(case: Case) -> Iterator[Draft]:
     for item in case.reasons:
         if case.named_gates(item):
             continue
-        gate = case.own_gate or (open_gates or ["GATE-MSG-STRICT"])[0]
+        gate = open_gate(case)
         guess = closest(plain(item.text).split(":")[0].strip().upper(), known, 0.8)
-        ops = [Patch(item.line, item.column, item.column, f"{guess or gate}: ")]
+        ops = [Patch(item.line, item.column, item.column, f"{guess or gate}: "), *deny(case, [guess or gate])]
         advice = "" if guess else f"Name another gate than {gate} if another one failed."
         message = "A reason names no gate."
         expected = "the id of the gate that failed, then the reason, as in `GATE-…: reason`"

@@ -66,7 +66,7 @@ def _nothing(gate_id: str, field: str, where: str) -> Finding:
         f"{gate_id} has no usable file {where}.",
         found="no file that could be read",
         expected=f"at least one file {where}",
-        fix=f"Cite a file {where} that exists and has content, or take {gate_id} out of GATES_PASSED.",
+        fix=f"Cite a file {where} that was made and has content; without one, take {gate_id} out of GATES_PASSED.",
         field=field,
     )
 

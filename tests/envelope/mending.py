@@ -75,8 +75,9 @@ def apply(text: str, edits: list[Edit]) -> str:
 
 
 def fill(text: str) -> str:
-    """Put an agent's word in place of each placeholder: what follows `such as`."""
-    return re.sub(r"<[^<>\n]*?such as ([^<>\n]*)>", r"\1", text)
+    """Put an agent's word in place of each placeholder: what follows `such as`, or a file that it has."""
+    made = re.sub(r"<path of a (\w+) file for ([A-Z0-9-]+) that exists>", r"artifacts/\1/\2.made", text)
+    return re.sub(r"<[^<>\n]*?such as ([^<>\n]*)>", r"\1", made)
 
 
 def mend(text: str, reask: str) -> str:

@@ -143,3 +143,14 @@ def test_a_turn_that_a_limit_ended_is_blocked_with_the_figure_and_paid(project: 
     assert view.values["spent"]["builder"] == FEE.to_json()
     (row,) = project.entries("answer")
     assert (row.data["outcome"], row.data["usage"]) == ("spent", FEE.to_json())
+
+
+def test_what_keeps_a_mended_answer_from_its_hand_over_is_told_with_the_first_findings(project: Project) -> None:
+    configure(project, "[run]\nmax_reasks = 0\nmax_rework = 0")
+
+    def approving(ask: Ask) -> str:
+        return envelope(ask, "READY_FOR_QA").replace("READY_FOR_QA", "APPROVED", 1)
+
+    use(project, "builder", approving)
+    project.run()
+    assert codes_of(project, "builder") == [["ENV403", "RUN610"]]
