@@ -5,6 +5,7 @@ from typing import Final
 
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope, expand
+from interlock.gates.response import input_exists
 from interlock.gates.stages.case import Case, texts_at
 from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.stage import Issue
@@ -16,12 +17,14 @@ _PREFIX: Final = "repo:"
 
 
 def targets(case: Case) -> Iterator[Issue]:
-    """Yield the `repo:` targets that are no scope patterns."""
+    """Yield the targets that are no scope patterns, and those that mean files of the project and do not say `repo:`."""
     left = MAX_ALTERNATIVES
     for at, text in texts_at(case.payload, "retrieval_targets"):
         place = f"retrieval_targets[{at}]"
         plain = text.strip()
         if not plain.casefold().startswith(_PREFIX):
+            if meant := _pattern_meant(case, plain):
+                yield _misspelt(place, text, f"{_PREFIX}{meant}")
             continue
         pattern = plain[len(_PREFIX) :].strip()
         if not text.startswith(_PREFIX):
@@ -45,11 +48,30 @@ def targets(case: Case) -> Iterator[Issue]:
             return
 
 
+def _pattern_meant(case: Case, text: str) -> str:
+    """Return the pattern meant by a target without `repo:`: it names a file or folder, or has a `*`; else nothing."""
+    path = text.removeprefix("./").rstrip("/")
+    if not path or "://" in path:
+        return ""
+    root = case.surroundings.root
+    if "*" in path and not any(char.isspace() for char in path):
+        pattern = path
+    elif input_exists(str(root), path, shared_only=case.surroundings.remote):
+        pattern = f"{path}/**" if (root / path).is_dir() else path
+    else:
+        return ""
+    try:
+        compile_scope([pattern])
+    except TreeError:
+        return ""
+    return pattern
+
+
 def _misspelt(place: str, text: str, better: str) -> Issue:
     return issue(
         "STG604",
         place,
-        f"`{place}` does not begin with `repo:`, in small letters.",
+        f"`{place}` names files of the project and does not begin with `repo:`.",
         found=shown(text),
         expected="repo:PATTERN",
         fix=f"Write {copied(better)}.",

@@ -190,6 +190,9 @@ BAD = {
     "a target among what is never observed": Bad(SCOPE, target("repo:artifacts/**"), ("STG604",), good),
     "nothing taken out": Bad(SCOPE, target("repo:!"), ("STG604",), good),
     "a target in capitals": Bad(SCOPE, target("Repo:src/**"), ("STG604",)),
+    "a file without the prefix": Bad(SCOPE, target("src/login.py"), ("STG604",)),
+    "a folder without the prefix": Bad(SCOPE, target("./src/"), ("STG604",)),
+    "a pattern without the prefix": Bad(SCOPE, target("src/*.py"), ("STG604",)),
     "a target after a blank": Bad(SCOPE, target(" repo: src/**"), ("STG604",)),
     "two targets": Bad(SCOPE, put("retrieval_targets", ["repo:a{", "web", "repo:b}"]), ("STG604",) * 2, good),
     "more braces than one pattern may have": Bad(SCOPE, target("repo:" + "{a,b}" * 10), ("STG604",), good),
@@ -357,3 +360,16 @@ def test_the_last_findings_are_left_out_and_counted() -> None:
     assert len(kept) > 5
     assert str(30 - (len(kept) - 1)) in kept[-1].message
     assert kept[-1].level == "warn"
+
+
+@pytest.mark.parametrize(
+    "text", ["https://example.org/*", "The RFC *in full*", "src/none.py", "../up/*.py", "login guide"]
+)
+def test_a_target_that_is_no_file_of_the_project_is_a_document_and_needs_no_prefix(tmp_path: Path, text: str) -> None:
+    payload: dict[str, Any] = GOOD[SCOPE] | {"retrieval_targets": ["repo:src/**", text]}
+    assert judged(SCOPE, payload, project(tmp_path)) == ()
+
+
+def test_the_fix_of_a_target_without_prefix_is_the_words_to_write(tmp_path: Path) -> None:
+    (found,) = judged(SCOPE, GOOD[SCOPE] | {"retrieval_targets": ["src/login.py"]}, project(tmp_path))
+    assert found.fix == 'Write "repo:src/login.py".'
