@@ -105,16 +105,16 @@ def _claimed(case: Case, paths: Sequence[str]) -> Iterator[tuple[str, Issue]]:
 def _unattributed(paths: Sequence[str], authors: Authors, seen: Observed, scope: str) -> Issue:
     """Name what changed outside the plan and is not known to be the agent's, and what is others'."""
     named = [shown(path, _MAX_ENTRY_CHARS) for path in paths]
-    found = [f"by nobody known: {listed(named, _MAX_ENTRIES_NAMED)}"] if paths else []
-    found += [f"of others: {_theirs(authors)}"] if authors.others else []
+    found = [f"author unknown: {listed(named, _MAX_ENTRIES_NAMED)}"] if paths else []
+    found += [f"changed by others: {_theirs(authors)}"] if authors.others else []
     found += [f"what the reservations tell cannot be read: {shown(authors.problem)}"] if authors.problem else []
     refused = bool(paths) and seen.unattributed == "error"
     return issue(
         "STG607" if refused else "STG605",
         "",
-        "Files changed outside the plan that are not known to be yours.",
+        "Files outside the plan changed while you acted, and nothing shows that you changed them.",
         found="; ".join(found),
-        expected=f"changes in {scope}" if refused else "as it may be where others work too",
+        expected=f"changes in {scope}" if refused else "none of yours; others may work here",
         fix="Tell the user: this checkout is set to be yours alone (`[tickets] unattributed`), so a person has to say "
         "what becomes of these files."
         if refused

@@ -29,13 +29,16 @@ from interlock.graph.store import RunStore
 from interlock.graph.task import Task, load_task
 
 _SHOWN = 10
+_USUAL = ("task.toml", "*.task.toml", "tasks/*.toml")
+"""Where task files stand, from the root."""
 
 
 @click.command("gate")
 @click.argument("gate_id", metavar="GATE")
 @click.option(
-    "--task", "task_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The task file, for its scope and `may_change`.",
+    "--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The task file, for its scope and `may_change`; by default the only one of task.toml, *.task.toml and "
+    "tasks/*.toml in the root.",
 )  # fmt: skip
 @click.option("--base", "revision", metavar="REV|start", default="HEAD", show_default=True,
               help="What the work is compared with: a commit, or the start of the task's newest run.")  # fmt: skip
@@ -44,13 +47,14 @@ _SHOWN = 10
 @root_option
 @json_option
 def gate_command(
-    gate_id: str, task_file: Path, revision: str, as_configured: bool, root: Path | None, as_json: bool
+    gate_id: str, task_file: Path | None, revision: str, as_configured: bool, root: Path | None, as_json: bool
 ) -> None:
     """Run the command gate GATE on the present tree, sealed as its table says.
 
     Exit 0 when it is passed, 1 when it is not, 2 for wrong usage.
     """
     folder = resolve_root(root)
+    task_file = task_file or _only_task(folder)
     task = load_task(task_file)
     policy = make_policy(task, load_config(folder), folder)
     gate = policy.protocol.gates.get(gate_id)
@@ -74,6 +78,23 @@ def gate_command(
     else:
         _show(gate, done, said)
     sys.exit(Exit.GOOD if done.ok else Exit.REFUSED)
+
+
+def _only_task(folder: Path) -> Path:
+    """Return the task file of a project that has one alone in the usual places.
+
+    Raises:
+        click.UsageError: It has none, or several, which are named.
+    """
+    found = sorted({path for pattern in _USUAL for path in folder.glob(pattern) if path.is_file()})
+    if len(found) == 1:
+        return found[0]
+    shown = ", ".join(os.path.relpath(path) for path in found[:_SHOWN]) + (" …" if len(found) > _SHOWN else "")
+    raise click.UsageError(
+        f"name the task file with --task; there are {len(found)} here: {shown}"
+        if found
+        else f"name the task file with --task; there is none here, of {', '.join(_USUAL)}"
+    )
 
 
 def _check_settings(folder: Path, task_file: Path, dirty: Iterable[str], base: Base, revision: str) -> None:

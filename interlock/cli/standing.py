@@ -39,6 +39,14 @@ _COMMANDS: Final = {
 _MOMENT: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MINUTE: Final = 60
 
+_ABSENT: Final = {
+    "gone": "the holder's process has ended. Whoever reserves the files next takes them over, and is told of "
+    "uncommitted work in them.",
+    "silent": "the holder has not been seen for `dead_after_minutes`. Whoever reserves the files next takes them over, "
+    "unless its process runs and has uncommitted work in them.",
+}
+"""What a holder's state means where it may be absent."""
+
 _RESOLVED: Final = {
     "released": "resolved: released",
     "forced": "resolved: taken after its time ran out",
@@ -58,7 +66,7 @@ def local_times(text: str) -> str:
 
 
 def holder_words(conflict: Mapping[str, Any]) -> str:
-    """Return who holds what, and whether they still work."""
+    """Return who holds what, and whether they are still active."""
     state = conflict["holder_state"]
     seen = "its process has ended" if state == "gone" else f"{state}, seen {span(conflict['last_seen_seconds'])} ago"
     reason = f': "{line(conflict["reason"])}"' if conflict["reason"] else ""
@@ -254,6 +262,7 @@ def show_standing(standing: Mapping[str, Any], me: str) -> None:
         title = _of("Leases", leases, more.get("leases", 0), "newest")
         head = ("holder", "pattern", "ends in", "state", "reason", "id")
         show_table(title, head, rows, cut="reason", spare=("id", "reason"))
+        _show_absent(leases)
     if waiters:
         rows = [
             (row["position"], _named(row["agent"], me), ", ".join(row["patterns"]), span(row["waiting_seconds"]))
@@ -272,6 +281,15 @@ def show_standing(standing: Mapping[str, Any], me: str) -> None:
         head = ("requester", "holder", "pattern", "urgency", "age (min)", "state", "thread")
         title = _of("Pending Negotiations", negotiations, more.get("negotiations", 0), "newest")
         show_table(title, head, rows, cut="state", spare=("urgency", "age (min)"))
+
+
+def _show_absent(leases: Sequence[Mapping[str, Any]]) -> None:
+    """Say what the states of holders that may be absent mean, and what whoever needs their files does."""
+    for state, meaning in _ABSENT.items():
+        patterns = [row["pattern"] for row in leases if row["holder_state"] == state]
+        if patterns:
+            click.echo(f"{state}: {meaning}")
+            click.echo(f"  fix: interlock reserve {shlex.quote(patterns[0])}   (or wait until the reservation ends)")
 
 
 def _of(title: str, rows: Sequence[object], more: int, which: str) -> str:

@@ -86,3 +86,16 @@ def test_settings_that_the_base_has_otherwise_do_not_judge(project: Path) -> Non
         (project / name).write_text(text)
     (project / "task.toml").write_text((project / "task.toml").read_text().replace("Fix it", "Correct it"))
     assert gate(project, "--as-configured")[0] == 1
+
+
+def test_without_a_task_the_only_task_file_is_taken_and_several_are_named(project: Path) -> None:
+    done = warm.interlock(project / "src", "gate", "GATE-TESTS", "--json")
+    assert (done.returncode, json.loads(done.stdout)["task_id"]) == (1, "CALC-1")
+    (project / "tasks").mkdir()
+    (project / "tasks/next.toml").write_text(FILES["task.toml"])
+    several = warm.interlock(project, "gate", "GATE-TESTS")
+    assert (several.returncode, "2 here: task.toml, tasks/next.toml" in several.stderr) == (2, True)
+    (project / "tasks/next.toml").unlink()
+    (project / "task.toml").unlink()
+    none = warm.interlock(project, "gate", "GATE-TESTS")
+    assert (none.returncode, "there is none here" in none.stderr) == (2, True)

@@ -15,7 +15,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.cli.calls import as_patterns, calls_of
-from interlock.cli.standing import show_inbox
+from interlock.cli.standing import show_inbox, show_standing
 from interlock.cli.table import fitted
 from interlock.journal import Journal
 from interlock.reservations import place
@@ -482,3 +482,14 @@ def test_the_help_has_the_hooks_and_a_slip_is_answered_with_the_names_that_are_n
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
                           env=environment("anna"))  # fmt: skip
     assert done.stdout == listed.stdout
+
+
+@pytest.mark.parametrize("state", ["alive", "silent", "gone"])
+def test_the_list_says_what_an_absent_holder_means_and_what_to_do(
+    state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lease = {"holder": "ann", "pattern": "src/my file.py", "exclusive": True, "expires_in_seconds": 60.0}
+    row = {**lease, "holder_state": state, "reason": "", "reservation_id": "rsv_1"}
+    show_standing({"leases": [row], "waiters": [], "negotiations": []}, "bob")
+    shown = capsys.readouterr().out
+    assert (f"{state}: " in shown, "fix: interlock reserve 'src/my file.py'" in shown) == (state != "alive",) * 2
