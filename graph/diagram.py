@@ -33,7 +33,8 @@ def pipeline_mermaid(spec: PipelineSpec) -> str:
 def _who(row: Transition) -> str:
     if row.target == "BLOCKED":
         return "a gate failed"
-    return f"{row.by}, {row.after}".replace(":", " -")
+    by = "the build agent that hands over" if row.by == "frontend-implementer" else row.by
+    return f"{by}, {row.after}".replace(":", " -")
 
 
 def transition_table() -> str:

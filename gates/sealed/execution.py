@@ -250,7 +250,7 @@ def execute(
             raise _TooMuchError
         stream.extend(data)
         ended_tests += data.count(_CASE)
-        if here.progress is not None and (now := time.monotonic()) - told >= _TELL_SECONDS:
+        if here.progress is not None and ended_tests and (now := time.monotonic()) - told >= _TELL_SECONDS:
             told = now
             here.progress(ended_tests)
 

@@ -161,7 +161,7 @@ def check_base(
         with suppress(OSError, KeyError, TypeError, ValueError):
             return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
     load_for(case)
-    progress("the tests of the base run sealed")
+    progress("the tests of the base, the tree without the work, run in a sealed copy")
     base = case.base
     plan = Plan(base, base.files, frozenset(), (), (), ())
     with case.unchanged(), workspace(case, plan, writes_bytecode=True) as here:
@@ -181,7 +181,7 @@ def check_base(
     listed = make_base_list(tests, again)
     if not bare:
         return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log, bytecode=bytecode))
-    progress("the tests of the base run bare")
+    progress("the same tests run in the checkout itself, not sealed")
     unsealed = _bare(case, bytecode)
     tail = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
     faults = tuple(_faults(unsealed, tests, tail, _folders(case), lambda path: not _is_seen(case, path)))

@@ -17,6 +17,7 @@ _MIN_CELLS: Final = 40
 
 _MIN_DOING_CELLS: Final = 8
 _NUMBER: Final = re.compile(r"\d+")
+_AT_ITS_END: Final = re.compile(r"\b([1-9]\d*) of \1\b")
 
 
 @dataclass(slots=True)
@@ -39,6 +40,8 @@ class AtWork:
 class Sparse:
     """Passes lines on, but not those that differ only in numbers from one that was passed on a moment ago.
 
+    A count that has come to its end, such as `2 of 2`, is passed on at once.
+
     Args:
         tell: Takes the lines that are passed on.
         seconds: How long such a moment lasts.
@@ -51,13 +54,14 @@ class Sparse:
         self._tell = tell
         self._seconds = seconds
         self._clock = clock
-        self._told: dict[str, float] = {}
+        self._told: dict[str, tuple[float, str]] = {}
 
     def __call__(self, line: str) -> None:
         """Take a line."""
         kind, now = _NUMBER.sub("0", line), self._clock()
-        if kind not in self._told or now - self._told[kind] >= self._seconds:
-            self._told[kind] = now
+        before, last = self._told.get(kind, (-self._seconds, ""))
+        if kind not in self._told or now - before >= self._seconds or (_AT_ITS_END.search(line) and line != last):
+            self._told[kind] = now, line
             self._tell(line)
 
 

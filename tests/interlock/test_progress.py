@@ -18,7 +18,7 @@ from rich.console import Console
 
 from interlock.cli.amounts import answer_text, clock_text, money_text, short_number, usage_lines
 from interlock.cli.events import EVENTS, EventStream
-from interlock.cli.progress import AtWork, progress_lines
+from interlock.cli.progress import AtWork, Sparse, progress_lines
 from interlock.cli.screen import Screen
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -144,7 +144,7 @@ def test_without_a_terminal_the_tests_of_a_gate_are_counted_every_ten_seconds() 
             shown.notice({"kind": "gate", "gate": "GATE-TESTS", "line": f"{number + 1} of 60 tests"})
         shown.notice({"kind": "gate", "gate": "GATE-TESTS", "line": "try 2: 3 failed before"})
     lines = [line.partition("GATE-TESTS: ")[2] for line in out.getvalue().splitlines()]
-    assert lines == ["1 of 60 tests", "21 of 60 tests", "41 of 60 tests", "try 2: 3 failed before"]
+    assert lines == ["1 of 60 tests", "21 of 60 tests", "41 of 60 tests", "60 of 60 tests", "try 2: 3 failed before"]
 
 
 def test_on_a_terminal_the_row_of_a_gate_counts_its_tests() -> None:
@@ -254,3 +254,11 @@ def test_each_kind_of_event_is_written_down_with_its_keys() -> None:
     told = {cells[1].strip(" `"): cells[2] for cells in (row.split("|") for row in rows)}
     for kind, keys in EVENTS.items():
         assert [key for key in keys if f"`{key}`" not in told[kind]] == []
+
+
+def test_a_count_is_told_at_its_end_however_soon_that_is_and_only_once() -> None:
+    told: list[str] = []
+    sparse = Sparse(told.append, clock=lambda: 1.0)
+    for line in ("GATE-TESTS: 1 of 20 tests", "GATE-TESTS: 9 of 20 tests", *["GATE-TESTS: 20 of 20 tests"] * 2):
+        sparse(line)
+    assert told == ["GATE-TESTS: 1 of 20 tests", "GATE-TESTS: 20 of 20 tests"]
