@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from difflib import get_close_matches
 from typing import Any, Final, assert_never, cast
 
-from interlock.gates.stages.case import MAX_ENTRIES, MAX_TEXT_CHARS, UNFIT, blank
-from interlock.gates.stages.rules import MAX_NAMED, issue, listed, shown
+from interlock.gates.stages.case import MAX_ENTRIES, MAX_TEXT_CHARS, UNFIT, blank, fit_text
+from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
 from interlock.gates.stages.stage import Field, Issue
 
 _KINDS: Final = {
@@ -14,6 +14,8 @@ _KINDS: Final = {
     "items": "a list of objects",
 }  # fmt: skip
 _MAX_INT_BITS: Final = 256
+_PATH_KEYS: Final = ("path", "file", "file_path", "file_name", "filename", "source", "location")
+_LINE_KEYS: Final = ("lines", "line", "line_range", "range", "line_number", "start_line")
 
 
 def shape_issues(fields: Sequence[Field], holder: Mapping[str, Any], at: str = "") -> Iterator[Issue]:
@@ -31,7 +33,8 @@ def shape_issues(fields: Sequence[Field], holder: Mapping[str, Any], at: str = "
         if field.name in holder:
             yield from _value_issues(field, holder[field.name], at + field.name)
         elif not field.optional:
-            yield _missing(field, at, next((key for key, name in meant.items() if name == field.name), None))
+            key = next((key for key, name in meant.items() if name == field.name), None)
+            yield _missing(field, at, key, _locator_of(holder) if field.name == "locator" else "")
     for key in unknown:
         yield _unknown(key, holder[key], fields, meant.get(key), at)
 
@@ -66,7 +69,16 @@ def _spelled_like(key: str, names: Sequence[str]) -> str | None:
     return next(iter(get_close_matches(key, names, 1, 0.7)), None)
 
 
-def _missing(field: Field, at: str, key: str | None) -> Issue:
+def _locator_of(holder: Mapping[str, Any]) -> str:
+    """Return the locator that other keys of an item spell out, such as `path` and `lines`; or nothing."""
+    named = {_snake(key): value for key, value in holder.items()}
+    path = next((fit_text(named[key]) for key in _PATH_KEYS if key in named), "")
+    given: object = next((named[key] for key in _LINE_KEYS if key in named), "")
+    lines = str(given) if isinstance(given, int) and 0 < given < 10**9 else fit_text(given).strip()
+    return f"{path.strip()}:{lines}" if path.strip() and re.fullmatch(r"[0-9]{1,9}(-[0-9]{1,9})?", lines) else ""
+
+
+def _missing(field: Field, at: str, key: str | None, value: str = "") -> Issue:
     meaning = f": {field.meaning}" if field.meaning else ""
     return issue(
         "STG103",
@@ -74,7 +86,11 @@ def _missing(field: Field, at: str, key: str | None) -> Issue:
         f"The field `{at}{field.name}` is missing.",
         found="no such field" if key is None else f"a field {shown(key, 60)}",
         expected=f"{_expected(field)}{meaning}",
-        fix=f"Rename {shown(key, 60)} to `{field.name}`." if key is not None else f"Add `{field.name}`{meaning}.",
+        fix=f"Add `{field.name}` with the value {copied(value)}."
+        if value
+        else f"Rename {shown(key, 60)} to `{field.name}`."
+        if key is not None
+        else f"Add `{field.name}`{meaning}.",
     )
 
 

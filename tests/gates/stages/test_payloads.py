@@ -373,3 +373,11 @@ def test_a_target_that_is_no_file_of_the_project_is_a_document_and_needs_no_pref
 def test_the_fix_of_a_target_without_prefix_is_the_words_to_write(tmp_path: Path) -> None:
     (found,) = judged(SCOPE, GOOD[SCOPE] | {"retrieval_targets": ["src/login.py"]}, project(tmp_path))
     assert found.fix == 'Write "repo:src/login.py".'
+
+
+def test_a_missing_locator_is_proposed_where_other_keys_spell_it_out(tmp_path: Path) -> None:
+    bad = copy.deepcopy(GOOD[EV])
+    del bad["evidence_items"][1]["locator"]
+    bad["evidence_items"][1] |= {"filePath": "src/login.py", "lines": "12"}
+    found = {row.code: row for row in judged(EV, bad, project(tmp_path))}
+    assert found["STG103"].fix == 'Add `locator` with the value "src/login.py:12".'
