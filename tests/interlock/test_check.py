@@ -174,3 +174,11 @@ def test_of_a_ticket_the_newest_open_run_is_abandoned(tmp_path: Path) -> None:
     for name in ("d", "c"):
         assert interlock(tmp_path, "abandon", "T-2").stdout == f"{name} is abandoned\n"
     assert interlock(tmp_path, "abandon", "T-2").stdout == "d had ended before\n"
+
+
+def test_a_command_of_the_root_is_found_from_a_folder_below_it(plain: Path) -> None:
+    (plain / "check.sh").write_text("#!/bin/sh\n")
+    (plain / "check.sh").chmod(0o755)
+    (plain / "interlock.toml").write_text(GOOD.replace('"sh", "-c", "true"', '"./check.sh"'))
+    assert interlock(plain, "run", "task.toml").returncode == 3
+    assert "is not found" not in interlock(plain / "src", "explain", "CALC-1").stdout
