@@ -33,6 +33,7 @@ _KEYLIKE: Final = re.compile(
     r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?(?:[_\-.]|\d|$)", re.IGNORECASE | re.ASCII
 )
 _QUOTED: Final = re.compile("%[0-9A-F]{2}")
+_MARKS: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @cache
@@ -202,6 +203,32 @@ def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str]
         path: The project's root, or a path in it; default: the folder that this process works in.
         also: Names of more variables that hold keys.
     """
+    _learn(path)
+    return Redactor((*_learned, *also))
+
+
+def long_key_in(text: str, path: str | os.PathLike[str] | None = None) -> str | None:
+    """Return the variable whose key of `MIN_LINE_CHARS` or more stands in a name as it is, or None.
+
+    It is for names that are looked at before each edit of an agent, where there is no time for the other spellings, and
+    a refusal for a chance match with a word such as `postgres` would stop the work. Of an agent that is named by its
+    session, the name holds `-` in place of marks; so may the key.
+
+    Args:
+        text: The name.
+        path: As for `redactor_for`.
+    """
+    _learn(path)
+    for name, value in list(os.environ.items()):
+        key = value.strip()
+        stands = len(key) >= MIN_LINE_CHARS and (key in text or _MARKS.sub("-", key) in text)
+        if stands and (name in _learned or looks_like_key(name)):
+            return name
+    return None
+
+
+def _learn(path: str | os.PathLike[str] | None) -> None:
+    """Learn which variables the configurations in a folder and above it name as keys."""
     try:
         folder = os.path.abspath(path or os.curdir)  # noqa: PTH100
     except OSError:  # the folder that this process works in was removed
@@ -213,7 +240,6 @@ def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str]
         if above == folder:
             break
         folder = above
-    return Redactor((*_learned, *also))
 
 
 def redact(text: str) -> str:

@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from interlock.redaction import long_key_in
 from interlock.reservations import process
-from interlock.reservations.errors import NameRefused, NoProject
+from interlock.reservations.errors import KeyInName, NameRefused, NoProject
 from interlock.reservations.records import HOUSE, MAX_NAME_CHARS, AgentKind, key_of
 from interlock.reservations.settings import Settings
 from interlock.reservations.store import Store
@@ -35,6 +36,7 @@ class Caller(_Caller):
 
     Raises:
         NameRefused: No agent may have this name.
+        KeyInName: It holds a key of the environment.
         NoProject: The path of the checkout is no UTF-8, so that no store can hold it.
     """
 
@@ -53,6 +55,8 @@ class Caller(_Caller):
                 f"printable characters without blanks around them, and not `{HOUSE}`",
                 "Set INTERLOCK_AGENT_ID to such a name, or unset it.",
             )
+        if (key := long_key_in(self.name, self.root)) is not None:
+            raise KeyInName("the name of the agent", key)
         if not self.root.isascii() and any("\ud800" <= char <= "\udfff" for char in self.root):
             message = f"The path of the checkout is no UTF-8: {self.root!a}."
             raise NoProject(message, "Move it to a folder whose name is UTF-8.")

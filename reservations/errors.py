@@ -57,6 +57,23 @@ class NoProject(ReservationError):  # noqa: N818
     code = "RSV905"
 
 
+class KeyInName(ReservationError):  # noqa: N818
+    """What names an agent or a file holds a key of the environment, and names are kept as they are.
+
+    Args:
+        place: What names it.
+        name: The variable that holds the key.
+    """
+
+    code = "KEY101"
+
+    def __init__(self, place: str, name: str) -> None:
+        super().__init__(
+            f"{place} holds the value of the environment variable {name}, which is a key",
+            "Leave the key out: what names something is kept as it is, and a key is not kept.",
+        )
+
+
 class NameRefused(ReservationError):  # noqa: N818
     """The caller's name can be no agent's."""
 

@@ -5,7 +5,8 @@ import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, NamedTuple, cast
 
-from interlock.reservations.errors import ReservationError
+from interlock.redaction import long_key_in
+from interlock.reservations.errors import KeyInName, ReservationError
 
 __all__ = ["CLIENTS", "EDITS", "READS", "Call", "InputRefused", "client_of", "command", "is_watched", "read", "written"]
 
@@ -123,6 +124,7 @@ def read(data: bytes) -> Call:
 
     Raises:
         InputRefused: It is no JSON object, or a field has a type that no client sends.
+        KeyInName: What names the session or the call holds a key of the environment.
     """
     if not data.strip():
         raise InputRefused("standard input is empty.", f"Send {_SHAPE}.")
@@ -145,12 +147,16 @@ def read(data: bytes) -> Call:
         raise InputRefused(f"`cwd` is {cwd}, which is no folder.", "Send the folder that the agent works in.")
     if shell:
         cwd = os.path.join(cwd, next((folder for key in FOLDERS if (folder := _text(given, key, name=True))), ""))
+    names = {field: _text(fields, field) for field in ("session_id", "tool_use_id")}
+    for field, name in names.items():
+        if (key := long_key_in(name, cwd)) is not None:
+            raise KeyInName(f"`{field}`", key)
     return Call(
         event=_text(fields, "hook_event_name"),
-        session_id=_text(fields, "session_id"),
+        session_id=names["session_id"],
         cwd=cwd,
         tool=tool,
-        tool_use_id=_text(fields, "tool_use_id"),
+        tool_use_id=names["tool_use_id"],
         tool_input=given,
         fields=fields,
     )
@@ -163,7 +169,16 @@ def written(call: Call) -> list[str]:
 
     Raises:
         InputRefused: The tool edits, and the path is not where it should be.
+        KeyInName: A path holds a key of the environment.
     """
+    paths = _written(call)
+    for path in paths:
+        if (key := long_key_in(path, call.cwd)) is not None:
+            raise KeyInName("the path of the file", key)
+    return paths
+
+
+def _written(call: Call) -> list[str]:
     tool = call.tool.lower()
     if tool in _SHELLS:
         return _patched(command(call))
