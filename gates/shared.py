@@ -6,7 +6,7 @@ what Interlock and git keep, and everything that is reached by a link or lies ou
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,11 @@ def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
     return frozenset(
         path for path in plain if path not in ignored and (not _has_dot_name(path) or is_tracked(base, path))
     )
+
+
+def untold(paths: Collection[str]) -> str:
+    """Say how many files there are that are not named to somebody who is not told of them."""
+    return f"{len(paths)} file{'s' * (len(paths) != 1)} that you are not told of"
 
 
 def reaches_more(root: str | Path, patterns: Iterable[str]) -> bool:

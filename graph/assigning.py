@@ -1,6 +1,6 @@
 """What a role is given for one answer: its assignment, and what its runner has to know beside it."""
 
-from interlock.agents.ask import Ask, Notice, agent_of_run
+from interlock.agents.ask import REMOTE, Ask, Notice, agent_of_run
 from interlock.agents.changes import ChangedFile
 from interlock.agents.prompt import assignment, correction, reask
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
@@ -10,7 +10,7 @@ from interlock.graph.budgets import left_for
 from interlock.graph.changes import changes_in_scope, keep_start
 from interlock.graph.desk import Desk, held_gates, own_collection
 from interlock.graph.failures import failed_before
-from interlock.graph.outside import diffs_outside
+from interlock.graph.outside import as_told, diffs_outside
 from interlock.graph.sealing import gate_notes
 from interlock.graph.state import TaskState
 from interlock.graph.store import RunStore
@@ -115,14 +115,20 @@ def _commands(desk: Desk, role: Role) -> dict[str, tuple[str, ...]]:
 
 
 def _changes(desk: Desk, role: Role, state: TaskState, store: RunStore) -> list[ChangedFile] | None:
-    """Return what changed since the run began, for a review role and for the QA role of a command gate."""
+    """Return what changed since the run began, for a review role and for the QA role of a command gate.
+
+    Who answers from outside may have a token, which is no right to read files.
+    """
     gate = None if role.certifies is None else desk.policy.protocol.gate(role.certifies)
     if role.kind != "review" and (role.kind != "qa" or gate is None or not gate.command):
         return None
     sealing = state.get("sealing", {})
     found = changes_in_scope(desk, store, sealing)
-    outside = diffs_outside(desk.root, state.get("outside", []), sealing)
-    return [*(found or []), *outside] if found is not None or outside else None
+    outside = diffs_outside(desk.root, state.get("outside", []), sealing, desk.redactor)
+    if found is None and not outside:
+        return None
+    files = [*(found or []), *outside]
+    return as_told(desk.root, files) if desk.runners[role.name] is REMOTE else files
 
 
 def _outputs(role: Role, state: TaskState) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from langgraph.config import get_stream_writer
 
+from interlock.agents.ask import REMOTE
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import GateSpec, Role
 from interlock.gates.collect import collect
@@ -14,6 +15,7 @@ from interlock.gates.command import run_command_gate
 from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection
 from interlock.gates.manifest import Binding, Collection, to_json
+from interlock.gates.shared import shared
 from interlock.graph.desk import Desk, binding, role_order
 from interlock.graph.machine import COMMAND_GATES, CitedFile, Verdict
 from interlock.graph.orchestrator import MAX_REASON_CHARS, reason
@@ -91,7 +93,7 @@ class Collecting:
                 state.get("sealing", {}),
                 binding=work,
                 present=desk.files,
-                outside=tuple(row["path"] for row in state.get("outside", [])),
+                outside=_named_outside(desk, state),
                 progress=_progress(gate.id),
             )
         if not gate.command:
@@ -221,6 +223,13 @@ def _in_a_line(gate: str, item: Finding) -> str:
     if not found or left < _MIN_FOUND_CHARS:
         return f"{item.message} Fix: {item.fix}"
     return f"{item.message} Found: {found if len(found) <= left else found[:left] + '…'}. Fix: {item.fix}"
+
+
+def _named_outside(desk: Desk, state: TaskState) -> tuple[str, ...]:
+    """Return the files outside the scope that changed, as a log may name them that somebody outside is shown."""
+    paths = [row["path"] for row in state.get("outside", [])]
+    told = shared(desk.root, paths) if REMOTE in desk.runners.values() else paths
+    return tuple(path for path in paths if path in told)
 
 
 def _progress(gate_id: str) -> Callable[[str], None]:

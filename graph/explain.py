@@ -91,8 +91,11 @@ def usage_of(view: RunView) -> dict[str, Any]:
     }
 
 
-def explain_run(view: RunView, root: Path) -> dict[str, Any]:
-    """Return why a run is where it is, as JSON values with the schema `interlock.explanation/1`."""
+def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict[str, Any]:
+    """Return why a run is where it is, as JSON values with the schema `interlock.explanation/1`.
+
+    With `shared_only` it names the files alone that a caller with a token is told of.
+    """
     entries = list(Journal(journal_path(root)).entries(view.run_id))
     moves = [entry for entry in entries if entry.type == "status"]
     values = view.values
@@ -127,7 +130,7 @@ def explain_run(view: RunView, root: Path) -> dict[str, Any]:
         "last_refusal": None if refused is None else _refusal(refused),
         "next": [
             *([stopped["fix"]] if stopped is not None else []),
-            *_next_steps(view, root, moves, gates, driven=driven),
+            *_next_steps(view, root, moves, gates, driven=driven, shared_only=shared_only),
         ],
     }
 
@@ -196,7 +199,7 @@ def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _next_steps(
-    view: RunView, root: Path, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool
+    view: RunView, root: Path, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool, shared_only: bool
 ) -> list[str]:
     if driven:
         return ["Wait: a process drives the run at this moment."]
@@ -215,7 +218,7 @@ def _next_steps(
     if view.phase in ("new", "running"):
         return [f"Take the run on: interlock resume {view.run_id}"]
     if view.status == "APPROVED":
-        after = tree_after(view, root)
+        after = tree_after(view, root, shared_only=shared_only)
         steps = [f"Look at {path}: it was changed, and no gate judged the change." for path in after["not_judged"]]
         steps += [f"Look at {path}: it is not as it was approved." for path in after["changed_since"]]
         return steps or ["Nothing: the task is approved."]

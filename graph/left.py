@@ -11,6 +11,7 @@ from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
 from interlock.gates.sealed.base import Base, read_entry
 from interlock.gates.sealed.errors import SealError
+from interlock.gates.shared import shared
 from interlock.gates.tree import tree_diff, tree_files
 from interlock.graph.sealing import base_of
 from interlock.graph.state import CollectedEvidence
@@ -37,10 +38,11 @@ def left_changed(root: Path, values: Mapping[str, Any], record: Mapping[str, Any
     return tuple(sorted(path for path in named - held if base is None or _differs(base, path)))
 
 
-def tree_after(view: "RunView", root: Path) -> dict[str, list[str]]:
+def tree_after(view: "RunView", root: Path, *, shared_only: bool = False) -> dict[str, list[str]]:
     """Return what of the tree is not as an ended run judged it, as JSON values; nothing of one that is not over.
 
     `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED.
+    With `shared_only` these are the files that a caller with a token is told of.
     """
     if view.phase != "done":
         return {"not_judged": [], "changed_since": []}
@@ -49,7 +51,12 @@ def tree_after(view: "RunView", root: Path) -> dict[str, list[str]]:
     with suppress(TreeError):
         diff = tree_diff(approved, tree_files(root, view.task.scope)) if approved else ()
         since = sorted((*diff.added, *diff.changed, *diff.removed)) if diff else []
-    return {"not_judged": list(left_changed(root, view.values, view.policy.sealing)), "changed_since": since}
+    left = left_changed(root, view.values, view.policy.sealing)
+    told = shared(root, (*left, *since)) if shared_only else {*left, *since}
+    return {
+        "not_judged": [path for path in left if path in told],
+        "changed_since": [path for path in since if path in told],
+    }
 
 
 def _held_back(root: Path, values: Mapping[str, Any]) -> Iterator[str]:

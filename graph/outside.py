@@ -6,7 +6,7 @@ content is that of the base was only touched. Nobody is told to undo anything: a
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -17,15 +17,18 @@ from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.sealed.base import Base, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import EVIDENCE, Stamp, list_tree
+from interlock.gates.shared import shared, untold
 from interlock.gates.tree import left_out
 from interlock.graph.sealing import base_of, place_in
 from interlock.graph.state import Outside
 from interlock.graph.store import RunStore, write_atomically
 from interlock.graph.task import Task
+from interlock.redaction import Redactor
 from interlock.reservations import ReservationError, open_reservations
 
 MAX_NAMED: Final = 200
 _MAX_ASKED: Final = 50
+_PRIVATE: Final = "[git ignores it, or its name begins with a dot and git does not track it: not shown]"
 
 
 def keep_listing(root: Path, task: Task, store: RunStore, sealing: Mapping[str, Any]) -> None:
@@ -69,13 +72,35 @@ def changes_outside(
     return _with_holders(root, store, found) if reserve else found
 
 
-def diffs_outside(root: Path, rows: list[Outside], sealing: Mapping[str, Any]) -> list[ChangedFile]:
-    """Return the changes as a reviewer is shown them, with a diff where the content at the start is known."""
+def diffs_outside(root: Path, rows: list[Outside], sealing: Mapping[str, Any], redactor: Redactor) -> list[ChangedFile]:
+    """Return the changes as a reviewer is shown them, with a diff where the content at the start is known.
+
+    Of private files, which `gates.shared` tells nobody of who may not read the project's files, there is none.
+    """
     base = base_of(root, sealing)
+    told, inside = frozenset[str](), dict[str, str]()
+    with suppress(SealError):
+        top, relative = place_in(root, sealing)
+        inside = {row["path"]: os.path.normpath(f"{relative or os.curdir}/{row['path']}") for row in rows}
+        told = shared(top, inside.values())
     return [
-        ChangedFile(row["path"], row["kind"], in_scope=False, holder=row["holder"], diff=_diff(row, base))
+        ChangedFile(
+            row["path"],
+            row["kind"],
+            in_scope=False,
+            holder=row["holder"],
+            diff=redactor.text(_diff(row, base)) if inside.get(row["path"]) in told else _PRIVATE,
+        )
         for row in rows
     ]
+
+
+def as_told(root: Path, files: Sequence[ChangedFile]) -> list[ChangedFile]:
+    """Return changes as somebody is shown them who may not read the project's files: private ones are only counted."""
+    told = shared(root, [file.path for file in files])
+    hidden = [file.path for file in files if file.path not in told]
+    shown = [file for file in files if file.path in told]
+    return [*shown, ChangedFile(untold(hidden), "changed", in_scope=False)] if hidden else shown
 
 
 def _listing_path(store: RunStore) -> Path:

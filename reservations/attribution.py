@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from interlock.reservations import checkouts, git, identity, place
 from interlock.reservations.edits import edited_at
-from interlock.reservations.history import History
+from interlock.reservations.history import Held, History
 from interlock.reservations.hooks.marks import GRAIN_SECONDS, time_of
 from interlock.reservations.known import LeasesByPath, read_history
 from interlock.reservations.records import key_of
@@ -25,13 +25,18 @@ class Authors:
     Args:
         own: Files that the agent itself was seen to edit last.
         others: Of the rest, files that are another agent's, each with how: `held by ann`, `committed by ann`.
+        theirs: Of these, the files that were last written while the other agent held them, or before it committed them.
         problem: Why nobody is known, where what was recorded cannot be read; else empty.
     """
 
     own: frozenset[str] = frozenset()
     others: Mapping[str, str] = field(default_factory=dict[str, str])
+    theirs: frozenset[str] = frozenset()
     problem: str = ""
 
+
+Rows: TypeAlias = Sequence[tuple[str, Held]]
+"""Files, each with each lease that ever covered it."""
 
 AuthorsOf: TypeAlias = Callable[[Sequence[str]], Authors]
 """Gives the authors of files, whose paths are relative to the project's root."""
@@ -40,9 +45,9 @@ AuthorsOf: TypeAlias = Callable[[Sequence[str]], Authors]
 def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: float) -> Authors:
     """Say whose changes these are, of those that were made since a time.
 
-    A file is the agent's own where the hook let it edit the file, and the file was last written right after that. What
-    is left is another agent's who holds it, held it alone at any moment since, or committed it with `interlock commit`;
-    a lease of another worktree counts too.
+    A file is the agent's own where the hook let it edit the file, and the file was last written right after that,
+    before another agent had it. What is left is another agent's who holds it, held it alone at any moment since, or
+    committed it with `interlock commit`; a lease of another worktree counts too.
 
     Args:
         start: The folder that the paths are relative to.
@@ -70,9 +75,15 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
     roots = checkouts.roots_of(found)
     own = {path for path, at in marks if at is not None and at >= since and _wrote(f"{found.root}/{path}", at)}
     history = read_history(found.store_path, roots, checkouts.journals_of(roots))
-    others = _others(found.root, history, {key_of(name) for name in names}, inside, since)
+    mine = {key_of(name) for name in names}
+    leases = list(LeasesByPath(history).covering(list(inside)))
+    written = {path: time_of(f"{found.root}/{path}") for path in inside}
+    own -= _handed_on(leases, mine, written)
+    others, theirs = _others(found.root, history, leases, mine, written, since)
     return Authors(
-        frozenset(inside[path] for path in own), {inside[path]: how for path, how in others.items() if path not in own}
+        frozenset(inside[path] for path in own),
+        {inside[path]: how for path, how in others.items() if path not in own},
+        frozenset(inside[path] for path in theirs - own),
     )
 
 
@@ -81,16 +92,41 @@ def _wrote(path: str, at: float) -> bool:
     return at - GRAIN_SECONDS <= time_of(path) <= at + EDIT_SECONDS
 
 
-def _others(root: str, history: History, own: Set[str], paths: Mapping[str, str], since: float) -> dict[str, str]:
-    """Return which paths are other agents', each with how. Events bear whole seconds, so a second is begun whole."""
+def _handed_on(leases: Rows, own: Set[str], written: Mapping[str, float]) -> set[str]:
+    """Return the files that another agent had after the agent itself, and that may have been written since then."""
+    last: dict[tuple[str, str], int] = {}
+    for path, held in leases:
+        if key_of(held.agent) in own:
+            last[path, held.store] = max(last.get((path, held.store), 0), held.granted)
+    return {
+        path
+        for path, held in leases
+        if key_of(held.agent) not in own
+        and held.exclusive is not False
+        and held.granted > last.get((path, held.store), 0)
+        and held.since <= written[path]
+    }
+
+
+def _others(
+    root: str, history: History, leases: Rows, own: Set[str], written: Mapping[str, float], since: float
+) -> tuple[dict[str, str], set[str]]:
+    """Return which files are other agents', each with how, and those that they wrote last.
+
+    Events bear whole seconds, so a second is begun whole.
+    """
     found: dict[str, str] = {}
+    theirs: set[str] = set()
     for commit, made in history.made.items():
         if made.at >= int(since) and key_of(made.agent) not in own:
-            found |= {path: f"committed by {shown(made.agent)}" for path in _changed_by(root, commit) if path in paths}
-    for path, held in LeasesByPath(history).covering(list(paths)):
+            paths = [path for path in _changed_by(root, commit) if path in written]
+            found |= dict.fromkeys(paths, f"committed by {shown(made.agent)}")
+            theirs.update(path for path in paths if written[path] < made.at + 1)
+    for path, held in leases:
         if held.exclusive is not False and held.until >= int(since) and key_of(held.agent) not in own:
             found[path] = f"held by {shown(held.agent)}"
-    return found
+            theirs.update({path} if held.stood(int(written[path])) else ())
+    return found, theirs
 
 
 def _changed_by(root: str, commit: str) -> list[str]:

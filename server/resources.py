@@ -91,7 +91,8 @@ def register(server: "InterlockServer") -> None:
         TASK_URI, name="task", description="Where a task stands, why, and what is missing.", mime_type=_JSON
     )
     async def task(task_id: str) -> str:
-        return await _read(server, lambda: compact(task_object(server.root, task_id)))
+        who = server.caller()
+        return await _read(server, lambda: compact(task_object(server.root, task_id, shared_only=bool(who))))
 
     @server.resource(
         PROTOCOL_URI,
@@ -120,12 +121,13 @@ def register(server: "InterlockServer") -> None:
         return Completion(values=found[:MAX_COMPLETIONS], total=len(found), has_more=len(found) > MAX_COMPLETIONS)
 
 
-def task_object(root: Path, task_id: str) -> dict[str, Any]:
+def task_object(root: Path, task_id: str, *, shared_only: bool = False) -> dict[str, Any]:
     """Return the newest run of a task as `interlock status --json` and `interlock explain --json` print it.
 
     Args:
         root: The project's root.
         task_id: A task, or one run of it by its id.
+        shared_only: Whether it is for a caller with a token, who is told of shared files alone (`gates.shared`).
 
     Raises:
         UnknownRunError: There is no such task here.
@@ -139,8 +141,12 @@ def task_object(root: Path, task_id: str) -> dict[str, Any]:
         raise UnknownRunError(f"there is no run or task `{task_id[:80]}` here", "`interlock status` lists the runs.")
     view = view_run(run_id, root=root)
     # What a role is asked is that role's to read, with task_next.
-    status = {**run_summary(view, root), **tree_after(view, root), "waiting": [item.role for item in view.waiting]}
-    return {"status": status, "explanation": explain_run(view, root)}
+    status = {
+        **run_summary(view, root),
+        **tree_after(view, root, shared_only=shared_only),
+        "waiting": [item.role for item in view.waiting],
+    }
+    return {"status": status, "explanation": explain_run(view, root, shared_only=shared_only)}
 
 
 def protocol_object(root: Path) -> dict[str, Any]:

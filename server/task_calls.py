@@ -151,7 +151,7 @@ class TaskCalls:
         mine = found is not None and found.sha256 == _digest(text)
         return _submitted(view, found if mine else None, repeated=kept and not mine)
 
-    def status(self, run_id: str) -> dict[str, Any]:
+    def status(self, run_id: str, *, caller: str = "") -> dict[str, Any]:
         """Return why a run is where it is, and whether anybody drives it at this moment.
 
         Raises:
@@ -160,7 +160,7 @@ class TaskCalls:
         from interlock.graph.explain import explain_run  # noqa: PLC0415
 
         view = self.drives.look(run_id)
-        return {**explain_run(view, self.root), **standing(view)}
+        return {**explain_run(view, self.root, shared_only=bool(caller)), **standing(view)}
 
     def abandon(self, run_id: str, *, caller: str = "") -> Abandoned:
         """End a run for good, as `interlock abandon` does.

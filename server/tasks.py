@@ -79,7 +79,7 @@ def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callabl
     @server.tool(annotations=READS)
     async def task_status(run_id: str) -> dict[str, Any]:
         """Say why a task is where it is, which gates are missing, whether they can be met, and what to do."""
-        return await at_work(acting, run_id, lambda _who: calls.status(run_id))
+        return await at_work(acting, run_id, lambda who: calls.status(run_id, caller=who))
 
     @server.tool(annotations=WRITES)
     async def task_abandon(run_id: str) -> Abandoned:

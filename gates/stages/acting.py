@@ -1,11 +1,12 @@
 """Acting against the tree and the tasks: what changed lies inside the plan, and success is what was approved."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final
 
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope, expand
+from interlock.gates.shared import shared, untold
 from interlock.gates.stages.case import Case, texts_at
 from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
 from interlock.gates.stages.stage import Issue, Observed
@@ -28,7 +29,7 @@ def observed(case: Case) -> Iterator[Issue]:
 
     What git ignores when the stage begins is not observed. What a `.gitignore` hides that changed since then is, but
     for the files that the same rules hid before. The agent's copy of its ticket is no change, and a change that is
-    another agent's is none of this one's.
+    another agent's is none of this one's, inside the plan either.
     """
     seen = case.surroundings.observed
     if seen is None:
@@ -38,13 +39,19 @@ def observed(case: Case) -> Iterator[Issue]:
     rows = (("changed", diff.changed), ("added", diff.added), ("removed", diff.removed))
     changes = {path: what for what, paths in rows for path in paths if not is_ticket_file(root, path)}
     authors, allowed = seen.authors(tuple(changes)), Allowed(seen.allowed)
-    changes = {path: what for path, what in changes.items() if path not in authors.others or allowed.covers(path)}
+    told = shared(root, changes) if case.surroundings.remote else None
+    # Another agent may have held a file of the plan for a moment; what it wrote itself is none of this one's work.
+    changes = {
+        path: what
+        for path, what in changes.items()
+        if path not in authors.others or (allowed.covers(path) and path not in authors.theirs)
+    }
     if not changes:
         yield issue(
             "STG602" if seen.unchanged == "error" else "STG603",
             "",
             "No file changed while acting.",
-            found=_theirs(authors) if authors.others else "the same files as when the plan passed",
+            found=_theirs(authors, told) or "the same files as when the plan passed",
             expected="a change that the plan intends",
         )
         return
@@ -52,11 +59,11 @@ def observed(case: Case) -> Iterator[Issue]:
     outside = {path: what for path, what in changes.items() if not allowed.covers(path)}
     yield from _own([(path, what) for path, what in outside.items() if path in authors.own], scope)
     unknown = [path for path in outside if path not in authors.own]
-    claimed = list(_claimed(case, unknown))
+    claimed = list(_claimed(case, unknown if told is None else [path for path in unknown if path in told]))
     yield from (finding for _, finding in claimed)
     rest = [path for path in unknown if path not in {path for path, _ in claimed}]
     if rest or authors.others or authors.problem:
-        yield _unattributed(rest, authors, seen, scope)
+        yield _unattributed(rest, authors, seen, scope, told)
 
 
 def _own(outside: Sequence[tuple[str, str]], scope: str) -> Iterator[Issue]:
@@ -102,11 +109,20 @@ def _claimed(case: Case, paths: Sequence[str]) -> Iterator[tuple[str, Issue]]:
                 )
 
 
-def _unattributed(paths: Sequence[str], authors: Authors, seen: Observed, scope: str) -> Issue:
-    """Name what changed outside the plan and is not known to be the agent's, and what is others'."""
-    named = [shown(path, _MAX_ENTRY_CHARS) for path in paths]
-    found = [f"author unknown: {listed(named, _MAX_ENTRIES_NAMED)}"] if paths else []
-    found += [f"changed by others: {_theirs(authors)}"] if authors.others else []
+def _unattributed(paths: Sequence[str], authors: Authors, seen: Observed, scope: str, told: Set[str] | None) -> Issue:
+    """Name what changed outside the plan and is not known to be the agent's, and what is others'.
+
+    Args:
+        paths: What nobody is known to have changed.
+        authors: Who changed the rest.
+        seen: What was observed.
+        scope: What the plan covers, as a text.
+        told: The files that may be named; None for all.
+    """
+    named = [shown(path, _MAX_ENTRY_CHARS) for path in paths if told is None or path in told]
+    found = [f"author unknown: {listed(named, _MAX_ENTRIES_NAMED)}"] if named else []
+    found += [f"changed by others: {theirs}"] if (theirs := _theirs(authors, told)) else []
+    found += [untold(hidden)] if told is not None and (hidden := {*paths, *authors.others}.difference(told)) else []
     found += [f"what the reservations tell cannot be read: {shown(authors.problem)}"] if authors.problem else []
     refused = bool(paths) and seen.unattributed == "error"
     return issue(
@@ -122,9 +138,14 @@ def _unattributed(paths: Sequence[str], authors: Authors, seen: Observed, scope:
     )
 
 
-def _theirs(authors: Authors) -> str:
-    rows = [f"{shown(path, _MAX_ENTRY_CHARS)} ({how[:_MAX_ENTRY_CHARS]})" for path, how in authors.others.items()]
-    return listed(rows, _MAX_ENTRIES_NAMED)
+def _theirs(authors: Authors, told: Set[str] | None) -> str:
+    """Name the files of others that may be named; `told` as for `_unattributed`."""
+    rows = [
+        f"{shown(path, _MAX_ENTRY_CHARS)} ({how[:_MAX_ENTRY_CHARS]})"
+        for path, how in authors.others.items()
+        if told is None or path in told
+    ]
+    return listed(rows, _MAX_ENTRIES_NAMED) if rows else ""
 
 
 class Allowed:

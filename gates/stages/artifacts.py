@@ -116,11 +116,13 @@ def _below(around: Surroundings, path: str) -> _File:
 
     What a caller with a token is not told of is not there for it.
     """
-    if around.remote and not is_shared(around.root, normpath(path)):
+    # What is looked up is what was asked about: the system takes `link/..` for another folder than a text does.
+    plain = normpath(path) if around.remote else path
+    if around.remote and not is_shared(around.root, plain):
         return _File(path, None, _GONE)
     top = os.path.realpath(around.root)
     try:
-        real = os.path.realpath(f"{top}/{path}" if not path.startswith("/") else path)
+        real = os.path.realpath(f"{top}/{plain}" if not plain.startswith("/") else plain)
         inside = os.path.commonpath([top, real]) == top
         mode = Path(real).stat().st_mode if inside else 0
     except (OSError, ValueError):

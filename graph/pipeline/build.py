@@ -12,6 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 
 from interlock.agents.ask import agent_of_run
+from interlock.gates.shared import shared, untold
 from interlock.gates.stages import (
     Issue,
     Observed,
@@ -206,7 +207,10 @@ class _Nodes:
             tree = store.keep_tree(now)
             # After an acting stage, files have changed for good reason.
             if not any(self.spec.stage(row["state"]).acts for row in (*state["history"], state)):
-                issues = (*issues, *_early(self.root, store.tree(state["trees"]["begin"]), now))
+                issues = (
+                    *issues,
+                    *_early(self.root, store.tree(state["trees"]["begin"]), now, remote=bool(answer.get("caller"))),
+                )
         gate = attempt(self.spec, state, payload, issues, tree=tree, outcomes=outcomes)
         near = Surroundings(self.root, remote=bool(answer.get("caller")))
         if gate["status"] == "pass" and (handed_over := artifact_records(near, payload)):
@@ -319,14 +323,17 @@ def _version_issue(version: object) -> Issue:
     )
 
 
-def _early(root: Path, before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Issue, ...]:
-    """Report files that changed before the plan passed."""
+def _early(root: Path, before: Mapping[str, str], now: Mapping[str, str], *, remote: bool) -> tuple[Issue, ...]:
+    """Report files that changed before the plan passed; to a caller with a token, those that it is told of by name."""
     diff = tree_diff(before, revealed(root, before, now))
     paths = [path for path in (*diff.changed, *diff.added, *diff.removed) if not is_ticket_file(root, path)]
     if not paths:
         return ()
-    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    named = ", ".join(shown(path)[:_MAX_PATH_CHARS] for path in paths[:_MAX_NAMED]) + more
+    told = shared(root, paths) if remote else frozenset(paths)
+    rows = [shown(path)[:_MAX_PATH_CHARS] for path in paths if path in told]
+    more = [f"{len(rows) - _MAX_NAMED} more"] if len(rows) > _MAX_NAMED else []
+    more += [untold(hidden)] if (hidden := [path for path in paths if path not in told]) else []
+    named = " and ".join([part for part in (", ".join(rows[:_MAX_NAMED]), *more) if part])
     return (
         issue(
             "TKT131",

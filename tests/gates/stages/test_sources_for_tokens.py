@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from interlock.gates.shared import is_shared, reaches_more
-from interlock.gates.stages import Issue, Surroundings, artifact_records
-from tests.gates.stages.support import codes, item, judged, put
+from interlock.gates.stages import Issue, Observed, Surroundings, artifact_records
+from interlock.reservations.attribution import Authors
+from tests.gates.stages.support import GOOD, codes, item, judged, put
 
 SECRET = "STRIPE_SECRET=sk_live_abcdefgh"
 CODE = "def charge(card, amount):\n    return stripe.charge(card, amount, key=SECRET_FROM_VAULT)\n"
@@ -38,6 +39,8 @@ def root(tmp_path: Path) -> Path:
     put(tmp_path, "outside.txt", f"{SECRET}\n")
     (root / "src/link.txt").symlink_to("../.env")
     (root / "linked").symlink_to("build")
+    (root / "deep").symlink_to("build/deep")
+    (root / "build/deep").mkdir()
     return root
 
 
@@ -144,7 +147,7 @@ def test_a_scope_reaches_more_when_it_holds_what_nobody_is_told_of(root: Path, s
     [
         "src/server.pem", "build/keys.txt", "src/.env", "linked/keys.txt", "src/link.txt", "src/../build/keys.txt",
         "{root}/src/pay.py", "src/info-excluded.txt", "/etc/passwd", "../outside.txt", "repo:src/server.pem:2",
-        "See src/server.pem", "build/", ".netrc", "linked",
+        "See src/server.pem", "build/", ".netrc", "linked", "deep/../keys.txt",
     ],
 )  # fmt: skip
 def test_a_hidden_file_is_no_artifact_of_a_caller_with_a_token(root: Path, text: str) -> None:
@@ -158,9 +161,28 @@ def test_a_hidden_file_is_no_artifact_of_a_caller_with_a_token(root: Path, text:
     found = said(text)
     for path in (root / "build/keys.txt", root / "src/server.pem", root / ".netrc", root / "src/.env"):
         path.unlink()
+    (root / "build/deep").rmdir()
     (root / "build").rmdir()
     (root / "linked").unlink()
     (root / "src/link.txt").unlink()
     assert said(text) == found
     assert all(row == ("STG702", row[1]) and row[1].endswith("does not exist.") for row in found)
     assert not said("src/pay.py", remote=False)
+
+
+def test_changes_of_hidden_files_are_counted_for_a_caller_with_a_token(root: Path) -> None:
+    before, now = {"src/pay.py": "1", ".netrc": "1"}, {"src/pay.py": "2", ".netrc": "2", "src/info-excluded.txt": "1"}
+    whose = Authors(others={".netrc": "held by ann"})
+    hidden = ("netrc", "info-excluded")
+
+    def said(remote: bool, action: str, allowed: str) -> list[tuple[str, bool]]:
+        seen = Observed(before, now, (allowed,), unattributed="warn", authors=lambda _paths: whose)
+        payload = GOOD["act_via_tools"] | {"actions_taken": [action]}
+        found = judged("act_via_tools", payload, Surroundings(root, seen, remote=remote))
+        texts = [f"{row.message} {row.found} {row.fix}".replace(action, "") for row in found]
+        return [(row.code, any(name in text for name in hidden)) for row, text in zip(found, texts, strict=True)]
+
+    claim = "Edited src/pay.py and src/info-excluded.txt."
+    assert said(True, claim, "src/pay.py") == [("STG605", False)]
+    assert said(True, claim, "docs/**") == [("STG606", False), ("STG605", False)]
+    assert said(False, claim, "src/pay.py") == [("STG606", True), ("STG605", True)]

@@ -148,6 +148,39 @@ def test_an_own_edit_is_not_another_agents_who_held_the_file_for_a_moment(shared
     assert codes(act(tickets, "claude-s1", "src/app0.py", ticket)) == ["STG601"]
 
 
+def test_what_another_agent_wrote_inside_the_plan_is_no_work_of_this_one(
+    shared: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shared.root / "interlock.toml").write_text('[tickets]\nunchanged = "error"\n')
+    tickets = Tickets(shared.root)
+    ticket = walk(tickets, "claude-s1", "src/app0.py")
+    assert shared.agent("ann").reserve_files(["src/app0.py"])["errors"] == []
+    (shared.root / "src/app0.py").write_text("by ann\n")
+
+    def later(_path: str) -> float:
+        return time.time() + 2
+
+    monkeypatch.setattr(attribution, "time_of", later)
+    answer = act(tickets, "claude-s1", "src/app0.py", ticket)
+    assert (codes(answer), answer["next_state"]) == (["STG602"], "act_via_tools")
+    assert "held by ann" in answer["gate_result"]["issues"][0]["found"]
+
+
+def test_no_agent_is_told_to_remove_what_another_one_wrote_after_its_own_edit_came_to_nothing(
+    shared: Checkout,
+) -> None:
+    tickets = Tickets(shared.root)
+    ticket = walk(tickets, "claude-s1", "src/app0.py")
+    assert shared.edit("s1", shared.root / "src/new.py").status == 0  # and the user says no
+    shared.agent("claude-s1").release_all()
+    assert shared.edit("s2", shared.root / "src/new.py").status == 0
+    for name in ("app0.py", "new.py"):
+        (shared.root / "src" / name).write_text("x = 3\n")
+    answer = act(tickets, "claude-s1", "src/app0.py", ticket)
+    assert codes(answer) == ["STG605"]
+    assert "held by claude-s2" in answer["gate_result"]["issues"][0]["found"]
+
+
 def test_nobody_is_blamed_for_an_edit_that_was_let_through_and_never_written(
     shared: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,62 @@
+"""What changed outside the scope of a run: who is shown which file, and none of what is private."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interlock.agents.ask import Ask
+from interlock.agents.changes import ChangedFile
+from interlock.graph.outside import as_told, diffs_outside
+from interlock.graph.state import Outside
+from interlock.redaction import redactor_for
+from tests.graph.conftest import Project, Scripted, build
+
+PUBLIC = ("README.md", "notes.txt", ".github/ci.yml")
+PRIVATE = (".env", "a.secret", "build/x.txt")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in (*PUBLIC, *PRIVATE):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("STRIPE=sk_live_123\n")
+    (tmp_path / ".gitignore").write_text("build/\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "README.md", ".github", ".gitignore"], cwd=tmp_path, check=True)
+    (tmp_path / ".git/info/exclude").write_text("*.secret\n")
+    return tmp_path
+
+
+def test_no_private_file_is_shown_to_any_reviewer(root: Path) -> None:
+    rows = [Outside(path=path, kind="added", holder="") for path in (*PUBLIC, *PRIVATE)]
+    diffs = {file.path: file.diff for file in diffs_outside(root, rows, {}, redactor_for(root))}
+    assert {path for path, diff in diffs.items() if "not shown" in diff} == set(PRIVATE)
+
+
+def test_somebody_outside_is_told_how_many_private_files_changed_and_not_which(root: Path) -> None:
+    files = [ChangedFile(path, "changed", in_scope=path == ".env", diff="x") for path in (*PUBLIC, *PRIVATE)]
+    told = as_told(root, files)
+    assert [file.path for file in told] == [*PUBLIC, "3 files that you are not told of"]
+    assert told[-1].diff == ""
+    assert as_told(root, files[:3]) == files[:3]
+
+
+def test_an_assignment_holds_no_key_and_no_private_file_from_outside_the_scope(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "k3y-of-the-shop")
+
+    def careless(ask: Ask) -> str:
+        for name in ("notes.txt", ".env"):
+            (Path(ask.root) / name).write_text("the key is k3y-of-the-shop, the word is hunter2\n")
+        return build()(ask)
+
+    subprocess.run(["git", "init", "-q"], cwd=project.root, check=True)
+    project.runners["builder"] = Scripted([careless])
+    assert project.run().status == "APPROVED"
+    (ask,) = project.asks("reviewer")
+    assert "[SHOP_API_KEY]" in ask.prompt
+    assert "added .env (outside the scope" in ask.prompt
+    assert ask.prompt.count("hunter2") == 1
+    assert "k3y-of-the-shop" not in ask.prompt
