@@ -1,8 +1,8 @@
 """Extraction: find the one envelope inside a message that wraps it in prose, a heading or code fences."""
 
 import re
-from collections.abc import Sequence
-from itertools import groupby, pairwise
+from collections.abc import Iterable, Sequence
+from itertools import chain, groupby, pairwise
 from typing import Final, NamedTuple
 
 from interlock.envelope.blocks import BLANKS
@@ -26,8 +26,15 @@ def _spelled(names: Sequence[str]) -> str:
     return "|".join(r"[\W_]{0,4}".join(name.split("_")) for name in sorted(names, key=len, reverse=True))
 
 
-_MARKED: Final = re.compile(rf"[\W\d_]*+({_spelled(LABELS)})[\W_]*?[:=|](.*)", re.IGNORECASE)
+_LABEL: Final = rf"({_spelled(LABELS)})(?![^\W_])"
+_MARKED: Final = re.compile(rf"[\W\d_]*+(?:[a-z]{{1,4}}[.)\]][\W\d_]*+)?{_LABEL}([\W_]*)(.*)", re.IGNORECASE)
 """A label as a person may still read one: behind quotes, bullets, numbers or headings, in any case."""
+_WITHIN: Final = re.compile(rf"(?<![^\W_]){_LABEL}[\W_]*?[:=|]", re.IGNORECASE)
+"""A label within a line."""
+_FAILED: Final = re.compile(r"(?<![^\W_])(?i:status)(?![^\W_])[\W_]*?[^\w\s][\W_]*BLOCKED(?![^\W_])")
+"""What says that the status is another one, wherever it stands."""
+_SOFT: Final = " \t*_`~\"'\\"
+"""Marks that may stand around a word of a sentence; any other one behind a label sets it apart."""
 _STATE: Final = re.compile(rf"[\W_]*+({_spelled(STATUSES)})(?![^\W_])(?:(?-i:(?<=[A-Z]))|(?![ \t]*\w))", re.IGNORECASE)
 """A status in any case; `blocked by the build` is a sentence."""
 _MANY: Final = 3
@@ -69,7 +76,7 @@ def extract(lines: Sequence[Line]) -> Extract:
         return Extract(tuple(lines))
     found = _cut(lines, starts[0])
     kept = {line.number for line in found.lines}
-    second = _second([line for line in lines if line.number not in kept])
+    second = _second([line for line in lines if line.number not in kept], lines[starts[0]].text)
     if second is None:
         return found
     message = f"Another envelope stands in line {second.number}, around the one in line {lines[starts[0]].number}."
@@ -77,20 +84,60 @@ def extract(lines: Sequence[Line]) -> Extract:
     return Extract((), (), (draft,))
 
 
-def _second(dropped: Sequence[Line]) -> Line | None:
-    """Return where another envelope stands in what is left out: a STATUS with a status, or the third label."""
-    texts = [_TAG.sub("", fold(line.text)) for line in dropped]
+def _second(dropped: Sequence[Line], status: str) -> Line | None:
+    """Return where another envelope stands in what is left out, or None.
+
+    That is a STATUS with a status, the third label, or a BLOCKED where the envelope has another status.
+
+    Args:
+        dropped: What is left out.
+        status: The status of the envelope, as its line has it.
+    """
     seen: set[str] = set()
-    for index, line in enumerate(dropped):
-        label = _MARKED.match(texts[index])
-        if label is None:
-            continue
-        name = re.sub(r"[\W_]", "", label[1]).upper()
-        seen.add(name)
-        values = (text for text in (label[2], *texts[index + 1 :]) if re.search(r"\w", text))
-        if len(seen) >= _MANY or (name == "STATUS" and _STATE.match(next(values, ""))):
+    texts = [(line, text) for line in dropped for text in dict.fromkeys(_readings(line.text))]
+    for index, (line, text) in enumerate(texts):
+        following = (texts[later][1] for later in range(index + 1, len(texts)))
+        name, is_status = _labelled(text, following)
+        within = {_name(found[1]) for found in _WITHIN.finditer(text)}
+        seen |= {name} - {""}
+        blocked = _FAILED.search(text) is not None and "BLOCKED" not in status
+        if is_status or blocked or len(seen) >= _MANY or len(within) >= _MANY:
             return line
     return None
+
+
+def _readings(text: str) -> tuple[str, ...]:
+    """Return a line as a person reads it who sees its look-alikes, entities and tags: these joined, and set apart."""
+    text = fold(text)
+    if "&" in text:
+        from html import unescape  # noqa: PLC0415 - a table of two thousand names
+
+        text = fold(unescape(text))
+    return _TAG.sub("", text), _TAG.sub("|", text)
+
+
+def _name(written: str) -> str:
+    return re.sub(r"[\W_]", "", written).upper()
+
+
+def _labelled(text: str, following: Iterable[str]) -> tuple[str, bool]:
+    """Return the label that a line begins with, nothing for a sentence, and whether it is a STATUS with a status.
+
+    A label is set apart by a mark, stands alone on its line, or is in capitals before what is no word of a sentence.
+    """
+    found = _MARKED.match(text)
+    if found is None:
+        return "", False
+    label, marks, value = found[1], found[2], found[3]
+    name, mark = _name(label), marks.strip(_SOFT)
+    if not (mark or not value or (label.isupper() and marks and not value[0].islower())):
+        return "", False
+    values = (each for each in chain((value,), following) if re.search(r"\w", each))
+    if name == "STATUS" and _STATE.match(next(values, "")):
+        return name, True
+    # `## Evidence` and `Task - …` head sections of a message; of these, labels of two words count.
+    is_plain = name in LABELS and not set(mark) & set(":=|")
+    return ("" if is_plain else name), False
 
 
 def _starts(lines: Sequence[Line]) -> list[int]:

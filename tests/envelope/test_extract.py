@@ -92,13 +92,16 @@ def test_a_status_in_prose_is_no_candidate() -> None:
 HEADS: Final = {
     "indented": "  {}", "quoted": "> {}", "quoted twice": ">> {}", "bullet": "- {}", "number": "1. {}", "head": "## {}",
     "no-break space": "\xa0{}", "no width": "\u200b{}", "table": "| {} |", "string": '"{}",', "element": "<p>{}</p>",
-    "dot": "\u2022 {}",
+    "dot": "\u2022 {}", "letter": "b) {}", "roman number": "iv. {}", "comment": "<!-- {}",
 }  # fmt: skip
 LABELS: Final[dict[str, tuple[str, str]]] = {
     "bold": ("STATUS:", "**STATUS:**"), "bold name": ("STATUS:", "**STATUS**:"), "code": ("STATUS:", "`STATUS:`"),
     "lower": ("STATUS", "status"), "title": ("STATUS", "Status"), "wide colon": (":", "\uff1a"),
     "look-alike": ("STATUS", "\u0405TATUS"), "equals": (": ", " = "), "next line": (": ", ":\n\n"),
-    "escaped": ("_", "\\_"), "words": ("_QA", " QA"),
+    "escaped": ("_", "\\_"), "words": ("_QA", " QA"), "heading": ("STATUS: ", "## Status\n\n"), "blank": (":", ""),
+    "underlined": ("STATUS: ", "STATUS\n======\n"), "tab": (": ", "\t"), "arrow": (":", " ->"),
+    "sign": (":", " \u2192"),    "dash": (":", " \u2014"), "entity": (":", "&#58;"), "named entity": (":", "&colon;"),
+    "cells": ("STATUS: ", "<tr><td>STATUS</td><td>"), "emphasis": ("STATUS", "ST<b>AT</b>US"),
 }  # fmt: skip
 
 
@@ -119,9 +122,19 @@ def test_another_envelope_is_refused_however_it_is_marked(form: str, label: tupl
 
 def test_three_labels_are_another_envelope() -> None:
     others = ("> TASK_ID: A-1", "- Gates Passed: NONE", "**EVIDENCE**:", "* Next actions:")
-    for count, codes in ((2, set[str]()), (3, {"ENV224"}), (4, {"ENV224"})):
-        text = f"{BUILD}\n---\n\n" + "\n".join(others[:count])
-        assert {finding.code for finding in validate(text, extract=True, **IN_PROGRESS).findings} == codes
+    for lead, between in (("", "\n"), ("As said: ", "; ")):
+        for count, codes in ((2, set[str]()), (3, {"ENV224"}), (4, {"ENV224"})):
+            text = f"{BUILD}\n---\n\n{lead}" + between.join(others[:count])
+            assert {finding.code for finding in validate(text, extract=True, **IN_PROGRESS).findings} == codes
+
+
+@each_row(
+    "around", ["My final STATUS: BLOCKED", "| GATE-VISUAL-QA | Status: BLOCKED |", "So I end (STATUS = `BLOCKED`)."]
+)
+def test_a_verdict_is_not_extracted_from_a_message_that_says_blocked_beside_it(around: str) -> None:
+    for text in (f"{around}\n\n{QA}", f"{QA}\n---\n\n{around}\n"):
+        report = validate(text, extract=True, **IN_QA)
+        assert ({finding.code for finding in report.findings}, report.verdict) == ({"ENV224"}, None)
 
 
 @each_row(
@@ -135,11 +148,22 @@ def test_three_labels_are_another_envelope() -> None:
         "- status quo: unchanged",
         "| Gate | Status |\n|---|---|\n| lint | APPROVED |",
         "Statuses: READY_FOR_QA and BLOCKED",
+        "## Task\n\nThe page.\n\n## Evidence\n\nNone yet.\n\n## Output\n\nBelow.\n\n## Status\n\nAll done.",
+        "- GATES_REQUIRED comes from the task\n- GATES_PASSED is short\n- FAIL_REASONS says NONE\n- EVIDENCE is empty",
+        "STATUS READY is not one of the six.",
+        "I filled STATUS, TASK_ID, GATES_PASSED and FAIL_REASONS as asked.",
+        "The status was not blocked; BLOCKED is for failures.",
     ],
 )
 def test_prose_around_an_envelope_may_speak_of_a_status(prose: str) -> None:
     for text in (f"{prose}\n\n{BUILD}", f"{BUILD}\n---\n\n{prose}\n"):
         assert validate(text, extract=True, **IN_PROGRESS).ok, prose
+
+
+@pytest.mark.long
+@each_row("line", ["Task - x\n", "status:\n", "STATUS \n", "Task: x &amp; <b>y</b>\n"])
+def test_a_message_of_very_many_labels_is_read_in_the_time_that_its_length_takes(line: str) -> None:
+    assert validate(line * 20_000 + QA, extract=True, **IN_QA).findings is not None
 
 
 def test_prose_without_an_envelope_is_not_extracted() -> None:
