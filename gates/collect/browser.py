@@ -47,6 +47,8 @@ SWITCHES: Final = (
     "--use-mock-keychain",
     # The same pixels each time.
     "--hide-scrollbars",
+    # A mouse, which a browser without a screen lacks; `page.TOUCHED` has a finger.
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
     "--force-color-profile=srgb",
     "--force-device-scale-factor=1",
     "--font-render-hinting=none",

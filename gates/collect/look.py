@@ -3,13 +3,14 @@
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 from interlock.gates.collect.cdp import Connection
 from interlock.gates.collect.errors import collector_error
-from interlock.gates.collect.page import MOTIONS, QUIET_SECONDS, Motion, Page
+from interlock.gates.collect.page import HEIGHTS, MOTIONS, QUIET_SECONDS, Motion, Page, script
 
 VARIABLE: Final = "INTERLOCK_LOOK_SECONDS"
 MIN_SECONDS: Final = 0.1
@@ -17,6 +18,11 @@ MAX_SECONDS: Final = 30.0
 
 MAX_SETTLE_SECONDS: Final = 3.0
 """A page that never stops talking to its server is looked at after this long."""
+
+MAX_BETWEEN: Final = 4
+"""At so many more widths the engines look at most: in the widest spans of the page's layout that no view shows."""
+_NARROWEST: Final = 320.0
+_WIDEST: Final = 1920.0
 
 _PAUSE_SECONDS: Final = 0.1
 """How long a page is turned, and how long it is out of sight; less where the look is short."""
@@ -89,6 +95,32 @@ def watch(connection: Connection, pages: Sequence[Page], seconds: float) -> None
     _use(connection, pages, min(_PAUSE_SECONDS, seconds / 10))
     _pause(connection, until - time.monotonic())
     _rest(connection, pages)
+
+
+def between(connection: Connection, page: Page) -> Iterator[int]:
+    """Give a view each width between the usual ones at which its style sheets lay it out otherwise, and yield it.
+
+    Raises:
+        CollectorError: COL303 to COL307.
+    """
+    found: list[float] = page.evaluate(page.frames()[0], script("breakpoints"))
+    for width in widths_between(found):
+        page.stretch(width)
+        _pause(connection, QUIET_SECONDS)
+        _rest(connection, [page])
+        yield width
+
+
+def widths_between(breakpoints: Iterable[float]) -> list[int]:
+    """Return a width in each span between two breakpoints that holds no usual width, at most `MAX_BETWEEN`.
+
+    Args:
+        breakpoints: Widths in CSS pixels from which on a page is laid out otherwise.
+    """
+    steps = sorted({_NARROWEST, *(each for each in breakpoints if _NARROWEST < each < _WIDEST), _WIDEST + 1.0})
+    spans = [(low, high) for low, high in pairwise(steps) if not any(low <= width < high for width in HEIGHTS)]
+    wide = sorted((span for span in spans if span[1] - span[0] >= 2), key=lambda span: span[0] - span[1])
+    return sorted(int((low + high) / 2) for low, high in wide[:MAX_BETWEEN])
 
 
 def _use(connection: Connection, pages: Sequence[Page], pause_seconds: float) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEIGHTS: Final = {375: 812, 768: 1024, 1280: 800}
+TOUCHED: Final = frozenset({375})
+"""At these widths the user has a finger, as on a telephone, and a mouse at the others."""
 MAX_HEIGHT: Final = 10_000
 """A screenshot ends here, and so does scrolling: an endless page must come to an end."""
 
@@ -169,6 +171,11 @@ class Page:
         """Give the window its size, or that of a device which is turned by a quarter."""
         self._connection.post("Emulation.setDeviceMetricsOverride", self._metrics(turned=turned), self._session)
 
+    def stretch(self, width: int) -> None:
+        """Give the window another width than that of the view, which is the last thing to be done with it."""
+        self.width = width
+        self.size()
+
     def show(self, *, visible: bool) -> None:
         """Put the page behind another one, or in front again: it is told so in either case."""
         state = {"state": "active" if visible else "frozen"}
@@ -215,7 +222,8 @@ class Page:
 
         An endless one is held at another share of its round in each of the views of a page.
         """
-        share = (3 * MOTIONS.index(self.motion) + list(HEIGHTS).index(self.width) + 0.5) / (3 * len(MOTIONS))
+        place = list(HEIGHTS).index(self.width) if self.width in HEIGHTS else 0
+        share = (3 * MOTIONS.index(self.motion) + place + 0.5) / (3 * len(MOTIONS))
         for frame in self.frames() if frames is None else frames:
             if not frame.failed:
                 self.evaluate(frame, f"({script('still')})({SOON_SECONDS * 1000}, {share})")
@@ -295,7 +303,7 @@ class Page:
         )
 
     def _metrics(self, *, turned: bool = False) -> dict[str, Any]:
-        sides = (self.width, HEIGHTS[self.width])
+        sides = (self.width, HEIGHTS.get(self.width, HEIGHTS[1280]))
         width, height = reversed(sides) if turned else sides
         return {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
 
@@ -327,6 +335,8 @@ class Page:
                 {"features": [{"name": "prefers-reduced-motion", "value": self.motion}]},
                 session,
             )
+            touch = {"enabled": self.width in TOUCHED, "maxTouchPoints": 5}
+            post("Emulation.setTouchEmulationEnabled", touch, session)
         elif info["type"] in WORKERS:
             is_shared = info["type"] == "shared_worker"
             if is_shared:

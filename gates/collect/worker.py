@@ -17,7 +17,7 @@ from interlock.gates.collect.browser import Browser
 from interlock.gates.collect.cdp import CdpError, Connection
 from interlock.gates.collect.engines import engines
 from interlock.gates.collect.errors import collector_error
-from interlock.gates.collect.look import Look, watch
+from interlock.gates.collect.look import Look, between, watch
 from interlock.gates.collect.page import Page
 from interlock.gates.collect.site import Target
 from interlock.gates.errors import CollectorError
@@ -74,6 +74,11 @@ def _collect(
             connection.waiting_for = f"a screenshot of {target.text} at {page.width} px"
             name = visual.write(folder, f"{target.slug}-{page.width}.png", visual.take_screenshot(page))
             files.append(["screenshots", name])
+    if used:
+        connection.waiting_for = f"the analysis of {target.text} between the usual widths"
+        for _ in between(connection, views[-1]):
+            audits += a11y.audit(views[-1:], used)
+    for page in views:
         page.check()
         logs.append(page.recorder.records())
     for page in views:

@@ -93,10 +93,20 @@ FAULTS_BEHIND: dict[str, str] = {
         "", "let e = document.querySelector('main'); for (let i = 0; i < 1000; i++) e = e.appendChild("
         "document.createElement('div')); e.innerHTML = '<input type=text>'"
     ),
-    "a width in between": page_of(
-        '<input type="text" class="mid">',
-        head="<style>.mid { display: none } @media (width: 768px) { .mid { display: block } }</style>",
-    ),
+    **{
+        name: page_of(
+            '<input type="text" class="mid">',
+            head=f"<style>.mid {{ display: none }} @media {query} {{ .mid {{ display: block }} }}</style>",
+        )
+        for name, query in {
+            "one width": "(width: 768px)", "between two widths": "(min-width: 30em) and (max-width: 600px)",
+            "beyond all widths": "(1600px <= width)", "a mouse": "(hover: hover)", "a finger": "(pointer: coarse)",
+        }.items()
+    },
+}  # fmt: skip
+FOUND_AT = {
+    "one width": [768], "between two widths": [540], "beyond all widths": [1760], "a mouse": [768, 1280],
+    "a finger": [375],
 }  # fmt: skip
 
 
@@ -107,9 +117,7 @@ def test_an_unlabelled_input_is_found_behind_what_looks_over_it(place: str, tmp_
     collection = look(tmp_path, "index.html", "a11y", root=tmp_path)
     assert errors(collection) == ["EVD543"]
     found = [rule for rule in report(tmp_path, collection)["violations"] if rule["id"] == "label"]
-    assert [node["widths"] for rule in found for node in rule["nodes"]] == [
-        [768] if "in between" in place else [375, 768, 1280]
-    ]
+    assert [node["widths"] for rule in found for node in rule["nodes"]] == [FOUND_AT.get(place, [375, 768, 1280])]
 
 
 OVER = '<div role="dialog" aria-label="d" style="position: fixed; width: {0}px; height: {0}px">ok</div>'

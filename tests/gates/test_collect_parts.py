@@ -25,7 +25,7 @@ from interlock.gates.collect.engines import (
     engines,
 )
 from interlock.gates.collect.errors import ERRORS
-from interlock.gates.collect.look import Look
+from interlock.gates.collect.look import MAX_BETWEEN, Look, widths_between
 from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
 from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
@@ -343,3 +343,27 @@ def test_what_cannot_be_read_as_an_address_is_refused_as_a_page(tmp_path: Path) 
     with pytest.raises(CollectorError) as refused:
         resolve_target("http://[", tmp_path)
     assert refused.value.code == "COL302"
+
+
+@each_row(
+    ("breakpoints", "widths"),
+    [
+        ([], []),
+        ([768], []),
+        ([480, 600.02], [540]),
+        ([576, 767.98, 768, 991.98, 992, 1200, 1400], [671, 1096, 1660]),
+        ([768.02, 1200], [984]),
+        ([100, 319, 2000, 9000], []),
+        ([400, 401], []),
+    ],
+)
+def test_engines_look_once_into_each_span_of_a_layout_that_no_view_shows(
+    breakpoints: list[float], widths: list[int]
+) -> None:
+    assert widths_between(breakpoints) == widths
+
+
+def test_the_widest_spans_of_very_many_are_looked_into() -> None:
+    found = widths_between([*range(400, 760, 10), 1000, 1200])
+    assert len(found) == MAX_BETWEEN
+    assert 1100 in found
