@@ -26,7 +26,7 @@ _WRITE_BYTES: Final = 4096
 """A pipe that is ready takes at least so much without blocking (PIPE_BUF)."""
 _TAIL_BYTES: Final = 4096
 
-SETTLE_SECONDS: Final = 5.0
+SETTLE_SECONDS: Final = 15.0
 """How long requests that came before the end of input have to be answered."""
 
 

@@ -56,7 +56,7 @@ def test_what_passes_bare_and_fails_sealed_is_named_with_the_key_that_helps(
         "test_needs_data": "prepare", "test_needs_a_variable": "env", "test_needs_a_module": "keep",
         "test_needs_the_network": "network",
     }  # fmt: skip
-    assert [line.rpartition(" ")[2] for line in said] == ["sealed", "bare"]
+    assert [line.rpartition(" ")[2] for line in said] == ["copy", "sealed"]
     assert "test_needs_data" in Path(check.log).read_text()
     assert check.allow_line.startswith('allow_failing = ["tests/test_calc.py::')
     assert "test_fails_everywhere" in check.allow_line
