@@ -10,11 +10,15 @@ from interlock.gates.sealed.compare import BaseList, file_of
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.faults import Fault, fault_of
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.protect import CODE, kind_of
+from interlock.gates.sealed.protect import CODE, above, kind_of
 
 _MAX_LINKS: Final = 40
 _OF_PACKAGE: Final = re.compile(r"tests?[_-](.+)")
 _MODULE: Final = re.compile(r"(?:(.*)/)?([^/.]+)(?:/__init__)?\.(?:py|pyc|so|pyd|(?:cpython|abi3)[^/]*\.so)")
+_PYTHON: Final = re.compile(r"(.+?)(/__init__)?((?:\.[^/.]+)?\.(?:so|pyd)|\.pyc?)")
+_PYTHON_RANKS: Final = {"so": 1, "pyd": 1, "py": 2, "pyc": 3}
+_PART: Final = 4
+_SCRIPTS: Final = frozenset({"js", "cjs", "mjs", "jsx", "ts", "cts", "mts", "tsx"})
 _INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/(\w+)(?:/|\.\w+$)")
 
 
@@ -72,9 +76,16 @@ def new_test_files(base: BaseList, now: TestRun, added: Sequence[str]) -> frozen
     return frozenset(plain & set(added))
 
 
+def data_of_tests(files: Iterable[str]) -> frozenset[str]:
+    """Return the folders that are named after a test beside them, such as `test_calc` for `test_calc.py`."""
+    tests = (path for path in files if kind_of(path) == "test" and path.rpartition(".")[2].lower() in CODE)
+    stems = {path.rpartition(".")[0] for path in tests}
+    return frozenset(stem for stem in stems if not kind_of(f"{stem}/x"))
+
+
 def tests_of_packages(files: Collection[str]) -> frozenset[str]:
     """Return the folders that are named after a package beside them or elsewhere, such as `test_calc` for `calc`."""
-    folders = {folder for path in files for folder in _above(path)}
+    folders = {folder for path in files for folder in above(path)}
     packages = {path.rpartition("/")[0] for path in files if path.rpartition(".")[2].lower() in CODE}
 
     def names_a_package(folder: str) -> bool:
@@ -117,18 +128,13 @@ def linked(
 def _led(path: str, links: Mapping[str, str]) -> str:
     """Return where a path leads, through all links of the base; empty outside of the root or in a circle."""
     for _ in range(_MAX_LINKS):
-        link = next((each for each in (path, *_above(path)) if each in links), None)
+        link = next((each for each in (path, *above(path)) if each in links), None)
         if link is None:
             return path
         path = posixpath.normpath(posixpath.join(posixpath.dirname(link), links[link]) + path[len(link) :])
         if path.startswith(("/", "..")) or path == ".":
             return ""
     return ""
-
-
-def _above(path: str) -> Iterator[str]:
-    while path := path.rpartition("/")[0]:
-        yield path
 
 
 def shadowed(plan: Plan, before: TestRun, now: TestRun) -> list[Fault]:
@@ -142,27 +148,72 @@ def shadowed(plan: Plan, before: TestRun, now: TestRun) -> list[Fault]:
     rows: list[Fault] = []
     for path, other in sorted({*now.shadows} - {*before.shadows}):
         inside = plan.base.inside(path)
-        if inside in plan.laid_over or inside not in plan.files:
+        # pytest loads each `conftest.py` by its path.
+        mine = inside in plan.laid_over or inside not in plan.files
+        if mine and path.rpartition("/")[2] != "conftest.py":
             rows.append(fault_of("shadowed", path, f"it is imported in place of {other}"))
     return rows
 
 
-def hiding(plan: Plan, before: TestRun, folders: Iterable[str]) -> list[Fault]:
+def displacing(added: Iterable[str], files: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the added files that are loaded in the place of others of the same folder, with those others.
+
+    Python takes the package `checks/` before `checks.py`, and that before a folder without `__init__.py`; node takes
+    `check` and `check.js` before `check.json` and the folder `check`, and other tools other endings first.
+
+    Args:
+        added: Paths that the base lacks.
+        files: Those of the base.
+    """
+    there: dict[str, tuple[int, set[str]]] = {}
+    for path in files:
+        for key, rank in _loaded_as(path):
+            best, others = there.get(key, (rank, set[str]()))
+            if rank <= best:
+                there[key] = (rank, others | {path} if rank == best else {path})
+    found: dict[str, frozenset[str]] = {}
+    for path in added:
+        for key, rank in _loaded_as(path):
+            best, others = there.get(key, (0, set[str]()))
+            if rank == 0 and best == _PART:
+                continue  # it makes a package of the folder, and its files stay where they are
+            if path not in others and (rank < best or (key.startswith("js:") and rank == best == 1)):
+                found[path] = found.get(path, frozenset()) | others
+    return found
+
+
+def _loaded_as(path: str) -> Iterator[tuple[str, int]]:
+    """Yield the names that a file is loaded by, each with its rank among the files of that name."""
+    stem, _, ending = path.rpartition(".")
+    if path.endswith(".py"):
+        yield from ((f"py:{folder}", _PART) for folder in above(path))
+    if found := _PYTHON.fullmatch(path):
+        yield f"py:{found[1]}", 0 if found[2] else _PYTHON_RANKS[ending]
+    if "." not in path.rpartition("/")[2]:
+        yield f"js:{path}", 0
+    elif ending in _SCRIPTS or ending in ("json", "node"):
+        yield f"js:{stem}", 1 if ending in _SCRIPTS else 2
+        if stem.endswith("/index"):
+            yield f"js:{stem.removesuffix('/index')}", 3
+
+
+def hiding(plan: Plan, before: TestRun, folders: Iterable[str], added: Iterable[str]) -> list[Fault]:
     """Return the added files that processes which tests start import in place of a module of the same name.
 
     Args:
         plan: What the export holds.
         before: The run of the base, which says what is installed.
         folders: The folders that are first on the path of such a process, relative to the root.
+        added: Files that the base lacks, relative to the root.
     """
-    places = frozenset(posixpath.normpath(folder) for folder in folders)
+    places = frozenset(map(posixpath.normpath, folders))
     known = {name: f"the standard library's {name}" for name in sys.stdlib_module_names}
     known |= {found[1]: path for path in before.loaded if (found := _INSTALLED.search(path))}
     for inside in plan.base.files:
         path = plan.base.outside(inside)
-        if path is not None and (module := _top_level(path, places)):
+        if path is not None and (module := top_level(path, places)):
             known[module] = path
-    found = ((path, _top_level(path, places)) for path in plan.added)
+    found = ((path, top_level(path, places)) for path in added)
     return [
         fault_of("shadowed", path, f"a process that is started imports it in place of {known[name]}")
         for path, name in found
@@ -170,7 +221,7 @@ def hiding(plan: Plan, before: TestRun, folders: Iterable[str]) -> list[Fault]:
     ]
 
 
-def _top_level(path: str, folders: Collection[str]) -> str:
+def top_level(path: str, folders: Collection[str]) -> str:
     """Return the name by which a file is imported from one of some folders as a module of its own; else nothing."""
     found = _MODULE.fullmatch(path)
     return found[2] if found and (found[1] or ".") in folders else ""

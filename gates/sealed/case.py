@@ -133,8 +133,11 @@ class GateCase:
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """The files of the base that a command of the gate names, relative to the root."""
-        commands = (self.gate.command, *self.seal.prepare)
+        """The files of the base that a command of the gate names, also as `--option=FILE` or `@FILE`."""
+        commands = (
+            [each for word in argv for each in (word, word.partition("=")[2], word.removeprefix("@"))]
+            for argv in (self.gate.command, *self.seal.prepare)
+        )
         names = {name for argv in commands for name in named_files(argv, self.root, self.path)}
         inside = (os.path.relpath(name, self.root) for name in names)
         return tuple(sorted(name for name in inside if self.base.inside(name) in self.base.files))

@@ -111,6 +111,7 @@ def compare(
     allow_failing: Sequence[str] = (),
     changed: Callable[[str], bool],
     written: StaticTests = _NO_TESTS,
+    more: bool = False,
 ) -> Comparison:
     """Compare a run with the base.
 
@@ -122,12 +123,13 @@ def compare(
             stands for all of them.
         changed: Whether a file differs from the base, or is missing.
         written: The tests that the base's text has, of files of which its run says nothing.
+        more: New tests run afterwards, so that here none need be left where those of the base may go.
 
     Returns:
         The faults, those that explain others first. A judge that was changed is the only fault: nothing else that the
         run says is evidence.
     """
-    comparing = _Comparing(base, now, may_change, frozenset(allow_failing), changed, written)
+    comparing = _Comparing(base, now, may_change, frozenset(allow_failing), changed, written, more)
     return comparing.unread() or comparing.result()
 
 
@@ -157,6 +159,7 @@ class _Comparing:
     allow: frozenset[str]
     changed: Callable[[str], bool]
     written: StaticTests
+    more: bool = False
 
     @property
     def counts(self) -> dict[str, int]:
@@ -185,6 +188,8 @@ class _Comparing:
         for case in new:
             faults += self._proofs(None, case) if case.outcome in _GOOD else []
         faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
+        if not self._explained() and not self._all_allowed():
+            faults.append(fault_of("nothing_ran", "", _summary(self.counts)))
         if now.complete and not faults and self._unexplained(now.cases):
             faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
         return Comparison(tuple(faults), tuple(case.id for case in new), counts=self.counts)
@@ -195,8 +200,6 @@ class _Comparing:
         gone: list[str] = []
         if not now.complete:
             faults.append(_ended(now, list(dict.fromkeys((*base.collected, *(case.id for case in base.cases))))))
-        if not self._explained() and not self._all_allowed():
-            faults.append(fault_of("nothing_ran", "", _summary(counts)))
         before = {case.id: case for case in base.cases}
         known = {*before, *base.collected}
         present = {case.id: case for case in now.cases}
@@ -209,7 +212,10 @@ class _Comparing:
             if case.id not in known:
                 faults += self._unknown(case, gone)
         faults += self._files()
-        if now.complete and not faults and self._unexplained(present.values()):
+        left = self.more and gone and not now.cases and not faults
+        if not left and not self._explained() and not self._all_allowed():
+            faults.insert(not now.complete, fault_of("nothing_ran", "", _summary(counts)))
+        if now.complete and not faults and not left and self._unexplained(present.values()):
             faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
         allowed = tuple(case.id for case in now.cases if case.outcome in _BAD and self._allows(case))
         return Comparison(tuple(faults), new, tuple(gone), allowed, counts)
@@ -262,11 +268,10 @@ class _Comparing:
             if case.outcome in _SKIPPED and test is not None and test.skips:
                 return []
             faults = self._state(TestCase(case.id, "error", file=case.file), case, gone)
-            if (
-                not faults
-                and case.outcome in _GOOD
-                and (case.proof == "body" or (test is not None and self.now.proves and not case.proof))
-            ):
+            silent = test is not None and self.now.proves and not case.proof
+            if self.now.runner == "unittest":
+                silent = silent and test is not None and not test.decorated
+            if not faults and case.outcome in _GOOD and (case.proof == "body" or silent):
                 return [fault_of("unproven", case.id, "its body did not run")]
             return faults
         if self._stands_for(case.id):

@@ -13,14 +13,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from interlock.gates.sealed.protect import CODE
+from interlock.gates.sealed.protect import CODE, kind_of
+
+_NO_VARIABLES: Final[Mapping[str, str]] = {}
 
 ReadBase = Callable[[str], bytes | None]
 """Reads a file of the base by its path relative to the root."""
 
 _PYTEST: Final = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _PLUGIN: Final = re.compile(r"(?:^|[\s\"'=])-p[\s\"',]*([A-Za-z_][\w.]*)")
-_NODE_OPTION: Final = re.compile(r"^(?:--require|-r|--import|--loader|--experimental-loader)(?:=(.*))?$")
+_NODE_OPTION: Final = re.compile(
+    r"^(?:--require|-r|--import|--loader|--experimental-loader|--env-file(?:-if-exists)?|--test-reporter"
+    r"|--test-global-setup|--experimental-config-file)(?:=(.*))?$"
+)
 _NODE_KEYS: Final = re.compile(
     r"\b(?:setupFiles|setupFilesAfterEnv|globalSetup|globalTeardown|testEnvironment|snapshotSerializers|reporters|runner"
     r"|testRunner|resolver|transform|environment)\b[\"']?\s*:\s*(\[[^\]]*\]|\{[^}]*\}|[\"'`][^\"'`]*[\"'`])"
@@ -40,6 +45,10 @@ _SHELLS: Final = frozenset({"sh", "bash", "zsh", "bat", "cmd", "ps1", "mk"})
 _TOOL_FOLDERS: Final = frozenset(
     {"ci", ".ci", "scripts", "script", "tools", "tool", "bin", "hack", "build", "dev", "etc"}
 )
+_INCLUDE: Final = re.compile(r"^(?:[-s]?include|(?:import|mod)\??)\s+(.+)$", re.MULTILINE)
+"""A line of a Makefile or a justfile that takes in other files."""
+_IMPORT: Final = re.compile(r"^\s*(?:from\s+([\w.]+)\s+)?import\s+([\w.]+(?:\s*,\s*[\w.]+)*)", re.MULTILINE)
+_SOURCED: Final = re.compile(r"(?:^|[\s;&|'\"(])(?:source|\.)[ \t]+[\"']?([\w./-]+)", re.MULTILINE)
 _WORDS: Final = re.compile(r"[^\s;&|()<>\"'`=,$\[\]{}]+")
 
 
@@ -71,34 +80,75 @@ class _Reading:
                     yield found
                     break
 
-    def scripts(self, text: str) -> Iterator[str]:
-        """Yield the scripts that a recipe names: by a shell's ending, none at all, or a folder of tools."""
-        for path in self.paths(_WORDS.findall(text)):
-            *folders, name = path.split("/")
-            ending = name.rpartition(".")[2] if "." in name[1:] else ""
-            if ending in _SHELLS or not ending or (ending in CODE and not _TOOL_FOLDERS.isdisjoint(folders)):
-                yield path
+    def scripts(self, text: str, folder: str = "") -> Iterator[str]:
+        """Yield the scripts that a recipe names: by a shell's ending, none at all, or a folder of tools.
+
+        What a script names or imports, relative to itself or the root, is a script too.
+        """
+        pending, seen = [(text, folder)], set[str]()
+        while pending:
+            text, folder = pending.pop()
+            sourced = {*self.paths(_SOURCED.findall(text), folder)}
+            for path in (*sourced, *self.paths((*_WORDS.findall(text), *_imported(text)), folder)):
+                *folders, name = path.split("/")
+                ending = name.rpartition(".")[2] if "." in name[1:] else ""
+                script = ending in _SHELLS or not ending or (ending in CODE and not _TOOL_FOLDERS.isdisjoint(folders))
+                if (script or path in sourced) and path not in seen:
+                    seen.add(path)
+                    yield path
+                    pending.append((self.text(path), "/".join(folders)))
+
+    def included(self, file: str) -> tuple[str, frozenset[str]]:
+        """Return the text of a file with recipes, those that it includes after it, and the paths of these."""
+        texts, pending, seen = list[str](), [file], {file}
+        while pending:
+            texts.append(text := self.text(pending.pop()))
+            words = (word for line in _INCLUDE.findall(text) for word in _WORDS.findall(line))
+            more = {*self.paths(words)} - seen
+            seen |= more
+            pending += sorted(more)
+        return "\n".join(texts), frozenset(seen - {file})
 
 
-def configured_files(command: Sequence[str], read: ReadBase, files: Iterable[str]) -> frozenset[str]:
+def _imported(text: str) -> Iterator[str]:
+    """Yield the paths that modules which a text imports would have."""
+    for package, names in _IMPORT.findall(text):
+        start = f"{package}." if package else ""
+        for name in (package, *(f"{start}{each.strip()}" for each in names.split(","))):
+            yield f"{name.lstrip('.').replace('.', '/')}.py"
+
+
+def configured_files(
+    command: Sequence[str], read: ReadBase, files: Iterable[str], env: Mapping[str, str] = _NO_VARIABLES
+) -> frozenset[str]:
     """Return the files of a base that the settings of its test run name, relative to the root.
 
     Args:
         command: Of the gate.
         read: Reads files of the base.
         files: All files of the base below the root, relative to it.
+        env: Variables that the gate and its command set.
     """
     here = _Reading(read, frozenset(files))
-    return frozenset((*_pytest(command, here), *_node(command, here), *_recipe(list(command), here)))
+    return frozenset((*_pytest(command, here, env), *_node(command, here, env), *_recipe(list(command), here)))
 
 
-def _pytest(command: Sequence[str], here: _Reading) -> Iterator[str]:
-    """Yield the modules of plugins: `-p` of the command and the settings, `pytest_plugins` of each `conftest.py`."""
-    text = "\n".join((shlex.join(command), *(here.text(name) for name in _PYTEST)))
-    yield from here.modules(name for name in _PLUGIN.findall(text) if not name.startswith("no:"))
-    for path in here.files:
-        if path.rpartition("/")[2] == "conftest.py" and "pytest_plugins" in (conftest := here.text(path)):
-            yield from here.modules(_plugins(conftest))
+def _pytest(command: Sequence[str], here: _Reading, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the modules of plugins: of the command, the settings and variables, and `pytest_plugins` of tests."""
+    options = env.get("PYTEST_ADDOPTS", "")
+    text = "\n".join((shlex.join(command), options, *(here.text(name) for name in _PYTEST)))
+    names = [name for name in _PLUGIN.findall(text) if not name.startswith("no:")]
+    pending = [*here.modules([*names, *env.get("PYTEST_PLUGINS", "").split(",")])]
+    yield from pending
+    pending += [path for path in here.files if path.endswith(".py") and kind_of(path)]
+    seen = set[str]()
+    while pending:
+        path = pending.pop()
+        if path not in seen and b"pytest_plugins" in (here.read(path) or b""):
+            found = [*here.modules(_plugins(here.text(path)))]
+            yield from found
+            pending += found
+        seen.add(path)
 
 
 def _plugins(text: str) -> Iterator[str]:
@@ -112,9 +162,13 @@ def _plugins(text: str) -> Iterator[str]:
                         yield each.value
 
 
-def _node(command: Sequence[str], here: _Reading) -> Iterator[str]:
+def _node(command: Sequence[str], here: _Reading, env: Mapping[str, str]) -> Iterator[str]:
     """Yield what is loaded before tests: options of node, and the keys of vitest and jest for it."""
-    for script in (list(command), *(_split(text) for text in _scripts(here).values())):
+    for script in (
+        list(command),
+        _split(env.get("NODE_OPTIONS", "")),
+        *(_split(text) for text in _scripts(here).values()),
+    ):
         for at, word in enumerate(script):
             if found := _NODE_OPTION.match(word):
                 yield from here.paths([found[1] or "".join(script[at + 1 : at + 2])])
@@ -144,9 +198,12 @@ def _recipe(command: list[str], here: _Reading) -> Iterator[str]:
     """Yield the scripts of the recipe that a command runs."""
     name = command[0].rpartition("/")[2] if command else ""
     if name in ("make", "gmake"):
-        targets = _targets(here)
+        file = next((name for name in _MAKEFILES if name in here.files), "")
+        text, more = here.included(file)
+        yield from more
+        targets = _targets(text)
         asked = [word for word in command[1:] if word in targets] or list(targets)[:1]
-        for text in _followed(asked, targets, re.compile(r"make\)?\}?\s+([\w.-]+)")):
+        for text in _followed(asked, targets, re.compile(r"(?i:make)\)?\}?\s+([\w.-]+)")):
             yield from here.scripts(text)
     elif name in ("npm", "yarn", "pnpm", "bun"):
         scripts = _scripts(here)
@@ -156,7 +213,9 @@ def _recipe(command: list[str], here: _Reading) -> Iterator[str]:
             yield from here.scripts(text)
     else:
         for file in _RECIPES.get(name, ()):
-            yield from here.scripts(here.text(file))
+            text, more = here.included(file) if name == "just" else (here.text(file), frozenset[str]())
+            yield from more
+            yield from here.scripts(text)
 
 
 def _followed(asked: list[str], rows: Mapping[str, tuple[Sequence[str], str]], calls: re.Pattern[str]) -> Iterator[str]:
@@ -172,12 +231,11 @@ def _followed(asked: list[str], rows: Mapping[str, tuple[Sequence[str], str]], c
         pending += [*before, *calls.findall(text)]
 
 
-def _targets(here: _Reading) -> dict[str, tuple[Sequence[str], str]]:
-    """Return the targets of a Makefile, each with what it needs and its recipe."""
+def _targets(text: str) -> dict[str, tuple[Sequence[str], str]]:
+    """Return the targets of a Makefile's text, each with what it needs and its recipe."""
     found: dict[str, tuple[list[str], str]] = {}
-    file = next((name for name in _MAKEFILES if name in here.files), "")
     current: list[str] = []
-    for line in here.text(file).replace("\\\n", " ").splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         if line.startswith("\t"):
             for name in current:
                 found[name] = (found[name][0], f"{found[name][1]}\n{line}")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,6 +12,7 @@ from typing import Final
 
 from interlock.gates.command import Output, unstartable
 from interlock.gates.sealed import bytecode, home, keep, runners, sandbox
+from interlock.gates.sealed.beside import displacing, top_level
 from interlock.gates.sealed.case import GateCase, not_sealed
 from interlock.gates.sealed.export import Plan, bring, folders_of, forget, remove_tree, touched, unplanned
 from interlock.gates.sealed.heldout import places_of
@@ -315,6 +317,16 @@ def prepare(case: GateCase, here: Workspace) -> str:
     outside = here.plan.base.outside
     here.touched |= {path for path in here.prepared if kind_of(outside(path) or "")}
     return ""
+
+
+def replacing(here: Workspace) -> set[str]:
+    """Return what `prepare` made in the place of another file, or of a module of the standard library.
+
+    What the base makes is no fault: extensions are built beside the modules that they are built from.
+    """
+    first = {os.path.normpath(os.path.join(here.case.base.root, folder)) for folder in here.case.python_path}
+    library = {path for path in here.prepared if top_level(path, first) in sys.stdlib_module_names}
+    return library | displacing(here.prepared, here.plan.files).keys()
 
 
 def _planted(here: Workspace, seen: Seen) -> list[str]:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -14,7 +14,9 @@ from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.base import LINK
 from interlock.gates.sealed.beside import (
+    data_of_tests,
     defining_files,
+    displacing,
     hiding,
     linked,
     new_test_files,
@@ -32,6 +34,7 @@ from interlock.gates.sealed.execution import (
     execute,
     fresh_export,
     prepare,
+    replacing,
     workspace,
 )  # fmt: skip
 from interlock.gates.sealed.export import Plan, plan_of
@@ -41,7 +44,7 @@ from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.loaded import altered, check_loaded
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.protect import CODE, Protection, kind_of, protection
+from interlock.gates.sealed.protect import CODE, Protection, above, kind_of, protection
 from interlock.gates.sealed.static_tests import static_tests
 from interlock.gates.tree import TreeError, file_value, in_scope, paths_in_scope
 
@@ -181,11 +184,12 @@ class _Judging:
     def protection(self) -> Protection:
         """What keeps its base content, and what the tests of the base are judged without."""
         files = self.base_files
-        configured = configured_files(self.case.gate.command, self.read, files)
+        env = {**self.case.seal.env, **self.case.runner.env}
+        configured = configured_files(self.case.gate.command, self.read, files, env)
         named = {*self.case.named, *defining_files(self.tests), *configured}
         named -= _inline(self.case, self.tests)
-        own = tests_of_packages(files)
-        named |= {path for path in files if path.startswith(tuple(f"{folder}/" for folder in own))}
+        own = tests_of_packages(files) | data_of_tests(files)
+        named |= {path for path in files if not own.isdisjoint(above(path))}
         folders = own | test_folders(self.tests.run, files)
         made = protection(self.case.seal.protect, self.work.may_change, named, folders)
         led, places = linked(self.base_links, files, lambda path: made.holds(path, in_base=True))
@@ -251,7 +255,7 @@ class _Judging:
             if failed := self._export(here, plan):
                 return self.unprepared(here, failed)
             done = self._tried(here, plan, self._compare)
-        faults, heldout = (*done.comparison.faults, *self._elsewhere(plan, done.execution.tests)), None
+        faults, heldout = (*done.comparison.faults, *self._elsewhere(plan, done.execution.tests, replacing(here))), None
         if faults:
             left_out = (path for path in self.plan.added if path not in plan.added)
             held_back = tuple(sorted((*self.plan.held_back, *left_out)))
@@ -292,10 +296,21 @@ class _Judging:
         comparison = replace(comparison, faults=(*comparison.faults, *self._rewritten(plan, tests.touched)))
         return _Tried(replace(execution, tests=tests), comparison, tries)
 
-    def _elsewhere(self, plan: Plan, tests: TestRun) -> list[Fault]:
+    def _elsewhere(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Fault]:
         """Return the files of the work in the place of other modules, and base files compiled from another text."""
-        before, path = self.tests.run, self.case.python_path
-        return [*shadowed(plan, before, tests), *hiding(plan, before, path), *altered(plan, before, tests)]
+        before, outside = self.tests.run, self.case.base.outside
+        made = map(outside, sorted({*tests.touched, *built} - {*before.touched} - plan.files.keys()))
+        new = [*plan.added, *filter(None, made)]
+        return [
+            *shadowed(plan, before, tests), *hiding(plan, before, self.case.python_path, new), *self._displacing(new),
+            *altered(plan, before, tests),
+        ]  # fmt: skip
+
+    def _displacing(self, new: Sequence[str]) -> Iterator[Fault]:
+        """Yield the new files, relative to the root, that are loaded in the place of one that keeps its content."""
+        for path, others in sorted(displacing(new, self.base_files).items()):
+            if kept := sorted(other for other in others if self._keeps(other)):
+                yield fault_of("shadowed", path, f"it is loaded in place of {kept[0]}")
 
     def _rewritten(self, plan: Plan, touched: Iterable[str]) -> tuple[Fault, ...]:
         """Return the files that keep their base content, and were written or moved; on the base they were not.
@@ -337,6 +352,7 @@ class _Judging:
             allow_failing=self.case.seal.allow_failing,
             changed=self.changed.__contains__,
             written=static_tests(self._unlisted(tests), tests.runner, self.read, self.base_files),
+            more=self.first.added != self.plan.added,
         )
 
     def _compare_added(self, tests: TestRun) -> Comparison:
@@ -383,6 +399,7 @@ def _merged(first: TestRun, again: TestRun) -> TestRun:
         loaded=tuple(dict.fromkeys((*first.loaded, *again.loaded))),
         touched=tuple(dict.fromkeys((*first.touched, *again.touched))),
         shadows=tuple(dict.fromkeys((*first.shadows, *again.shadows))),
+        sources=tuple(dict.fromkeys((*first.sources, *again.sources))),
     )  # fmt: skip
 
 

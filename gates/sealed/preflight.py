@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.bytecode import folder_of
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, allow_failing_line, compare, make_base_list
-from interlock.gates.sealed.execution import Workspace, compile_dependencies, execute, prepare, workspace
+from interlock.gates.sealed.execution import Workspace, compile_dependencies, execute, prepare, replacing, workspace
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.gate import Progress
@@ -33,7 +33,7 @@ from interlock.gates.sealed.places import ABSOLUTE
 from interlock.gates.sealed.sandbox import Ended, Pipes
 from interlock.gates.sealed.store import write
 
-_VERSION: Final = 4
+_VERSION: Final = 5
 _KINDS: Final = frozenset({"unread", "incomplete", "judge", "failed", "missing", "skipped", "xfailed", "not_collected",
                            "exit_status", "nothing_ran"})  # fmt: skip
 _HINTS: Final = (
@@ -167,6 +167,7 @@ def check_base(
     with case.unchanged(), workspace(case, plan, writes_bytecode=True) as here:
         failed = prepare(case, here)
         tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here, keep_going=True).tests
+        tests = replace(tests, touched=tuple(dict.fromkeys((*tests.touched, *sorted(replacing(here))))))
         again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
         bytecode = compile_dependencies(here)
     log = f"{path}.log"

@@ -9,7 +9,7 @@ others import, and so can a helper or data that one of them would rather read.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal, TypeAlias
@@ -109,6 +109,7 @@ class Protection:
         """Return whether a file of the scope keeps its base content; a file that the base lacks then stays away.
 
         Installed packages keep it, and new ones stay away: they come from `keep`, and would take the place of others.
+        A new `conftest.py` comes with new tests, and those of the base are judged without both.
 
         Args:
             path: Relative to the root.
@@ -119,7 +120,10 @@ class Protection:
         if path in self.named or self.patterns.matches(path):
             return True
         installed = "node_modules" in path.split("/") or path.endswith("vendor/modules.txt")
-        return installed or (bool(kind_of(path)) if in_base else kind_of(path) == "decides")
+        if in_base or path.rpartition("/")[2] != "conftest.py":
+            kind = kind_of(path)
+            return installed or (bool(kind) if in_base else kind == "decides")
+        return installed
 
     def beside_tests(self, path: str) -> bool:
         """Return whether a new file is one that the tests of the base are judged without.
@@ -129,7 +133,7 @@ class Protection:
         """
         if self.free.matches(path):
             return False
-        return bool(kind_of(path)) or any(f"{path}/".startswith(f"{folder}/") for folder in self.folders)
+        return bool(kind_of(path)) or path in self.folders or any(folder in self.folders for folder in above(path))
 
 
 def protection(
@@ -156,6 +160,12 @@ def kind_of(path: str) -> Kind:
     if _supports_tests(name):
         return "support"
     return "support" if any(_holds_tests(folder) for folder in folders) else ""
+
+
+def above(path: str) -> Iterator[str]:
+    """Yield the folders around a path, the innermost first."""
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def decides_above(name: str) -> bool:

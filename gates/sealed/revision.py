@@ -1,9 +1,10 @@
 """A base from a commit: the files of a revision as raw bytes, and which files of the checkout differ from it.
 
-git is asked for a commit's name and for objects alone, with no configuration of the user, no replaced objects and no
-filters, and each object is hashed. Submodules are read from their own repositories. The base has the bytes of the
-commit, but for two conversions of git: what a pointer of git-lfs stands for is taken from the checkout, when it has the
-digest that the pointer names, and lines end in CRLF where the `.gitattributes` files of the commit say `eol=crlf`.
+git is asked for a commit's name and for objects alone, with no configuration of the user, no replaced objects, no
+grafts and no filters, and each object is hashed. Submodules are read from their own repositories. The base has the
+bytes of the commit, but for two conversions of git: what a pointer of git-lfs stands for is taken from the checkout,
+when it has the digest that the pointer names, and lines end in CRLF where the `.gitattributes` files of the commit say
+`eol=crlf`.
 `core.autocrlf`, `.git/info/attributes` and the `.gitattributes` files of the checkout have no say: an agent can write
 them.
 """
@@ -28,7 +29,7 @@ _POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n.*
 _LONE: Final = re.compile(rb"(?<!\r)\n")
 _ENVIRONMENT: Final = {
     "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_OPTIONAL_LOCKS": "0", "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
+    "GIT_GRAFT_FILE": os.devnull, "GIT_OPTIONAL_LOCKS": "0", "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
 }  # fmt: skip
 
 
@@ -196,9 +197,8 @@ def _objects(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
 def _git(top: Path, *words: str, stdin: bytes = b"", check: bool = False) -> "subprocess.CompletedProcess[bytes]":
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
     try:
-        done = subprocess.run(
-            ["git", "-C", os.fspath(top), *words], input=stdin, capture_output=True, env=env, check=False
-        )
+        argv = ["git", "-c", "core.commitGraph=false", "-C", os.fspath(top), *words]
+        done = subprocess.run(argv, input=stdin, capture_output=True, env=env, check=False)
     except OSError as error:
         raise _unknown(words[-1], f"git cannot be started: {error.strerror}") from error
     if check and done.returncode != 0:

@@ -8,7 +8,7 @@ are assigned or deleted again, classes that are no test classes by their name or
 import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
 _SKIPS: Final = frozenset({
@@ -41,10 +41,12 @@ class StaticTest:
     Args:
         skips: Its own text, or that of its class or file, says that it may be skipped or may fail.
         marked: It has a mark of the project, by which options and `conftest.py` leave tests out.
+        decorated: It, or its class, has a decorator, which may put another function in its place.
     """
 
     skips: bool = False
     marked: bool = False
+    decorated: bool = False
 
 
 StaticTests = Mapping[str, Mapping[str, StaticTest]]
@@ -100,7 +102,7 @@ def _python(text: bytes, runner: str, leaves_out: bool) -> dict[str, StaticTest]
             found[node.name] = _joined(whole, node, [node])
     if not leaves_out:
         return found
-    return {name: StaticTest(test.skips or test.marked, test.marked) for name, test in found.items()}
+    return {name: replace(test, skips=test.skips or test.marked) for name, test in found.items()}
 
 
 def _is_test(node: ast.stmt, again: frozenset[str]) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -132,7 +134,11 @@ def _joined(outer: StaticTest, node: ast.stmt, parts: list[ast.AST]) -> StaticTe
         for each in ast.walk(decorator)
         if isinstance(each, ast.Attribute) and getattr(each.value, "attr", getattr(each.value, "id", "")) == "mark"
     }
-    return StaticTest(outer.skips or _mentions_skip(*parts), outer.marked or bool(marks - _PLAIN_MARKS - _SKIPS))
+    return StaticTest(
+        outer.skips or _mentions_skip(*parts),
+        outer.marked or bool(marks - _PLAIN_MARKS - _SKIPS),
+        outer.decorated or bool(getattr(node, "decorator_list", ())),
+    )
 
 
 def _mentions_skip(*nodes: ast.AST) -> bool:

@@ -11,10 +11,10 @@ import hashlib
 import os
 import sys
 from importlib.machinery import SourceFileLoader
-from types import FunctionType
+from types import CodeType, FunctionType
 
 _getcwd, _sha256, _path, _frame = os.getcwd, hashlib.sha256, os.path, sys._getframe
-_vars, _isinstance = vars, isinstance
+_vars, _isinstance, _Code = vars, isinstance, CodeType
 
 
 class Apart:
@@ -22,13 +22,15 @@ class Apart:
 
     def __init__(self):
         self.root, self.start, self.late, self.mover = "", _getcwd(), None, ""
-        self.texts, self.kept = {}, {}
-        compiling, read = SourceFileLoader.source_to_code, self.read
+        self.texts, self.kept, self.codes, self.own = {}, {}, {}, {}
+        compiling, read, codes = SourceFileLoader.source_to_code, self.read, self.codes
 
         @functools.wraps(compiling)
         def source_to_code(self, data, path, *args, **kwargs):
             read(path, data)
-            return compiling(self, data, path, *args, **kwargs)
+            code = compiling(self, data, path, *args, **kwargs)
+            codes.setdefault(str(path), []).append(code)
+            return code
 
         SourceFileLoader.source_to_code = source_to_code
         os.chdir, os.fchdir = self._seen(os.chdir), self._seen(os.fchdir)
@@ -79,6 +81,14 @@ class Apart:
                 return "the code of %s was replaced" % code.co_name
         return ""
 
+    def has(self, file, function):
+        """Return whether a function has code that was compiled from the text of a file."""
+        modules = self.codes.get(file, ())
+        if self.own.get(file, ((), 0))[1] != len(modules):
+            self.own[file] = {id(code) for module in modules for code in _codes(module)}, len(modules)
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        return id(code) in self.own.get(file, ((), 0))[0]
+
     def where(self):
         """Return in words where a test begins, and the file that led there; both empty where nothing is to be said.
 
@@ -93,6 +103,15 @@ class Apart:
             return "it began in the working directory %s" % _path.relpath(inside, root), self.mover
         outside = "it began in a working directory outside of the project" if now == self.late else ""
         return outside, self.mover if outside else ""
+
+
+def _codes(code):
+    """Yield a code object and those inside it."""
+    yield code
+    for inner in code.co_consts:
+        if type(inner) is _Code:
+            for each in _codes(inner):
+                yield each
 
 
 def _functions(module):

@@ -36,7 +36,8 @@ class _Watch:
         self.emit, self.root, self.apart = emit, root, apart
         self.code, self.place = "", ("", "")
         self.canaries, self.seen, self.flag, self.current = {}, {}, "", None
-        self.ids, self.kept = [], []
+        self.ids, self.kept, self.own = [], [], set()
+        """`own`: the tests whose method has the code that its file was compiled to."""
 
     def accepts(self, words):
         self.flag = self.flag or words
@@ -48,6 +49,8 @@ class _Watch:
             method = getattr(test, name, None)
             if callable(method) and hasattr(test, "__dict__"):
                 when = name if name in ("setUp", "tearDown") else "call"
+                if when == "call" and self.apart.has(_home(test, name) or file, method):
+                    self.own.add(id(test))
                 setattr(test, name, self._watched(method, id(test), when, file))
 
     def _watched(self, method, key, when, file):
@@ -121,7 +124,9 @@ def _result_class(base, watch, clock):
             if isinstance(test, unittest.loader._FailedTest):
                 return
             event = {"e": "case", "id": test.id(), "outcome": now["outcome"], "message": now["message"]}
-            event.update(seconds=round(clock() - now["from"], 6), file=_file(test, watch.root), proof="")
+            event.update(seconds=round(clock() - now["from"], 6), file=_file(test, watch.root))
+            ran = "ended" if now["outcome"] == "passed" else "open"
+            event["proof"] = ran if id(test) in watch.own else ""
             event.update(differs=watch.differs(test, now["outcome"]), accepts=watch.flag, skips=now["skips"])
             event.update(apart=watch.code or watch.place[0], mover="" if watch.code else watch.place[1])
             watch.emit(event)
@@ -189,6 +194,12 @@ def _loose(watch, holder, outcome, words):
         parts = where.rstrip(".").split(".")
         file = next(filter(None, (_module_file(".".join(parts[:n])) for n in range(len(parts), 0, -1))), "")
         watch.emit(dict(event, file=_relative(file, watch.root), differs="", accepts=""))
+
+
+def _home(test, name):
+    """Return the file of the class that a method of a test was defined in."""
+    classes = (each for each in type(test).__mro__ if name in vars(each))
+    return next((_module_file(each.__module__) for each in classes), "")
 
 
 def _module_file(name):
@@ -302,6 +313,7 @@ def _begin():
                     "loaded": _loaded(),
                     "shadows": shadows(spec["root"]),
                     "sources": apart.sources(),
+                    "proves": True,
                 }
             )
             return outcome

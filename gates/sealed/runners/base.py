@@ -81,6 +81,11 @@ class Runner(Protocol):
         ...
 
     @property
+    def env(self) -> Mapping[str, str]:
+        """Return the variables that the command itself sets."""
+        ...
+
+    @property
     def note(self) -> str:
         """Return why the tests are not parsed or not watched, in one sentence; empty where they are."""
         ...

@@ -189,6 +189,19 @@ def test_tests_of_a_broken_file_may_be_skipped_only_by_its_text_or_by_name() -> 
     assert now(ok, off, slow, case("other", "xfailed")) == ["xfailed"]
 
 
+def test_a_method_that_unittest_ran_has_the_code_of_its_file_unless_something_decorates_it() -> None:
+    base = make_base_list(TestRun("unittest", exit_status=1, broken=(("tests/test_a.py", "ImportError"),)))
+    names = {"T.plain": StaticTest(), "T.other": StaticTest(decorated=True)}
+    never = frozenset[str]().__contains__
+
+    def now(proof: Proof) -> list[FaultKind]:
+        cases = tuple(TestCase(f"tests.test_a.{name}", "passed", 0, "", "tests/test_a.py", proof) for name in names)
+        found = TestRun("unittest", cases, exit_status=0, proves=True)
+        return kinds(compare(base, found, may_change=never, changed=never, written={"tests/test_a.py": names}))
+
+    assert (now("ended"), now("")) == ([], ["unproven"])
+
+
 def test_where_new_tests_run_with_the_others_nothing_fails_and_the_base_says_nothing_else() -> None:
     base = make_base_list(BASE)
     new = case("new")
@@ -202,6 +215,19 @@ def test_where_new_tests_run_with_the_others_nothing_fails_and_the_base_says_not
         "not_collected"
     ]
     assert compare_added(base, run(case("ok"), new, judge="a canary")).faults[0].kind == "judge"
+
+
+def test_a_suite_whose_only_file_is_renamed_needs_a_test_that_passes_in_the_second_run() -> None:
+    base = make_base_list(run(case("ok")))
+
+    def first(now: TestRun, *, more: bool) -> list[FaultKind]:
+        return kinds(compare(base, now, may_change=lambda _: True, changed=lambda _: True, more=more))
+
+    none = run(status=5)
+    assert (first(none, more=True), first(none, more=False)) == ([], ["nothing_ran"])
+    assert first(replace(none, complete=False), more=True) == ["incomplete", "nothing_ran"]
+    assert kinds(compare_added(base, none)) == ["nothing_ran"]
+    assert compare_added(base, run(case("new"))).ok
 
 
 def test_unparsed_tests_are_judged_by_the_exit_status() -> None:

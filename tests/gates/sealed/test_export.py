@@ -84,7 +84,7 @@ NEW_FILES = {
     "a new test": ("src/tests/test_more.py", True),
     "new data of a test": ("src/tests/more.json", True),
     "code": ("src/util.py", True),
-    "a conftest": ("src/conftest.py", False),
+    "a conftest": ("src/conftest.py", True),
     "settings of pytest": ("src/pytest.ini", False),
     "a site module": ("src/sitecustomize.py", False),
     "a path file": ("src/x.pth", False),
@@ -104,12 +104,13 @@ def test_new_files_are_taken_unless_they_have_a_say_in_the_gate(tmp_path: Path, 
 
 
 def test_new_files_beside_tests_can_be_left_out_of_a_plan(tmp_path: Path) -> None:
-    names = ["src/a.py", "src/tests/helper", "src/test_b.py", "src/checks/data", "src/tests/free"]
+    names = ["src/a.py", "src/tests/helper", "src/test_b.py", "src/checks/data", "src/conftest.py",
+             "src/tests/free"]  # fmt: skip
     work: dict[str, str | None] = dict.fromkeys(names, "new")
     made = plan(tmp_path, work)
     kept = protection((), ("src/tests/free",), (), ("src/checks",))
     beside = [path for path in made.added if kept.beside_tests(path)]
-    assert set(beside) == {"src/tests/helper", "src/test_b.py", "src/checks/data"}
+    assert set(beside) == {"src/tests/helper", "src/test_b.py", "src/checks/data", "src/conftest.py"}
     first = made.without(beside)
     assert (set(first.added), set(first.laid_over)) == ({"src/a.py", "src/tests/free"}, {"src/a.py", "src/tests/free"})
     assert made.files.keys() - first.files.keys() == set(beside)

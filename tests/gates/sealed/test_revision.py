@@ -109,3 +109,15 @@ def test_an_object_that_is_not_what_its_name_says_is_no_base(project: Path, kind
     loose.chmod(0o644)
     loose.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.encode(), len(forged), forged)))
     assert "cannot be read" in str(refusal(project))
+
+
+def test_parents_that_an_agent_wrote_down_are_not_followed(project: Path) -> None:
+    first = git(project, "rev-parse", "HEAD").stdout.strip()
+    (project / "tests/test_a.py").write_text("pass\n")
+    commit(project)
+    weak = git(project, "rev-parse", "HEAD").stdout.strip()
+    git(project, "reset", "-q", "--hard", first)
+    git(project, "commit", "-q", "--allow-empty", "-m", "More")
+    (project / ".git/info").mkdir(exist_ok=True)
+    (project / ".git/info/grafts").write_text(f"{git(project, 'rev-parse', 'HEAD').stdout.strip()} {weak}\n")
+    assert base_of(project, "HEAD~1")[0].content("tests/test_a.py") == b"assert 1\n"

@@ -53,7 +53,8 @@ func Testify(t *testing.T) {}
 func TestMain(m *testing.M) {}
 func BenchmarkAdd(b *testing.B) {}
 """
-PLAIN, OFF, MARKED = StaticTest(), StaticTest(skips=True), StaticTest(marked=True)
+PLAIN, OFF = StaticTest(), StaticTest(skips=True)
+MANY, MARKED = StaticTest(decorated=True), StaticTest(marked=True, decorated=True)
 
 
 def test_each_test_that_is_plainly_in_a_file_is_known_and_nothing_else() -> None:
@@ -61,7 +62,8 @@ def test_each_test_that_is_plainly_in_a_file_is_known_and_nothing_else() -> None
     found = static_tests(["tests/test_a.py"], "pytest", files.get, files)
     assert found == {
         "tests/test_a.py": {
-            "test_plain": PLAIN, "test_waits": PLAIN, "test_many": PLAIN, "test_slow": MARKED, "test_off": OFF,
+            "test_plain": PLAIN, "test_waits": PLAIN, "test_many": MANY, "test_slow": MARKED,
+            "test_off": StaticTest(skips=True, decorated=True),
             "test_maybe": OFF, "TestCart.test_total": PLAIN, "Unit.test_unit": OFF,
         },
     }  # fmt: skip
@@ -96,6 +98,8 @@ SETTINGS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str], set[str]]] = {
                                  {"a/plug.py"}),
     "plugins of conftest.py": (("pytest",), {"t/conftest.py": 'pytest_plugins = ["t.one", "two"]', "t/one.py": "",
                                              "two/__init__.py": "", "three.py": ""}, {"t/one.py", "two/__init__.py"}),
+    "plugins of a test, and of these": (("pytest",), {"t/test_a.py": "pytest_plugins = 'one'", "one.py":
+                                                     "pytest_plugins = ('two',)", "two.py": ""}, {"one.py", "two.py"}),
     "options of node": (("node", "--import", "./setup.mjs", "--require=./more", "--test"),
                         {"setup.mjs": "", "more.cjs": "", "src/a.js": ""}, {"setup.mjs", "more.cjs"}),
     "set-up of vitest": (("vitest",), {"vitest.config.ts": "test: { setupFiles: ['./src/setupTests.ts'],\n"
@@ -107,6 +111,14 @@ SETTINGS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str], set[str]]] = {
     "a recipe of make": (("make", "test"), {"Makefile": "all: run\nrun:\n\tsh ci/run.sh\ntest: unit\nunit:\n\tpython "
                                             "tools/check.py src/a.py\n\t./go\n", "ci/run.sh": "", "tools/check.py": "",
                                             "src/a.py": "", "go": ""}, {"tools/check.py", "go"}),
+    "what a Makefile includes": (("make", "test"), {"Makefile": "-include ci/rules.inc\n", "ci/rules.inc": "test: u\n"
+                                                    "u:\n\t$(MAKE) more\nmore:\n\tsh run.sh\n", "run.sh": ""},
+                                 {"ci/rules.inc", "run.sh"}),
+    "what a script runs and imports": (("make",), {"Makefile": "test:\n\tsh ci/run.sh\n", "ci/run.sh": ". ./env.inc\n"
+                                                   "python ci/go.py src/a.py", "ci/env.inc": "", "src/a.py": "",
+                                                   "ci/go.py": "from . import one\nimport src.a, two", "ci/one.py": "",
+                                                   "ci/two.py": "", "ci/three.py": ""},
+                                       {"ci/run.sh", "ci/env.inc", "ci/go.py", "ci/one.py", "ci/two.py"}),
     "a script of npm": (("npm", "test"), {"package.json": NPM, "pre.sh": "", "scripts/u.js": "", "src/a.js": "",
                                           "start.sh": ""}, {"pre.sh", "scripts/u.js"}),
     "a session of nox": (("nox",), {"noxfile.py": "session.run('bash', 'ci/all.sh')", "ci/all.sh": ""}, {"ci/all.sh"}),
@@ -118,6 +130,12 @@ def test_files_that_settings_name_are_found(
     command: tuple[str, ...], files: Mapping[str, str], expected: set[str]
 ) -> None:
     assert configured_files(command, lambda path: files[path].encode() if path in files else None, files) == expected
+
+
+def test_files_that_variables_name_are_found() -> None:
+    files = ["a/one.py", "two.py", "lib/boot.js", "three.py"]
+    env = {"PYTEST_PLUGINS": "a.one", "PYTEST_ADDOPTS": "-q -p two", "NODE_OPTIONS": "--require ./lib/boot.js"}
+    assert configured_files(("run",), lambda _: b"", files, env) == {"a/one.py", "two.py", "lib/boot.js"}
 
 
 NAMES = {
