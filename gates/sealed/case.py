@@ -21,6 +21,7 @@ from interlock.gates.sealed.frozen import (
     reader,
 )  # fmt: skip
 from interlock.gates.sealed.places import Search
+from interlock.gates.sealed.protect import CODE
 from interlock.gates.sealed.runners import Runner, recognise
 from interlock.gates.sealed.runners.python import PythonRunner
 from interlock.gates.sealed.runners.reports import ExitRunner
@@ -133,11 +134,8 @@ class GateCase:
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """The files of the base that a command of the gate names, also as `--option=FILE` or `@FILE`."""
-        commands = (
-            [each for word in argv for each in (word, word.partition("=")[2], word.removeprefix("@"))]
-            for argv in (self.gate.command, *self.seal.prepare)
-        )
+        """The files of the base that a command of the gate names; as `--option=FILE` or `@FILE` what is not code."""
+        commands = [(*argv, *_joined(argv)) for argv in (self.gate.command, *self.seal.prepare)]
         names = {name for argv in commands for name in named_files(argv, self.root, self.path)}
         inside = (os.path.relpath(name, self.root) for name in names)
         return tuple(sorted(name for name in inside if self.base.inside(name) in self.base.files))
@@ -187,6 +185,12 @@ class GateCase:
         if first is not None:
             raise self.unfit(first, "changed")
         self.check_kept()
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """Return what stands behind `=` or `@` in the words of a command, without code: an option names the product too."""
+    found = [name for word in argv for name in (word.partition("=")[2], word.removeprefix("@"))]
+    return [name for name in found if name not in argv and name.rpartition(".")[2].lower() not in CODE]
 
 
 def not_sealed(case: GateCase, why: str) -> SealError:

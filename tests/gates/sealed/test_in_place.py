@@ -9,6 +9,7 @@ from interlock.gates.sealed.beside import data_of_tests, displacing
 from tests.gates.sealed.test_beside_tests import (
     CONFIG,
     NODE,
+    PYTEST,
     RIGHT,
     UNITTEST,
     WRONG,
@@ -127,7 +128,13 @@ ROWS: dict[str, Row] = {
          "    import calc\n    assert calc.add(2, 3) == 5\n", "tests/test_a.py": "def test_add(check):\n    pass\n"},
         {"src/plug.py": "import pytest\n\n\n@pytest.fixture\ndef check():\n    pass\n"}, "EVD575", "EVD590",
         seal={"env": {"PYTEST_ADDOPTS": "-p plug", "PYTHONPATH": "src"}}),
+    "a file that an option of the command names": row(
+        {"src/calc.py": WRONG, "conf/lines.txt": "a + b\n"}, {"conf/lines.txt": "a\n"}, "EVD584", "EVD590",
+        "EVD592", scope=("conf/**", "src/**"), command=("grep", "-rqF", "--file=conf/lines.txt", "src")),
     # honest
+    "a file of the product that an option of the command names": row(
+        {"src/calc.py": WRONG, "tests/test_a.py": TEST.format(""), "pytest.ini": CONFIG}, {"src/calc.py": RIGHT},
+        command=(*PYTEST, "--ignore=src/calc.py")),
     "the only file of tests is renamed": row(
         {"src/calc.py": WRONG, "tests/test_a.py": TEST.format(""), "pytest.ini": CONFIG},
         {"src/calc.py": RIGHT, "tests/test_a.py": None, "tests/test_calc.py": TEST.format("")},
