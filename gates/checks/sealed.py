@@ -29,6 +29,7 @@ CODES: Final[Mapping[str, str]] = {
     "rewritten": "EVD588",
     "planted": "EVD588",
     "apart": "EVD589",
+    "unjudged": "EVD594",
 }
 """The rule of each kind of fault; see `gates.sealed.compare`."""
 

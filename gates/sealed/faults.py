@@ -26,6 +26,7 @@ FaultKind: TypeAlias = Literal[
     "rewritten",
     "planted",
     "apart",
+    "unjudged",
 ]
 """What can be wrong with a run of tests; each is a row of `_TEXTS`."""
 
@@ -147,6 +148,11 @@ _TEXTS: Final[Mapping[FaultKind, tuple[str, str, str]]] = {
         "{test} did not run as its file has it.",
         "the code in the file, in the working directory that it has on the base",
         "Remove the code that changes the source or the code of tests, or the working directory before they begin.",
+    ),
+    "unjudged": (
+        "{test} changed and is what a command of the gate reads: the content of the base was judged in its place.",
+        "the work is judged",
+        "Restore {test}; if the task is to change it, have the owner list it in `may_change` of the task.",
     ),
     "exit_status": (
         "The command ended with a failure that no test explains.",

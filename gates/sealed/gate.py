@@ -51,6 +51,7 @@ from interlock.gates.tree import TreeError, file_value, in_scope, paths_in_scope
 MAX_FAULTS: Final = 50
 _MAX_LISTED: Final = 200
 _INLINE_RUST: Final = re.compile(rb"#\[(?:cfg\(test\)|test\b|tokio::test)")
+_INTERPRETER: Final = re.compile(r"(?:ba|da|z|k)?sh|python[\d.]*|node|ruby|perl|php")
 _AGAIN: Final = frozenset({"failed", "still_failing"})
 """Faults that another try of a flaky test can take away."""
 
@@ -267,10 +268,24 @@ class _Judging:
                 return self.unprepared(here, failed)
             done = done.followed_by(self._tried(here, self.plan, self._compare_added))
             faults = done.comparison.faults
+        faults = faults or self._unjudged()
         if not faults and (hidden := run_held_out(self.case, plan, here, done.execution.tests)) is not None:
             faults, heldout = (() if hidden.fault is None else (hidden.fault,)), hidden.counts
             faults += self._rewritten(plan, hidden.touched)
         return SealedRun(self.plan, done.comparison, done.execution, faults, done.tries, self.inline, heldout)
+
+    def _unjudged(self) -> tuple[Fault, ...]:
+        """Return the changed files that keep their base content for no other reason than that a command reads them."""
+        files, patterns = self.base_files, self.protection.patterns
+        others = {*defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
+        others |= {os.path.normpath(word) for argv in (self.case.gate.command, *self.case.seal.prepare)
+                   for word in _run_by(argv)}  # fmt: skip
+        only = (path for path in self.plan.held_back if path in self.case.named and path not in others)
+        return tuple(
+            fault_of("unjudged", path, "the content of the base was judged")
+            for path in only
+            if not kind_of(path) and not patterns.matches(path)
+        )
 
     def _export(self, here: Workspace, plan: Plan) -> str:
         """Make the export what another plan says; return why `prepare` failed, or nothing."""
@@ -385,6 +400,13 @@ class _Tried:
         )  # fmt: skip
         tests = replace(self.execution.tests, cases=cases)
         return _Tried(replace(other.execution, tests=tests), comparison, max(self.tries, other.tries))
+
+
+def _run_by(argv: Sequence[str]) -> Sequence[str]:
+    """Return what a command runs: its program, and the script that an interpreter is given."""
+    words = [word for word in argv if not word.startswith("-")]
+    script = "-m" not in argv and _INTERPRETER.fullmatch(os.path.basename(argv[0]))
+    return words[: 2 if script else 1]
 
 
 def _merged(first: TestRun, again: TestRun) -> TestRun:

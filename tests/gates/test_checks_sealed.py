@@ -33,6 +33,7 @@ EXPECTED = {
     "rewritten": "EVD588",
     "planted": "EVD588",
     "apart": "EVD589",
+    "unjudged": "EVD594",
 }  # fmt: skip
 
 

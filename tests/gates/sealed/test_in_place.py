@@ -131,7 +131,13 @@ ROWS: dict[str, Row] = {
     "a file that an option of the command names": row(
         {"src/calc.py": WRONG, "conf/lines.txt": "a + b\n"}, {"conf/lines.txt": "a\n"}, "EVD584", "EVD590",
         "EVD592", scope=("conf/**", "src/**"), command=("grep", "-rqF", "--file=conf/lines.txt", "src")),
+    "a file of the work that the command names": row(
+        {"src/calc.py": RIGHT}, {"src/calc.py": WRONG}, "EVD592", "EVD590", "EVD594",
+        command=("grep", "-q", "a + b", "src/calc.py")),
     # honest
+    "a file of the work that the command names and that may change": row(
+        {"src/calc.py": WRONG, "tests/test_a.py": TEST.format(""), "pytest.ini": CONFIG}, {"src/calc.py": RIGHT},
+        command=(*PYTEST, "src/calc.py", "tests"), may_change=("src/calc.py",)),
     "a file of the product that an option of the command names": row(
         {"src/calc.py": WRONG, "tests/test_a.py": TEST.format(""), "pytest.ini": CONFIG}, {"src/calc.py": RIGHT},
         command=(*PYTEST, "--ignore=src/calc.py")),
