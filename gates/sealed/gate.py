@@ -314,7 +314,7 @@ class _Judging:
     def _elsewhere(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Fault]:
         """Return the files of the work in the place of other modules, and base files compiled from another text."""
         before, outside = self.tests.run, self.case.base.outside
-        made = map(outside, sorted({*tests.touched, *built} - {*before.touched} - plan.files.keys()))
+        made = map(outside, sorted({*built} - {*before.touched} - plan.files.keys()))
         new = [*plan.added, *filter(None, made)]
         return [
             *shadowed(plan, before, tests), *hiding(plan, before, self.case.python_path, new), *self._displacing(new),
