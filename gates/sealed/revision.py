@@ -1,10 +1,10 @@
 """A base from a commit: the files of a revision as raw bytes, and which files of the checkout differ from it.
 
 git is asked for a commit's name and for objects alone, with no configuration of the user, no replaced objects, no
-grafts and no filters, and each object is hashed. Submodules are read from their own repositories. The base has the
-bytes of the commit, but for two conversions of git: what a pointer of git-lfs stands for is taken from the checkout,
-when it has the digest that the pointer names, and lines end in CRLF where the `.gitattributes` files of the commit say
-`eol=crlf`.
+grafts and no filters. It fetches nothing, since the configuration of a checkout names the programs for that; and each
+object is hashed. Submodules are read from their own repositories. The base has the bytes of the commit, but for two
+conversions of git: what a pointer of git-lfs stands for is taken from the checkout, when it has the digest that the
+pointer names, and lines end in CRLF where the `.gitattributes` files of the commit say `eol=crlf`.
 `core.autocrlf`, `.git/info/attributes` and the `.gitattributes` files of the checkout have no say: an agent can write
 them.
 """
@@ -29,7 +29,8 @@ _POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n.*
 _LONE: Final = re.compile(rb"(?<!\r)\n")
 _ENVIRONMENT: Final = {
     "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": os.devnull, "GIT_OPTIONAL_LOCKS": "0", "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
+    "GIT_GRAFT_FILE": os.devnull, "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
 }  # fmt: skip
 
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.gates.sealed.gate import _merged  # pyright: ignore[reportPrivateUsage]
+from interlock.gates.sealed.outcomes import TestRun
 from tests.gates.sealed.test_beside_tests import (
     CALC,
     CONFIG,
@@ -172,3 +174,8 @@ ROWS: dict[str, Row] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_a_test_runs_as_its_file_has_it(name: str, tmp_path: Path) -> None:
     try_row(ROWS[name], tmp_path / "p")
+
+
+def test_the_texts_that_another_try_compiled_count_too() -> None:
+    first, again = (TestRun("pytest", sources=(("tests/test_a.py", text),)) for text in ("1", "2"))
+    assert _merged(first, again).sources == (*first.sources, *again.sources)

@@ -121,3 +121,20 @@ def test_parents_that_an_agent_wrote_down_are_not_followed(project: Path) -> Non
     (project / ".git/info").mkdir(exist_ok=True)
     (project / ".git/info/grafts").write_text(f"{git(project, 'rev-parse', 'HEAD').stdout.strip()} {weak}\n")
     assert base_of(project, "HEAD~1")[0].content("tests/test_a.py") == b"assert 1\n"
+
+
+def test_no_command_that_the_configuration_names_fetches_a_missing_object(project: Path) -> None:
+    ran, name = project.parent / "ran", git(project, "rev-parse", "HEAD:run.sh").stdout.strip()
+    settings = {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.url": os.fspath(project),
+        "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": f"touch {ran};",
+        "protocol.file.allow": "always",
+    }
+    for key, value in settings.items():
+        git(project, "config", key, value)
+    (project / ".git/objects" / name[:2] / name[2:]).unlink()
+    assert "cannot be read" in str(refusal(project))
+    assert not ran.exists()
