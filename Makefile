@@ -33,8 +33,9 @@ test: browser clients sandbox ## run the tests
 test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (7 minutes)
 	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
+# Programs with a sandbox of their own see no folder of the machine below /dev, so not the disk in memory either.
 test-slow: packages ## run the tests with the local model at length and inside the command-line agents that are installed
-	@$(PYTEST) -n 2 -m slow
+	@$(subst $$(sh scripts/memory-disk),$${TMPDIR:-/tmp},$(PYTEST)) -n 2 -m slow
 
 check: lint types contracts test test-long ## run lint, types, import contracts and tests, the long ones too
 
