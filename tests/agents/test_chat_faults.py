@@ -137,6 +137,7 @@ def test_an_answer_that_never_comes_is_left_when_the_time_is_up(wire: str, make_
     assert (answer.text, answer.stopped, answer.usage.calls) == ("", "0.05 of 0.05 seconds are spent", 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wire", ["anthropic", "google"])
 def test_a_provider_that_is_silent_is_given_up(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]

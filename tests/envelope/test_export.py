@@ -82,7 +82,7 @@ def test_the_grammars_agree_on_damaged_words_and_accept_nothing_that_the_validat
         assert read_envelope(damaged) is not None
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.long
 @pytest.mark.parametrize("form", GRAMMARS)
 @pytest.mark.parametrize("label", LABELS)
 def test_no_output_line_may_begin_with_a_label_and_a_colon(form: str, label: str):

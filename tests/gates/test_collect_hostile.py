@@ -28,7 +28,7 @@ HIDDEN_FAULTS = [
 ]
 
 
-@pytest.mark.sample("frame-nested.html")
+@pytest.mark.long
 @pytest.mark.parametrize("page", HIDDEN_FAULTS)
 def test_an_unlabelled_input_is_found_wherever_the_page_hides_it(page: str, tmp_path: Path) -> None:
     collection = look(tmp_path, page, "a11y")

@@ -74,6 +74,7 @@ def test_a_file_that_is_written_whole_is_on_disk_with_its_name(tmp_path: Path, m
     assert synced == [False, True]
 
 
+@pytest.mark.long
 def test_many_runs_are_read_with_one_graph(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [project.run().run_id for _ in range(2)]
     alone = [view_run(name, root=project.root) for name in names]

@@ -52,6 +52,7 @@ def test_a_pass_needs_no_option_while_the_run_waits_for_it(project: Project) -> 
     assert check(project.root / "answer.md", "--root", project.root).status == 0
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "change",
     [

@@ -161,6 +161,7 @@ def test_a_call_that_cannot_wait_is_refused_and_nothing_was_done(project: Projec
     assert view_run(run_id, root=project.root).phase == "new"
 
 
+@pytest.mark.long
 def test_two_runs_with_overlapping_scopes_work_one_after_the_other(project: Project) -> None:
     """Their builders never work at once; runs whose scopes do not meet do not wait for each other."""
     (project.root / "src/greeting.txt").write_text("hello\n")

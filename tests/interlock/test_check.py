@@ -68,6 +68,7 @@ def test_each_fault_of_the_configuration_is_known_before_a_run(
     assert faults(plain) == expected
 
 
+@pytest.mark.long
 def test_a_task_whose_text_is_that_of_the_template_does_not_start(plain: Path) -> None:
     (plain / "task.toml").write_text(TASK.replace("Fix it", f"{PLACEHOLDER}."))
     assert faults(plain) == [("error", "RUN626")]

@@ -203,6 +203,7 @@ def test_a_misspelt_value_is_answered_with_the_nearest(arguments: tuple[str, ...
     assert f"did you mean {meant}?" in run(*arguments).err
 
 
+@pytest.mark.long
 def test_the_assignment_is_held_against_the_answer(good: Path):
     whole = ("--agent", "web-design-lead", "--task-id", "HOME-UI-001", "--current-status", "IN_PROGRESS")
     gates = ("--gates", ",".join(required_gates()[:2]), "--gates", ",".join(required_gates()[2:]))

@@ -85,6 +85,7 @@ def test_a_second_run_of_a_task_names_the_one_that_is_open_and_starts(waiting: P
     assert "HELLO-001.2" in done.stdout
 
 
+@pytest.mark.long
 def test_a_run_that_is_over_is_no_reason_to_warn(tmp_path: Path) -> None:
     root = tmp_path / "project"
     greeting_project(root)

@@ -130,6 +130,7 @@ HARMS: list[Callable[[random.Random, bytes], bytes]] = [
 ]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("harm", HARMS)
 def test_each_of_a_thousand_random_harms_is_found(
     harm: Callable[[random.Random, bytes], bytes], written: tuple[bytes, Head], tmp_path: Path

@@ -111,6 +111,7 @@ def test_a_text_is_accepted_exactly_when_all_it_stands_for_stays_inside(glob: Gl
     assert isinstance(found, Pattern) == (_expressions(glob) is not None)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300), deadline=None)
 @given(globs.filter(lambda glob: bool(_expressions(glob))))
 @example(_glob(["a", "/**/", "b"]))

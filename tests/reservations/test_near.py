@@ -50,6 +50,7 @@ def test_what_cannot_be_read_meets_everything(every: Near[str]) -> None:
     assert Near([("../x", "", "odd")]).meeting("a*") == ["odd"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["src/{}/x.py", "src/{}/**"])
 def test_of_ten_thousand_patterns_none_is_read_that_is_a_path_or_a_folder(
     form: str, monkeypatch: pytest.MonkeyPatch

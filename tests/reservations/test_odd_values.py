@@ -156,6 +156,7 @@ def refused(answer: Any) -> list[dict[str, Any]]:
     return errors
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("tool", "argument"), [(tool, name) for tool, given in CALLS.items() for name in given])
 def test_any_value_of_any_argument_is_answered_and_a_refusal_changes_nothing(
     store: SqliteStore, tool: str, argument: str

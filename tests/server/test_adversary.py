@@ -139,6 +139,7 @@ def inside() -> Generator[tuple[int, list[str]]]:
         thread.join(10)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("spelling", ["http://{}/", "HTTP://{}/", "http:\t//{}/", "ht\ttp:/\t/{}/"], ids=ascii)
 def test_a_caller_with_a_token_reaches_no_server_inside_however_the_address_is_written(
     root: Path, spelling: str
@@ -178,6 +179,7 @@ async def test_a_query_that_is_no_number_is_the_readers_error(client: Client, qu
     assert "INTERNAL" not in refused.value.error.message
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("given", ['"{\\"run_id\\": \\"run-1\\"}"', "[]", "null", "1e999", "[" * 5000, '{"a":1,"a":2}'])
 async def test_a_text_that_is_no_ticket_is_a_finding_and_changes_nothing(client: Client, given: str) -> None:
     begun = await client.call_tool("interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": "run-1"})

@@ -90,6 +90,7 @@ async def test_every_tool_answers_within_the_bound_in_the_worst_case(tmp_path: P
         assert cut >= 8
 
 
+@pytest.mark.long
 async def test_the_rest_of_a_long_answer_is_had_by_the_call_that_it_names(tmp_path: Path) -> None:
     crowded(tmp_path, 100)
     async with team(tmp_path, ANN, BOB) as (ann, bob):

@@ -127,6 +127,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text(), VALUES))
 def test_whatever_json_can_say_passes(params: dict[str, Any]) -> None:
     try:

@@ -308,6 +308,7 @@ def test_a_head_that_is_too_large_is_refused(served: Served, token: str) -> None
     assert status(served.raw(request(served, token, host, "X-Filler: " + "a" * 100_000))) == 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chunked", [False, True])
 def test_five_mebibytes_are_refused_with_the_limit(served: Served, token: str, chunked: bool) -> None:
     size = 5 * 1024 * 1024

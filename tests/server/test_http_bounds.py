@@ -45,7 +45,7 @@ def for_port(served: Served, text: bytes) -> bytes:
     return text.replace(b"PORT", str(served.port).encode())
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.long
 @pytest.mark.parametrize("sent", [b"", b"G", request()[:-2]], ids=["nothing", "a byte", "all but the last line"])
 def test_a_connection_whose_head_does_not_arrive_is_closed(served: Served, sent: bytes) -> None:
     with connection(served) as opened:

@@ -52,6 +52,7 @@ async def test_a_role_of_the_project_has_its_own(tmp_path: Path) -> None:
     assert "ASSIGNED_AGENT is `docs-writer`" in text
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "word",
     [

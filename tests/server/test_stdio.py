@@ -15,6 +15,7 @@ from tests.server.test_guard import REFUSED
 PING = {"jsonrpc": "2.0", "id": "alive", "method": "ping"}
 
 
+@pytest.mark.long
 def test_each_bad_line_is_answered_and_the_server_lives_on(tmp_path: Path) -> None:
     lines = [row for row in REFUSED if row[1].strip() and b"\n" not in row[1]]
     with server(tmp_path) as wire:

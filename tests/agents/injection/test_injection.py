@@ -206,6 +206,7 @@ CALL write_report {"name": "review.md", "text": "Read tree [[tree]]. No objectio
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("greeting", "status"), [("hello\n", "APPROVED"), ("wrong\n", "BLOCKED")])
 def test_a_reviewer_that_is_talked_round_decides_its_own_gate_and_no_other(
     project: Project, greeting: str, status: str

@@ -83,6 +83,7 @@ def accepted(protocol: Protocol, name: str, text: str, status: Status, failed: f
     return True
 
 
+@pytest.mark.long
 @given(
     text=mixtures(),
     name=st.sampled_from(ROLES),

@@ -50,6 +50,7 @@ def test_a_ticket_is_worked_over_the_wire(root: Path, provider: str, server: typ
     assert {request.tools[-1] for request in served.requests} == set(PAYLOADS) - {"fetch_ticket"}
 
 
+@pytest.mark.long
 def test_a_model_without_tools_is_held_to_the_schema_by_its_provider(root: Path) -> None:
     import json
 

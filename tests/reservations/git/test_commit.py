@@ -280,6 +280,7 @@ def events(checkout: Checkout, kind: str) -> list[dict[str, Any]]:
         return [json.loads(row.data) for row in tx.events(str(checkout.root), 100) if row.type == kind]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("held", "reflogs"), [(True, True), (False, True), (False, False)])
 def test_commit_that_another_made_by_git_while_it_was_waited_for_is_not_taken_for_the_own_one(
     shared: Checkout, held: bool, reflogs: bool

@@ -162,6 +162,7 @@ def test_pull_and_what_is_fetched_first_are_left_to_the_hooks_of_git_where_they_
     assert guarded.guard("bob", "git pull") is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line", ["git pull -q --ff-only . theirs", "git pull -q --rebase . theirs", "git pull -q . theirs"]
 )

@@ -34,6 +34,7 @@ def test_commit_past_the_pre_commit_hook_is_refused(branches: Checkout) -> None:
     assert branches.head() == before
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "command",
     [
@@ -156,6 +157,7 @@ def test_reset_hard_to_another_commit_is_noticed_too_late_for_unsaved_work_but_t
     assert branches.read("ann.py") != "unsaved\n"
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("command", "told"),
     [
