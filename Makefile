@@ -30,7 +30,7 @@ demo-llm: browser ## let a model of this machine judge the landing page, with an
 test: browser clients sandbox ## run the tests
 	@$(PYTEST) -n $(WORKERS)
 
-test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (7 minutes)
+test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (11 minutes)
 	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
 # Programs with a sandbox of their own see no folder of the machine below /dev, so not the disk in memory either.
