@@ -30,7 +30,7 @@ demo-llm: browser ## let a model of this machine judge the landing page, with an
 test: browser clients sandbox ## run the tests
 	@$(PYTEST) -n $(WORKERS)
 
-test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (11 minutes)
+test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (8 minutes)
 	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
 # Programs with a sandbox of their own see no folder of the machine below /dev, so not the disk in memory either.
@@ -50,7 +50,7 @@ contracts: packages ## check who may import whom
 	@$(BIN)/lint-imports --no-cache
 
 campaign: browser clients sandbox ## run the campaigns: what is killed, stopped and fuzzed for hours before a release
-	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m campaign
+	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=campaign -m campaign
 
 bench: packages ## run every measurement but that of the local model, which takes an hour
 	@set -e; for file in $(filter-out benchmarks/local_model.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python "$$file"; done

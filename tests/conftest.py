@@ -29,13 +29,14 @@ os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("short", deadline=None, derandomize=True, print_blob=True, max_examples=20)
-settings.register_profile("long", settings.get_profile("short"), max_examples=200)
+settings.register_profile("long", settings.get_profile("short"), max_examples=100)
+settings.register_profile("campaign", settings.get_profile("short"), max_examples=200)
 settings.load_profile("short")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark as `long` the rows of a `sample` that `make test` leaves out."""
+    """Mark as `long` the rows of a `sample` that `make test` leaves out, and share those of an `alternate` table."""
     rows: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("sample"):
@@ -51,6 +52,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in found:
             if item.callspec.id not in kept:
                 item.add_marker(pytest.mark.long)
+    tables: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("alternate") and item.get_closest_marker("long"):
+            tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for found in tables.values():
+        for item in found[1::2]:
+            item.add_marker(pytest.mark.campaign)
 
 
 _KEPT_SETTINGS = frozenset({"INTERLOCK_BROWSER", "INTERLOCK_CORPUS", "INTERLOCK_LOOK_SECONDS", "INTERLOCK_STATE"})

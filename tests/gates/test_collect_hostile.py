@@ -28,6 +28,7 @@ HIDDEN_FAULTS = [
 ]
 
 
+@pytest.mark.alternate
 @pytest.mark.long
 @pytest.mark.parametrize("page", HIDDEN_FAULTS)
 def test_an_unlabelled_input_is_found_wherever_the_page_hides_it(page: str, tmp_path: Path) -> None:
@@ -110,6 +111,7 @@ FOUND_AT = {
 }  # fmt: skip
 
 
+@pytest.mark.alternate
 @pytest.mark.long
 @pytest.mark.parametrize("place", FAULTS_BEHIND)
 def test_an_unlabelled_input_is_found_behind_what_looks_over_it(place: str, tmp_path: Path) -> None:
@@ -265,6 +267,7 @@ SWALLOWED: dict[str, tuple[str, list[str]]] = {
 }
 
 
+@pytest.mark.alternate
 @pytest.mark.sample("in a worker of a worker")
 @pytest.mark.parametrize("way", SWALLOWED)
 def test_a_swallowed_error_is_told(way: str, tmp_path: Path) -> None:
@@ -291,6 +294,7 @@ WORKER_ERRORS: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.alternate
 @pytest.mark.sample("shared worker")
 @pytest.mark.parametrize("kind", WORKER_ERRORS)
 def test_an_error_of_a_worker_is_told_once(kind: str, tmp_path: Path) -> None:
@@ -343,6 +347,7 @@ CONSOLE_FAULTS = {
 }
 
 
+@pytest.mark.alternate
 @pytest.mark.sample("swallows-errors.html")
 @pytest.mark.parametrize("page", CONSOLE_FAULTS)
 def test_an_error_reaches_the_log_whatever_the_page_does_to_its_console(page: str, tmp_path: Path) -> None:
@@ -379,6 +384,7 @@ REFUSED: list[tuple[str, EvidenceKey, str]] = [
 ]
 
 
+@pytest.mark.alternate
 @pytest.mark.sample("third-party-frame.html-a11y-COL308", "leaves-late.html-screenshots-COL306")
 @pytest.mark.parametrize(("page", "key", "code"), REFUSED)
 def test_a_page_that_does_not_hold_still_leaves_no_evidence(

@@ -106,6 +106,7 @@ def as_switched_off(root: Path, line: str) -> None:
     switched_off(root)
 
 
+@pytest.mark.alternate
 @pytest.mark.sample(every=6)
 @pytest.mark.parametrize(
     "break_it", [as_exit_0, as_swallowed, as_missing, as_always_refusing, as_removed, as_switched_off]
@@ -225,6 +226,7 @@ def git_not_executable(path: Path) -> None:
     path.chmod(0o644)
 
 
+@pytest.mark.alternate
 @pytest.mark.sample(every=5)
 @pytest.mark.parametrize("break_it", [git_exit_0, git_early_exit, git_removed, git_missing, git_not_executable])
 def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Path], None]) -> None:

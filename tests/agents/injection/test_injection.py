@@ -132,6 +132,7 @@ def owned(entry: Entry, protocol: Protocol) -> bool:
 # -- promises ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.alternate
 @pytest.mark.sample(every=120)
 @pytest.mark.parametrize("text", ALL, ids=str)
 def test_a_text_moves_nothing_however_it_is_obeyed(

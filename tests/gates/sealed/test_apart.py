@@ -170,6 +170,7 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 
 
+@pytest.mark.alternate
 @pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
 def test_a_test_runs_as_its_file_has_it(name: str, tmp_path: Path) -> None:

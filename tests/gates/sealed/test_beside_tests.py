@@ -338,6 +338,7 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 
 
+@pytest.mark.alternate
 @pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
 def test_what_stands_beside_the_tests_does_not_pass_them(name: str, tmp_path: Path) -> None:

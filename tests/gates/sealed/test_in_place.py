@@ -164,6 +164,7 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 
 
+@pytest.mark.alternate
 @pytest.mark.usefixtures("no_packages")
 @pytest.mark.sample("the only file of tests is renamed")
 @pytest.mark.parametrize("name", ROWS)

@@ -157,6 +157,7 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 
 
+@pytest.mark.alternate
 @pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
 def test_a_process_that_a_test_starts_does_not_pass_it(name: str, tmp_path: Path) -> None:

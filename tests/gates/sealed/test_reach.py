@@ -198,6 +198,7 @@ RECORDED: Mapping[str, tuple[Callable[[Path], Sealed], str, str]] = {
 }
 
 
+@pytest.mark.alternate
 @pytest.mark.long
 @pytest.mark.parametrize("kind", RECORDED)
 def test_what_tests_need_outside_the_checkout_is_seen_and_must_stay_as_it_was(home: Path, kind: str) -> None:
