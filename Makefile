@@ -31,7 +31,7 @@ test: browser clients sandbox ## run the tests
 	@$(PYTEST) -n $(WORKERS)
 
 test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (8 minutes)
-	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
+	@$(PYTEST) -n $(WORKERS) --dist loadfile --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
 # Programs with a sandbox of their own see no folder of the machine below /dev, so not the disk in memory either.
 test-slow: packages ## run the tests with the local model at length and inside the command-line agents that are installed

@@ -57,7 +57,8 @@ def test_a_turn_works_with_its_tools_and_says_its_answer(wire: str, make_ask: An
     assert {row["role"] for row in rows} == {"frontend-implementer"}
 
 
-@pytest.mark.sample("responses", "ollama")
+@pytest.mark.long
+
 @each_wire
 def test_a_long_answer_arrives_whole(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]

@@ -125,7 +125,7 @@ def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.long
+@pytest.mark.campaign
 def test_a_builder_that_never_mends_its_page_ends_the_run_without_success(tmp_path: Path) -> None:
     example = tmp_path / "ticket-run"
     shutil.copytree(EXAMPLE, example)
@@ -144,7 +144,7 @@ def test_a_builder_that_never_mends_its_page_ends_the_run_without_success(tmp_pa
     assert "BLOCKED" in told.stdout
 
 
-@pytest.mark.long
+@pytest.mark.campaign
 def test_it_runs_in_an_activated_environment_whose_python_finds_the_tests_of_the_checkout(tmp_path: Path) -> None:
     """An editable install puts the checkout's own package `tests` in the way of one that the gate might import."""
     activated = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -154,7 +154,7 @@ def test_it_runs_in_an_activated_environment_whose_python_finds_the_tests_of_the
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.campaign
 def test_it_runs_with_the_interpreter_alone_on_path(tmp_path: Path) -> None:
     """The server is started by interpreter: `interlock` need not be found by name."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8", **_coverage()}

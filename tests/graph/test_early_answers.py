@@ -106,6 +106,7 @@ def test_an_early_answer_that_is_wrong_again_costs_a_re_ask_when_it_is_judged(pr
     assert (view.status, view.values["cause"]) == ("BLOCKED", "protocol")
 
 
+@pytest.mark.long
 def test_both_roles_may_correct_themselves_before_the_other(project: Project) -> None:
     run_id, asks = refused_once(project)
     project.drive(run_id, tester=in_full(asks["tester"]))

@@ -75,6 +75,7 @@ def test_a_refused_answer_has_the_findings_that_the_run_gives(project: Project, 
     assert view.waiting
 
 
+@pytest.mark.long
 def test_without_an_open_run_of_the_task_nothing_is_known(project: Project) -> None:
     text = judge_log(replace(waiting(project)[1], task_id="HELLO-002"))
     assert by_run(project.root, text) is None

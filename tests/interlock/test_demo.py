@@ -145,7 +145,7 @@ def test_the_journal_of_the_demo_is_as_reviewed(demo: Demo, snapshot: SnapshotAs
     assert "\n\n".join(lines) == snapshot
 
 
-@pytest.mark.long
+@pytest.mark.campaign
 def test_a_rework_that_leaves_the_fault_ends_blocked_with_exit_1(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(EXAMPLE, copy)

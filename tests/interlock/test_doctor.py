@@ -158,6 +158,7 @@ FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
 }
 
 
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_check_fails_on_what_it_is_for_and_says_what_to_do(root: Path, name: str) -> None:
     check, break_it = FAILURES[name]

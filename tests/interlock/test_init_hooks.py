@@ -325,6 +325,7 @@ def test_only_a_call_of_ours_counts_as_ours() -> None:
 # -- the commands ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", ["--no-hooks", "--no-git-hooks"])
 def test_hooks_are_left_out_on_request(root: Path, option: str) -> None:
     done = interlock_command(root, "init", option, "--json")

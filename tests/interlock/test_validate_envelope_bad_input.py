@@ -88,7 +88,8 @@ def assert_clear(ran: Ran) -> None:
             assert row["source"]
 
 
-@pytest.mark.sample("text")
+@pytest.mark.long
+
 @pytest.mark.parametrize("form", ["text", "sarif", "github"])
 def test_bad_input_cannot_drive_the_terminal_in_any_form(form: str, tmp_path: Path):
     for number, (data, _) in enumerate(BYTES.values()):

@@ -93,6 +93,7 @@ def test_a_run_that_is_over_is_no_reason_to_warn(tmp_path: Path) -> None:
     assert "warning" not in interlock(root, "run", "task.toml").stderr
 
 
+@pytest.mark.long
 def test_a_run_that_an_agent_stopped_says_so_until_it_goes_on(tmp_path: Path) -> None:
     root = tmp_path / "project"
     greeting_project(root)
@@ -120,6 +121,7 @@ def test_a_command_for_another_folder_names_the_root(waiting: Path, tmp_path: Pa
     assert " --root " not in interlock(waiting / "src", "status", "HELLO-001").stdout
 
 
+@pytest.mark.long
 def test_a_damaged_run_does_not_hide_the_others(waiting: Path) -> None:
     give_up_the_files(waiting)
     assert interlock(waiting, "run", "task.toml").returncode in (1, 3)

@@ -89,6 +89,7 @@ def test_folder_reached_through_a_symbolic_link_has_one_holder(checkout: Checkou
     assert checkout.edit("s2", "src/app.py").status == 2, checkout.leases
 
 
+@pytest.mark.long
 def test_file_of_a_worktree_inside_the_checkout_has_one_name_through_every_door(checkout: Checkout) -> None:
     """Architecture §8: the hook counts it from the worktree's root, and so must the tools and the command line."""
     git(checkout.root, "worktree", "add", "-q", ".worktrees/ann")
@@ -97,6 +98,7 @@ def test_file_of_a_worktree_inside_the_checkout_has_one_name_through_every_door(
     assert checkout.edit("s2", file).status == 2, checkout.leases
 
 
+@pytest.mark.long
 def test_slash_behind_a_file_holds_the_file(checkout: Checkout) -> None:
     """Architecture §8: what was granted for `src/app.py/` covers the file that is there, or is refused."""
     granted = interlock(checkout, "ann", "reserve", "src/app.py/") == 0

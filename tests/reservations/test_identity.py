@@ -56,6 +56,7 @@ def client(checkout: Checkout, session: str, **env: str) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_hook_server_shell_and_git_hook_of_one_client_are_one_agent(checkout: Checkout) -> None:
     answer = client(checkout, "one")
     assert len(answer["told"]) == 5
@@ -77,6 +78,7 @@ def test_a_given_name_is_the_name_at_every_door(checkout: Checkout) -> None:
     assert {row[0] for row in answer["told"].values()} == {"alice"}
 
 
+@pytest.mark.long
 def test_a_client_inside_a_session_is_an_agent_of_its_own(checkout: Checkout) -> None:
     inherited = {"INTERLOCK_AGENT_ID": "claude-outer", "INTERLOCK_AGENT_SESSION": "outer"}
     answer = client(checkout, "inner", **inherited)

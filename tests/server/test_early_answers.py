@@ -89,6 +89,7 @@ async def test_only_the_one_corrected_answer_is_taken_early(host: Host, caller: 
     assert (await host.refused("task_submit", run_id=RUN, role="tester", envelope=text + " "))["code"] == "RUN605"
 
 
+@pytest.mark.long
 async def test_an_early_answer_that_is_wrong_again_is_asked_for_once_more_with_its_findings(host: Host) -> None:
     asks = await refused_once(host)
     await host.call("task_submit", run_id=RUN, role="tester", envelope="nonsense again")

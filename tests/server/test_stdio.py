@@ -226,6 +226,7 @@ def test_a_call_that_waits_for_an_agent_does_not_keep_the_process(tmp_path: Path
         process.communicate()
 
 
+@pytest.mark.long
 def test_the_first_answer_does_not_wait_for_the_graph(tmp_path: Path) -> None:
     script = (
         "import asyncio, sys; from pathlib import Path; from interlock.server import make_server\n"

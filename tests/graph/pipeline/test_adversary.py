@@ -407,6 +407,7 @@ def _ask(request: Any, root: Path) -> Any:
     return Ask("run-1.s1", "SHOP-7-S1", "builder", 1, 0, "build", request["prompt"], str(root), "", {}, "", "")
 
 
+@pytest.mark.long
 def test_a_task_begun_under_a_steps_name_after_its_start_failed_is_not_taken_over(tmp_path: Path) -> None:
     """The agent makes the start fail with other roles, and brings agents of its own: itself."""
     root = team(tmp_path, wait=2.0)

@@ -89,6 +89,7 @@ def test_a_begin_that_was_cut_off_is_finished_by_the_next(
     assert ticket_of(again.begin("SHOP-7", "run-1"))["revision"] == 1
 
 
+@pytest.mark.sample("1")
 @pytest.mark.parametrize("steps", [0, 1, 4, 6, 7])
 def test_a_lost_checkpoint_database_is_made_anew_from_the_journal(root: Path, steps: int) -> None:
     tickets = Tickets(root)

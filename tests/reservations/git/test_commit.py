@@ -392,6 +392,7 @@ def test_edit_waits_while_the_hooks_of_a_commit_are_at_work_in_the_same_checkout
     assert at_work(common, str(shared.root), 0.0) == ""
 
 
+@pytest.mark.long
 def test_edit_does_not_wait_for_a_commit_without_hooks_of_the_user(shared: Checkout) -> None:
     seen: list[str] = []
     desk, root, folder = shared.desk, str(shared.root), shared.root / ".git" / "hooks"

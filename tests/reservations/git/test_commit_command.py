@@ -22,6 +22,7 @@ def cli(checkout: Checkout, *arguments: str, cwd: Path | None = None) -> "subpro
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_command_prints_the_id_and_ends_with_the_right_status(shared: Checkout) -> None:
     done = cli(shared, "-m", "x", "bob.py", cwd=shared.root / "src")
     assert (done.returncode, done.stdout.strip()) == (0, shared.head())
