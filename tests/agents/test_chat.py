@@ -58,7 +58,6 @@ def test_a_turn_works_with_its_tools_and_says_its_answer(wire: str, make_ask: An
 
 
 @pytest.mark.long
-
 @each_wire
 def test_a_long_answer_arrives_whole(wire: str, make_ask: Any) -> None:
     server, settings = WIRES[wire]

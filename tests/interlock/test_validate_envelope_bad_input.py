@@ -89,7 +89,6 @@ def assert_clear(ran: Ran) -> None:
 
 
 @pytest.mark.long
-
 @pytest.mark.parametrize("form", ["text", "sarif", "github"])
 def test_bad_input_cannot_drive_the_terminal_in_any_form(form: str, tmp_path: Path):
     for number, (data, _) in enumerate(BYTES.values()):

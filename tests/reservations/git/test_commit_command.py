@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.reservations.git.checkout import Checkout
 from tests.reservations.git.test_commit import committed, events
 
