@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from interlock.agents.answer import Answer
 from interlock.agents.usage import Limits, Usage
+from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import EvidenceKey
 from interlock.envelope.protocol import Protocol as EnvelopeProtocol
 
@@ -125,20 +126,10 @@ REMOTE: Final = Remote.REMOTE
 """Stands where a runner would when the answer comes from outside: the run waits until it is handed in."""
 
 
-class AgentsError(Exception):
-    """The base of every error of this room; `code` is stable.
-
-    Args:
-        message: What is wrong, in one sentence.
-        fix: What to do, in the imperative.
-    """
+class AgentsError(InterlockError):
+    """The base of the errors of runners and of their configuration."""
 
     code = "AGT900"
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fix = fix
 
 
 class RunnerError(AgentsError):

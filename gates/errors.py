@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from interlock.core.errors import Exit, InterlockError
 
-class GateError(Exception):
+
+class GateError(InterlockError):
     """Base of every error that leaves this package.
 
     Args:
@@ -13,14 +15,13 @@ class GateError(Exception):
     """
 
     def __init__(self, code: str, message: str, fix: str) -> None:
-        super().__init__(f"{code}: {message} {fix}")
-        self.code = code
-        self.message = message
-        self.fix = fix
+        super().__init__(message, fix, code)
 
 
 class CollectorError(GateError):
     """A collector could not do its work; its gate is not passed. It says nothing about the work under test."""
+
+    exit_code = Exit.REFUSED
 
 
 class ManifestError(GateError):

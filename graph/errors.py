@@ -1,20 +1,12 @@
-"""Errors of the graph room, split by who can mend them. Each has a code, a message and a fix."""
+"""Errors of runs and tickets, split by who can fix them."""
+
+from interlock.core.errors import Exit, InterlockError
 
 
-class GraphError(Exception):
-    """Something a caller must mend before a run can go on.
-
-    Args:
-        message: What is wrong, with the place.
-        fix: What to do, in the imperative.
-    """
+class GraphError(InterlockError):
+    """Something a caller must fix before a run can go on."""
 
     code = "RUN600"
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fix = fix
 
 
 class TaskError(GraphError):
@@ -43,12 +35,14 @@ class RunBusyError(GraphError):
     """Another process drives this run at this moment."""
 
     code = "RUN603"
+    exit_code = Exit.CONFLICT
 
 
 class RunDamagedError(GraphError):
     """The run's own records do not fit together: a frozen file or the journal was changed from outside."""
 
     code = "RUN604"
+    exit_code = Exit.REFUSED
 
 
 class RunAbandonedError(GraphError):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from interlock.agents.quoting import visible
+from interlock.core.errors import Exit
 from interlock.envelope import Envelope, render, validate
 from interlock.envelope.case import GATE_IN_TEXT
 from interlock.envelope.finding import Finding
@@ -32,6 +33,7 @@ class StatementError(GraphError):
     """
 
     code = "RUN690"
+    exit_code = Exit.INTERNAL
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         told = "; ".join(f"{item.code} {item.message}" for item in findings[:5])

@@ -17,7 +17,7 @@ from interlock.graph.pipeline.state import RunState, terminal
 from interlock.graph.pipeline.store import TicketStore, journal_run, list_ticket_runs, snapshots_path
 from interlock.graph.runs import RunView, kept_views
 from interlock.graph.store import journal_path, list_runs, pruned_runs
-from interlock.journal import FIXES, Head, Journal, JournalDamaged, JournalError, Problem, verify
+from interlock.journal import Head, Journal, JournalDamaged, JournalError, Problem, verify
 from interlock.reservations import place
 from interlock.reservations.comparing import Comparison, compare_here
 from interlock.reservations.errors import ReservationError
@@ -229,9 +229,8 @@ def _leases(root: Path) -> tuple[Comparison | None, list[RunProblem]]:
         found = compare_here(str(root))
     except (ReservationError, JournalError) as error:
         told = "the reservations cannot be checked against the journal"
-        fix = error.fix if isinstance(error, ReservationError) else FIXES[error.code]
         return None, [
-            RunProblem(RESERVATIONS, str(error), fix, code=error.code, message=told, expected="both readable")
+            RunProblem(RESERVATIONS, str(error), error.fix, code=error.code, message=told, expected="both readable")
         ]
     if found is None:
         return None, []

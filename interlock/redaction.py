@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final, cast
 
+from interlock.core.errors import InterlockError
+
 MIN_CHARS: Final = 8
 """A shorter value is no key; it would be found in texts by chance."""
 _MAX_CONFIGURATION: Final = 1024 * 1024
@@ -115,7 +117,7 @@ class Redactor:
         return value
 
 
-class KeyRefused(Exception):  # noqa: N818 - reads as what it says at the place that catches it
+class KeyRefused(InterlockError):  # noqa: N818 - reads as what it says at the place that catches it
     """A text that names something holds a key.
 
     Args:
@@ -126,9 +128,9 @@ class KeyRefused(Exception):  # noqa: N818 - reads as what it says at the place 
     code = "KEY101"
 
     def __init__(self, place: str, name: str) -> None:
-        self.message = f"`{place}` holds the value of the environment variable {name}, which is a key"
-        self.fix = f"Leave the key out of `{place}`: what names something is kept as it is, and a key is not kept."
-        super().__init__(self.message)
+        message = f"`{place}` holds the value of the environment variable {name}, which is a key"
+        fix = f"Leave the key out of `{place}`: what names something is kept as it is, and a key is not kept."
+        super().__init__(message, fix)
         self.place = place
 
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
+from interlock.core.errors import Exit, InterlockError
+
 Code: TypeAlias = Literal[
     "JRN701",
     "JRN702",
@@ -86,7 +88,7 @@ class Problem:
         return FIXES[self.code]
 
 
-class JournalError(Exception):
+class JournalError(InterlockError):
     """Base of what this package raises.
 
     Args:
@@ -97,16 +99,11 @@ class JournalError(Exception):
     """
 
     def __init__(self, code: Code, message: str, *, path: Path, line: int = 0) -> None:
-        super().__init__(message)
-        self.code: Code = code
-        self.message = message
+        super().__init__(message, FIXES[code], code)
+        if code == "JRN721":  # the system refused the path, not this package its arguments
+            self.exit_code = Exit.SYSTEM
         self.path = path
         self.line = line
-
-    @property
-    def fix(self) -> str:
-        """What to do about it, in the imperative."""
-        return FIXES[self.code]
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else str(self.path)
@@ -116,9 +113,13 @@ class JournalError(Exception):
 class JournalConflict(JournalError):  # noqa: N818 - the name says what happened
     """The key already stands for another event of this run."""
 
+    exit_code = Exit.CONFLICT
+
 
 class JournalDamaged(JournalError):  # noqa: N818
     """The file is not what was written to it; nothing is appended to it any more."""
+
+    exit_code = Exit.REFUSED
 
 
 class JournalRefused(JournalError):  # noqa: N818
@@ -127,3 +128,5 @@ class JournalRefused(JournalError):  # noqa: N818
 
 class JournalUnwritten(JournalError):  # noqa: N818
     """The operating system could not store the line; nothing was acknowledged."""
+
+    exit_code = Exit.SYSTEM

@@ -40,7 +40,7 @@ def verify(
     except FileNotFoundError:
         return [Problem(0, "", "JRN721", "there is no journal", "no file", str(path))]
     except JournalRefused as error:
-        return [Problem(0, "", error.code, error.message, str(path), "a regular file")]
+        return [Problem(0, "", "JRN721", error.message, str(path), "a regular file")]
     if len(problems) >= MAX_PROBLEMS:
         return problems
     for run, head in heads.items():

@@ -1,40 +1,33 @@
 """What goes wrong besides the agent's own call: the store, the settings, the place."""
 
-from typing import ClassVar
+from interlock.core.errors import Exit, InterlockError
 
 
-class ReservationError(Exception):
-    """Base of all errors of this room.
+class ReservationError(InterlockError):
+    """Base of all errors of this package."""
 
-    Args:
-        message: What happened, with the place.
-        fix: What to do about it.
-    """
-
-    code: ClassVar[str] = "RSV900"
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fix = fix
+    code = "RSV900"
 
 
 class StoreBusy(ReservationError):  # noqa: N818 - named by what is the case
     """Another transaction took too long."""
 
     code = "RSV901"
+    exit_code = Exit.SYSTEM
 
 
 class StoreDamaged(ReservationError):  # noqa: N818
     """The stored rows cannot be read, or were written by a newer version."""
 
     code = "RSV902"
+    exit_code = Exit.SYSTEM
 
 
 class StoreUnwritten(ReservationError):  # noqa: N818
     """The store cannot be made or written."""
 
     code = "RSV903"
+    exit_code = Exit.SYSTEM
 
 
 class SettingsError(ReservationError):

@@ -33,6 +33,7 @@ from mcp_types import (
 from pydantic import AnyUrl, ValidationError
 
 from interlock import __version__
+from interlock.core.errors import InterlockError
 from interlock.envelope.labels import closest
 from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
 from interlock.server import envelope, prompts, resources, tickets
@@ -80,7 +81,7 @@ Change no file of the project before the plan has passed."""
 _LOG: Final = logging.getLogger("interlock.server")
 
 
-class ToolsetError(Exception):
+class ToolsetError(InterlockError):
     """A toolset is named that does not exist.
 
     Args:
@@ -89,11 +90,6 @@ class ToolsetError(Exception):
     """
 
     code = "MCP301"
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fix = fix
 
 
 class InterlockServer(MCPServer[Any]):

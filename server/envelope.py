@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, TypeVar
 from pydantic import Field
 
 from interlock.agents.contract import contract
+from interlock.core.errors import InterlockError
 from interlock.envelope import Status, Verdict
 from interlock.envelope.labels import closest
 from interlock.envelope.renderers.json import finding_object
@@ -25,7 +26,7 @@ CALLS: Final = 1
 """How many calls of one caller are at work at once: a long text is judged for seconds, by the processor alone."""
 
 
-class UnknownRoleError(Exception):
+class UnknownRoleError(InterlockError):
     """A role is named that the roster does not have.
 
     Args:
@@ -37,9 +38,8 @@ class UnknownRoleError(Exception):
 
     def __init__(self, role: str, roles: list[str]) -> None:
         near = closest(role, roles)
-        self.message = f"the roster has no role `{role[:80]}`"
-        self.fix = f"Write `{near}`." if near else f"Name one of {', '.join(roles)}."
-        super().__init__(self.message)
+        fix = f"Write `{near}`." if near else f"Name one of {', '.join(roles)}."
+        super().__init__(f"the roster has no role `{role[:80]}`", fix)
 
 
 class Judged(TypedDict):

@@ -6,6 +6,8 @@ import anyio
 from mcp.server.connection import Connection
 from mcp.server.session import ServerSession
 
+from interlock.core.errors import InterlockError
+
 MAX_SUBSCRIPTIONS: Final = 200
 """How many resources one connection may subscribe to."""
 MAX_URI_CHARS: Final = 500
@@ -13,7 +15,7 @@ PATIENCE_SECONDS: Final = 2.0
 """How long a client may take to take a notice; whoever waits for the others to be told waits no longer."""
 
 
-class SubscriptionError(Exception):
+class SubscriptionError(InterlockError):
     """A subscription is refused; the others of the connection stand.
 
     Args:
@@ -22,11 +24,6 @@ class SubscriptionError(Exception):
     """
 
     code = "MCP303"
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fix = fix
 
 
 class Subscribers:

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
+from interlock.core.errors import InterlockError
 from interlock.gates.coherence import ROLE_NAME
 from interlock.graph.store import state_dir
 
@@ -40,7 +41,7 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLO
 _LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class TokenError(Exception):
+class TokenError(InterlockError):
     """The token file or a request about it is refused.
 
     Args:
@@ -50,10 +51,7 @@ class TokenError(Exception):
     """
 
     def __init__(self, code: str, message: str, fix: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.fix = fix
+        super().__init__(message, fix, code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
+from interlock.core.errors import InterlockError
 from interlock.envelope import EVIDENCE_KEYS, validate
 from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.shared import reaches_more, shared
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _SHARED = "what git tracks, or neither tracks nor ignores, below the root, without links and untracked names with a dot"
 
 
-class TaskCallError(Exception):
+class TaskCallError(InterlockError):
     """A call that is refused before it reaches a run.
 
     Args:
@@ -27,10 +28,7 @@ class TaskCallError(Exception):
     """
 
     def __init__(self, code: str, message: str, fix: str) -> None:
-        super().__init__(f"{code}: {message} {fix}")
-        self.code = code
-        self.message = message
-        self.fix = fix
+        super().__init__(message, fix, code)
 
 
 def own_page(root: Path, page: str | None, caller: str) -> None:

@@ -8,10 +8,11 @@ import click
 
 from interlock.cli.calls import as_patterns, calls_of, in_pieces, places_for, telling, way_of
 from interlock.cli.completion import complete_agent, complete_thread
-from interlock.cli.context import Exit, json_option, print_json, root_option
+from interlock.cli.context import json_option, print_json, root_option
 from interlock.cli.leases import WHERE, WHO, end_with, wait_option
 from interlock.cli.standing import clock_time, holder_words, show_granted, show_refusals, show_unsaved
 from interlock.cli.table import line
+from interlock.core.errors import Exit
 from interlock.reservations.answers import Conflict, NegotiateAnswer
 from interlock.reservations.bodies import MAX_ETA_MINUTES
 from interlock.reservations.service import Reservations

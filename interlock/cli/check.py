@@ -8,8 +8,9 @@ import click
 
 from interlock.agents.model_spec import OPTION
 from interlock.cli.completion import complete_model
-from interlock.cli.context import Exit, accept_option, count, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.context import accept_option, count, json_option, print_json, resolve_root, root_option, talk
 from interlock.cli.progress import Sparse
+from interlock.core.errors import Exit
 from interlock.gates.config import load_config
 from interlock.graph.admission import Fault
 from interlock.graph.preflight import preflight, prepare

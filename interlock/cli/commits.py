@@ -8,7 +8,8 @@ from typing import Final
 
 import click
 
-from interlock.cli.context import Exit, count, print_json
+from interlock.cli.context import count, print_json
+from interlock.core.errors import Exit
 from interlock.reservations.answers import iso
 from interlock.reservations.commits import SHORT, Finding, Report, check_commits
 from interlock.reservations.rules import RULES, shown

@@ -5,7 +5,6 @@ import math
 import shlex
 import sys
 from collections.abc import Sized
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,6 @@ import click
 from rich.console import Console
 
 from interlock.reservations import place
-
-
-class Exit(IntEnum):
-    """Exit codes of every command."""
-
-    GOOD = 0
-    REFUSED = 1
-    USAGE = 2
-    WAITING = 3
-    CONFLICT = 5
-    INTERNAL = 70
-    SYSTEM = 74
 
 
 def talk() -> Console:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import click
 
-from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option
+from interlock.cli.context import json_option, print_json, resolve_root, root_option
+from interlock.core.errors import Exit
 from interlock.doctor import Check, Finding, Proof, diagnose, prove
 from interlock.doctor.checks import scene
 

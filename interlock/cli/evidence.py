@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interlock.cli.context import Exit, json_option, print_json, resolve_root, root_option
+from interlock.cli.context import json_option, print_json, resolve_root, root_option
+from interlock.core.errors import Exit
 from interlock.gates.by_hand import TASK_ID, collect_by_hand
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.context import count, json_option, print_json, resolve_root, root_option, talk
+from interlock.core.errors import Exit
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.command import Output, run_gate_command
 from interlock.gates.config import FILE, PYPROJECT, load_config

@@ -14,8 +14,9 @@ from typing import Any, Final
 import click
 
 from interlock.cli.calls import read_standing
-from interlock.cli.context import Exit, count, json_option, print_json, resolve_root, root_option, root_words
+from interlock.cli.context import count, json_option, print_json, resolve_root, root_option, root_words
 from interlock.cli.template import OPTION, complete_template, write_template
+from interlock.core.errors import Exit
 from interlock.install import (
     CLIENTS,
     NAME,

@@ -18,7 +18,7 @@ from interlock.cli.calls import (
     way_of,
 )
 from interlock.cli.completion import complete_lease
-from interlock.cli.context import Exit, count, finite, json_option, print_json, root_option
+from interlock.cli.context import count, finite, json_option, print_json, root_option
 from interlock.cli.standing import (
     CONFLICTS,
     show_agents,
@@ -29,6 +29,7 @@ from interlock.cli.standing import (
     show_unsaved,
 )
 from interlock.cli.table import line
+from interlock.core.errors import Exit
 from interlock.reservations.answers import LeaseInfo, ReleaseAnswer, ReserveAnswer
 from interlock.reservations.service import Reservations
 

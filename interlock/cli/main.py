@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import click
 
 from interlock import __version__
-from interlock.cli.context import Exit
+from interlock.core.errors import Exit, InterlockError
 
 SECTIONS: Final = {
     "Set up": {
@@ -193,39 +193,20 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _show(error: Exception, *, as_json: bool) -> int | None:
     """Print an error of ours with its fix; None for one that is not ours."""
-    message, fix = getattr(error, "message", None), getattr(error, "fix", None)
-    if not isinstance(message, str) or not isinstance(fix, str):
+    if not isinstance(error, InterlockError):
         return None
-    code = str(getattr(error, "code", type(error).__name__))
     place = [str(getattr(error, name, "") or "") for name in ("path", "key")]
-    message, fix = _without_keys(": ".join([*(part for part in place if part), message])), _without_keys(fix)
-    problems = [_without_keys(_problem_text(item)) for item in getattr(error, "problems", ())]
-    kind = type(error).__name__
+    message = _without_keys(": ".join([*(part for part in place if part), error.message]))
+    fix = _without_keys(error.fix)
+    problems = [_without_keys(_problem_text(item)) for item in error.problems]
     if as_json:
-        _print_error(kind, code, message, fix, problems)
+        _print_error(type(error).__name__, error.code, message, fix, problems)
     else:
-        click.echo(f"error {code}: {message}", err=True)
+        click.echo(f"error {error.code}: {message}", err=True)
         for problem in problems[1:]:
             click.echo(f"  also: {problem}", err=True)
         click.echo(f"  fix: {fix}", err=True)
-    if kind == "JournalRefused" and isinstance(error.__cause__, OSError):
-        return Exit.SYSTEM
-    return _CODES.get(kind, Exit.USAGE)
-
-
-_CODES: Final = {
-    "RunBusyError": Exit.CONFLICT,
-    "JournalConflict": Exit.CONFLICT,
-    "RunDamagedError": Exit.REFUSED,
-    "JournalDamaged": Exit.REFUSED,
-    "CollectorError": Exit.REFUSED,
-    "StatementError": Exit.INTERNAL,
-    "StoreBusy": Exit.SYSTEM,
-    "StoreDamaged": Exit.SYSTEM,
-    "StoreUnwritten": Exit.SYSTEM,
-    "JournalUnwritten": Exit.SYSTEM,
-}
-"""The exit codes of our errors, by their classes; that of any other is `Exit.USAGE`."""
+    return error.exit_code
 
 
 def _without_keys(text: str) -> str:

@@ -13,11 +13,12 @@ from interlock.agents import Runner, RunnerError
 from interlock.agents.model_spec import OPTION
 from interlock.agents.usage import Limits
 from interlock.cli.completion import complete_model
-from interlock.cli.context import Exit, resolve_root, root_option, root_words, talk
+from interlock.cli.context import resolve_root, root_option, root_words, talk
 from interlock.cli.events import EventStream, events_option
 from interlock.cli.screen import Screen
 from interlock.cli.show import show_ticket
 from interlock.cli.stopping import stops_at_once
+from interlock.core.errors import Exit
 from interlock.gates.config import load_config
 from interlock.graph.background import Drives
 from interlock.graph.pipeline.by_model import ByModel, End, find_or_begin, newest_run

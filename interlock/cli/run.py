@@ -13,12 +13,13 @@ from interlock.agents import AgentConfigError, RunnerError
 from interlock.agents.model_spec import OPTION
 from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_model, complete_task_run
-from interlock.cli.context import Exit, accept_option, resolve_root, root_option, root_words, talk
+from interlock.cli.context import accept_option, resolve_root, root_option, root_words, talk
 from interlock.cli.events import EventStream, events_option
 from interlock.cli.progress import Sparse
 from interlock.cli.recording import UNTAPED, Taping, end_note, taping_options
 from interlock.cli.screen import STYLES, Screen
 from interlock.cli.stopping import stops_at_once
+from interlock.core.errors import Exit
 from interlock.gates.config import Config, load_config
 from interlock.graph.errors import RunDamagedError, TaskError
 from interlock.graph.explain import run_summary

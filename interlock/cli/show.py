@@ -11,7 +11,8 @@ import click
 
 from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_run, complete_task_run
-from interlock.cli.context import Exit, count, finite, json_option, print_json, resolve_root, root_option
+from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
+from interlock.core.errors import Exit
 
 if TYPE_CHECKING:
     from interlock.reservations.answers import StandingAnswer

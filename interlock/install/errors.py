@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from interlock.core.errors import InterlockError
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -30,7 +32,7 @@ class Problem:
         return f"{self.path}: {self.message} {self.fix}"
 
 
-class InstallError(Exception):
+class InstallError(InterlockError):
     """Nothing was written.
 
     Args:
@@ -38,13 +40,10 @@ class InstallError(Exception):
     """
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("\n".join(str(problem) for problem in problems))
         first = problems[0]
+        super().__init__(first.message, first.fix, first.code)
         self.problems = problems
-        self.code = first.code
         self.path = first.path
-        self.message = first.message
-        self.fix = first.fix
 
 
 class EditError(Exception):

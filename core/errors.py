@@ -1,0 +1,43 @@
+"""The one base of every error that leaves a package, and what a command exits with."""
+
+from enum import IntEnum
+from typing import Any
+
+
+class Exit(IntEnum):
+    """Exit codes of every command."""
+
+    GOOD = 0
+    REFUSED = 1
+    USAGE = 2
+    WAITING = 3
+    CONFLICT = 5
+    INTERNAL = 70
+    SYSTEM = 74
+
+
+class InterlockError(Exception):
+    """An error that says what to do about it.
+
+    Args:
+        message: What is wrong, in one sentence, with the place.
+        fix: What to do, in the imperative.
+        code: Stable code; by default that of the class.
+
+    Attributes:
+        exit_code: What a command that ends with this error exits with. The agent's text and a conflict of agents have
+            their own; the user's call or configuration is `Exit.USAGE`, the disk or a database `Exit.SYSTEM`, a defect
+            of Interlock `Exit.INTERNAL`.
+        problems: Everything that was found, where there is more than the message.
+    """
+
+    code: str = "INT900"
+    exit_code: Exit = Exit.USAGE
+    problems: tuple[Any, ...] = ()
+
+    def __init__(self, message: str, fix: str, code: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+        if code:
+            self.code = code
