@@ -6,7 +6,7 @@ from typing import Any, Final
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.runners.model_settings import LOCAL, PROVIDERS
 from interlock.agents.runners.presets import PRESETS
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 
 OPTION: Final = "--model"
 COMMAND: Final = "command"

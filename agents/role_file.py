@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from interlock.agents.ask import AgentConfigError
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 from interlock.envelope.protocol import Role
 
 MAX_ROLE_BYTES: Final = 64 * 1024

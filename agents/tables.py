@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.usage import LIMIT_NAMES, Limits
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 
 _TYPE_NAMES: dict[type, str] = {
     str: "a string",

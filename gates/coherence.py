@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from interlock.core.text import closest
 from interlock.envelope.protocol import ANYBODY, DEFAULT_PROTOCOL, ContentCheck, EvidenceKey, GateSpec, Role
 from interlock.gates.config import Config
 from interlock.gates.errors import ConfigProblem
@@ -138,7 +139,5 @@ def _certifier_problems(
 
 def near(name: str, known: Mapping[str, object]) -> str:
     """Suggest a known name that resembles this one; empty when none does."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
-
-    near = get_close_matches(name, list(known), 1, 0.8)
-    return f"Did you mean {near[0]}? " if near else ""
+    near = closest(name, known, 0.8)
+    return f"Did you mean {near}? " if near else ""

@@ -33,6 +33,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
+from interlock.core.text import closest
 from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.config_tables import (
     STRICT,
@@ -297,11 +298,10 @@ def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str
         if above == ["commands"] or (len(above) == 2 and above[0] == "gates" and last == "command"):
             fix = f"Write the program and its arguments as a list: {last} = {_as_list(value)}."
         return ConfigProblem("CFG104", path, key, text, fix)
-    from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
 
     known = [entry.name for entry in fields(_model(location[:-1])) if entry.init]
-    near = get_close_matches(str(location[-1]), known, 1)
-    fix = f"Write `{near[0]}`." if near else f"Remove it; the keys here are {', '.join(known)}."
+    near = closest(str(location[-1]), known)
+    fix = f"Write `{near}`." if near else f"Remove it; the keys here are {', '.join(known)}."
     return ConfigProblem("CFG103", path, key, f"the key `{location[-1]}` is unknown.", fix)
 
 

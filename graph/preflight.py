@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 
 from interlock.agents.ask import REMOTE, AgentConfigError
 from interlock.agents.runners import make_runner
+from interlock.core.text import closest
 from interlock.envelope.finding import Level
-from interlock.envelope.labels import closest
 from interlock.envelope.protocol import Protocol
 from interlock.envelope.rule import Rule
 from interlock.gates.collect import find_browser

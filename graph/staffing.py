@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.model_spec import FORMS, OPTION, agent_table, split_role
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 from interlock.gates.config import Config
 from interlock.gates.registry import build_protocol, hands_over_alone
 from interlock.graph.roster import judges_gate, roster_of

@@ -7,13 +7,13 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from interlock.core.text import closest
 from interlock.graph.errors import TaskError
 from interlock.redaction import KeyRefused, clean_arguments, redactor_for
 
@@ -258,8 +258,8 @@ def _problem(item: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         model = _SECTIONS.get(str(item["loc"][0]), _TaskFile) if len(item["loc"]) > 1 else _TaskFile
-        near = get_close_matches(str(item["loc"][-1]), list(model.model_fields), n=1)
-        hint = f"; did you mean `{near[0]}`?" if near else f"; known keys: {', '.join(model.model_fields)}"
+        near = closest(str(item["loc"][-1]), model.model_fields)
+        hint = f"; did you mean `{near}`?" if near else f"; known keys: {', '.join(model.model_fields)}"
         return f"unknown key `{place}`{hint}"
     expected, fix = _wanted(item["loc"])
     if item["type"] == "missing":

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Final, TypeVar, cast
 
+from interlock.core.text import nearest
 from interlock.reservations import arguments, bodies, escalation, inbox, leases
 from interlock.reservations.answers import InboxAnswer, Refusal, SentAnswer
 from interlock.reservations.desk import Caller, Desk
@@ -111,10 +112,8 @@ def fetch(
 
 def unknown_agent(tx: Transaction, name: str, place: str) -> Refusal:
     """Return the refusal of a name that no agent has, with the names that are near."""
-    from difflib import get_close_matches  # noqa: PLC0415 - slow, and needed here alone
-
     names = {key_of(agent.name): agent.name for agent in tx.agents()}
-    near = [names[key] for key in get_close_matches(key_of(name), list(names), n=3, cutoff=0.5)]
+    near = [names[key] for key in nearest(key_of(name), names, 3, 0.5)]
     return refuse(
         "RSV301",
         f"There is no agent {shown(name)!a} here.",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
+from interlock.core.text import closest
 from interlock.reservations.errors import SettingsError
 from interlock.reservations.place import main_root
 
@@ -155,14 +156,12 @@ def _fault(key: str, value: object) -> Fault | None:
 
 def _unknown(key: str) -> Fault:
     """Return the fault of a key that does not exist, with the nearest that does."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
-
     folder, _, name = key.rpartition(".")
     prefix = f"{folder}." if folder else ""
     known = [row[len(prefix) :] for row in _KEYS if row.startswith(prefix) and "." not in row[len(prefix) :]]
     known += [] if folder else [_TABLE]
-    near = get_close_matches(name, known, 1)
-    fix = f"Write `{near[0]}`." if near else f"Remove it; the keys here are {', '.join(known)}."
+    near = closest(name, known)
+    fix = f"Write `{near}`." if near else f"Remove it; the keys here are {', '.join(known)}."
     return Fault(f"reservations.{key}", f"the key `{name}` is unknown.", fix, unknown=True)
 
 

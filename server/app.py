@@ -34,7 +34,7 @@ from pydantic import AnyUrl, ValidationError
 
 from interlock import __version__
 from interlock.core.errors import InterlockError
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
 from interlock.server import envelope, prompts, resources, tickets
 from interlock.server.arguments import check_arguments, key_problem, refined, unknown_tool

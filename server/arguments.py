@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 from interlock.redaction import KeyRefused
 from interlock.server.rules import Problem, cut, problem, shown
 

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from interlock.agents.contract import contract
 from interlock.core.errors import InterlockError
+from interlock.core.text import closest
 from interlock.envelope import Status, Verdict
-from interlock.envelope.labels import closest
 from interlock.envelope.renderers.json import finding_object
 from interlock.envelope.template import template
 from interlock.gates.response import Expected, distinct_gates, has_runs, judge_response

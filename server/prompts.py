@@ -9,7 +9,7 @@ from mcp_types import INVALID_PARAMS, GetPromptResult, Prompt, PromptArgument, P
 
 from interlock.agents.role_file import prompt_path, role_file
 from interlock.agents.system import system_prompt
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 from interlock.server.project import tables
 
 WORKFLOW: Final = "ticket_workflow"

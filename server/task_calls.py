@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from interlock.core.text import closest
 from interlock.envelope import MAX_BYTES
-from interlock.envelope.labels import closest
 from interlock.gates.by_hand import collect_by_hand
 from interlock.graph.background import Drives
 from interlock.graph.errors import AnswerError, TaskError

@@ -16,7 +16,7 @@ from interlock.agents.runners.remote import remote_request
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.agents.tables import Table, read_limits
 from interlock.agents.usage import Limits
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 
 __all__ = ["ChatRunner", "CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
 

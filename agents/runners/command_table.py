@@ -10,7 +10,7 @@ from interlock.agents.runners.permissions import Permit
 from interlock.agents.runners.presets import COMMON_ENVIRONMENT, PRESETS, WHOLE, Figure
 from interlock.agents.runners.printed import FORMS, Form
 from interlock.agents.tables import Table, type_name
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 
 KEYS: Final = ("preset", "argv", "arguments", "model", "stdin", "output", "timeout_seconds", "environment")
 """What an `[agents.ROLE]` table of this runner may hold."""

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 from interlock.agents.tables import Table, type_name
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 
 Constrain: TypeAlias = Literal["auto", "off"]
 

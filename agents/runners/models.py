@@ -21,7 +21,7 @@ from interlock.agents.runners.model_settings import (
     Provider,
     read_model,
 )
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

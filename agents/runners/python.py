@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentConfigError, Ask, RunnerError
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 
 PREFIX: Final = "python:"
 SIGNAL_SECONDS: Final = 0.1

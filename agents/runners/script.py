@@ -9,7 +9,7 @@ from typing import Final, cast
 from interlock.agents.ask import AgentConfigError, Ask, RunnerError
 from interlock.agents.confined import split_path
 from interlock.agents.tables import Table
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 from interlock.envelope.protocol import EVIDENCE_KEYS
 
 MAX_SCRIPT_BYTES: Final = 1024 * 1024

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from interlock.agents.file_refusals import Answer, FileRefusal, refusal_row
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 
 MAX_ROWS: Final = 5
 """So many slips in the arguments of one call are named."""

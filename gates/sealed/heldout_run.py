@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 from interlock.gates.command import Output
 from interlock.gates.sealed.beside import shadowed
 from interlock.gates.sealed.case import GateCase

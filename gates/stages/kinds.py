@@ -3,9 +3,9 @@
 import json
 import re
 import unicodedata
-from difflib import get_close_matches
 from typing import Final
 
+from interlock.core.text import closest
 from interlock.gates.stages.rules import issue
 from interlock.gates.stages.stage import Issue
 
@@ -39,6 +39,6 @@ def _nearest(kind: str) -> str | None:
     """Return the word that was probably meant: a usual one where letters only look like those of ASCII."""
     text = unicodedata.normalize("NFKC", kind[:200]).strip().casefold()
     plain = re.sub(r"[^a-z0-9_-]", "", re.sub(r"[\s/.:]+", "-", text)).strip("-")
-    if not text.isascii() and (near := get_close_matches(plain, _HONEST, 1, 0.8)):
-        return near[0]
+    if not text.isascii() and (near := closest(plain, _HONEST, 0.8)):
+        return near
     return plain if _WORD.fullmatch(plain) else None

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from difflib import get_close_matches
 from typing import Any, Final, assert_never, cast
 
+from interlock.core.text import closest
 from interlock.gates.stages.case import MAX_ENTRIES, MAX_TEXT_CHARS, UNFIT, blank, fit_text
 from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
 from interlock.gates.stages.stage import Field, Issue
@@ -66,7 +66,7 @@ def _of_last_word(key: str, names: Sequence[str]) -> str | None:
 
 
 def _spelled_like(key: str, names: Sequence[str]) -> str | None:
-    return next(iter(get_close_matches(key, names, 1, 0.7)), None)
+    return closest(key, names, 0.7) or None
 
 
 def _locator_of(holder: Mapping[str, Any]) -> str:
@@ -171,14 +171,14 @@ def _choice_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
         return
     words = listed([f"`{word}`" for word in field.choices])
     plain = value.strip().casefold() if isinstance(value, str) else ""
-    near = get_close_matches(plain[:100], field.choices, 1, 0.6)
+    near = closest(plain, field.choices)
     yield issue(
         "STG111",
         at,
         f"`{at}` is not one of its words.",
         found=describe(value),
         expected=f"one of {words}",
-        fix=f"Write `{near[0]}`." if near else f"Write one of {words}.",
+        fix=f"Write `{near}`." if near else f"Write one of {words}.",
     )
 
 

@@ -8,10 +8,10 @@ from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from interlock.core.text import closest
 from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.stage import Issue
 from interlock.gates.tree import left_out
@@ -265,8 +265,8 @@ def _not_opened(
     try:
         mode = os.stat(step, dir_fd=at, follow_symlinks=False).st_mode
     except (FileNotFoundError, ValueError):
-        near = [] if quiet else get_close_matches(step[:255], _names(at), 1, 0.6)
-        fix = f"Write {copied(near[0])} for {shown(step)}." if near else "Cite a file that exists below the root."
+        near = "" if quiet else closest(step, _names(at))
+        fix = f"Write {copied(near)} for {shown(step)}." if near else "Cite a file that exists below the root."
         return _refused("STG304", path, place, "does not exist", f"no entry {shown(step)}", fix)
     except OSError as reason:
         return _unreadable(path, place, reason)

@@ -1,9 +1,9 @@
 """Holding a submitted ticket against the one that the server issued; it contributes its payload and nothing else."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, cast
 
+from interlock.core.text import closest
 from interlock.gates.stages import Issue
 from interlock.graph.pipeline.contract import SentTicket, Ticket
 from interlock.graph.pipeline.rules import issue, shown
@@ -128,8 +128,8 @@ def unknown_fields(given: Mapping[str, Any], known: Sequence[str]) -> list[Issue
 
 
 def _stranger(name: str, known: Sequence[str]) -> Issue:
-    near = get_close_matches(name[:100], known, 1)
-    hint = f" Did you mean `{near[0]}`?" if near else ""
+    near = closest(name, known)
+    hint = f" Did you mean `{near}`?" if near else ""
     return issue(
         "TKT105",
         shown(name),

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, cast
 
+from interlock.core.text import nearest
 from interlock.gates.errors import GateError
 from interlock.gates.stages import Issue, Stage, Surroundings, artifact_records, judge_stage
 from interlock.graph.background import Drives
@@ -308,7 +308,7 @@ class Tickets:
             return []
         runs = self.runs()
         of_ticket = [run for run in runs if run.startswith(f"{name}.")]
-        return of_ticket[:3] or get_close_matches(name, runs[:MAX_NEAR], 1, 0.8)
+        return of_ticket[:3] or nearest(name, runs[:MAX_NEAR], 1, 0.8)
 
     def _submit_whole(self, run: OpenRun, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
         """Judge a whole ticket."""

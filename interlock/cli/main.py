@@ -15,6 +15,7 @@ import click
 
 from interlock import __version__
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.text import closest
 
 SECTIONS: Final = {
     "Set up": {
@@ -102,10 +103,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command; a near miss is named."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches  # noqa: PLC0415
-
-            near = [MEANT[args[0]]] if args[0] in MEANT else get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean `{near[0]}`?" if near else " `interlock --help` lists them."
+            near = MEANT.get(args[0]) or closest(args[0], COMMANDS)
+            hint = f" Did you mean `{near}`?" if near else " `interlock --help` lists them."
             raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

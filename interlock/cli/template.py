@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from interlock.cli.context import print_json, root_words
-from interlock.envelope.labels import closest
+from interlock.core.text import closest
 from interlock.install.templates import TASK, TEMPLATES, existing, render, suggested, write
 
 OPTION: Final = "--template"

@@ -1,6 +1,5 @@
 """`interlock token`: who may call the server over HTTP."""
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import click
 
 from interlock.cli.completion import complete_token
 from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words
+from interlock.core.text import closest
 
 
 @click.group("token")
@@ -51,8 +51,8 @@ def create(agent: str, root: Path | None, as_json: bool) -> None:
 
 
 def _no_role(agent: str, roles: list[str]) -> str:
-    near = get_close_matches(agent, roles, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    near = closest(agent, roles)
+    hint = f" Did you mean {near}?" if near else ""
     return f"{agent} is no role of this project ({', '.join(roles)}), so it can answer for none.{hint}"
 
 

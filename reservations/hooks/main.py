@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple, NoReturn
 
+from interlock.core.text import nearest
 from interlock.reservations.errors import ReservationError
 
 __all__ = ["MAX_INPUT_BYTES", "OFF", "main"]
@@ -104,9 +105,7 @@ def _run(argv: Sequence[str]) -> int:
 
 def _unknown(name: str) -> str:
     """Return what is wrong with the name of a hook, with the names that are near."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only to help with a slip
-
-    near = [f"`{each}`" for each in get_close_matches(name, HOOKS, 2)]
+    near = [f"`{each}`" for each in nearest(name, HOOKS, 2)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(HOOKS)}."
     problem = f"there is no hook {name!a}" if name else "a hook must be named"
     return f"{problem}: {hint}\n  fix: `interlock hook --help` says what each does."
