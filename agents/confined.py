@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from interlock.agents.ask import RunnerError
+from interlock.core.files import opened_beneath, write_in
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -46,20 +47,13 @@ def write_confined(root: str, path: str, data: bytes) -> None:
             the system refuses the write.
     """
     *folders, name = split_path(path)
-    with _refusals(path), _folder(root, folders, make=True) as folder:
+    with _refusals(path), opened_beneath(root, folders, make=True) as folder:
         mode = _mode(folder, name)
         if mode is not None and _holds(folder, name, data):
             return
         # The name is the same each time, so what a killed writer left is replaced when the ask is made again.
         temporary = f".interlock-{hashlib.sha256(name.encode()).hexdigest()[:16]}.part"
-        _unlink(folder, temporary)
-        try:
-            _write_new(folder, temporary, data, 0o644 if mode is None else mode & 0o777)
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            _unlink(folder, temporary)
-            raise
-        os.fsync(folder)
+        write_in(folder, name, data, chmod=0o644 if mode is None else mode & 0o777, part=temporary)
 
 
 def read_confined(root: str, path: str, limit: int) -> bytes:
@@ -69,7 +63,7 @@ def read_confined(root: str, path: str, limit: int) -> bytes:
         RunnerError: As for `write_confined`, or when there is no such file.
     """
     *folders, name = split_path(path)
-    with _refusals(path, "read"), _folder(root, folders, make=False) as folder:
+    with _refusals(path, "read"), opened_beneath(root, folders) as folder:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -90,7 +84,7 @@ def entries_confined(root: str, folder: str = "") -> tuple[list[str], list[str]]
     folders: list[str] = []
     files: list[str] = []
     segments = list(split_path(folder)) if folder else []
-    with _refusals(folder, "listed"), _folder(root, segments, make=False) as opened, os.scandir(opened) as entries:
+    with _refusals(folder, "listed"), opened_beneath(root, segments) as opened, os.scandir(opened) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
@@ -108,7 +102,7 @@ def delete_confined(root: str, path: str) -> None:
     *folders, name = split_path(path)
     with _refusals(path):
         try:
-            with _folder(root, folders, make=False) as folder:
+            with opened_beneath(root, folders) as folder:
                 if _mode(folder, name) is not None:
                     _unlink(folder, name)
         except FileNotFoundError:
@@ -127,29 +121,6 @@ def _refusals(path: str, what: str = "written") -> Generator[None]:
         raise RunnerError(message, "Name a plain file in plain folders below the root.") from error
 
 
-@contextmanager
-def _folder(root: str, folders: list[str], *, make: bool) -> Generator[int]:
-    """Open a folder by walking down from the root, following no link below it."""
-    current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for segment in folders:
-            if make:
-                _make_folder(current, segment)
-            below = os.open(segment, _DIRECTORY, dir_fd=current)
-            os.close(current)
-            current = below
-        yield current
-    finally:
-        os.close(current)
-
-
-def _make_folder(parent: int, name: str) -> None:
-    try:
-        os.mkdir(name, 0o755, dir_fd=parent)
-    except FileExistsError:
-        return
-
-
 def _mode(folder: int, name: str) -> int | None:
     """Return the mode of a plain file, None when nothing stands there; refuse every other kind."""
     try:
@@ -165,14 +136,6 @@ def _holds(folder: int, name: str, data: bytes) -> bool:
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(len(data) + 1) == data
-
-
-def _write_new(folder: int, name: str, data: bytes, mode: int) -> None:
-    with os.fdopen(os.open(name, _NEW_FILE, 0o600, dir_fd=folder), "wb") as file:
-        file.write(data)
-        os.fchmod(file.fileno(), mode)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _unlink(folder: int, name: str) -> None:

@@ -1,7 +1,7 @@
-"""What every package needs: errors and texts. It uses the standard library alone, and nothing happens on import."""
+"""What every package needs. It uses the standard library alone, and nothing happens on import."""
 
 from typing import Final
 
 __all__ = ["PUBLIC_MODULES"]
 
-PUBLIC_MODULES: Final = ("errors", "text")
+PUBLIC_MODULES: Final = ("errors", "files", "locks", "text")

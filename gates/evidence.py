@@ -10,11 +10,12 @@ import errno
 import hashlib
 import os
 import stat
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from interlock.core.files import opened_beneath, write_in
 from interlock.envelope.finding import Finding
 from interlock.gates import rules
 from interlock.redaction import redactor_for
@@ -143,8 +144,7 @@ def read_evidence(root: str | Path, path: str, *, max_bytes: int = MAX_EVIDENCE_
 def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
     """Write one evidence file whole or not at all, making its folders.
 
-    The bytes go to a temporary name in the same folder (`.<random>.<process id>.part`, so that leftovers of a killed
-    writer can be told), are synced, and take their name in one rename. Keys of the environment are taken out first: a
+    Keys of the environment are taken out first: a
     page, a test or a collector may print them. Digest and data of the answer are those of what is kept.
 
     Raises:
@@ -156,25 +156,8 @@ def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
         raise ValueError(refused.message)
     data = redactor_for(root).data(data)
     *folders, name = path.split("/")
-    temporary = f".{os.urandom(8).hex()}.{os.getpid()}.part"
-    with ExitStack() as stack:
-        at = _opened(stack, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        for folder in folders:
-            with suppress(FileExistsError):
-                os.mkdir(folder, 0o777, dir_fd=at)
-            at = _opened(stack, os.open(folder, _DIRECTORY_FLAGS, dir_fd=at))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=at), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(temporary, name, src_dir_fd=at, dst_dir_fd=at)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=at)
-            raise
-        os.fsync(at)
+    with opened_beneath(root, folders, make=True) as at:
+        write_in(at, name, data)
     return EvidenceFile(path, hashlib.sha256(data).hexdigest(), len(data), data)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from interlock.agents.ask import RunnerError
 from interlock.agents.changes import MAX_COMPARED_BYTES, ChangedFile, ChangeKind, unified
 from interlock.agents.confined import read_confined
+from interlock.core.files import write_atomically
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed.base import Base
@@ -25,7 +26,7 @@ from interlock.gates.stages.tree import ignored_paths
 from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.desk import Desk
 from interlock.graph.sealing import base_of
-from interlock.graph.store import RunStore, write_atomically
+from interlock.graph.store import RunStore
 
 MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
 """How much of the texts that no base holds is kept in all; what is beyond that is listed, and not compared."""

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from interlock.core.files import write_atomically
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline.store import TicketStore, journal_run
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.record import Recorder
 from interlock.graph.runs import Graphs, view_run
 from interlock.graph.scope_leases import clear
-from interlock.graph.store import ABANDONED, RunStore, journal_path, list_runs, note_pruned, write_atomically
+from interlock.graph.store import ABANDONED, RunStore, journal_path, list_runs, note_pruned
 from interlock.journal import Journal
 
 _DAY_SECONDS: Final = 24 * 60 * 60

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from interlock.agents.ask import agent_of_run
 from interlock.agents.changes import ChangedFile, ChangeKind, unified
+from interlock.core.files import write_atomically
 from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.sealed.base import Base, read_entry
 from interlock.gates.sealed.errors import SealError
@@ -21,7 +22,7 @@ from interlock.gates.shared import shared, untold
 from interlock.gates.tree import left_out
 from interlock.graph.sealing import base_of, place_in
 from interlock.graph.state import Outside
-from interlock.graph.store import RunStore, write_atomically
+from interlock.graph.store import RunStore
 from interlock.graph.task import Task
 from interlock.redaction import Redactor
 from interlock.reservations import ReservationError, open_reservations

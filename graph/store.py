@@ -1,21 +1,21 @@
 """The folder of one run: the frozen task and policy, the answers as they came, and the lock."""
 
-import fcntl
 import hashlib
 import json
 import os
 import re
-import threading
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import AgentsError
 from interlock.agents.usage import Usage, total
+from interlock.core.files import write_atomically
+from interlock.core.locks import locked
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.policy import Policy
 from interlock.graph.task import Task
@@ -69,23 +69,6 @@ def state_dir(root: Path) -> Path:
 def journal_path(root: Path) -> Path:
     """Return where the journal of a root stands."""
     return root / "artifacts" / "interlock" / "events.jsonl"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing, and return once it and its name are on disk; a leftover part is replaced."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
-    part.unlink(missing_ok=True)
-    with part.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _readable(value: object) -> bytes:
@@ -207,8 +190,7 @@ class RunStore:
         Raises:
             RunDamagedError: It cannot be stored.
         """
-        with _released((self.folder / "answers.lock").open("ab")) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with (self.folder / "answers.lock").open("ab") as file, locked(file):
             if (before := self.answer(key)) is not None:
                 return before
             self.keep_answer(key, text)
@@ -309,58 +291,37 @@ class RunStore:
             RunBusyError: Another process holds it and `wait` is false.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _released((self.folder / "lock").open("ab")) as file:
+        with (self.folder / "lock").open("ab") as file:
             if wait:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            elif not _take(file):
-                raise RunBusyError(
-                    f"run {self.run_id} is being driven by another process",
-                    "Wait for it, or watch it with `interlock status`.",
-                )
-            yield
+                with locked(file):
+                    yield
+                return
+            while True:
+                with locked(file, seconds=0) as held:
+                    if held:
+                        yield
+                        return
+                # Whoever only looks whether the run is driven shares the lock for an instant: no reason to fail.
+                with locked(file, shared=True, seconds=0) as undriven:
+                    if not undriven:
+                        raise RunBusyError(
+                            f"run {self.run_id} is being driven by another process",
+                            "Wait for it, or watch it with `interlock status`.",
+                        )
 
     @contextmanager
     def undriven(self) -> Generator[bool]:
         """Keep every process from driving the run for an instant, which waits; False when one drives it already."""
-        with _released((self.folder / "lock").open("ab")) as file:
-            yield _try_lock(file, fcntl.LOCK_SH)
+        with (self.folder / "lock").open("ab") as file, locked(file, shared=True, seconds=0) as free:
+            yield free
 
     def driven(self) -> bool:
         """Say whether some process drives this run at this moment; a killed one does not."""
         try:
-            with _released((self.folder / "lock").open("rb")) as file:
-                return not _try_lock(file, fcntl.LOCK_SH)
+            with (self.folder / "lock").open("rb") as file, locked(file, shared=True, seconds=0) as free:
+                return not free
         except FileNotFoundError:
             return False
-
-
-@contextmanager
-def _released(file: IO[bytes]) -> Generator[IO[bytes]]:
-    """Close a file and give up its lock; closing alone would leave the lock with a child that was forked meanwhile."""
-    with file:
-        try:
-            yield file
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def _take(file: IO[bytes]) -> bool:
-    """Lock a file alone unless another does.
-
-    A reader that only looks whether the run is driven holds the lock shared for an instant, and is no reason to fail.
-    """
-    while not _try_lock(file, fcntl.LOCK_EX):
-        if not _try_lock(file, fcntl.LOCK_SH):
-            return False
-    return True
-
-
-def _try_lock(file: IO[bytes], kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:

@@ -4,7 +4,6 @@ A token is 256 random bits. Nobody can try a noticeable part of them, so a plain
 costs a microsecond for each request; the slow hashes are for passwords, which people choose and others guess.
 """
 
-import fcntl
 import hashlib
 import hmac
 import json
@@ -14,13 +13,15 @@ import secrets
 import shlex
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
 from interlock.core.errors import InterlockError
+from interlock.core.files import write_atomically
+from interlock.core.locks import locked
 from interlock.gates.coherence import ROLE_NAME
 from interlock.graph.store import state_dir
 
@@ -195,31 +196,15 @@ class TokenStore:
     def _locked(self) -> Generator[None]:
         fd = os.open(state_dir(self.root) / "tokens.lock", _LOCK, 0o600)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
+            with locked(fd):
+                yield
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
             os.close(fd)
 
     def _write(self, records: tuple[TokenRecord, ...]) -> None:
         """Replace the file as a whole. It is never there with a wider mode, not even for a moment."""
         data = json.dumps({"schema": SCHEMA, "tokens": [asdict(record) for record in records]}, indent=1) + "\n"
-        part = self.path.with_name(f".tokens.{os.getpid()}.{secrets.token_hex(4)}.part")
-        try:
-            with open(os.open(part, _CREATE, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor, opened with its mode
-                file.write(data.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path)
-        except OSError:
-            with suppress(OSError):
-                part.unlink()
-            raise
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_atomically(self.path, data.encode(), mode=0o600)
 
 
 def _digest(token: str) -> str:

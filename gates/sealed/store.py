@@ -10,16 +10,16 @@
 so nothing that is read back is believed: contents are hashed against the manifest, whose digest the run keeps.
 """
 
-import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from interlock.core.files import write_atomically
+from interlock.core.locks import locked
 from interlock.gates.sealed.errors import SealError
 
 STATE: Final = "INTERLOCK_STATE"
@@ -81,16 +81,10 @@ class Store:
         for number in range(_MAX_EXPORTS):
             folder = self.folder / "exports" / str(number)
             folder.mkdir(parents=True, exist_ok=True)
-            with (folder / "lock").open("ab") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                try:
+            with (folder / "lock").open("ab") as lock, locked(lock, seconds=0) as held:
+                if held:
                     yield folder / "tree"
-                finally:
-                    fcntl.flock(lock, fcntl.LOCK_UN)
-                return
+                    return
         message = f"{_MAX_EXPORTS} gates of this checkout run already."
         raise SealError("SEAL111", message, "Wait until one of them has ended.")
 
@@ -121,12 +115,7 @@ def write(path: str | Path, data: bytes) -> None:
         SealError: `SEAL112` the store cannot be written.
     """
     try:
-        folder = os.path.dirname(path)
-        os.makedirs(folder, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(dir=folder, prefix=".part-")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(part, path)
+        write_atomically(path, data, mode=0o600, durable=False)
     except OSError as error:
         raise SealError(
             "SEAL112",

@@ -1,6 +1,5 @@
 """The checkpoint database of all ticket runs of a root: opened, read, and refused when it is damaged."""
 
-import fcntl
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -12,6 +11,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import StateSnapshot
 
+from interlock.core.locks import locked
 from interlock.graph.checkpoints import DAMAGE, SAFE_WAL, is_set_up, make_database
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.build import PipelineGraph
@@ -120,13 +120,9 @@ def open_checkpoints(root: Path) -> TicketSaver:
         return _copied(root / ".interlock" / CHECKPOINTS)
     path = state_dir(root) / CHECKPOINTS
     try:
-        with path.with_suffix(".lock").open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            try:
-                if not path.exists():
-                    make_database(path)
-            finally:
-                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
+        with path.with_suffix(".lock").open("ab") as lock, locked(lock):
+            if not path.exists():
+                make_database(path)
         connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
         saver = TicketSaver(connection)
         # Setting up changes the journal mode, which fails while another process writes.

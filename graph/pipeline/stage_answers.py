@@ -8,9 +8,9 @@ from typing import Any, Final, cast
 
 from interlock.agents.answer import Answer
 from interlock.agents.usage import Limits, Usage, total, usage_row
+from interlock.core.files import write_atomically
 from interlock.graph.pipeline.state import RunState
 from interlock.graph.pipeline.store import TicketStore, journal_run
-from interlock.graph.store import write_atomically
 from interlock.journal import Entry, Journal
 
 TYPE: Final = "answer"

@@ -1,19 +1,17 @@
 """The files of ticket runs: what a run began with, its lock, its tree listings, and the copies for people."""
 
-import fcntl
 import hashlib
 import json
 import logging
-import os
 import re
 import secrets
-import threading
-import time
 from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.core.files import opened_beneath, write_atomically, write_in
+from interlock.core.locks import locked
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.pipeline.state import RunInput
 from interlock.graph.store import (
@@ -23,7 +21,6 @@ from interlock.graph.store import (
     made_ns,
     note_made,
     state_dir,
-    write_atomically,
 )
 
 _LOG: Final = logging.getLogger("interlock.tickets")
@@ -168,25 +165,13 @@ class TicketStore:
             RunBusyError: Another call holds it for that long.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("ab") as file:
-            deadline, pause = time.monotonic() + seconds, 0.001
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError as error:
-                    if time.monotonic() > deadline:
-                        raise RunBusyError(
-                            f"ticket run {self.run_id} is being worked on by another call",
-                            "Wait until that call has its answer, then submit again.",
-                        ) from error
-                    time.sleep(pause)
-                    pause = min(pause * 2, 0.05)
-            try:
-                yield
-            finally:
-                # Closing alone would leave the lock with a child that was forked meanwhile.
-                fcntl.flock(file, fcntl.LOCK_UN)
+        with (self.folder / "lock").open("ab") as file, locked(file, seconds=seconds) as held:
+            if not held:
+                raise RunBusyError(
+                    f"ticket run {self.run_id} is being worked on by another call",
+                    "Wait until that call has its answer, then submit again.",
+                )
+            yield
 
     @contextmanager
     def driving(self) -> Generator[None]:
@@ -195,31 +180,21 @@ class TicketStore:
         Raises:
             RunBusyError: There is one.
         """
-        with (self.folder / _DRIVEN).open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+        with (self.folder / _DRIVEN).open("ab") as file, locked(file, seconds=0) as held:
+            if not held:
                 raise RunBusyError(
                     f"ticket run {self.run_id} is being resolved by another process",
                     f"Wait until that one is done; `interlock status {self.run_id}` says where it stands.",
-                ) from error
-            try:
-                yield
-            finally:
-                # Closing alone would leave the lock with a child that was forked meanwhile.
-                fcntl.flock(file, fcntl.LOCK_UN)
+                )
+            yield
 
     def driven(self) -> bool:
-        """Say whether a model works this run at this moment; a killed drive does not."""
+        """Return whether a model works this run at this moment; a killed drive does not."""
         try:
-            with (self.folder / _DRIVEN).open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                fcntl.flock(file, fcntl.LOCK_UN)
+            with (self.folder / _DRIVEN).open("rb") as file, locked(file, shared=True, seconds=0) as free:
+                return not free
         except FileNotFoundError:
             return False
-        except BlockingIOError:
-            return True
-        return False
 
     def write_copy(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a passed payload or the last ticket as a file for people, and follow no link on the way.
@@ -240,39 +215,16 @@ class TicketStore:
 
 
 def _write(root: Path, path: Path, text: str) -> None:
-    """Write a whole file below a root, step by step from real folder to real folder."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    with ExitStack() as stack:
-        at = os.open(root, flags)
-        stack.callback(os.close, at)
-        for folder in path.parts[:-1]:
-            try:
-                at = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=at)
-            except FileNotFoundError:
-                with suppress(FileExistsError):
-                    os.mkdir(folder, dir_fd=at)
-                at = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=at)
-            stack.callback(os.close, at)
-        part = f".{path.name}.{os.getpid()}.{threading.get_ident()}.part"
-        opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=at)
-        with os.fdopen(opened, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path.name, src_dir_fd=at, dst_dir_fd=at)
-        os.fsync(at)
+    """Write a whole file below a root, following no link on the way."""
+    with opened_beneath(root, path.parts[:-1], make=True) as folder:
+        write_in(folder, path.name, text.encode())
 
 
 @contextmanager
 def beginning(root: Path) -> Generator[None]:
     """Let one process at a time look for a run and begin one. The root's folder is the lock, which leaves no file."""
-    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(at, fcntl.LOCK_EX)
+    with opened_beneath(root, ()) as folder, locked(folder):
         yield
-    finally:
-        fcntl.flock(at, fcntl.LOCK_UN)
-        os.close(at)
 
 
 def runs_of_ticket(root: Path, ticket_id: str) -> list[str]:

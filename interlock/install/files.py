@@ -1,6 +1,5 @@
 """Reading and writing one file of a project: whole or not at all, with its mode."""
 
-import fcntl
 import os
 import stat
 from collections.abc import Generator
@@ -9,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from interlock.core.files import PART, opened_beneath, write_atomically
+from interlock.core.locks import locked
 from interlock.install.errors import EditError
 
 MAX_BYTES: Final = 1024 * 1024
@@ -45,23 +46,19 @@ def write(path: Path, file: File | None) -> None:
     if file is None:
         path.unlink(missing_ok=True)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
     replace(path, file.data, file.mode)
 
 
 def replace(path: Path, data: bytes, mode: int) -> None:
     """Write a whole file or nothing; it is never readable for more people than before."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if mode != LINK:
+        write_atomically(path, data, chmod=mode)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     part.unlink(missing_ok=True)
     try:
-        if mode == LINK:
-            part.symlink_to(os.fsdecode(data))
-        else:
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(data)
-                os.fchmod(file.fileno(), mode)
-                file.flush()
-                os.fsync(file.fileno())
+        part.symlink_to(os.fsdecode(data))
         part.replace(path)
     except OSError:
         part.unlink(missing_ok=True)
@@ -114,10 +111,5 @@ def read_raw(path: Path) -> File | None:
 @contextmanager
 def alone(root: Path) -> Generator[None]:
     """Let one init at a time write below a root; the lock is on the folder itself and leaves nothing behind."""
-    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with opened_beneath(root, ()) as folder, locked(folder):
         yield
-    finally:
-        fcntl.flock(handle, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
-        os.close(handle)

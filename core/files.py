@@ -1,0 +1,109 @@
+"""Whole files, written so that a reader finds the old content or the new, also after the machine has crashed."""
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+PART: Final = ".part"
+"""How the name of a file ends that is being written. What a killed writer left may be removed when nobody writes."""
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def write_atomically(
+    path: str | Path, data: bytes, *, mode: int = 0o666, chmod: int | None = None, durable: bool = True
+) -> None:
+    """Write a file whole or not at all, making its folders.
+
+    Args:
+        path: Where. A link there is replaced, not followed.
+        data: All of the content.
+        mode: Its permissions, less those that the process masks.
+        chmod: Its permissions to the bit, where these count; it never has more, not even for a moment.
+        durable: Whether the content and the name are on the disk when this returns. Without it a crash of the machine,
+            not of the process, may leave an empty file.
+
+    Raises:
+        OSError: The system refuses; nothing has changed.
+    """
+    above = os.path.dirname(path) or "."
+    os.makedirs(above, exist_ok=True)
+    folder = os.open(above, _FOLDER)
+    try:
+        write_in(folder, os.path.basename(path), data, mode=mode, chmod=chmod, durable=durable)
+    finally:
+        os.close(folder)
+
+
+def write_in(
+    folder: int,
+    name: str,
+    data: bytes,
+    *,
+    mode: int = 0o666,
+    chmod: int | None = None,
+    durable: bool = True,
+    part: str = "",
+) -> None:
+    """Write a file of an open folder whole or not at all; `write_atomically` has the other arguments.
+
+    Args:
+        folder: A descriptor of the folder.
+        name: The file's name there.
+        data: All of the content.
+        mode: Its permissions, less those that the process masks.
+        chmod: Its permissions to the bit, where these count.
+        durable: Whether it is on the disk when this returns.
+        part: What it is called until it is whole. By default a name of its own (`.RANDOM.PID.part`), so that two
+            writers do not meet; where nobody else writes, one that is always the same leaves no second leftover.
+    """
+    if part:
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+    else:
+        part = f".{os.urandom(8).hex()}.{os.getpid()}{PART}"
+    try:
+        with os.fdopen(os.open(part, _NEW, mode if chmod is None else 0o600, dir_fd=folder), "wb") as file:
+            if chmod is not None:
+                os.fchmod(file.fileno(), chmod)
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)
+        raise
+    if durable:
+        os.fsync(folder)
+
+
+@contextmanager
+def opened_beneath(root: str | Path, folders: Sequence[str], *, make: bool = False) -> Generator[int]:
+    """Open a folder beneath a root step by step, following no link on the way.
+
+    Args:
+        root: Where to begin; it may itself be reached through a link.
+        folders: The names of the folders below it, in order.
+        make: Whether to make those that are missing.
+
+    Yields:
+        A descriptor of the last folder, or of the root.
+
+    Raises:
+        OSError: A step is missing, a link or no folder, or the system refuses; its `filename` is the step.
+    """
+    with ExitStack() as stack:
+        at = os.open(root, _FOLDER)
+        stack.callback(os.close, at)
+        for folder in folders:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=at)
+            at = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+            stack.callback(os.close, at)
+        yield at
