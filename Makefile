@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-tests demo-ticket demo-llm test test-long test-slow check lint types contracts campaign bench snapshots format lock clean packages browser clients sandbox
+.PHONY: help demo demo-tests demo-ticket demo-llm test test-long test-slow check lint types contracts census campaign bench snapshots format lock clean packages browser clients sandbox
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -37,7 +37,7 @@ test-long: browser clients sandbox ## run what `make test` leaves out: more rows
 test-slow: packages ## run the tests with the local model at length and inside the command-line agents that are installed
 	@$(subst $$(sh scripts/memory-disk),$${TMPDIR:-/tmp},$(PYTEST)) -n 2 -m slow
 
-check: lint types contracts test test-long ## run lint, types, import contracts and tests, the long ones too
+check: lint types contracts census test test-long ## run lint, types, import contracts, the census and tests, the long ones too
 
 lint: packages ## check the style and the layout of the code
 	@$(BIN)/ruff check --quiet
@@ -48,6 +48,9 @@ types: packages ## check the types
 
 contracts: packages ## check who may import whom
 	@$(BIN)/lint-imports --no-cache
+
+census: packages ## count what makes the code hard to live in, and refuse what grew
+	@$(BIN)/python scripts/census.py
 
 campaign: browser clients sandbox ## run the campaigns: what is killed, stopped and fuzzed for hours before a release
 	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=campaign -m campaign

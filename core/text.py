@@ -1,9 +1,37 @@
-"""Texts for people: what was probably meant, and what somebody else wrote made safe to print."""
+"""Texts for people: what somebody else wrote made safe to print, and what was probably meant."""
 
 from collections.abc import Iterable
 from typing import Final
 
 _MAX_CHARS: Final = 100
+"""So much of a word is compared."""
+
+
+def visible(text: str, *, keep: str = "", ascii_only: bool = False) -> str:
+    r"""Return text in which no character drives a terminal, hides, or breaks a line: such are written as `\u{202E}`.
+
+    Args:
+        text: What somebody else wrote.
+        keep: Characters that stay although they do not show, such as newlines.
+        ascii_only: Whether letters beyond ASCII are written so as well, where a look-alike would mislead.
+    """
+    if text.isprintable() and (not ascii_only or text.isascii()):
+        return text
+    shows = str.isascii if ascii_only else str.isprintable
+    return "".join(
+        char if char in keep or (char.isprintable() and shows(char)) else f"\\u{{{ord(char):04X}}}" for char in text
+    )
+
+
+def shown(text: str, limit: int = 200) -> str:
+    """Return visible text of at most `limit` characters and, where something was cut off, `…`."""
+    plain = visible(text[: limit + 1])
+    return plain if len(plain) <= limit else f"{plain[:limit]}…"
+
+
+def one_line(text: str) -> str:
+    """Return text as one line in which nothing drives a terminal, for a table or a list."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

@@ -17,6 +17,9 @@ class GateError(InterlockError):
     def __init__(self, code: str, message: str, fix: str) -> None:
         super().__init__(message, fix, code)
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message} {self.fix}"
+
 
 class CollectorError(GateError):
     """A collector could not do its work; its gate is not passed. It says nothing about the work under test."""

@@ -7,6 +7,7 @@ whether a task can ever be approved.
 
 from typing import Final
 
+from interlock.core.text import visible
 from interlock.envelope.finding import Finding
 from interlock.envelope.rule import Rule
 
@@ -321,7 +322,7 @@ def finding(
 
 def quote(text: str, limit: int = 120) -> str:
     """Show untrusted text in one bounded, printable line between backquotes."""
-    shown = "".join(c if " " <= c <= "~" and c != "`" else f"\\u{{{ord(c):04X}}}" for c in text[: limit + 1])
+    shown = visible(text[: limit + 1], ascii_only=True).replace("`", "\\u{0060}")
     return f"`{shown[:limit]}…`" if len(shown) > limit else f"`{shown}`"
 
 

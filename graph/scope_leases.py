@@ -10,15 +10,14 @@ from typing import Any, Final, Self, TypeAlias, cast
 
 from interlock.agents.ask import agent_of_run
 from interlock.agents.files import as_written, run_caller
+from interlock.core.errors import InterlockError
 from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
-from interlock.journal import JournalError
 from interlock.reservations import granting, holders, identity, leases, outbox, place, process, waiting
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
-from interlock.reservations.errors import ReservationError
 from interlock.reservations.opening import open_desk
 from interlock.reservations.records import Lease, key_of, replace
 from interlock.reservations.settings import Settings
@@ -310,7 +309,7 @@ class ScopeLeases:
         """Tell what goes wrong with store or journal, where the work itself goes on or is done."""
         try:
             yield
-        except (ReservationError, JournalError) as error:
+        except InterlockError as error:
             self._tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 
 
@@ -332,7 +331,7 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
                     return
             leases.release_all(left.desk, left.caller)
             outbox.drain(left.desk.store, left.caller.root)
-    except (LeasesError, JournalError) as error:
+    except InterlockError as error:
         tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 
 
@@ -405,5 +404,5 @@ def _for_runs(given: Settings) -> Settings:
 def _translated() -> Generator[None]:
     try:
         yield
-    except ReservationError as error:
+    except InterlockError as error:
         raise LeasesError(f"the leases of the run cannot be kept: {error.code} {error.message}", error.fix) from error

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from interlock.core.text import closest
+from interlock.core.text import closest, shown
 from interlock.graph.errors import TaskError
 from interlock.redaction import KeyRefused, clean_arguments, redactor_for
 
@@ -278,7 +278,4 @@ def _found(value: object) -> str:
     form = type(value)
     kind = next((name for known, name in _KINDS if issubclass(form, known)), f"the {form.__name__}")
     text = value if isinstance(value, str) else json.dumps(value, default=str, skipkeys=True)
-    shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:81])
-    if not shown:
-        return f"{kind} of no characters"
-    return f"{kind} `{shown[:80]}…`" if len(shown) > 80 else f"{kind} `{shown}`"
+    return f"{kind} `{shown(text, 80)}`" if text else f"{kind} of no characters"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from interlock.core.errors import InterlockError
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.pipeline.checkpoints import CHECKPOINTS
 from interlock.graph.pipeline.opened import ticket_states
@@ -17,10 +18,9 @@ from interlock.graph.pipeline.state import RunState, terminal
 from interlock.graph.pipeline.store import TicketStore, journal_run, list_ticket_runs, snapshots_path
 from interlock.graph.runs import RunView, kept_views
 from interlock.graph.store import journal_path, list_runs, pruned_runs
-from interlock.journal import Head, Journal, JournalDamaged, JournalError, Problem, verify
+from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
 from interlock.reservations import place
 from interlock.reservations.comparing import Comparison, compare_here
-from interlock.reservations.errors import ReservationError
 from interlock.reservations.outbox import RUN as RESERVATIONS
 
 
@@ -227,7 +227,7 @@ def _leases(root: Path) -> tuple[Comparison | None, list[RunProblem]]:
     """Hold the leases of the store against what the journal gives."""
     try:
         found = compare_here(str(root))
-    except (ReservationError, JournalError) as error:
+    except InterlockError as error:
         told = "the reservations cannot be checked against the journal"
         return None, [
             RunProblem(RESERVATIONS, str(error), error.fix, code=error.code, message=told, expected="both readable")

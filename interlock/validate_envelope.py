@@ -4,7 +4,7 @@ Exit 0: every file is valid. 1: some file is not. 2: wrong usage or configuratio
 Nothing heavy is imported before it is needed: `--version` and `--help` answer without the parser.
 """
 # pathlib would cost a tenth of the cold start; `os.path` is loaded already.
-# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH123
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH123
 
 import argparse
 import os
@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Final, cast
 
 from interlock import __version__
+from interlock.core.project import NoProject, find_root
 from interlock.envelope.export import FORMS
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES
 from interlock.envelope.renderers import FORMATS, FileResult, render_results
@@ -32,7 +33,6 @@ INTERRUPTED: Final = 130
 
 MAX_BYTES: Final = 1024 * 1024
 STDIN: Final = 0
-MARKS: Final = ("interlock.toml", ".interlock")
 CHUNK_BYTES: Final = 256 * 1024
 OF_CHECKOUT: Final = ("github", "sarif")
 """Formats that services read, which place findings by paths from the top of the checkout."""
@@ -104,7 +104,7 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
         return f"validate-envelope {__version__}\n", VALID
     if args.explain is not None:
         return _explain(args.explain), VALID
-    root = _root(args.root if args.root is not None else _named_root())
+    root = _root(args.root)
     protocol, inputs = _tables(root)
     if args.template is not None:
         return _template(args, protocol), VALID
@@ -213,21 +213,10 @@ def _root(given: str | None) -> str:
                 f"--root {given!r} is not a folder. Name the folder that holds artifacts/ and interlock.toml."
             )
         return os.path.abspath(given)
-    here = folder = os.path.realpath(os.getcwd())
-    while not os.path.lexists(os.path.join(folder, ".git")) and not _is_marked(folder):
-        if folder == os.path.dirname(folder):
-            return here
-        folder = os.path.dirname(folder)
-    return folder
-
-
-def _is_marked(folder: str) -> bool:
-    """Return whether a folder is a project by a mark of ours that counts: one of the user's own, as everywhere."""
-    if not any(os.path.lexists(os.path.join(folder, mark)) for mark in MARKS):
-        return False
-    from interlock.reservations.place import is_marked  # noqa: PLC0415
-
-    return is_marked(folder)
+    try:
+        return find_root(os.getcwd())
+    except NoProject as error:
+        raise UsageError(f"{error.message} {error.fix}") from error
 
 
 def _tables(root: str) -> "tuple[Protocol, Inputs]":
@@ -251,19 +240,6 @@ def _from_root(path: str, root: str) -> str:
         return path
     seen = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
     return path if seen.startswith("..") else seen
-
-
-def _named_root() -> str | None:
-    """Return the project that the environment names, as every command takes it."""
-    if not os.environ.get("INTERLOCK_PROJECT"):
-        return None
-    from interlock.reservations.errors import NoProject  # noqa: PLC0415 - few set the variable
-    from interlock.reservations.place import named  # noqa: PLC0415
-
-    try:
-        return named(os.getcwd())
-    except NoProject as error:
-        raise UsageError(f"{error.message} {error.fix}") from error
 
 
 def _is_configured(root: str) -> bool:

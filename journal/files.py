@@ -1,12 +1,12 @@
 """The journal as a file: opening without following links, locking, reading by lines, writing lines durably."""
 
-import fcntl
 import os
 import stat
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from interlock.core.locks import locked
 from interlock.journal.errors import JournalRefused, JournalUnwritten
 from interlock.journal.line import MAX_LINE_BYTES
 
@@ -49,9 +49,8 @@ def open_for_reading(path: Path) -> Generator[tuple[int, int], None, None]:
     with open_folder(path) as folder:
         fd = _open(path, _READ, folder)
     try:
-        _lock(fd, fcntl.LOCK_SH, path)
-        size = os.fstat(fd).st_size
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        with _locked(fd, path, shared=True):
+            size = os.fstat(fd).st_size
         yield fd, size
     finally:
         os.close(fd)
@@ -68,14 +67,12 @@ def open_for_append(path: Path, folder: int, *, create: bool) -> Generator[int, 
     while True:
         fd = _open(path, _APPEND | (os.O_CREAT if create else 0), folder)
         try:
-            _lock(fd, fcntl.LOCK_EX, path)
-            # A file that was replaced while this writer waited is not the one to write to.
-            if _is_at(fd, path, folder):
-                yield fd
-                return
+            with _locked(fd, path):
+                # A file that was replaced while this writer waited is not the one to write to.
+                if _is_at(fd, path, folder):
+                    yield fd
+                    return
         finally:
-            # Closing alone would leave the lock with a child that was forked meanwhile.
-            fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
 
@@ -169,11 +166,14 @@ def _open(path: Path, flags: int, folder: int) -> int:
     raise JournalRefused("JRN721", "is not a regular file", path=path)
 
 
-def _lock(fd: int, kind: int, path: Path) -> None:
-    try:
-        fcntl.flock(fd, kind)
-    except OSError as error:
-        raise JournalRefused("JRN721", f"cannot be locked: {error.strerror}", path=path) from error
+@contextmanager
+def _locked(fd: int, path: Path, *, shared: bool = False) -> Generator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(fd, shared=shared))
+        except OSError as error:
+            raise JournalRefused("JRN721", f"cannot be locked: {error.strerror}", path=path) from error
+        yield
 
 
 def _unwritten(path: Path, reason: str) -> JournalUnwritten:

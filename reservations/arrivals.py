@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from interlock.core.project import PROJECT
 from interlock.reservations import git, place
 from interlock.reservations.errors import ReservationError
 from interlock.reservations.rules import shown
@@ -138,4 +139,4 @@ def _in_project(paths: Sequence[str], top: str, root: str) -> tuple[str, ...]:
     if place.inside(top, root):
         prefix = os.path.relpath(root, top) + "/"
         return tuple(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
-    raise CommitsUnread(f"the repository {top} is not part of the project {root}", f"Correct or unset {place.PROJECT}.")
+    raise CommitsUnread(f"the repository {top} is not part of the project {root}", f"Correct or unset {PROJECT}.")

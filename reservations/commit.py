@@ -9,7 +9,8 @@ import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NotRequired, TypedDict
 
-from interlock.reservations import disturbed, git, leases, partial, place
+from interlock.core.project import PROJECT
+from interlock.reservations import disturbed, git, leases, partial
 from interlock.reservations.answers import Refusal
 from interlock.reservations.commit_lock import HOLD_SECONDS, alone, announce
 from interlock.reservations.desk import Caller, Desk
@@ -79,9 +80,9 @@ def commit(
     where = _where(caller.root)
     if where is None:
         fix = "Run it in a git checkout; `git init` makes one."
-        if os.environ.get(place.PROJECT):
+        if os.environ.get(PROJECT):
             fix = (
-                f"What {place.PROJECT} names is no git checkout: commit in the repository itself with "
+                f"What {PROJECT} names is no git checkout: commit in the repository itself with "
                 "`git commit -m MESSAGE -- PATHS`, which its hooks judge by the same leases."
             )
         return _refused("There is no git checkout with its top here.", caller.root, fix)

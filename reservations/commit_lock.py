@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Final
 
+from interlock.core.locks import locked
 from interlock.reservations.desk import Desk
 from interlock.reservations.place import Place
 
@@ -34,29 +35,17 @@ def alone(desk: Desk, common: str) -> Generator[int | None]:
     Yields:
         The open file of the lock, for `announce`; None when another commit is at work for too long.
     """
-    import fcntl  # noqa: PLC0415 - most hooks find nobody at work
-
     path = _path(common)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        end = desk.monotonic() + LOCK_SECONDS
-        mine = False
-        while not mine:
+        with locked(file, seconds=LOCK_SECONDS, clock=desk.monotonic, pause=desk.pause) as mine:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                mine = True
-            except BlockingIOError:
-                if desk.monotonic() >= end:
-                    break
-                desk.pause(PAUSE_SECONDS)
-        try:
-            yield file if mine else None
-        finally:
-            if mine:
-                os.truncate(file, 0)
+                yield file if mine else None
+            finally:
+                if mine:
+                    os.truncate(file, 0)
     finally:
-        fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
         os.close(file)
 
 
@@ -82,14 +71,8 @@ def at_work(common: str, root: str, now: float) -> str:
         agent, _, where = os.fsdecode(os.read(file, _MAX_BYTES)).partition("\n")
         if where != root or os.fstat(file).st_mtime + HOLD_SECONDS < now:
             return ""
-        import fcntl  # noqa: PLC0415 - most hooks find nobody at work
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return agent
-        fcntl.flock(file, fcntl.LOCK_UN)
-        return ""
+        with locked(file, shared=True, seconds=0) as free:
+            return "" if free else agent
     finally:
         os.close(file)
 

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from interlock.core.project import NoProject
 from interlock.redaction import long_key_in
 from interlock.reservations import process
-from interlock.reservations.errors import KeyInName, NameRefused, NoProject
+from interlock.reservations.errors import KeyInName, NameRefused
 from interlock.reservations.records import HOUSE, MAX_NAME_CHARS, AgentKind, key_of
 from interlock.reservations.settings import Settings
 from interlock.reservations.store import Store

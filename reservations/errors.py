@@ -44,12 +44,6 @@ class SettingsError(ReservationError):
         self.key = key
 
 
-class NoProject(ReservationError):  # noqa: N818
-    """There is no project here, or the one that is named does not exist."""
-
-    code = "RSV905"
-
-
 class KeyInName(ReservationError):  # noqa: N818
     """What names an agent or a file holds a key of the environment, and names are kept as they are.
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from interlock.core.project import PROJECT
 from interlock.reservations.answers import Conflict
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.near import Near
@@ -87,7 +88,7 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
     """
     from interlock.reservations import git, place  # noqa: PLC0415 - not for a quick yes
 
-    named = bool(env.get(place.PROJECT))
+    named = bool(env.get(PROJECT))
     if not git_dir and not named:
         return place.find(start)
     own = None

@@ -8,19 +8,15 @@ import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from interlock.reservations.errors import NoProject
+from interlock.core.project import PROJECT, is_marked, named
 
 __all__ = [
-    "Place", "around", "at", "counts", "exists", "find", "git_dir_of", "inside", "is_folder", "is_marked", "links",
-    "main_root", "named", "nested", "of_git", "on_disk", "other_below", "real",
+    "Place", "around", "at", "exists", "find", "git_dir_of", "inside", "is_folder", "links",
+    "main_root", "nested", "of_git", "on_disk", "other_below", "real",
 ]  # fmt: skip
 
-PROJECT: Final = "INTERLOCK_PROJECT"
 STORE: Final = "reservations.sqlite"
-_MARKS: Final = ("interlock.toml", ".interlock")
 _MAX_POINTER_BYTES: Final = 8192
-_SHARED: Final = 0o1002
-"""The mode of a folder in which every user may make files, and only its owner may take a file away."""
 
 
 class Place(NamedTuple):
@@ -56,24 +52,6 @@ def find(start: str) -> Place:
     return next(iter(_upwards(folder)), None) or _place(folder, "")
 
 
-def named(start: str) -> str | None:
-    """Return the folder that `INTERLOCK_PROJECT` names, without symbolic links; None where it names nothing.
-
-    Args:
-        start: What a relative name begins at.
-
-    Raises:
-        NoProject: It names no folder.
-    """
-    given = os.environ.get(PROJECT, "")
-    if not given:
-        return None
-    folder = os.path.realpath(os.path.join(start, os.path.expanduser(given)))
-    if not os.path.isdir(folder):
-        raise NoProject(f"{PROJECT} names {given}, which is no folder.", f"Correct or unset {PROJECT}.")
-    return folder
-
-
 def at(root: str) -> Place:
     """Return the project whose root is known, whatever the environment names."""
     return _place(root, _common(root))
@@ -87,33 +65,6 @@ def of_git(git_dir: str, root: str) -> Place:
 def git_dir_of(root: str) -> str:
     """Return the folder of git's that belongs to the top of a checkout, linked worktrees and submodules included."""
     return os.path.realpath(_git_folder(root) or os.path.join(root, ".git"))
-
-
-def counts(mark: os.stat_result, folder: os.stat_result, *, user: int) -> bool:
-    """Say whether `interlock.toml` or `.interlock` makes the folder that it lies in a project.
-
-    What somebody else put there does not, and neither does anything in a folder that all users share, such as `/tmp`.
-
-    Args:
-        mark: What `lstat` says of it.
-        folder: What `stat` says of the folder.
-        user: Who works here. Root works in the folders of others: there the marks of their owner count as well.
-    """
-    trusted = (0, user) if user else (0, folder.st_uid)
-    is_shared = folder.st_mode & _SHARED == _SHARED
-    return mark.st_uid in trusted and not is_shared
-
-
-def is_marked(folder: str) -> bool:
-    """Say whether a folder has one of our marks that counts; one in the home folder would hold all that is below."""
-    for name in _MARKS:
-        try:
-            mark = os.lstat(os.path.join(folder, name))
-        except OSError:
-            continue
-        if counts(mark, os.stat(folder), user=os.geteuid()) and folder != os.path.realpath(os.path.expanduser("~")):
-            return True
-    return False
 
 
 def around(path: str, here: Place) -> list[Place]:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, cast
 
+from interlock.core import text as core
 from interlock.reservations.answers import Conflict, Refusal
 
 MAX_SHOWN: Final = 120
@@ -77,8 +78,7 @@ def refuse(
 def shown(value: object) -> str:
     """Return a value as one short line of printable ASCII and letters."""
     text = value if isinstance(value, str) else _ascii(value)
-    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: MAX_SHOWN + 1])
-    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+    return core.shown(text, MAX_SHOWN - 1)
 
 
 def _ascii(value: object) -> str:

@@ -30,6 +30,9 @@ class TaskCallError(InterlockError):
     def __init__(self, code: str, message: str, fix: str) -> None:
         super().__init__(message, fix, code)
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message} {self.fix}"
+
 
 def own_page(root: Path, page: str | None, caller: str) -> None:
     """Refuse a page elsewhere to a caller with a token: the browser would fetch it from inside this network.

@@ -1,7 +1,6 @@
 """Making the evidence of a page: staged out of sight, published file by file, the manifest last."""
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
@@ -11,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from interlock.core.locks import locked
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import GATES, EvidenceKey
 from interlock.gates.collect.browser import find_browser
@@ -134,38 +134,43 @@ def staging_folder(place: Path, gate: str, binding: Binding, keys: Sequence[Evid
 def _staging(place: Path, gate: str, binding: Binding, keys: tuple[EvidenceKey, ...]) -> Generator[Path]:
     """Give a private folder for the work, alone for this place; what a killed collector left there goes first."""
     base = staging_folder(place, gate, binding, keys)
-    lock_path = base.with_suffix(".lock")
     try:
-        lock = _lock(lock_path)
+        with _alone(base.with_suffix(".lock")):
+            for key in keys:
+                _remove_parts(place / binding.folder(key))
+            if base.exists():
+                shutil.rmtree(base)
+            base.mkdir(mode=0o700)
+            try:
+                yield base
+            finally:
+                shutil.rmtree(base)
     except OSError as error:
         raise collector_error("COL311", f"The collector has no place to work in: {error}.") from error
-    try:
-        for key in keys:
-            _remove_parts(place / binding.folder(key))
-        if base.exists():
-            shutil.rmtree(base)
-        base.mkdir(mode=0o700)
-        try:
-            yield base
-        finally:
-            shutil.rmtree(base)
-    except OSError as error:
-        raise collector_error("COL311", f"The collector has no place to work in: {error}.") from error
-    finally:
-        lock_path.unlink(missing_ok=True)
-        fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile would keep it
-        os.close(lock)
 
 
-def _lock(path: Path) -> int:
-    """Lock a file, alone on this machine; whoever held it before may have removed it meanwhile."""
+@contextlib.contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Hold a file's lock, and remove the file at the end; whoever held it before may have removed it meanwhile."""
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(lock), path.stat()):
-                return lock
-        os.close(lock)
+        try:
+            with locked(lock):
+                if _is_at(lock, path):
+                    try:
+                        yield
+                    finally:
+                        path.unlink(missing_ok=True)
+                    return
+        finally:
+            os.close(lock)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _remove_parts(folder: Path) -> None:

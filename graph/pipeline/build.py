@@ -12,6 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 
 from interlock.agents.ask import agent_of_run
+from interlock.core.errors import InterlockError
 from interlock.gates.shared import shared, untold
 from interlock.gates.stages import (
     Issue,
@@ -46,9 +47,8 @@ from interlock.graph.pipeline.state import (
 from interlock.graph.pipeline.store import TicketStore, journal_run, snapshots_path
 from interlock.graph.state import HeadRecord
 from interlock.graph.store import journal_path
-from interlock.journal import Entry, Journal, JournalConflict, JournalError
+from interlock.journal import Entry, Journal, JournalConflict
 from interlock.reservations.attribution import Authors, authors_of
-from interlock.reservations.errors import ReservationError
 from interlock.reservations.ticket_files import is_ticket_file
 
 PipelineGraph: TypeAlias = CompiledStateGraph[RunState, None, RunInput, RunState]
@@ -259,7 +259,7 @@ class _Nodes:
         """Return whose changes these are; where that cannot be read, nobody is known, and the finding says why."""
         try:
             return authors_of(str(self.root), agents, paths, since)
-        except (ReservationError, JournalError) as error:
+        except InterlockError as error:
             return Authors(problem=str(error))
 
     def _kept(

@@ -10,6 +10,7 @@ from interlock.agents.answer import Answer
 from interlock.agents.ask import Notice, Runner, RunnerError, agent_of_run
 from interlock.agents.files import run_caller
 from interlock.agents.usage import Limits, Usage
+from interlock.core.errors import InterlockError
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.pipeline.contract import IssueRecord, TicketResponse
 from interlock.graph.pipeline.spec import TICKET
@@ -21,7 +22,6 @@ from interlock.graph.pipeline.ticket_file import TicketFile, TicketFileError
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.redaction import Redactor
 from interlock.reservations import leases
-from interlock.reservations.errors import ReservationError
 from interlock.reservations.opening import open_desk
 
 MAX_UNJUDGED: Final = 3
@@ -307,7 +307,7 @@ class ByModel:
                 leases.release_all(desk, caller)
             finally:
                 desk.store.close()
-        except ReservationError as error:
+        except InterlockError as error:
             raise RunnerError(f"the reservations cannot be used: {error.code} {error.message}", error.fix) from error
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from interlock.core import text as core
 from interlock.gates.stages import Issue
 from interlock.gates.stages.stage import IssueLevel
 
@@ -72,5 +73,4 @@ def issue(code: str, field: str, message: str, *, found: object, expected: str, 
 def shown(value: object) -> str:
     """Show a value in one bounded line."""
     text = value if isinstance(value, str) else repr(value)
-    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: MAX_SHOWN_CHARS + 1])
-    return f"{text[:MAX_SHOWN_CHARS]}…" if len(text) > MAX_SHOWN_CHARS else text or "nothing"
+    return core.shown(text, MAX_SHOWN_CHARS) or "nothing"

@@ -11,8 +11,8 @@ from interlock.cli.completion import complete_agent, complete_thread
 from interlock.cli.context import json_option, print_json, root_option
 from interlock.cli.leases import WHERE, WHO, end_with, wait_option
 from interlock.cli.standing import clock_time, holder_words, show_granted, show_refusals, show_unsaved
-from interlock.cli.table import line
 from interlock.core.errors import Exit
+from interlock.core.text import one_line
 from interlock.reservations.answers import Conflict, NegotiateAnswer
 from interlock.reservations.bodies import MAX_ETA_MINUTES
 from interlock.reservations.service import Reservations
@@ -68,7 +68,7 @@ def negotiate_command(
 def _show_negotiation(mine: Reservations, name: str, answer: NegotiateAnswer, way: tuple[str, str]) -> None:
     eta = f", ETA {answer['eta_minutes']} min" if "eta_minutes" in answer else ""
     note = answer.get("reason", "")
-    reason = f': "{line(note)}"' if note else ""
+    reason = f': "{one_line(note)}"' if note else ""
     words = {
         "pending": "asked for; the answer comes to `interlock inbox`",
         "release": "released to you",
@@ -84,7 +84,7 @@ def _show_negotiation(mine: Reservations, name: str, answer: NegotiateAnswer, wa
         click.echo(f"  {holder_words(answer['holder'])}", err=True)
         _show_place(mine, name, answer, answer["holder"], way)
     if "deadlock" in answer:
-        click.echo(f"  a circle: {', '.join(map(line, answer['deadlock']))} wait for each other", err=True)
+        click.echo(f"  a circle: {', '.join(map(one_line, answer['deadlock']))} wait for each other", err=True)
     show_refusals(answer["errors"], way)
 
 
@@ -96,7 +96,7 @@ def _show_place(mine: Reservations, name: str, answer: NegotiateAnswer, held: Co
         click.echo(f"  {text}; `interlock release {shlex.quote(way[0] + name)}{way[1]}` leaves the queue", err=True)
     firm = {lease["reservation_id"] for lease in standing["leases"] if lease["no_force"]}
     if answer["status"] == "timeout" and held["reservation_id"] in firm:
-        who = shlex.quote(line(held["holder"]))
+        who = shlex.quote(one_line(held["holder"]))
         click.echo(f"  it is never taken by force: interlock send {who} MESSAGE, or ask a person", err=True)
 
 

@@ -14,6 +14,7 @@ import click
 
 from interlock.cli.context import talk
 from interlock.cli.standing import holder_words
+from interlock.core.project import PROJECT, is_marked
 from interlock.reservations import outbox, place
 from interlock.reservations.answers import LeaseInfo, Refusal, StandingAnswer
 from interlock.reservations.arguments import typed
@@ -31,7 +32,7 @@ AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 def calls_of(root: Path | None) -> Generator[Reservations]:
     """Open the reservations around a folder; afterwards, what happened is written into the journal."""
     found = place.find(str(root or os.getcwd()))  # noqa: PTH109
-    if not found.common and not place.is_marked(found.root) and not os.environ.get(place.PROJECT):
+    if not found.common and not is_marked(found.root) and not os.environ.get(PROJECT):
         click.echo(f"note: no git repository and no interlock.toml upwards of {found.root}: this folder is a project "
                    "of its own, apart from all others", err=True)  # fmt: skip
     mine = open_reservations(None if root is None else str(root), "cli")

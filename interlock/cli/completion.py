@@ -9,6 +9,7 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, get_completion_class
 
 from interlock.cli.context import resolve_root
+from interlock.core.errors import InterlockError
 
 if TYPE_CHECKING:
     from interlock.reservations.store import Transaction
@@ -127,7 +128,6 @@ def complete_agent(context: click.Context, parameter: click.Parameter, incomplet
 def _rows(context: click.Context, incomplete: str, names: "Callable[[Transaction, str], Iterable[str]]") -> list[str]:
     """Look into the store of reservations without a sign of life; nothing where there is none to be read."""
     from interlock.reservations import identity, place  # noqa: PLC0415
-    from interlock.reservations.errors import ReservationError  # noqa: PLC0415
     from interlock.reservations.sqlite import SqliteStore  # noqa: PLC0415
 
     try:
@@ -138,7 +138,7 @@ def _rows(context: click.Context, incomplete: str, names: "Callable[[Transaction
         me = identity.who(os.environ, store).name
         with store.transaction() as rows:
             return _beginning(incomplete, list(names(rows, me)))
-    except ReservationError:
+    except InterlockError:
         return []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from interlock.reservations import place
+from interlock.core.project import find_root
 
 
 def talk() -> Console:
@@ -22,21 +22,6 @@ def talk() -> Console:
 def print_json(data: Any) -> None:
     """Print one JSON value on stdout."""
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
-
-
-def find_root(start: Path | None = None) -> Path:
-    """Return the project's root: what `INTERLOCK_PROJECT` names, or the nearest folder upwards with a mark, or here.
-
-    Marks are `.git`, `interlock.toml` and `.interlock`; of the last two, only those that `place.is_marked` accepts.
-
-    Raises:
-        NoProject: `INTERLOCK_PROJECT` names no folder.
-    """
-    if (named := place.named(str(start or Path.cwd()))) is not None:
-        return Path(named)
-    here = (start or Path.cwd()).resolve()
-    rows = (here, *here.parents)
-    return next((row for row in rows if (row / ".git").exists() or place.is_marked(str(row))), here)
 
 
 root_option = click.option(
@@ -61,7 +46,7 @@ def finite(context: click.Context, parameter: click.Parameter, value: float) -> 
 
 def resolve_root(root: Path | None) -> Path:
     """Return the given root, or the one found from here."""
-    return root.resolve() if root is not None else find_root()
+    return root.resolve() if root is not None else Path(find_root(""))
 
 
 def count(items: int | Sized, noun: str, several: str = "") -> str:
@@ -87,4 +72,4 @@ def warn_of_configuration(root: Path) -> None:
 
 def root_words(root: Path) -> str:
     """Return the words that a command needs to find this root from the current folder; none when it finds it itself."""
-    return "" if find_root() == root else f" --root {shlex.quote(str(root))}"
+    return "" if find_root("") == str(root) else f" --root {shlex.quote(str(root))}"

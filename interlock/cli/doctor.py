@@ -10,6 +10,7 @@ import click
 
 from interlock.cli.context import json_option, print_json, resolve_root, root_option
 from interlock.core.errors import Exit
+from interlock.core.text import one_line
 from interlock.doctor import Check, Finding, Proof, diagnose, prove
 from interlock.doctor.checks import scene
 
@@ -70,9 +71,9 @@ def _show(home: Path, found: Sequence[tuple[Check, Finding]]) -> None:
     width = max(len(check.id) for check, _ in found)
     for check, finding in found:
         verdict = click.style(f"{finding.verdict:4}", fg=_STYLES[finding.verdict])
-        click.echo(f"  {verdict}  {check.id:{width}}  {_line(finding.found)}")
+        click.echo(f"  {verdict}  {check.id:{width}}  {one_line(finding.found)}")
         if finding.fix:
-            click.echo(f"  {'':4}  {'':{width}}  fix: {_line(finding.fix)}")
+            click.echo(f"  {'':4}  {'':{width}}  fix: {one_line(finding.fix)}")
     counts = {name: sum(finding.verdict == name for _, finding in found) for name in _STYLES}
     click.echo(f"{len(found)} checks: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
 
@@ -83,16 +84,11 @@ def _show_proofs(proofs: Sequence[Proof]) -> None:
     width = max(len(row.door) for row in proofs)
     for row in proofs:
         mark = click.style(f"{_MARKS[row.refused]:7}", fg="green" if row.refused else "red", bold=not row.refused)
-        click.echo(f"  {mark}  {row.door:{width}}  {_line(row.how) if row.refused else _line(row.found)}")
+        click.echo(f"  {mark}  {row.door:{width}}  {one_line(row.how) if row.refused else one_line(row.found)}")
         if row.fix:
-            click.echo(f"  {'':7}  {'':{width}}  fix: {_line(row.fix)}")
+            click.echo(f"  {'':7}  {'':{width}}  fix: {one_line(row.fix)}")
     bad = [row.door for row in proofs if not row.refused]
     if bad:
         click.echo(click.style(f"OPEN: {', '.join(bad)}: what others hold is not safe there", fg="red", bold=True))
     else:
         click.echo(f"all {len(proofs)} doors refuse")
-
-
-def _line(text: str) -> str:
-    """Return a text as one line that does nothing to a terminal."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -16,7 +16,7 @@ import click
 from interlock.cli.calls import read_standing
 from interlock.cli.context import count, json_option, print_json, resolve_root, root_option, root_words
 from interlock.cli.template import OPTION, complete_template, write_template
-from interlock.core.errors import Exit
+from interlock.core.errors import Exit, InterlockError
 from interlock.install import (
     CLIENTS,
     NAME,
@@ -32,7 +32,6 @@ from interlock.install import (
 )
 from interlock.install.templates import TEMPLATES
 from interlock.reservations import git, place
-from interlock.reservations.errors import ReservationError
 
 _ALL: Final = "all"
 _GIT: Final = "git"
@@ -237,7 +236,7 @@ def _show_standing(home: Path) -> None:
         try:
             leases = read_standing(home, 0)[0]["leases"]
             held = f"{count(leases, 'lease')} of {count({lease['holder'] for lease in leases}, 'agent')}"
-        except ReservationError as error:
+        except InterlockError as error:
             held = f"what was reserved ({error.message})"
         click.echo(
             f"still there: {held}, in {store.parent}; to remove that too: rm -r {shlex.quote(str(store.parent))}"

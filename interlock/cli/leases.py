@@ -28,8 +28,8 @@ from interlock.cli.standing import (
     show_refusals,
     show_unsaved,
 )
-from interlock.cli.table import line
 from interlock.core.errors import Exit
+from interlock.core.text import one_line
 from interlock.reservations.answers import LeaseInfo, ReleaseAnswer, ReserveAnswer
 from interlock.reservations.service import Reservations
 
@@ -96,7 +96,7 @@ def reserve_command(
             show_granted(answer["reservations"], covered_by(mine, answer["reservations"], names))
             for taken in answer.get("taken_over", []):
                 click.echo(
-                    f"taken over from {line(str(taken.get('holder', '')))}: {taken.get('pattern', '')}", err=True
+                    f"taken over from {one_line(str(taken.get('holder', '')))}: {taken.get('pattern', '')}", err=True
                 )
             show_unsaved(answer, way_of(mine, root))
             show_refusals(answer["errors"], way_of(mine, root))
@@ -139,7 +139,7 @@ def release_command(names: tuple[str, ...], everything: bool, root: Path | None,
             print_json(answer)
         else:
             for name in left:
-                click.echo(f"left the queue for {line(name)}")
+                click.echo(f"left the queue for {one_line(name)}")
             _show_released(mine, [held[each] for each in answer["released"] if each in held])
             show_unsaved(answer, way_of(mine, root))
             show_refusals(answer["errors"], way_of(mine, root))
@@ -151,7 +151,7 @@ def _show_released(mine: Reservations, freed: Sequence[LeaseInfo]) -> None:
     got = takers(mine, [lease["pattern"] for lease in freed[:_MAX_LISTED]])
     for lease in freed[:_MAX_LISTED]:
         who = got.get(lease["pattern"])
-        note = f"  ({line(who)} waited, and has it now)" if who else ""
+        note = f"  ({one_line(who)} waited, and has it now)" if who else ""
         click.echo(f"released {lease['pattern']}{note}")
     if len(freed) > _MAX_LISTED:
         click.echo(f"released {len(freed) - _MAX_LISTED} more")

@@ -12,7 +12,7 @@ import click
 from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_run, complete_task_run
 from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
-from interlock.core.errors import Exit
+from interlock.core.errors import Exit, InterlockError
 
 if TYPE_CHECKING:
     from interlock.reservations.answers import StandingAnswer
@@ -91,7 +91,6 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     from interlock.graph.store import journal_path, list_runs  # noqa: PLC0415
     from interlock.graph.verify import runs_without_state  # noqa: PLC0415
     from interlock.journal import Journal  # noqa: PLC0415
-    from interlock.reservations.errors import ReservationError  # noqa: PLC0415
 
     rows: list[dict[str, Any]] = []
     damaged: list[dict[str, str]] = []
@@ -109,7 +108,7 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     me = ""
     try:
         held, me = read_standing(folder, since_minutes)
-    except ReservationError as error:
+    except InterlockError as error:
         damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
     if as_json:
         data = {"schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged,

@@ -10,7 +10,8 @@ from typing import Any, Final, cast
 
 import click
 
-from interlock.cli.table import line, show_table
+from interlock.cli.table import show_table
+from interlock.core.text import one_line
 from interlock.reservations import handing
 from interlock.reservations.records import key_of
 from interlock.reservations.views import span
@@ -69,8 +70,8 @@ def holder_words(conflict: Mapping[str, Any]) -> str:
     """Return who holds what, and whether they are still active."""
     state = conflict["holder_state"]
     seen = "its process has ended" if state == "gone" else f"{state}, seen {span(conflict['last_seen_seconds'])} ago"
-    reason = f': "{line(conflict["reason"])}"' if conflict["reason"] else ""
-    age, who = conflict["lease_age_seconds"], line(conflict["holder"])
+    reason = f': "{one_line(conflict["reason"])}"' if conflict["reason"] else ""
+    age, who = conflict["lease_age_seconds"], one_line(conflict["holder"])
     if conflict.get("waiting"):
         return f"{who} waits in front for {conflict['held_pattern']}, for {span(age)} ({seen}){reason}"
     dirty = ", with uncommitted changes" if conflict["dirty"] else ""
@@ -89,14 +90,14 @@ def show_refusals(errors: Iterable[Mapping[str, Any]], way: tuple[str, str] = ("
     for error in errors:
         conflict = error.get("conflict")
         if conflict is None:
-            found = line(error["found"]) or "nothing"
+            found = one_line(error["found"]) or "nothing"
             place = found if "[" in error["place"] else shell_words(error["place"])
             click.echo(f"error {error['code']} {place}: {shell_words(error['message'])}", err=True)
             click.echo(f"  found: {found}; expected: {shell_words(error['expected'])}", err=True)
         elif error["code"] == "RSV201":
             click.echo(f"error RSV201 {conflict['pattern']}: {holder_words(conflict)}", err=True)
         else:
-            click.echo(f"error {error['code']} {conflict['pattern']}: {line(error['message'])}", err=True)
+            click.echo(f"error {error['code']} {conflict['pattern']}: {one_line(error['message'])}", err=True)
             click.echo(f"  {holder_words(conflict)}", err=True)
         click.echo(f"  fix: {shell_words(error['fix'])}", err=True)
         if "next" in error:
@@ -105,7 +106,7 @@ def show_refusals(errors: Iterable[Mapping[str, Any]], way: tuple[str, str] = ("
 
 def shell_words(text: str) -> str:
     """Return an advice with the commands and options in place of the tools and arguments of the same meaning."""
-    return re.sub(r"[a-z]+(_[a-z]+)+", lambda found: _COMMANDS.get(found[0], found[0]), line(text))
+    return re.sub(r"[a-z]+(_[a-z]+)+", lambda found: _COMMANDS.get(found[0], found[0]), one_line(text))
 
 
 def command_of(call: Mapping[str, Any], up: str = "", tail: str = "") -> str:
@@ -121,12 +122,12 @@ def command_of(call: Mapping[str, Any], up: str = "", tail: str = "") -> str:
     words = [_COMMANDS.get(tool, tool)]
     for name in ("file", "patterns"):
         value = arguments.pop(name, ())
-        words += [shlex.quote(up + line(each)) for each in ([value] if isinstance(value, str) else value)]
+        words += [shlex.quote(up + one_line(each)) for each in ([value] if isinstance(value, str) else value)]
     if arguments.pop("unread_only", True) is False:
         words.append("--all")
     for name, value in arguments.items():
         option = "--" + name.removesuffix("_seconds").removesuffix("_minutes").removesuffix("_name").replace("_", "-")
-        words.append(option if value is True else f"{option} {shlex.quote(line(str(value)))}")
+        words.append(option if value is True else f"{option} {shlex.quote(one_line(str(value)))}")
     return " ".join(words) + tail
 
 
@@ -141,7 +142,7 @@ def show_granted(
     """
     for lease in leases:
         notes = [note for note, holds in _marks(lease) if holds]
-        names = ", ".join(map(line, covered.get(lease["pattern"], ())))
+        names = ", ".join(map(one_line, covered.get(lease["pattern"], ())))
         notes += [f"covers {names}"] if names else []
         until = clock_time(lease["expires_at"])
         click.echo(f"{lease['reservation_id']}  {lease['pattern']}  until {until}  ({'; '.join(notes)})")
@@ -149,7 +150,7 @@ def show_granted(
 
 def _marks(lease: Mapping[str, Any]) -> tuple[tuple[str, bool], ...]:
     return (
-        (line(lease["holder"]), True),
+        (one_line(lease["holder"]), True),
         ("shared", not lease["exclusive"]),
         ("no-force", lease["no_force"]),
         ("claim: reserve it to keep it", lease["claim"]),
@@ -169,7 +170,7 @@ def show_unsaved(answer: Mapping[str, Any], way: tuple[str, str]) -> None:
     told = answer.get("unsaved")
     if told is None:
         return
-    click.echo(f"note: {line(told['note'])}", err=True)
+    click.echo(f"note: {one_line(told['note'])}", err=True)
     call, (up, tail) = told["next"], way
     root = shlex.split(tail)[-1] if tail else ""
     words = (
@@ -182,8 +183,8 @@ def show_inbox(answer: Mapping[str, Any], me: str) -> None:
     """Print messages on stdout, and on stderr what timed out and how to read on."""
     for message in answer["messages"]:
         rank = "" if message["importance"] == "normal" else f" [{message['importance']}]"
-        topic = f" {line(message['topic'])}" if message["topic"] else ""
-        head = f"{message['message_id']}  {clock_time(message['sent_at'])}  {line(message['from'])}{topic}{rank}"
+        topic = f" {one_line(message['topic'])}" if message["topic"] else ""
+        head = f"{message['message_id']}  {clock_time(message['sent_at'])}  {one_line(message['from'])}{topic}{rank}"
         click.echo(f"{head}  {message['thread_id']}")
         for part in _body_lines(message["body"]):
             click.echo(f"    {part}")
@@ -193,25 +194,25 @@ def show_inbox(answer: Mapping[str, Any], me: str) -> None:
                 if message.get("unsaved")
                 else ""
             )
-            click.echo(f"    about your: {line(message['yours'])}{unsaved}")
+            click.echo(f"    about your: {one_line(message['yours'])}{unsaved}")
         if "settled" in message:
             click.echo(f"    settled meanwhile: {message['settled']}")
         elif message.get("note"):
-            click.echo(f"    note: {line(message['note'])}")
+            click.echo(f"    note: {one_line(message['note'])}")
         elif message["topic"] == "release-request":
             click.echo(f"    answer: interlock respond {message['thread_id']} release   (or: defer --eta MINUTES)")
     for late in answer["negotiation_timeouts"]:
-        who = f"{line(late['holder'])} did not answer your {late['urgency']} request"
-        click.echo(f"timed out: {line(late['file'])}: {who} {late['thread_id']}", err=True)
+        who = f"{one_line(late['holder'])} did not answer your {late['urgency']} request"
+        click.echo(f"timed out: {one_line(late['file'])}: {who} {late['thread_id']}", err=True)
         click.echo(f"  {shell_words(str(late['suggestion']))}", err=True)
         if late.get("code") == "RSV307":
-            words = shlex.join((line(late["holder"]), f"I need {line(late['file'])}."))
+            words = shlex.join((one_line(late["holder"]), f"I need {one_line(late['file'])}."))
             click.echo(f"  next: interlock send {words}", err=True)
     waiting = answer.get("open_requests", ())
     if not answer["messages"] and not answer["negotiation_timeouts"]:
-        click.echo(f"no {'new ' if waiting else ''}messages for {line(me)}", err=True)
+        click.echo(f"no {'new ' if waiting else ''}messages for {one_line(me)}", err=True)
     for row in waiting:
-        click.echo(f"{line(row['requester'])} still waits for your answer about {line(row['file'])}:", err=True)
+        click.echo(f"{one_line(row['requester'])} still waits for your answer about {one_line(row['file'])}:", err=True)
         click.echo(f"  next: interlock respond {row['thread_id']} release   (or: defer --eta MINUTES)", err=True)
     if answer["next_cursor"] is not None:
         click.echo(f"more: interlock inbox --cursor {answer['next_cursor']}", err=True)
@@ -226,11 +227,11 @@ def _body_lines(body: str) -> list[str]:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         return [
-            local_times(line(f"{key}: {part if isinstance(part, str) else json.dumps(part)}"))
+            local_times(one_line(f"{key}: {part if isinstance(part, str) else json.dumps(part)}"))
             for key, part in fields.items()
             if key not in ("type", "thread_id")
         ]
-    return [local_times(line(part)) for part in body.splitlines()]
+    return [local_times(one_line(part)) for part in body.splitlines()]
 
 
 def _named(name: str, me: str) -> str:

@@ -7,6 +7,8 @@ from typing import Final
 
 import click
 
+from interlock.core.text import one_line
+
 LEAST: Final = 12
 """A column that may be cut keeps so many characters."""
 _GAP: Final = 2
@@ -24,7 +26,7 @@ def show_table(
         cut: The column that may be cut, so that no path and no id ever is.
         spare: Columns that go when even that does not make it fit, in this order.
     """
-    cells = [list(head), *([line(str(cell)) for cell in row] for row in rows)]
+    cells = [list(head), *([one_line(str(cell)) for cell in row] for row in rows)]
     if sys.stdout.isatty():
         cells = fitted(cells, shutil.get_terminal_size().columns, cut, spare)
     if title:
@@ -53,8 +55,3 @@ def fitted(cells: Sequence[Sequence[str]], room: int, cut: str, spare: Sequence[
         most = max(LEAST, room - taken() + min(longest, LEAST))
         columns[cut] = [text if len(text) <= most else text[: most - 1] + "…" for text in columns[cut]]
     return [list(row) for row in zip(*columns.values(), strict=True)]
-
-
-def line(text: str) -> str:
-    """Return a text of another agent as one line that does nothing to a terminal."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

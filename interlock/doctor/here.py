@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Final, cast
 
 from interlock import __version__
+from interlock.core.errors import InterlockError
+from interlock.core.project import PROJECT
 from interlock.doctor.installed import servers
 from interlock.doctor.report import Finding, Scene, fail, good, warn
 from interlock.gates import load_config
 from interlock.gates.errors import ConfigError
 from interlock.gates.sealed import sandbox
 from interlock.install.githooks import program
-from interlock.reservations import git, identity, place, process, settings
-from interlock.reservations.errors import ReservationError
+from interlock.reservations import git, identity, process, settings
 from interlock.reservations.hooks.main import OFF
 from interlock.reservations.sqlite import SqliteStore, journal_mode
 from interlock.reservations.store import Store
@@ -80,7 +81,7 @@ def project(scene: Scene) -> Finding:
     if not where.common:
         fix = "Run `git init`, or go on without: git's own doors are then unguarded."
         return warn(f"{where.root}: no git repository", fix)
-    by = f", named by {place.PROJECT}" if scene.env.get(place.PROJECT) else ""
+    by = f", named by {PROJECT}" if scene.env.get(PROJECT) else ""
     try:
         git.ask(where.root, ["rev-parse", "--git-dir"])
     except git.GitFailed as error:
@@ -123,7 +124,7 @@ def configured(scene: Scene) -> Finding:
         found = settings.read(scene.place.root)
     except ConfigError as error:
         return fail(error.message, error.fix)
-    except ReservationError as error:
+    except InterlockError as error:
         return fail(error.message, error.fix)
     return good(f"valid; a lease lives {found.ttl_minutes:g} min, escalation is {found.escalation}")
 
@@ -165,7 +166,7 @@ def agent(scene: Scene) -> Finding:
             bare = {key: value for key, value in bare.items() if key not in identity.NAMES}
         for row in servers(scene.root):
             doors[f"server of {row.client}"] = _known({**bare, **row.env}, store)
-    except ReservationError as error:
+    except InterlockError as error:
         return fail(error.message, error.fix)
     shown = "; ".join(f"{door}: {name} ({rule})" for door, (name, rule) in doors.items())
     if len({name.casefold() for name, _ in doors.values()}) > 1:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from interlock.core.project import PROJECT
 from interlock.install.githooks import PROBE
 from interlock.reservations import git, identity, leases, place, settings
 from interlock.reservations.desk import Caller, Desk
@@ -111,7 +112,7 @@ def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="interlock-probe-")))
     try:
         number = secrets.token_hex(4)
-        named = {place.PROJECT: str(folder), identity.NAMES[0]: f"probe-{number}-asker", PROBE: "1"}
+        named = {PROJECT: str(folder), identity.NAMES[0]: f"probe-{number}-asker", PROBE: "1"}
         file, holder = f".interlock-probe/{number}.txt", f"probe-{number}-holder"
         scratch = Scratch(folder, home, file, holder, {**_clean(env), "CLAUDE_PROJECT_DIR": str(home)}, named)
         _make(scratch)

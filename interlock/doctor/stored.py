@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from interlock.core.errors import InterlockError
 from interlock.doctor.report import Finding, Scene, fail, good, many, warn
 from interlock.graph.store import journal_path
 from interlock.reservations import git, liveness, place, process, settings
 from interlock.reservations.desk import Desk
-from interlock.reservations.errors import ReservationError
 from interlock.reservations.migrations import STEPS
 from interlock.reservations.sqlite import FIRST_SOUND_WAL, SqliteStore
 
@@ -211,7 +211,7 @@ def _asked(scene: Scene, ask: _Ask) -> Finding:
     opened = SqliteStore(path)
     try:
         return ask(Desk(opened, settings.read(scene.place.root), is_running=process.is_running))
-    except ReservationError as error:
+    except InterlockError as error:
         return fail(error.message, error.fix)
     finally:
         opened.close()

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from interlock.core.errors import InterlockError
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.errors import ReservationError
 from interlock.reservations.held import Held, Hit, explain, holdings, note, project
 from interlock.reservations.rules import shown
 
@@ -49,7 +49,7 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | N
         if opened is None or verdict is None or not verdict.hits:
             return 0
         return refused(*opened, door, verdict)
-    except ReservationError as error:
+    except InterlockError as error:
         text = f"interlock {error.code}: {door} cannot see what other agents hold: {error.message}"
         sys.stderr.write(f"{text}\n  fix: {error.fix}\n")
         return 1

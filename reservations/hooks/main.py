@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple, NoReturn
 
+from interlock.core.errors import InterlockError
 from interlock.core.text import nearest
-from interlock.reservations.errors import ReservationError
 
 __all__ = ["MAX_INPUT_BYTES", "OFF", "main"]
 
@@ -91,7 +91,7 @@ def _run(argv: Sequence[str]) -> int:
         data = _input() if hook.reads else b""
         module = __import__(f"interlock.reservations.hooks.{hook.module}", fromlist=["run"])
         return module.run(argv[1:], data, os.environ)
-    except ReservationError as error:
+    except InterlockError as error:
         return _say(hook.failed, f"interlock {error.code}: {name}: {error.message}\n  fix: {error.fix}")
     except Exception as error:  # noqa: BLE001 - the last door: the agent gets a reason, whatever happens
         if os.environ.get(DEBUG):

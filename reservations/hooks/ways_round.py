@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from interlock.core.project import PROJECT
 from interlock.reservations import identity, place
 from interlock.reservations.hooks.findings import Finding, anything
 from interlock.reservations.hooks.programs import Run, plain
@@ -22,7 +23,7 @@ HOOKS_FIX: Final = "leave git's hooks as they are; `interlock uninstall` takes t
 
 _ROUND: Final = "would go round the guard of"
 _NAMES: Final = frozenset(identity.NAMES)
-_OURS: Final = frozenset({"INTERLOCK_HOOKS", *_NAMES, identity.SESSION, identity.EXPORTED, place.PROJECT})
+_OURS: Final = frozenset({"INTERLOCK_HOOKS", *_NAMES, identity.SESSION, identity.EXPORTED, PROJECT})
 _READERS: Final = frozenset({
     "ls", "cat", "stat", "file", "du", "head", "tail", "wc", "echo", "printf", "test", "[", "[[", "md5sum", "sha256sum",
     "cd", "pushd", "git", "grep", "rg", "tree", "realpath", "dirname", "basename", "readlink", "mkdir", "interlock",
@@ -46,7 +47,7 @@ def disguised(run: Run, here: str, worlds: Worlds) -> Finding | None:
         same = value.known and (
             (name in _NAMES and key_of(value.text) == key_of(me))
             or (name == identity.SESSION and key_of(identity.of_session(value.text)) == key_of(me))
-            or (name == place.PROJECT and os.path.realpath(os.path.join(here, value.text)) == world.root)
+            or (name == PROJECT and os.path.realpath(os.path.join(here, value.text)) == world.root)
         )
         if world.held and not same:
             said = f"{name}={value.text}" if value.known else name

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from interlock.cli.main import interlock
+from interlock.core.project import NoProject
 from interlock.reservations import outbox
 from interlock.reservations.desk import Caller
-from interlock.reservations.errors import NoProject
 from interlock.reservations.opening import open_desk, open_reservations
 from interlock.reservations.place import Place
 from interlock.reservations.service import Reservations

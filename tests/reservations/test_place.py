@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.context import find_root, resolve_root
+from interlock.cli.context import resolve_root
+from interlock.core.project import NoProject, find_root
+from interlock.core.project import counts as mark_counts
 from interlock.reservations import place
-from interlock.reservations.errors import NoProject
 from tests.reservations.hooks.checkout import git
 from tests.table import each_row
 
@@ -78,11 +79,11 @@ def test_every_command_goes_by_the_project_that_the_environment_names(
     other.mkdir()
     monkeypatch.chdir(other)
     monkeypatch.setenv("INTERLOCK_PROJECT", str(repository))
-    assert find_root() == repository == Path(place.find(str(other)).root)
+    assert Path(find_root("")) == repository == Path(place.find(str(other)).root)
     assert resolve_root(other) == other, "an option goes before"
     monkeypatch.setenv("INTERLOCK_PROJECT", str(tmp_path / "gone"))
     with pytest.raises(NoProject):
-        find_root()
+        find_root("")
 
 
 def test_links_lead_to_the_real_folder(repository: Path) -> None:
@@ -138,7 +139,7 @@ def status(owner: int, mode: int = 0o40755) -> os.stat_result:
 def test_a_mark_counts_that_the_user_or_root_put_into_a_folder_that_not_all_share(
     mark: os.stat_result, folder: os.stat_result, user: int, counts: bool
 ) -> None:
-    assert place.counts(mark, folder, user=user) is counts
+    assert mark_counts(mark, folder, user=user) is counts
 
 
 @pytest.mark.parametrize("mark", ["interlock.toml", ".interlock"])
