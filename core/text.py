@@ -5,10 +5,11 @@ from typing import Final
 
 _MAX_CHARS: Final = 100
 """So much of a word is compared."""
+_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str, *, keep: str = "", ascii_only: bool = False) -> str:
-    r"""Return text in which no character drives a terminal, hides, or breaks a line: such are written as `\u{202E}`.
+    r"""Return text in which nothing drives a terminal, hides, or breaks a line; such is written `\n` or `\u{202E}`.
 
     Args:
         text: What somebody else wrote.
@@ -18,9 +19,11 @@ def visible(text: str, *, keep: str = "", ascii_only: bool = False) -> str:
     if text.isprintable() and (not ascii_only or text.isascii()):
         return text
     shows = str.isascii if ascii_only else str.isprintable
-    return "".join(
-        char if char in keep or (char.isprintable() and shows(char)) else f"\\u{{{ord(char):04X}}}" for char in text
-    )
+    return "".join(char if char in keep or (char.isprintable() and shows(char)) else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    return _SHORT.get(char) or f"\\u{{{ord(char):04X}}}"
 
 
 def shown(text: str, limit: int = 200) -> str:

@@ -235,7 +235,7 @@ def test_of_processes_that_begin_one_run_and_submit_one_revision_exactly_one_win
             stdout=subprocess.PIPE,
             text=True,
             env=environment,
-        )
+        )  # fmt: skip
         for number in range(3)
     ]
     try:
