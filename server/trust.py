@@ -29,9 +29,7 @@ class TaskCallError(InterlockError):
 
     def __init__(self, code: str, message: str, fix: str) -> None:
         super().__init__(message, fix, code)
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.message} {self.fix}"
+        self.args = (f"{code}: {message} {fix}",)
 
 
 def own_page(root: Path, page: str | None, caller: str) -> None:

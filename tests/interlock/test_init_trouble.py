@@ -1,5 +1,6 @@
 """`interlock init` when something goes wrong on the way: nothing is lost, and the undo works."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,14 +22,14 @@ def test_a_failure_half_way_takes_back_what_was_written(project: Path, monkeypat
     put(project, "claude", other_server("claude"))
     changes = plan(project, pick(["all"], hooks=False), LAUNCH)
     before = tree(project)
-    replace = Path.replace
+    rename = os.rename
 
-    def full_disk(self: Path, target: Path) -> Path:
-        if target.name == "settings.json":
+    def full_disk(part: str, name: str, **folders: int) -> None:
+        if name == "settings.json":
             raise OSError(28, "No space left on device")
-        return replace(self, target)
+        rename(part, name, **folders)
 
-    monkeypatch.setattr(Path, "replace", full_disk)
+    monkeypatch.setattr(os, "rename", full_disk)
     with pytest.raises(OSError, match="No space"):
         apply(project, changes)
     assert tree(project) == before
@@ -56,15 +57,15 @@ def test_an_undo_works_after_a_crash_between_the_record_and_the_files(
     class Killed(BaseException):
         pass
 
-    replace = Path.replace
+    rename = os.rename
 
-    def killed(self: Path, target: Path) -> Path:
-        if target.name == "settings.json":
+    def killed(part: str, name: str, **folders: int) -> None:
+        if name == "settings.json":
             raise Killed
-        written.append(target.name)
-        return replace(self, target)
+        written.append(name)
+        rename(part, name, **folders)
 
-    monkeypatch.setattr(Path, "replace", killed)
+    monkeypatch.setattr(os, "rename", killed)
     with pytest.raises(Killed):
         apply(project, plan(project, pick(["all"], hooks=False), LAUNCH))
     monkeypatch.undo()

@@ -228,14 +228,9 @@ for line in sys.stdin:
 @pytest.mark.long
 def test_of_processes_that_begin_one_run_and_submit_one_revision_exactly_one_wins(root: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     rivals = [
-        subprocess.Popen(
-            [sys.executable, "-c", _RIVAL, str(root), str(number)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )  # fmt: skip
+        subprocess.Popen([sys.executable, "-c", _RIVAL, str(root), str(number)], env=environment, **pipes)
         for number in range(3)
     ]
     try:
