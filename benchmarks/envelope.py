@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from interlock.envelope.model import Envelope
-from interlock.envelope.parser import read_envelope
+from interlock.envelope.parser import read_tree
 from interlock.envelope.render import render
 from interlock.envelope.template import example
 from interlock.envelope.validate import parse, validate
@@ -117,7 +117,7 @@ def speed(rounds: int) -> dict[str, Any]:
     seconds = side_by_side(
         {
             "parse": lambda: parse(text),
-            "grammar alone": lambda: read_envelope(text),
+            "grammar alone": lambda: read_tree(text),
             "validate": lambda: validate(text),
             "CSafeLoader": lambda: yaml.load(twin, Loader=yaml.CSafeLoader),
             "SafeLoader": lambda: yaml.load(twin, Loader=yaml.SafeLoader),

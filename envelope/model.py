@@ -62,8 +62,7 @@ class Item(NamedTuple):
     start: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FieldText:
+class FieldText(NamedTuple):
     """One field as it stands in the text.
 
     Args:

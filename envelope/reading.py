@@ -1,4 +1,7 @@
-"""Reading a response: characters, the one envelope in it, the grammar, and the tolerant scanner behind it."""
+"""Reading a response: characters, the one envelope in it, and the grammar.
+
+The grammar alone reads what it accepts. The scanner reads what the grammar refused, to explain it, and nothing else.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +12,8 @@ from interlock.envelope.case import Case
 from interlock.envelope.characters import MAX_BYTES, Line, Text, read_text
 from interlock.envelope.extract import extract as extract_lines
 from interlock.envelope.mend import Draft, finish
-from interlock.envelope.parser import read_envelope
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS
+from interlock.envelope.parser import Tree, read_tree, to_envelope, to_fields
+from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.envelope.repair import fill
 from interlock.envelope.rules import RULES_BY_CODE
 from interlock.envelope.scanner import scan
@@ -35,6 +38,7 @@ class Reading:
         normalised: What extraction left out, one sentence each.
         source: The characters behind the text.
         cut: What extraction kept, where it was asked for and needed.
+        tree: What the grammar read, for a well-formed text.
     """
 
     text: str
@@ -42,6 +46,7 @@ class Reading:
     normalised: tuple[str, ...] = ()
     source: Text = field(default=_NOTHING, repr=False)
     cut: "Extract | None" = field(default=None, repr=False)
+    tree: Tree | None = field(default=None, repr=False)
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -50,18 +55,20 @@ class Reading:
 
     @cached_property
     def scan(self) -> "Scan | None":
-        """The tolerant reading; None when there is nothing to read."""
-        return scan(self.lines) if self.lines else None
+        """The tolerant reading of a text that is not well-formed; None when there is nothing to read."""
+        return scan(self.lines) if self.envelope is None and self.lines else None
 
     @cached_property
     def fields(self) -> "Mapping[str, FieldText]":
         """Every field that could be read and its place, by label and by `EVIDENCE.key`."""
+        if self.tree is not None:
+            return to_fields(self.tree, [line.number for line in self.cut.lines] if self.cut else None)
         return self.scan.fields if self.scan else _NO_FIELDS
 
     @cached_property
     def findings(self) -> "tuple[Finding, ...]":
         """What keeps the text from being an envelope; empty when it is well-formed."""
-        drafts = self.drafts(Case(self.fields, DEFAULT_PROTOCOL)) if self.envelope is None else ()
+        drafts = self.drafts(Case(self.fields, DEFAULT_PROTOCOL))
         return finish(drafts, self.source_lines(), RULES_BY_CODE)
 
     def drafts(self, case: Case) -> tuple[Draft, ...]:
@@ -70,15 +77,14 @@ class Reading:
         Args:
             case: The response before the rules; what is missing is filled in for its agent and its task.
         """
+        if self.envelope is not None:
+            return ()
         found = (*self.source.drafts, *(self.cut.drafts if self.cut else ()))
         if self.scan:
             found = (*found, *self.scan.drafts, *(fill(case, gap) for gap in self.scan.gaps))
-        agree = (self.envelope is None) == bool(found)
-        if agree and self.envelope is not None:
-            agree = _says_the_same(self.envelope, self.fields)
-        if not agree:
-            message = "The grammar and the tolerant reading do not agree on this text."
-            found = (*found, Draft("ENV299", "", 1, 1, message, "two readings", "one reading"))
+        if not found:
+            message = "The grammar refuses this text, and no rule says why."
+            found = (Draft("ENV299", "", 1, 1, message, "a text that is refused", "an envelope"),)
         return found
 
     def source_lines(self) -> list[str]:
@@ -99,35 +105,11 @@ def parse(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTE
         The reading. It never raises for what the text contains.
     """
     source = read_text(text, max_bytes)
-    envelope = read_envelope(source.text) if source.clean else None
-    if envelope is not None or not extract or not source.lines:
-        return Reading(source.text, envelope, (), source)
-    cut = extract_lines(source.lines)
-    if source.clean and cut.normalised:
-        envelope = read_envelope("\n".join(line.text for line in cut.lines))
-    return Reading(source.text, envelope, cut.normalised, source, cut)
-
-
-def _says_the_same(envelope: "Envelope", fields: "Mapping[str, FieldText]") -> bool:
-    """Say whether the two readings of one text hold the same values."""
-
-    def texts(label: str) -> tuple[str, ...]:
-        field = fields.get(label)
-        return field.texts if field else ("",)
-
-    def unless_none(label: str) -> tuple[str, ...]:
-        found = fields[label].items if label in fields else ()
-        return () if len(found) == 1 and found[0].text == "NONE" and found[0].marker in {"", "-"} else texts(label)
-
-    single = (envelope.status, envelope.task_id, envelope.task, envelope.assigned_agent, envelope.reports_to)
-    scanned = tuple(texts(label)[0] for label in ("STATUS", "TASK_ID", "TASK", "ASSIGNED_AGENT", "REPORTS_TO"))
-    return (
-        single == scanned
-        and envelope.inputs_used == texts("INPUTS_USED")
-        and envelope.gates_required == texts("GATES_REQUIRED")
-        and envelope.gates_passed == texts("GATES_PASSED")
-        and all(tuple(envelope.evidence[key]) == texts(f"EVIDENCE.{key}") for key in EVIDENCE_KEYS)
-        and envelope.fail_reasons == unless_none("FAIL_REASONS")
-        and envelope.output == "\n".join(texts("OUTPUT")).rstrip(" \t\n")
-        and envelope.next_actions == unless_none("NEXT_ACTIONS")
-    )
+    tree = read_tree(source.text) if source.clean else None
+    cut = None
+    if tree is None and extract and source.lines:
+        cut = extract_lines(source.lines)
+        if source.clean and cut.normalised:
+            tree = read_tree("\n".join(line.text for line in cut.lines))
+    envelope = None if tree is None else to_envelope(tree)
+    return Reading(source.text, envelope, cut.normalised if cut else (), source, cut, tree)

@@ -17,8 +17,8 @@ from interlock.agents import RunnerError
 from interlock.agents.constrain import constraint, form_for, longest_answer
 from interlock.agents.runners import llama
 from interlock.agents.runners.llama import PARALLEL, Served, models_folder, packaged_model, server_for
+from interlock.envelope import parse
 from interlock.envelope.export.language import Bounds
-from interlock.envelope.parser import read_envelope
 from interlock.envelope.template import example
 from tests.agents.conftest import AskMaker
 
@@ -64,7 +64,7 @@ def answered(served: Served, make_ask: AskMaker, role: str, seed: int, temperatu
     }
     choice = said(served, body)
     assert choice["finish_reason"] == "stop"
-    envelope = read_envelope(choice["message"]["content"])
+    envelope = parse(choice["message"]["content"]).envelope
     assert envelope is not None
     assert (envelope.task_id, envelope.task, envelope.assigned_agent) == (row.task_id, "Do it", role)
     assert envelope.gates_required == ask.required

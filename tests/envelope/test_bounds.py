@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 
+from interlock.envelope import parse
 from interlock.envelope.export import export
 from interlock.envelope.export.language import Bounds, Known, envelope_language
 from interlock.envelope.export.notation import Chars, Literal, Ref, Repeat, Rules, longest_bytes, seq
 from interlock.envelope.model import Envelope
-from interlock.envelope.parser import read_envelope
 from interlock.envelope.render import render
 from interlock.envelope.renderers.json import envelope_object
 from interlock.envelope.template import example
@@ -23,7 +23,7 @@ from tests.envelope.texts import APPROVAL, BUILD, QA
 
 WIDE = Bounds(chars=160, lines=12, items=6)
 TIGHT = Bounds(chars=9, lines=3, items=2, parts=2, part_chars=4)
-SUITE = [*EXAMPLES.values(), *(cast("Envelope", read_envelope(text)) for text in (BUILD, QA, APPROVAL))]
+SUITE = [*EXAMPLES.values(), *(cast("Envelope", parse(text).envelope) for text in (BUILD, QA, APPROVAL))]
 
 
 def schema_accepts(envelope: Envelope, bounds: Bounds) -> bool:
@@ -66,7 +66,7 @@ BEYOND: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", BEYOND)
 def test_what_just_fits_is_accepted_and_what_goes_beyond_is_not(change: str, form: str):
     beyond = replace(FULL, **BEYOND[change])
-    assert read_envelope(render(FULL)) == FULL
+    assert parse(render(FULL)).envelope == FULL
     said = [
         schema_accepts(row, WIDE) if form == "json-schema" else accepts(form, bounds=WIDE)(render(row))
         for row in (FULL, beyond)
@@ -82,7 +82,7 @@ SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too
 @given(text=texts_of(RULES["envelope"], RULES))
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 def test_every_word_within_bounds_is_an_envelope_no_longer_than_the_longest(text: str):
-    assert read_envelope(text) is not None
+    assert parse(text).envelope is not None
     assert len(text.encode()) <= longest_bytes(RULES)
     assert [form for form in GRAMMARS if not accepts(form, bounds=TIGHT)(text)] == []
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
+from interlock.envelope import parse
 from interlock.envelope.characters import read_text
 from interlock.envelope.export import FORMS, Form, export
 from interlock.envelope.export.language import TEXT, Known, envelope_language
 from interlock.envelope.export.notation import Chars
 from interlock.envelope.export.schema import to_json_schema
 from interlock.envelope.model import Envelope
-from interlock.envelope.parser import read_envelope
 from interlock.envelope.protocol import LABELS
 from interlock.envelope.render import render
 from interlock.envelope.renderers.json import envelope_object
@@ -37,7 +37,7 @@ MANY = settings(max_examples=examples(30), deadline=None, suppress_health_check=
 @each_row("name", EXAMPLES)
 def test_every_example_is_accepted_by_every_grammar(name: str, form: str):
     text = render(EXAMPLES[name])
-    assert read_envelope(text) == EXAMPLES[name]
+    assert parse(text).envelope == EXAMPLES[name]
     assert accepts(form)(text)
 
 
@@ -50,7 +50,7 @@ def test_every_example_is_accepted_by_the_schema(name: str):
 @each_row("form", GRAMMARS)
 @each_row("text", [BUILD, QA, APPROVAL], ids=["build", "qa", "approval"])
 def test_every_valid_envelope_of_the_suite_is_accepted_in_its_canonical_spelling(text: str, form: str):
-    envelope = read_envelope(text)
+    envelope = parse(text).envelope
     assert envelope is not None
     assert accepts(form)(render(envelope))
     assert is_valid(envelope_object(envelope))
@@ -61,7 +61,7 @@ def test_every_valid_envelope_of_the_suite_is_accepted_in_its_canonical_spelling
 @MANY
 def test_every_word_of_the_exported_language_is_a_well_formed_envelope(text: str):
     assert read_text(text).clean
-    assert read_envelope(text) is not None
+    assert parse(text).envelope is not None
     assert [form for form in GRAMMARS if not accepts(form)(text)] == []
 
 
@@ -79,7 +79,7 @@ def test_the_grammars_agree_on_damaged_words_and_accept_nothing_that_the_validat
     assert len(set(said.values())) == 1, said
     if said["gbnf"]:
         assert read_text(damaged).clean
-        assert read_envelope(damaged) is not None
+        assert parse(damaged).envelope is not None
 
 
 @pytest.mark.long
@@ -93,10 +93,10 @@ def test_no_output_line_may_begin_with_a_label_and_a_colon(form: str, label: str
 
     for line in (f"{label}:", f"{label}: x", f"{label} :", f"{label}\t: x"):
         assert not accepts(form)(with_line(line)), line
-        assert read_envelope(with_line(line)) is None, line
+        assert parse(with_line(line)).envelope is None, line
     for line in (label, f"{label} x:", f"{label}S: x", f" {label}: x", f"> {label}: x", label[:-1], f"{label} "):
         assert accepts(form)(with_line(line)), line
-        assert read_envelope(with_line(line)) is not None, line
+        assert parse(with_line(line)).envelope is not None, line
 
 
 def test_every_character_of_free_text_is_one_that_the_validator_reads():
@@ -191,7 +191,7 @@ OBJECTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 @settings(max_examples=examples(500), deadline=None, suppress_health_check=SLOW)
 def test_an_object_that_the_schema_accepts_renders_to_a_well_formed_envelope(found: dict[str, Any]):
     if is_valid(found):
-        assert read_envelope(render(as_envelope(found))) is not None
+        assert parse(render(as_envelope(found))).envelope is not None
 
 
 SCHEMA: Any = Draft202012Validator(json.loads(export("json-schema")))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlock.envelope import LABELS, RULES, RULES_BY_CODE, Envelope, Report, Rule, validate
+from interlock.envelope import LABELS, RULES, RULES_BY_CODE, Report, Rule, validate
 from interlock.envelope import reading as reading_module
 from tests.envelope.broken import BROKEN
 from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA, blocks, change
@@ -135,26 +135,25 @@ def test_every_row_is_broken_by_a_test() -> None:
     assert set(RULES_BY_CODE) - tried - warned == {"ENV299"}
 
 
-def test_two_readings_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = change(BUILD, STATUS="STATUS: BLOCKED")
-    envelope = reading_module.read_envelope(other)
-    assert envelope is not None
+def test_a_text_that_the_grammar_refuses_and_no_rule_explains_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reads_nothing(text: str) -> None:
+        return None
 
-    def reads_another(text: str) -> Envelope | None:
-        return envelope
-
-    monkeypatch.setattr(reading_module, "read_envelope", reads_another)
+    monkeypatch.setattr(reading_module, "read_tree", reads_nothing)
     report = validate(BUILD, **IN_PROGRESS)
     assert _codes(report) == {"ENV299"}
     assert report.effective_status == "BLOCKED"
 
 
-def test_a_text_that_one_reading_alone_accepts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reads_nothing(text: str) -> Envelope | None:
-        return None
+def test_a_text_that_the_grammar_accepts_is_not_read_by_the_scanner(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scans(lines: object) -> None:
+        raise AssertionError(lines)
 
-    monkeypatch.setattr(reading_module, "read_envelope", reads_nothing)
-    assert _codes(validate(BUILD, **IN_PROGRESS)) == {"ENV299"}
+    monkeypatch.setattr(reading_module, "scan", scans)
+    for text in (BUILD, f"Done.\n```\n{BUILD}```\n"):
+        report = validate(text, **IN_PROGRESS, extract=True)
+        assert report.ok
+        assert report.envelope is not None
 
 
 def test_a_path_to_evidence_in_output_is_a_warning_and_no_error() -> None:
