@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from interlock.envelope.characters import Line
-    from interlock.envelope.mend import Draft
+    from interlock.envelope.draft import Draft
     from interlock.envelope.model import FieldText
 
 BLANKS: Final = " \t"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from interlock.envelope.mend import Draft, Op, Patch
+from interlock.envelope.draft import Draft, Op, Patch
 
 MAX_BYTES: Final = 1024 * 1024
 """The largest response that is read, in bytes."""

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from interlock.envelope.blocks import BLANKS
 from interlock.envelope.characters import Line
+from interlock.envelope.draft import Draft, snippet
 from interlock.envelope.labels import find_label
 from interlock.envelope.lookalikes import fold
-from interlock.envelope.mend import Draft, snippet
 from interlock.envelope.protocol import LABELS, STATUSES
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`]*)")

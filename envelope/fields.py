@@ -5,10 +5,10 @@ from typing import Final
 
 from interlock.envelope.blocks import BLANKS, Block, Gap, Reading, kept_in_place
 from interlock.envelope.characters import Line
+from interlock.envelope.draft import Delete, Draft, Join, Move, Patch, snippet
 from interlock.envelope.labels import closest
 from interlock.envelope.lists import read_list, read_reasons
 from interlock.envelope.lookalikes import folded, strange
-from interlock.envelope.mend import Delete, Draft, Join, Move, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.envelope.steps import read_actions

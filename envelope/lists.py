@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from interlock.envelope.blocks import BLANKS, Block, Gap, Reading
 from interlock.envelope.characters import Line
+from interlock.envelope.draft import Delete, Draft, Join, Op, Patch, snippet
 from interlock.envelope.lookalikes import plain, strange
-from interlock.envelope.mend import Delete, Draft, Join, Op, Patch, snippet
 from interlock.envelope.model import FieldText, Item
 
 _BULLET: Final = re.compile(r"[ \t]*+(-)[ \t]++(?=[^ \t])")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from interlock.envelope.case import Case
 from interlock.envelope.characters import MAX_BYTES, Line, Text, read_text
+from interlock.envelope.draft import Draft
+from interlock.envelope.edits import to_findings
 from interlock.envelope.extract import extract as extract_lines
-from interlock.envelope.mend import Draft, finish
 from interlock.envelope.parser import Tree, read_tree, to_envelope, to_fields
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.envelope.repair import fill
@@ -69,7 +70,7 @@ class Reading:
     def findings(self) -> "tuple[Finding, ...]":
         """What keeps the text from being an envelope; empty when it is well-formed."""
         drafts = self.drafts(Case(self.fields, DEFAULT_PROTOCOL))
-        return finish(drafts, self.source_lines(), RULES_BY_CODE)
+        return to_findings(drafts, self.source_lines(), RULES_BY_CODE)
 
     def drafts(self, case: Case) -> tuple[Draft, ...]:
         """Return what is wrong with characters and layout, mended as the case would have it.

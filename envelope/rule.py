@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from interlock.envelope.case import Case
+    from interlock.envelope.draft import Draft
     from interlock.envelope.finding import Level
-    from interlock.envelope.mend import Draft
 
 Check: TypeAlias = "Callable[[Case], Iterator[Draft]]"
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from interlock.envelope.blocks import BLANKS, Block, Gap, Scan, kept_in_place
 from interlock.envelope.characters import Line, name
+from interlock.envelope.draft import Delete, Draft, Move, Patch, snippet
 from interlock.envelope.fields import read_block
 from interlock.envelope.labels import IN_OUTPUT, LabelLine, find_label
 from interlock.envelope.lookalikes import fold, looks
-from interlock.envelope.mend import Delete, Draft, Move, Patch, snippet
 from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import Final
 
 from interlock.envelope.blocks import BLANKS, Block, Gap, Reading
 from interlock.envelope.characters import Line
+from interlock.envelope.draft import Delete, Draft, Op, Patch, snippet
 from interlock.envelope.lists import EMPTY_BULLET, RULER, item_at, keep, says_nothing, stray, wrapped
-from interlock.envelope.mend import Delete, Draft, Op, Patch, snippet
 from interlock.envelope.model import Item
 
 _STEP: Final = re.compile(r"[ \t]*+([0-9]++\.)[ \t]++(?=[^ \t])")

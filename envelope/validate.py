@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from interlock.envelope.case import GATE_IN_TEXT, Case, Inputs
 from interlock.envelope.characters import MAX_BYTES
-from interlock.envelope.mend import Draft, finish
+from interlock.envelope.draft import Draft
+from interlock.envelope.edits import to_findings
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ECHO, STATUSES, Protocol, Role, Status
 from interlock.envelope.reading import Reading, parse
 from interlock.envelope.reask import reask
@@ -142,7 +143,7 @@ def validate(
         inputs=inputs,
     )
     drafts = [*reading.drafts(case), *(_judge(case) if reading.fields else ())]
-    findings = finish(_bounded(drafts), reading.source_lines(), RULES_BY_CODE)
+    findings = to_findings(_bounded(drafts), reading.source_lines(), RULES_BY_CODE)
     return Report(reading, findings, case.role, current_status, case.failed)
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from interlock.envelope import Report, parse
+from interlock.envelope.edits import apply_edits
 from interlock.envelope.finding import Finding
-from interlock.envelope.mend import mended
 from interlock.envelope.protocol import Role
 from interlock.gates.manifest import Collection
 from interlock.gates.response import Expected, judge_response
@@ -129,7 +129,7 @@ def _hands_over(report: Report, text: str) -> bool:
     if report.ok or report.status is None:
         return report.envelope is not None and report.status == "READY_FOR_QA"
     edits = [edit for item in report.findings if item.level == "error" for edit in item.edits]
-    fixed = parse(mended(text, edits)).envelope
+    fixed = parse(apply_edits(text, edits)).envelope
     return fixed is not None and fixed.status == "READY_FOR_QA"
 
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlock.envelope.finding import Finding, Level
-    from interlock.envelope.renderers import FileResult
+    from interlock.envelope.renderers.result import FileResult
 
 COMMAND: Final[dict["Level", str]] = {"error": "error", "warning": "warning", "note": "notice"}
 

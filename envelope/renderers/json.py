@@ -9,7 +9,7 @@ from interlock.envelope.protocol import LABELS
 if TYPE_CHECKING:
     from interlock.envelope.finding import Finding
     from interlock.envelope.model import Envelope
-    from interlock.envelope.renderers import FileResult
+    from interlock.envelope.renderers.result import FileResult
 
 SCHEMA: Final = "interlock.findings/1"
 FINDING_KEYS: Final = ("code", "level", "field", "line", "column", "message", "found", "expected", "fix", "source")

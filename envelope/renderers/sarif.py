@@ -10,7 +10,7 @@ from interlock.envelope.renderers.safe import clipped, visible
 if TYPE_CHECKING:
     from interlock.envelope.explain import RuleRow
     from interlock.envelope.finding import Edit, Finding
-    from interlock.envelope.renderers import FileResult
+    from interlock.envelope.renderers.result import FileResult
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 VERSION: Final = "2.1.0"

@@ -7,7 +7,7 @@ from interlock.envelope.renderers.safe import clipped, visible
 
 if TYPE_CHECKING:
     from interlock.envelope.finding import Finding
-    from interlock.envelope.renderers import FileResult
+    from interlock.envelope.renderers.result import FileResult
 
 WIDTH: Final = 100
 """How many columns of a long source line are shown around the caret."""

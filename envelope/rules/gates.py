@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlock.envelope.case import Case, Gate, add, choice, draft, drop
+from interlock.envelope.draft import Draft, Op, Patch
 from interlock.envelope.labels import closest
-from interlock.envelope.mend import Draft, Op, Patch
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey
 from interlock.envelope.repair import (
     blocked,

@@ -12,8 +12,8 @@ from interlock.envelope.case import (
     drop,
     put,
 )
+from interlock.envelope.draft import Draft, Op, snippet
 from interlock.envelope.lookalikes import plain, strange
-from interlock.envelope.mend import Draft, Op, snippet
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.envelope.repair import evidence_path

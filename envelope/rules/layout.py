@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlock.envelope.case import Case, draft, drop, put
+from interlock.envelope.draft import Draft
 from interlock.envelope.lookalikes import fold, strange
-from interlock.envelope.mend import Draft
 from interlock.envelope.rule import Rule
 
 _ENVELOPE: Final = "Strict Envelope §2 Required Envelope"

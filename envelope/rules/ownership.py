@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlock.envelope.case import TASK_ID, Case, draft, put
-from interlock.envelope.mend import Delete, Draft, Insert, Op, Patch, snippet
+from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch, snippet
 from interlock.envelope.protocol import ECHO, STATUS_OWNER, STATUSES
 from interlock.envelope.repair import better_status, blocked, state
 from interlock.envelope.rule import Check, Rule

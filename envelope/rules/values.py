@@ -14,10 +14,10 @@ from interlock.envelope.case import (
     put,
 )
 from interlock.envelope.characters import name
+from interlock.envelope.draft import Delete, Draft, Patch, snippet
 from interlock.envelope.labels import IN_OUTPUT, closest, label_in_output
 from interlock.envelope.lists import says_nothing
 from interlock.envelope.lookalikes import changes, fold, looks, plain, strange
-from interlock.envelope.mend import Delete, Draft, Patch, snippet
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES
 from interlock.envelope.repair import better_status, deny, open_gate, some_action, state

@@ -16,7 +16,8 @@ from hypothesis.extra.lark import from_lark
 from interlock.envelope import EVIDENCE_KEYS, LABELS, Edit, Envelope, FieldText, parse, render, validate
 from interlock.envelope.blocks import kept_in_place
 from interlock.envelope.characters import read_text
-from interlock.envelope.mend import code_span, sentence
+from interlock.envelope.draft import code_span
+from interlock.envelope.edits import sentence
 from interlock.envelope.parser import grammar
 from interlock.envelope.scanner import scan
 from tests.effort import examples

@@ -1,94 +1,21 @@
-"""Mending: span changes become line edits that fit together, and one sentence that states them."""
+"""Edits: the changes of all drafts become line edits that fit together, and one sentence that states them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from interlock.envelope.draft import Delete, Draft, Insert, Join, Move, Op, Patch, code_span
 from interlock.envelope.finding import Edit, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from interlock.envelope.finding import Level
     from interlock.envelope.rule import Rule
 
 MAX_FIX_CHARS: Final = 1600
-"""The most text that the edits of one finding may carry; beyond it the fix is told in words."""
+"""The most text that the edits of one finding may carry; beyond it the fix is in words."""
 MAX_OPS: Final = 60
 """The most changes that one finding may state."""
-
-
-class Patch(NamedTuple):
-    """Put `text` in place of the columns `start` (inclusive, 1-based) to `end` (exclusive) of one line."""
-
-    line: int
-    start: int
-    end: int
-    text: str
-
-
-class Delete(NamedTuple):
-    """Take out the lines `first` to `last`."""
-
-    first: int
-    last: int
-
-
-class Insert(NamedTuple):
-    """Put lines after line `after`; `rank` orders inserts at one place."""
-
-    after: int
-    lines: tuple[str, ...]
-    rank: int = 0
-
-
-class Move(NamedTuple):
-    """Take out the lines `first` to `last` and put them, mended, after line `after`."""
-
-    first: int
-    last: int
-    after: int
-    rank: int = 0
-
-
-class Join(NamedTuple):
-    """Put the text of line `other`, mended, at the end of line `line`, and take `other` out."""
-
-    line: int
-    other: int
-
-
-Op: TypeAlias = Patch | Delete | Insert | Move | Join
-
-
-class Draft(NamedTuple):
-    """A finding before its edits are fitted to those of the others.
-
-    Args:
-        code: Code of the rule.
-        field: The label or `LABEL.sub`.
-        line: 1-based line, 0 when there is no place.
-        column: 1-based column, 0 when there is no place.
-        message: What is wrong, in one sentence.
-        found: What stands there, already quoted.
-        expected: What would be right.
-        ops: The changes that mend it; empty where only words can.
-        advice: What to do, in words; it follows the edits. The rule's remedy stands in when there is neither.
-        level: Another level than the rule's default.
-        rank: Orders findings at one line.
-    """
-
-    code: str
-    field: str
-    line: int
-    column: int
-    message: str
-    found: str
-    expected: str
-    ops: tuple[Op, ...] = ()
-    advice: str = ""
-    level: "Level | None" = None
-    rank: int = 0
 
 
 def _patch_order(patch: Patch) -> tuple[int, bool, int, str]:
@@ -146,19 +73,19 @@ class _Plan:
         for number in range(move.first, move.last + 1):
             if self.gone.get(number, move) == move:
                 out.append(self.final(number))
-                out += self.told(op for op in self.inserts.get(number, ()) if isinstance(op, Insert))
+                out += self.inserted(op for op in self.inserts.get(number, ()) if isinstance(op, Insert))
         return tuple(out)
 
-    def told(self, inserts: Iterable[Insert | Move]) -> list[str]:
+    def inserted(self, inserts: Iterable[Insert | Move]) -> list[str]:
         """Return the lines of inserts at one place, in their order."""
         ordered = sorted(inserts, key=lambda each: each.rank)
         return [line for each in ordered for line in (each.lines if isinstance(each, Insert) else self.moved(each))]
 
     def insert(self, op: Insert | Move) -> Edit:
-        """Return the edit of an insert; inserts at one place whose order matters are told as one."""
+        """Return the edit of an insert; inserts at one place whose order matters are one edit."""
         here = self.inserts[op.after]
         group = sorted(here, key=lambda each: each.rank) if here != sorted(here, key=lambda each: each.rank) else [op]
-        return Edit("insert-after", op.after, op.after, "\n".join(self.told(group)))
+        return Edit("insert-after", op.after, op.after, "\n".join(self.inserted(group)))
 
     def edits(self, ops: Iterable[Op]) -> tuple[Edit, ...]:
         out: dict[Edit, None] = {}
@@ -182,7 +109,7 @@ class _Plan:
         return tuple(out)
 
 
-def finish(drafts: Iterable[Draft], lines: Sequence[str], rules: "Mapping[str, Rule]") -> tuple[Finding, ...]:
+def to_findings(drafts: Iterable[Draft], lines: Sequence[str], rules: "Mapping[str, Rule]") -> tuple[Finding, ...]:
     """Turn drafts into findings whose edits may all be made together, in the order of the text.
 
     Args:
@@ -220,7 +147,7 @@ def finish(drafts: Iterable[Draft], lines: Sequence[str], rules: "Mapping[str, R
     return tuple(dict.fromkeys(findings))
 
 
-def mended(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Return a text with all edits made, in the numbering of the text; one that is stated twice is made once."""
     lines: list[str | None] = list(text.split("\n"))
     after: dict[int, list[str]] = {}
@@ -235,21 +162,6 @@ def mended(text: str, edits: Iterable[Edit]) -> str:
     for number, line in enumerate(lines, 1):
         out += [*([] if line is None else [line]), *after.get(number, ())]
     return "\n".join(out)
-
-
-def code_span(text: str) -> str:
-    """Quote text as CommonMark code: any text, backticks and outer blanks included, can be read back.
-
-    CommonMark takes a blank off both ends or off none, so indented text needs no more blanks than it has.
-    """
-    longest = run = 0
-    for char in text:
-        run = run + 1 if char == "`" else 0
-        longest = max(longest, run)
-    ticks = "`" * (longest + 1)
-    edges = text[:1] + text[-1:]
-    pad = " " if edges in ("", "  ") or "`" in edges else ""
-    return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
 def sentence(edits: Iterable[Edit]) -> str:
@@ -272,10 +184,3 @@ def sentence(edits: Iterable[Edit]) -> str:
         else:
             parts.append(f"Insert after line {edit.line}: {spans}.")
     return " ".join(parts)
-
-
-def snippet(text: str, limit: int = 60) -> str:
-    """Quote a short, escaped piece of untrusted text."""
-    cut = text[: limit + 1]
-    safe = "".join(char if char.isprintable() else f"\\u{{{ord(char):04X}}}" for char in cut[:limit])
-    return code_span(safe + "…" if len(cut) > limit else safe) if text else "nothing"
