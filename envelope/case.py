@@ -1,4 +1,4 @@
-"""A case: one response before the rules, with what its assignment expects and the means to mend it."""
+"""A case: one response before the rules, with what its assignment expects and the means to fix it."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,9 +26,9 @@ class Gate(NamedTuple):
     """One item of a gate list.
 
     Args:
-        id: The gate id meant; empty when none can be told.
-        item: The item as it stands.
-        remark: Whether a remark stands behind the id.
+        id: The gate id meant; empty when it is unknown.
+        item: The item as written.
+        remark: Whether there is a remark beside the id.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Case:
         current_status: The task's status before this response, or None when the caller does not say.
         certified: Gates that the journal holds as passed for the present tree.
         failed: Gates that the journal shows failed.
-        input_exists: Says whether a path of INPUTS_USED exists, or None to leave that unchecked.
+        input_exists: Returns whether a path of INPUTS_USED exists, or None to leave that unchecked.
         inputs: How strict a missing input is.
     """
 
@@ -163,7 +163,7 @@ class Case:
 
     @cached_property
     def claims(self) -> tuple[Gate, ...]:
-        """The claims that stand: known to the task, made once, by one who may make them, and not failed as well."""
+        """The claims that count: known to the task, made once, by one who may make them, and not failed as well."""
         first: dict[str, Gate] = {}
         for gate in self.passed:
             if gate.id and (self.required is None or gate.id in self.required) and self.may_claim(gate.id):
@@ -171,11 +171,11 @@ class Case:
         return tuple(gate for gate in first.values() if gate.id not in self.reason_gates)
 
     def may_claim(self, gate_id: str) -> bool:
-        """Say whether this role may list a gate in GATES_PASSED."""
+        """Return whether this role may list a gate in GATES_PASSED."""
         return self.role is None or gate_id in self.certified or self.protocol.may_certify(self.role, gate_id)
 
     def gate_items(self, label: str) -> tuple[Gate, ...]:
-        """Read the items of a gate list, mended where the gate meant is plain."""
+        """Read the items of a gate list, corrected where the gate meant is plain."""
         return tuple(self.gate(item) for item in self.items(label))
 
     def gate(self, item: Item) -> Gate:
@@ -189,11 +189,11 @@ class Case:
         inside = GATE_IN_TEXT.findall(text)
         if len(inside) == 1:
             return Gate(inside[0], item, remark=True)
-        mended = re.sub(r"[ _]+", "-", word.upper())
-        mended = mended if mended.startswith("GATE-") else f"GATE-{mended}"
+        corrected = re.sub(r"[ _]+", "-", word.upper())
+        corrected = corrected if corrected.startswith("GATE-") else f"GATE-{corrected}"
         known = {*self.protocol.gates, *(self.gates or ())}
-        if GATE.fullmatch(mended) and (mended in known or word.upper().startswith("GATE")):
-            return Gate(mended, item)
+        if GATE.fullmatch(corrected) and (corrected in known or word.upper().startswith("GATE")):
+            return Gate(corrected, item)
         return Gate(closest(word, known, 0.8), item)
 
     @cached_property
@@ -235,7 +235,7 @@ class Case:
 
     @cached_property
     def needed_keys(self) -> frozenset[str]:
-        """The EVIDENCE keys that the standing claims cannot do without."""
+        """The EVIDENCE keys that the claims that count need."""
         keys = {key for gate in self.claims for key in self.protocol.gate(gate.id).evidence}
         if any(self.protocol.gate(gate.id).any_evidence for gate in self.claims):
             filled = [key for key in EVIDENCE_KEYS if self.items(f"EVIDENCE.{key}")]

@@ -1,4 +1,4 @@
-"""Bytes and characters: what may stand in a response at all, before anything is read from it.
+"""Bytes and characters: what a response may hold at all, before anything is read from it.
 
 Refused anywhere: control characters but tab and line ends, every other line-breaking character, bidirectional
 overrides, embeddings and isolates (they make a reader see another order), and invisible characters that carry no
@@ -29,7 +29,7 @@ _ASCII_BAD: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
 _BAD: Final = re.compile(rf"[{_CONTROL}{_BREAK}{_BIDI}{_HIDDEN}{_SURROGATE}]|\r(?!\n)")
 _NEW_LINE_WANTED: Final = re.compile(r"[ \t]*(?:[A-Z_]{4,}:|- |[0-9]+\. |$)")
 _PLAIN: Final = bytes([9, 10, *range(32, 127)])
-"""The bytes that no rule of this module refuses, wherever they stand."""
+"""The bytes that no rule of this module refuses anywhere."""
 _MAX_OPS: Final = 40
 _MAX_KINDS: Final = 24
 
@@ -209,7 +209,7 @@ def _nul(text: str) -> Draft:
     at = text.index("\0")
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     count = text.count("\0")
-    times = f" It stands {count} times in the text." if count > 1 else ""
+    times = f" It occurs {count} times in the text." if count > 1 else ""
     subject = name("\0")
     what, expected = _WORDS["ENV106"]
     ops = (Patch(line, column, column + 1, ""),) if count == 1 else ()
@@ -267,7 +267,7 @@ def _code(char: str, offset: int, from_bytes: bool) -> str:
 
 
 def _instead(code: str, line: str, at: int, splits: bool) -> str:
-    """Return what a refused character is mended to."""
+    """Return what replaces a refused character."""
     if code == "ENV107":
         return "\n" if splits or _NEW_LINE_WANTED.match(line, at + 1) else " "
     return "?" if code in {"ENV103", "ENV111"} else ""
@@ -280,7 +280,7 @@ def _draft(row: _Kind, count: int, text: str) -> Draft:
         subject = f"Byte 0x{ord(row.char) - 0xDC00:02X} at offset {offset}"
     else:
         subject = name(row.char)
-    times = f" It stands {count} times in the text." if count > 1 else ""
+    times = f" It occurs {count} times in the text." if count > 1 else ""
     message = f"{subject} {what}.{times}"
     ops = tuple(row.ops) if count <= len(row.ops) else ()
     return Draft(row.code, "", row.line, row.column, message, subject, expected, ops)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from interlock.envelope.characters import split_lines
 from interlock.envelope.draft import Delete, Draft, Insert, Join, Move, Op, Patch, code_span
 from interlock.envelope.finding import Edit, Finding
 
@@ -109,16 +110,18 @@ class _Plan:
         return tuple(out)
 
 
-def to_findings(drafts: Iterable[Draft], lines: Sequence[str], rules: "Mapping[str, Rule]") -> tuple[Finding, ...]:
+def to_findings(drafts: Iterable[Draft], text: str, rules: "Mapping[str, Rule]") -> tuple[Finding, ...]:
     """Turn drafts into findings whose edits may all be made together, in the order of the text.
 
     Args:
         drafts: What the rules found.
-        lines: The lines of the text as given, without their ends.
+        text: The text as given.
         rules: The rows by code.
     """
     ordered = sorted(drafts, key=lambda draft: (draft.line, draft.rank, draft.column, draft.code))
-    plan = _Plan(lines)
+    if not ordered:
+        return ()
+    plan = _Plan([line.text for line in split_lines(text)])
     for draft in ordered:
         for op in draft.ops[:MAX_OPS]:
             plan.add(op)

@@ -1,4 +1,4 @@
-"""Rules told to people: what a code means, why it is there, and what right and wrong look like."""
+"""Rules explained to people: what a code means, why it is there, and what right and wrong look like."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -7,7 +7,7 @@ from interlock.envelope.labels import closest
 
 
 class RuleRow(Protocol):
-    """What every rule table of the house has in its rows, whatever room it stands in."""
+    """What the rows of every rule table have, whatever package they belong to."""
 
     @property
     def code(self) -> str:

@@ -32,9 +32,9 @@ _MARKED: Final = re.compile(rf"[\W\d_]*+(?:[a-z]{{1,4}}[.)\]][\W\d_]*+)?{_LABEL}
 _WITHIN: Final = re.compile(rf"(?<![^\W_]){_LABEL}[\W_]*?[:=|]", re.IGNORECASE)
 """A label within a line."""
 _FAILED: Final = re.compile(r"(?<![^\W_])(?i:status)(?![^\W_])[\W_]*?[^\w\s][\W_]*BLOCKED(?![^\W_])")
-"""What says that the status is another one, wherever it stands."""
+"""What says anywhere that the status is another one."""
 _SOFT: Final = " \t*_`~\"'\\"
-"""Marks that may stand around a word of a sentence; any other one behind a label sets it apart."""
+"""Marks that may surround a word of a sentence; any other one behind a label sets it apart."""
 _STATE: Final = re.compile(rf"[\W_]*+({_spelled(STATUSES)})(?![^\W_])(?:(?-i:(?<=[A-Z]))|(?![ \t]*\w))", re.IGNORECASE)
 """A status in any case; `blocked by the build` is a sentence."""
 _MANY: Final = 3
@@ -79,13 +79,13 @@ def extract(lines: Sequence[Line]) -> Extract:
     second = _second([line for line in lines if line.number not in kept], lines[starts[0]].text)
     if second is None:
         return found
-    message = f"Another envelope stands in line {second.number}, around the one in line {lines[starts[0]].number}."
+    message = f"Another envelope is in line {second.number}, around the one in line {lines[starts[0]].number}."
     draft = Draft("ENV224", "", second.number, 1, message, snippet(second.text), "exactly one envelope")
     return Extract((), (), (draft,))
 
 
 def _second(dropped: Sequence[Line], status: str) -> Line | None:
-    """Return where another envelope stands in what is left out, or None.
+    """Return where another envelope is in what is left out, or None.
 
     That is a STATUS with a status, the third label, or a BLOCKED where the envelope has another status.
 
@@ -123,7 +123,7 @@ def _name(written: str) -> str:
 def _labelled(text: str, following: Iterable[str]) -> tuple[str, bool]:
     """Return the label that a line begins with, nothing for a sentence, and whether it is a STATUS with a status.
 
-    A label is set apart by a mark, stands alone on its line, or is in capitals before what is no word of a sentence.
+    A label is set apart by a mark, is alone on its line, or is in capitals before what is no word of a sentence.
     """
     found = _MARKED.match(text)
     if found is None:
@@ -143,7 +143,7 @@ def _labelled(text: str, following: Iterable[str]) -> tuple[str, bool]:
 def _starts(lines: Sequence[Line]) -> list[int]:
     """Return the indexes at which an envelope begins: each STATUS with TASK_ID before the next STATUS, else the first.
 
-    What stands between STATUS and TASK_ID does not matter: another reader may skip it.
+    The text between STATUS and TASK_ID does not matter: another reader may skip it.
     """
     status = [index for index, line in enumerate(lines) if _STATUS.match(line.text)]
     stretches = pairwise([*status, len(lines)])
@@ -179,7 +179,7 @@ def _cut(lines: Sequence[Line], start: int) -> Extract:
     if actions is not None:
         _drop_tail(lines, dropped, actions, fences)
     kept = tuple(line for index, line in enumerate(lines) if index not in dropped)
-    return Extract(kept, _told(lines, dropped))
+    return Extract(kept, _left_out(lines, dropped))
 
 
 def _drop_fences(
@@ -187,7 +187,7 @@ def _drop_fences(
 ) -> None:
     """Leave out the fences that wrap the envelope and keep those that belong to OUTPUT.
 
-    The first fence closes right after `OUTPUT:` (Markdown follows, and NEXT_ACTIONS may stand in a second fence), or it
+    The first fence closes right after `OUTPUT:` (Markdown follows, and NEXT_ACTIONS may be in a second fence), or it
     closes after NEXT_ACTIONS, and every fence between is part of OUTPUT.
     """
     marks = _fence(lines[opener])
@@ -223,12 +223,12 @@ def _drop_tail(lines: Sequence[Line], dropped: dict[int, str], actions: int, fen
         dropped.update(dict.fromkeys(rest, "text after the envelope"))
 
 
-def _told(lines: Sequence[Line], dropped: dict[int, str]) -> tuple[str, ...]:
-    """Say what was left out, one sentence for each run of lines, in the order of the text."""
-    told: list[str] = []
+def _left_out(lines: Sequence[Line], dropped: dict[int, str]) -> tuple[str, ...]:
+    """Return what was left out, one sentence for each run of lines, in the order of the text."""
+    sentences: list[str] = []
     runs = groupby(enumerate(sorted(dropped)), key=lambda pair: (dropped[pair[1]], pair[1] - pair[0]))
     for (why, _), run in runs:
         numbers = [lines[index].number for _, index in run]
         where = f"line {numbers[0]}" if len(numbers) == 1 else f"lines {numbers[0]}-{numbers[-1]}"
-        told.append(f"{where}: left out {why}")
-    return tuple(told)
+        sentences.append(f"{where}: left out {why}")
+    return tuple(sentences)

@@ -1,4 +1,4 @@
-"""Findings: what a check says about one place of one response, and the edit that would mend it."""
+"""Findings: what a check says about one place of one response, and the edit that would fix it."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -35,11 +35,11 @@ class Finding:
         line: 1-based line in the text as given; 0 when there is no place.
         column: 1-based column, counted in code points; 0 when there is no place.
         message: What is wrong, in one sentence.
-        found: What stands there.
+        found: The text there.
         expected: What would be right.
         fix: What to do, in the imperative.
         source: The clause of the source that the rule enforces.
-        edits: The same fix as line edits, where it can be told without knowing the agent's intent.
+        edits: The same fix as line edits, where they do not depend on the agent's intent.
     """
 
     code: str

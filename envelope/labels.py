@@ -1,4 +1,4 @@
-"""Labels: the exact form that the grammar takes, and the near misses that a reader can still tell."""
+"""Labels: the exact form that the grammar takes, and the near misses that a reader still recognises."""
 
 import re
 from collections.abc import Collection
@@ -25,7 +25,7 @@ class LabelLine(NamedTuple):
 
     Args:
         label: The label meant; empty for one that the protocol does not know.
-        written: What stands there.
+        written: The text there.
         exact: Whether it reads as the grammar takes it; look-alike characters are read as ASCII.
         value_at: 0-based index at which its value may begin.
     """
@@ -37,12 +37,12 @@ class LabelLine(NamedTuple):
 
 
 def find_label(text: str, taken: Collection[str], keys: Collection[str] = ()) -> LabelLine | None:
-    """Tell which label a line of the head is meant to be.
+    """Return the label that a line is meant to be, or None.
 
     Args:
         text: The line; look-alike characters in it are read as ASCII.
-        taken: Labels that stand in the text exactly, or were found before; a near miss is never one of these.
-        keys: Words that are not labels where the line stands (the keys of EVIDENCE).
+        taken: Labels that the text holds exactly, or that were found before; a near miss is never one of these.
+        keys: Words that are not labels in this place (the keys of EVIDENCE).
     """
     read = folded(text)
     text = read.text

@@ -1,13 +1,14 @@
 """Reading the fields that hold lists of items: `- item` lines, `[a, b]`, and the reasons of FAIL_REASONS."""
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
-from interlock.envelope.blocks import BLANKS, Block, Gap, Reading
+from interlock.envelope.blocks import BLANKS, Block, indent
 from interlock.envelope.characters import Line
-from interlock.envelope.draft import Delete, Draft, Join, Op, Patch, snippet
+from interlock.envelope.draft import Delete, Join, Op, Patch
 from interlock.envelope.lookalikes import plain, strange
-from interlock.envelope.model import FieldText, Item
+from interlock.envelope.model import Item
 
 _BULLET: Final = re.compile(r"[ \t]*+(-)[ \t]++(?=[^ \t])")
 _NEAR_BULLET: Final = re.compile(
@@ -22,15 +23,8 @@ RULER: Final = re.compile(r"[ \t]*+(?:`{3,}|~{3,}|-{3,}|={3,}|\*{3,}|_{3,}|#|>)"
 
 
 def says_nothing(text: str) -> bool:
-    """Say whether a value means that there is none, in whatever words."""
+    """Return whether a value means that there is none, in whatever words."""
     return plain(text).lower().strip(".[]- ") in _NOTHING
-
-
-class _Walk(NamedTuple):
-    """What the lines under a label gave."""
-
-    items: list[Item]
-    drafts: list[Draft]
 
 
 def item_at(line: Line, start: int, marker: str = "", marker_at: int | None = None) -> Item:
@@ -47,90 +41,53 @@ def item_at(line: Line, start: int, marker: str = "", marker_at: int | None = No
     )
 
 
-def read_list(block: Block) -> Reading:
+def read_list(block: Block) -> None:
     """Read a list field or one key of EVIDENCE."""
-    reading = Reading()
-    inline = _inline(block, reading)
-    walk = _bullets(block, joins=block.label == "INPUTS_USED")
-    if block.value and walk.items:
-        reading.drafts.append(_both(block, inline))
-    reading.drafts += walk.drafts
-    keep(block, reading, (*inline, *walk.items), inline=block.value.startswith("[") and not walk.items)
-    return reading
+    inline = _inline(block)
+    items = _bullets(block, joins=block.label == "INPUTS_USED")
+    if block.value and items:
+        message = f"{block.label} has a list on its line and another under it."
+        block.report_value("ENV214", message, "either `[a, b]` or `- ` lines", _as_lines(block, inline))
+    block.keep((*inline, *items), inline=block.value.startswith("[") and not items)
 
 
-def read_reasons(block: Block) -> Reading:
+def read_reasons(block: Block) -> None:
     """Read FAIL_REASONS: `NONE`, or bullets."""
-    reading = Reading()
+    value, head, start = block.value, block.head, block.value_index
+    under = _bullets(block, joins=True)
     items: list[Item] = []
-    value, start = block.value, block.value_index
-    walk = _bullets(block, joins=True)
-    head = block.head
-    where = head.number, head.column(start)
-    none = Item("NONE", head.number, head.column(start), head.column(start + len(value)), "", head.column(start))
-    if value == "NONE":
-        items.append(none)
+    if value == "NONE" and under:
+        ops = (block.patch_value("", blanks=True),)
+        block.report_value("ENV222", "FAIL_REASONS says NONE and gives reasons.", "either `NONE` or reasons", ops)
     elif value and says_nothing(value):
-        ops = (Patch(head.number, none.column, none.end, "" if walk.items else "NONE"),)
-        message = f"FAIL_REASONS says that there are no failures in words of its own.{strange(value)}"
-        reading.drafts.append(
-            Draft("ENV222", "FAIL_REASONS", *where, message, snippet(value), "`FAIL_REASONS: NONE`", ops)
-        )
-        items += [] if walk.items else [none]
+        items = [] if under else [item_at(head, start)._replace(text="NONE")]
+        if value != "NONE":
+            message = f"FAIL_REASONS says that there are no failures in words of its own.{strange(value)}"
+            ops = (block.patch_value("" if under else "NONE"),)
+            block.report_value("ENV222", message, "`FAIL_REASONS: NONE`", ops)
     elif value:
-        items.append(item_at(head, start))
+        items = [item_at(head, start)]
         ops = (Patch(head.number, head.column(block.value_at), head.column(start), "\n- "),)
-        message = "A reason stands on the label's line."
-        reading.drafts.append(
-            Draft(
-                "ENV222",
-                "FAIL_REASONS",
-                *where,
-                message,
-                snippet(value),
-                "`NONE`, or one `- ` line for each reason",
-                ops,
-            )
-        )
-    if value == "NONE" and walk.items:
-        ops = (Patch(head.number, head.column(block.value_at), none.end, ""),)
-        message = "FAIL_REASONS says NONE and gives reasons."
-        reading.drafts.append(
-            Draft("ENV222", "FAIL_REASONS", *where, message, "`NONE`", "either `NONE` or reasons", ops)
-        )
-        items = []
-    items += walk.items
-    reading.drafts += walk.drafts
+        expected = "`NONE`, or one `- ` line for each reason"
+        block.report_value("ENV222", "A reason is on the label's line.", expected, ops)
+    items += under
     if not items:
-        reading.gaps.append(
-            Gap("FAIL_REASONS", "empty", head.number, head.column(block.value_at), 0, ("FAIL_REASONS",))
-        )
-    keep(block, reading, tuple(items))
-    return reading
+        block.report_empty()
+    block.keep(items)
 
 
-def keep(block: Block, reading: Reading, items: tuple[Item, ...], *, inline: bool = False) -> None:
-    """Keep the items of a block as its field."""
-    start = block.value_index
-    column, end = block.head.column(start), block.head.column(start + len(block.value))
-    last = max([block.first, *(item.line for item in items)])
-    reading.fields[block.label] = FieldText(block.label, block.first, last, items, column, end, inline)
-
-
-def _inline(block: Block, reading: Reading) -> tuple[Item, ...]:
-    """Read what stands behind the label of a list."""
+def _inline(block: Block) -> tuple[Item, ...]:
+    """Read the text behind the label of a list."""
     value, start, head = block.value, block.value_index, block.head
     if not value:
         return ()
     end = start + len(value)
     if _INLINE.fullmatch(value):
         return _split(head, start + 1, end - 1)
-    where = head.number, head.column(start)
     expected = "`[]`, `[a, b]`, or one `- ` line for each item"
     if says_nothing(value):
-        ops: tuple[Op, ...] = (Patch(head.number, head.column(start), head.column(end), "[]"),)
         message = f"{block.label} says that it is empty in words of its own.{strange(value)}"
-        reading.drafts.append(Draft("ENV214", block.label, *where, message, snippet(value), expected, ops))
+        block.report_value("ENV214", message, expected, (block.patch_value("[]"),))
         return ()
     opened, closed = value.startswith("["), value.endswith("]") and value.startswith("[")
     items = _split(head, start + opened, end - closed)
@@ -138,11 +95,10 @@ def _inline(block: Block, reading: Reading) -> tuple[Item, ...]:
     if "[" in inner or "]" in inner:
         ops = _as_lines(block, items)
     else:
-        ops = _mend_commas(head, start + opened, end - closed)
+        ops = _without_empty(head, start + opened, end - closed)
         ops = (*ops, *(() if opened else (Patch(head.number, head.column(start), head.column(start), "["),)))
         ops = (*ops, *(() if closed else (Patch(head.number, head.column(end), head.column(end), "]"),)))
-    message = f"The list behind {block.label} is not written as a list."
-    reading.drafts.append(Draft("ENV214", block.label, *where, message, snippet(value), expected, ops))
+    block.report_value("ENV214", f"The list behind {block.label} is not written as a list.", expected, ops)
     return items
 
 
@@ -160,7 +116,7 @@ def _split(head: Line, start: int, end: int) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def _mend_commas(head: Line, start: int, end: int) -> tuple[Op, ...]:
+def _without_empty(head: Line, start: int, end: int) -> tuple[Op, ...]:
     """Return patches that take out commas with nothing before or after them."""
     ops: list[Op] = []
     at, filled = start, False
@@ -176,71 +132,53 @@ def _mend_commas(head: Line, start: int, end: int) -> tuple[Op, ...]:
     return tuple(ops)
 
 
-def _as_lines(block: Block, items: tuple[Item, ...]) -> tuple[Op, ...]:
+def _as_lines(block: Block, items: Sequence[Item]) -> tuple[Op, ...]:
     """Return patches that turn a list on the label's line into bullet lines."""
-    head = block.head
-    at = head.column(block.value_at)
     ops: list[Op] = []
+    at = block.head.column(block.value_at)
     for item in items:
-        ops.append(Patch(head.number, at, item.column, "\n- "))
+        ops.append(Patch(block.first, at, item.column, "\n- "))
         at = item.end
-    ops.append(Patch(head.number, at, head.column(block.value_index + len(block.value)), ""))
-    return tuple(ops)
+    return (*ops, Patch(block.first, at, block.patch_value("").end, ""))
 
 
-def _both(block: Block, inline: tuple[Item, ...]) -> Draft:
-    message = f"{block.label} has a list on its line and another under it."
-    column = block.head.column(block.value_index)
-    expected = "either `[a, b]` or `- ` lines"
-    found = snippet(block.value)
-    return Draft("ENV214", block.label, block.first, column, message, found, expected, _as_lines(block, inline))
-
-
-def _bullets(block: Block, *, joins: bool) -> _Walk:
+def _bullets(block: Block, *, joins: bool) -> list[Item]:
     """Read the lines under the label of a list."""
     items: list[Item] = []
-    wrong: list[Op] = []
-    drafts: list[Draft] = []
-    first_wrong: Item | None = None
+    wrong: list[tuple[Item, Line, Patch]] = []
     for line in block.filled():
-        text = line.text
+        text, start = line.text, indent(line.text)
         bullet = _BULLET.match(text)
+        near = _NEAR_BULLET.match(text) if not bullet and not RULER.match(text) else None
+        bare = not wrong[0][0].marker if wrong else not items
         if bullet:
             items.append(item_at(line, bullet.end(), "-", bullet.start(1)))
-            continue
-        near = _NEAR_BULLET.match(text) if not RULER.match(text) else None
-        indent = len(text) - len(text.lstrip(BLANKS))
-        if EMPTY_BULLET.fullmatch(text):
-            drafts.append(_empty_item(block, line, indent))
+        elif EMPTY_BULLET.fullmatch(text):
+            ops = (Delete(line.number, line.number),)
+            block.report(line, start, "ENV215", f"An item of {block.label} is empty.", "`- ` and a value", ops)
         elif near:
-            item = item_at(line, near.end(), near[1], near.start(1))
-            wrong.append(Patch(line.number, line.column(near.start(1)), line.column(near.end()), "- "))
-            items.append(item)
-            first_wrong = first_wrong or item
-        elif items and indent and joins and items[-1].line == line.number - 1:
-            drafts.append(wrapped(block, line, indent, items[-1].line))
-        elif _like_item(text, block.label) and not items:
-            item = item_at(line, indent)
-            wrong.append(Patch(line.number, item.column, item.column, "- "))
-            items.append(item)
-            first_wrong = first_wrong or item
-        elif first_wrong and not first_wrong.marker and _like_item(text, block.label):
-            item = item_at(line, indent)
-            wrong.append(Patch(line.number, item.column, item.column, "- "))
-            items.append(item)
+            items.append(item_at(line, near.end(), near[1], near.start(1)))
+            patch = Patch(line.number, line.column(near.start(1)), line.column(near.end()), "- ")
+            wrong.append((items[-1], line, patch))
+        elif items and start and joins and items[-1].line == line.number - 1:
+            report_wrapped(block, line, items[-1].line)
+        elif bare and _like_item(text, block.label):
+            items.append(item_at(line, start))
+            wrong.append((items[-1], line, Patch(line.number, line.column(start), line.column(start), "- ")))
         else:
-            drafts.append(stray(block, line, indent))
-    if first_wrong:
+            report_stray(block, line)
+    if wrong:
+        first, line, _ = wrong[0]
         message = f"{len(wrong)} item(s) of {block.label} do not begin with `- `."
-        found = snippet(f"{first_wrong.marker} {first_wrong.text}".strip())
-        where = first_wrong.line, first_wrong.start
+        found = f"{first.marker} {first.text}".strip()
         expected = "`- ` and a blank before each item"
-        drafts.append(Draft("ENV213", block.label, *where, message, found, expected, tuple(wrong)))
-    return _Walk(items, drafts)
+        at = indent(line.text)
+        block.report(line, at, "ENV213", message, expected, [patch for *_, patch in wrong], found=found)
+    return items
 
 
 def _like_item(text: str, label: str) -> bool:
-    """Say whether a line without a bullet is meant as an item."""
+    """Return whether a line without a bullet is meant as an item."""
     text = text.strip(BLANKS)
     if RULER.match(text):
         return False
@@ -248,26 +186,15 @@ def _like_item(text: str, label: str) -> bool:
     return label == "FAIL_REASONS" or (" " not in word and (label.startswith("GATES") or "/" in word or "." in word))
 
 
-def _empty_item(block: Block, line: Line, indent: int) -> Draft:
-    message = f"An item of {block.label} is empty."
-    ops = (Delete(line.number, line.number),)
-    where = line.number, line.column(indent)
-    return Draft("ENV215", block.label, *where, message, snippet(line.text[indent:]), "`- ` and a value", ops)
-
-
-def wrapped(block: Block, line: Line, indent: int, above: int) -> Draft:
+def report_wrapped(block: Block, line: Line, above: int) -> None:
     """Report an item that runs on in a second line."""
     message = f"An item of {block.label} runs over its line."
-    where = line.number, line.column(indent)
-    expected = "each item on one line"
-    return Draft(
-        "ENV212", block.label, *where, message, snippet(line.text[indent:]), expected, (Join(above, line.number),)
-    )
+    ops = (Join(above, line.number),)
+    block.report(line, indent(line.text), "ENV212", message, "each item on one line", ops)
 
 
-def stray(block: Block, line: Line, indent: int) -> Draft:
+def report_stray(block: Block, line: Line) -> None:
     """Report a line that is no item."""
     message = f"A line of {block.label} is not an item."
-    where = line.number, line.column(indent)
     ops = (Delete(line.number, line.number),)
-    return Draft("ENV212", block.label, *where, message, snippet(line.text[indent:]), "only lines `- item`", ops)
+    block.report(line, indent(line.text), "ENV212", message, "only lines `- item`", ops)

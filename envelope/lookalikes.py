@@ -94,7 +94,7 @@ _NAMED: Final = re.compile(
 
 
 class Folded(NamedTuple):
-    """A folded text and where each of its characters stood.
+    """A folded text and where each of its characters was.
 
     Args:
         text: The folded text.
@@ -167,7 +167,7 @@ def strange(text: str) -> str:
 
 
 def looks(char: str) -> str:
-    """Say what a character looks like."""
+    """Return what a character looks like, as the end of a sentence."""
     shape = fold_character(char)
     return f"looks like `{shape}`" if shape.strip() else "looks like a blank" if shape else "has no width"
 

@@ -63,7 +63,7 @@ class Item(NamedTuple):
 
 
 class FieldText(NamedTuple):
-    """One field as it stands in the text.
+    """One field and its place in the text.
 
     Args:
         label: `STATUS`, or `EVIDENCE.a11y` for one key of EVIDENCE.
@@ -71,9 +71,9 @@ class FieldText(NamedTuple):
         end_line: 1-based last line that belongs to it; blank lines after it do not.
         items: Its values: one for a single value, one for each list item, one for each line of OUTPUT.
             `NONE` in FAIL_REASONS and NEXT_ACTIONS is an item like any other.
-        value_column: 1-based column on the label's line where a value stands or would stand.
-        value_end: 1-based column after the value on the label's line; equal to `value_column` when none stands there.
-        inline: Whether the values stand in brackets on the label's line.
+        value_column: 1-based column on the label's line where a value is or would be.
+        value_end: 1-based column after the value on the label's line; equal to `value_column` when there is none.
+        inline: Whether the values are in brackets on the label's line.
     """
 
     label: str

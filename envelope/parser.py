@@ -98,7 +98,7 @@ def to_envelope(tree: Tree) -> Envelope:
 
 
 def _texts(field: Sequence[Token]) -> tuple[str, ...]:
-    """Return the items of a list; none when the label stands alone or before `NONE`."""
+    """Return the items of a list; none when the label has no value or `NONE`."""
     token = field[-1]
     if token.type in {"ITEMS", "STEPS"}:
         return tuple(_ITEM_TEXT.findall(token.value))
@@ -159,7 +159,7 @@ def _entries(value: Token) -> Iterator[Item]:
 
 
 def _items(block: Token) -> tuple[Item, ...]:
-    """Return the items of a list, one a line; blank lines may stand between them."""
+    """Return the items of a list, one a line; blank lines between them are skipped."""
     return tuple(
         [
             Item(found[2], number, found.start(2) + 1, found.end() + 1, found[1], found.start(1) + 1)
@@ -170,7 +170,7 @@ def _items(block: Token) -> tuple[Item, ...]:
 
 
 def _text(name: str, block: Token) -> FieldText:
-    """Return a field of free text: what stands on the label's line, then each line under it."""
+    """Return a field of free text: the rest of the label's line, then each line under it."""
     first, *rest = [line.removesuffix("\r") for line in block.value.split("\n")]
     line, column = block.line, block.column
     end = column + len(first.rstrip(_BLANKS))

@@ -53,7 +53,7 @@ STATUS_OWNER: Final[dict[Status, Setter]] = {
 }
 """Who may set a status (Strict Envelope §3 Status Ownership).
 
-`frontend-implementer` stands for the role that hands over.
+`frontend-implementer` means the role that hands over.
 """
 
 ECHO: Final[dict[RoleKind, Status]] = {"qa": "QA_IN_PROGRESS", "review": "READY_FOR_REVIEW"}
@@ -211,7 +211,7 @@ class Protocol:
         return tuple(role for role in self.roles.values() if role.kind == kind)
 
     def may_set(self, role: Role, status: Status) -> bool:
-        """Say whether a role owns a status (Strict Envelope §3 Status Ownership)."""
+        """Return whether a role owns a status (Strict Envelope §3 Status Ownership)."""
         owner = STATUS_OWNER[status]
         if owner == "any agent":
             return True
@@ -222,7 +222,7 @@ class Protocol:
         return role.kind == "build"
 
     def may_certify(self, role: Role, gate_id: str) -> bool:
-        """Say whether a role may certify a gate by itself."""
+        """Return whether a role may certify a gate by itself."""
         certifier = self.gate(gate_id).certifier
         if certifier == ANYBODY or role.kind == "orchestrator":
             return True

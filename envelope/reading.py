@@ -70,10 +70,10 @@ class Reading:
     def findings(self) -> "tuple[Finding, ...]":
         """What keeps the text from being an envelope; empty when it is well-formed."""
         drafts = self.drafts(Case(self.fields, DEFAULT_PROTOCOL))
-        return to_findings(drafts, self.source_lines(), RULES_BY_CODE)
+        return to_findings(drafts, self.text, RULES_BY_CODE)
 
     def drafts(self, case: Case) -> tuple[Draft, ...]:
-        """Return what is wrong with characters and layout, mended as the case would have it.
+        """Return what is wrong with characters and layout, with the fixes that the case asks for.
 
         Args:
             case: The response before the rules; what is missing is filled in for its agent and its task.
@@ -87,11 +87,6 @@ class Reading:
             message = "The grammar refuses this text, and no rule says why."
             found = (Draft("ENV299", "", 1, 1, message, "a text that is refused", "an envelope"),)
         return found
-
-    def source_lines(self) -> list[str]:
-        """Return the lines of the text as given, without their ends."""
-        *ended, last = self.text.split("\n")
-        return [*(line.removesuffix("\r") for line in ended), last]
 
 
 def parse(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTES) -> Reading:

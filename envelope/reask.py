@@ -1,4 +1,4 @@
-"""The re-ask: the one message that tells an agent how to mend a refused response in one turn."""
+"""The re-ask: the one message that tells an agent how to fix a refused response in one turn."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from interlock.envelope.finding import Finding
 
 MAX_FINDINGS_BYTES: Final = 8000
-"""The most bytes of UTF-8 that the findings of one re-ask take; the first is told whatever its size."""
+"""The most bytes of UTF-8 that the findings of one re-ask take; the first is listed whatever its size."""
 MAX_FINDINGS: Final = 40
 """The most findings that one re-ask lists."""
 _MAX_LINE: Final = 400
@@ -41,31 +41,31 @@ def reask(findings: "Iterable[Finding]") -> str:
     """Return the text that asks an agent again, or nothing when no finding is an error.
 
     Args:
-        findings: The findings of one response; only errors are told.
+        findings: The findings of one response; only errors are listed.
 
     Returns:
-        A bounded message. Text of the agent stands in it only inside code spans, escaped and cut, or as the line that a
+        A bounded message. It holds text of the agent only inside code spans, escaped and cut, or as the line that a
         fix restates.
     """
     errors = [finding for finding in findings if finding.level == "error"]
     if not errors:
         return ""
-    told: list[str] = []
+    entries: list[str] = []
     size = 0
     for number, finding in enumerate(errors[:MAX_FINDINGS], 1):
         entry = _entry(number, finding)
         entry_size = len(entry.encode(errors="surrogatepass"))
-        if told and size + entry_size > MAX_FINDINGS_BYTES:
+        if entries and size + entry_size > MAX_FINDINGS_BYTES:
             break
-        told.append(entry)
+        entries.append(entry)
         size += entry_size
-    left = len(errors) - len(told)
+    left = len(errors) - len(entries)
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     parts = [
-        "Your response was refused. Nothing moved: the task stands where it stood before.",
+        "Your response was refused. Nothing moved: the task is where it was before.",
         f"It has {count}. Lines are counted from 1 in your response as you sent it.",
         "",
-        *told,
+        *entries,
     ]
     if left:
         parts.append(f"\n{left} more are left out here. Fix these first; the rest follows if it is still there.")

@@ -53,15 +53,15 @@ def unpassed_by_qa(case: "Case") -> list[str]:
 
 
 def _is_open(case: "Case", status: "Status") -> bool:
-    """Say whether no gate and no reason keeps the orchestrator from a status; for other roles it is an echo."""
+    """Return whether no gate and no reason keeps the orchestrator from a status; for other roles it is an echo."""
     if case.role is None or case.role.kind != "orchestrator" or status not in {"READY_FOR_REVIEW", "APPROVED"}:
         return True
     lacking = unpassed_by_qa(case) if status == "READY_FOR_REVIEW" else set(case.required or ()) - case.passed_ids
     return not (lacking or case.reasons or case.failed - case.certified)
 
 
-def _may_stand(case: "Case") -> bool:
-    """Say whether the stated status may stand once GATES_PASSED, which is missing, is written as far as is known."""
+def _may_stay(case: "Case") -> bool:
+    """Return whether the stated status may stay once GATES_PASSED, which is missing, is written as far as is known."""
     if case.status != case.echo or case.own_gate is None:
         return case.status is None or _is_open(case, case.status)
     there = all(case.items(f"EVIDENCE.{key}") for key in case.protocol.gate(case.own_gate).evidence)
@@ -72,7 +72,7 @@ def _in_the_end(case: "Case") -> "Status | None":
     """Return the status that the response has when every stated fix is made."""
     status = case.status or better_status(case)
     if case.status is not None and case.status == case.echo:
-        passes = case.own_gate in case.passed_ids if "GATES_PASSED" in case.fields else _may_stand(case)
+        passes = case.own_gate in case.passed_ids if "GATES_PASSED" in case.fields else _may_stay(case)
         return case.echo if passes and case.own_gate not in case.failed - case.certified else "BLOCKED"
     return status if status is None or _is_open(case, status) else "BLOCKED"
 
@@ -122,7 +122,7 @@ def deny(case: "Case", gates: "Iterable[str | None]") -> tuple[Op, ...]:
 
 
 def _all_name_gates(case: "Case") -> bool:
-    """Say whether no reason waits for its gate; one that does will be given this role's own."""
+    """Return whether no reason waits for its gate; one that does will be given this role's own."""
     return all(case.named_gates(item) for item in case.reasons)
 
 
@@ -187,7 +187,7 @@ def _also(case: "Case", gap: "Gap") -> tuple[Op, ...]:
     if gap.label == "FAIL_REASONS":
         moved = case.status is not None and case.status != _in_the_end(case)
         return (*(state(case, "BLOCKED") if moved else ()), *deny(case, _missing_reasons(case)))
-    if gap.label == "GATES_PASSED" and (case.status == "BLOCKED" or not _may_stand(case)):
+    if gap.label == "GATES_PASSED" and (case.status == "BLOCKED" or not _may_stay(case)):
         return state(case, "BLOCKED")
     if gap.label != "STATUS":
         return ()
@@ -210,7 +210,7 @@ def _content(case: "Case", label: str) -> tuple[str, tuple[str, ...]]:
             case.gates or dict.fromkeys([*(gate.id for gate in case.passed if gate.id), *sorted(case.reason_gates)])
         )
         return "", tuple(f"  - {gate}" for gate in known) or ("  - <gate id, such as GATE-MSG-STRICT>",)
-    if label == "GATES_PASSED" and case.status is not None and case.status == case.echo and _may_stand(case):
+    if label == "GATES_PASSED" and case.status is not None and case.status == case.echo and _may_stay(case):
         return "", (f"  - <gates that passed, such as {case.own_gate}>",)
     if label == "INPUTS_USED":
         return "", ("  - <what you read, such as the assignment>",)
@@ -245,7 +245,7 @@ def _single(case: "Case", label: str) -> str:
 
 
 def _fits(case: "Case", name: str) -> bool:
-    """Say whether the stated status could be this role's own."""
+    """Return whether the stated status could be this role's own."""
     status = case.stated_status
     role = case.protocol.roles[name]
     return status is None or (case.protocol.may_set(role, status) and role.kind != "orchestrator")
@@ -264,7 +264,7 @@ def evidence_path(gate: str, key: str) -> str:
 
 
 def evidence_advice(case: "Case", gate: str, keys: "Iterable[str]") -> str:
-    """Say what makes the evidence of a gate, and what to do without it."""
+    """Return what makes the evidence of a gate, and what to do without it."""
     if case.protocol.gate(gate).command:
         made = "Interlock makes that file when it runs the command of the gate; the assignment names it."
     elif page := [key for key in keys if key != "reports"]:

@@ -21,7 +21,7 @@ class Rule:
         level: The level of its findings; a rule whose strictness the caller chooses states the default.
         title: What must hold, in one sentence.
         source: The clause that it enforces (`Strict Envelope §3 STATUS`), or `Interlock:` and the reason.
-        remedy: How an agent mends a breach, in the imperative.
+        remedy: How an agent fixes a breach, in the imperative.
         good: A snippet that keeps the rule.
         bad: A snippet that breaks it.
         check: Yields a draft per breach. None where reading the text finds the breach by itself.

@@ -8,7 +8,7 @@ two together.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from interlock.envelope.blocks import BLANKS, Block, Gap, Scan, kept_in_place
+from interlock.envelope.blocks import BLANKS, Block, Gap, Scan, draft_at, misplaced
 from interlock.envelope.characters import Line, name
 from interlock.envelope.draft import Delete, Draft, Move, Patch, snippet
 from interlock.envelope.fields import read_block
@@ -39,10 +39,10 @@ def scan(lines: Sequence[Line]) -> Scan:
     drafts += _before(segments)
     last = segments.blocks[-1]
     for block in segments.blocks:
-        reading = read_block(block, final=block is last)
-        fields.update(reading.fields)
-        drafts += reading.drafts
-        gaps += reading.gaps
+        read_block(block, final=block is last)
+        fields |= block.fields
+        drafts += block.drafts
+        gaps += block.gaps
     moves, missing = _order(segments.blocks)
     return Scan(fields, (*drafts, *moves), (*gaps, *missing))
 
@@ -56,14 +56,14 @@ class _Segments:
         self.drafts: list[Draft] = []
         self.before: list[Line] = []
         self.seen: set[str] = set()
-        self.standing: set[str] = set()
+        self.exact: set[str] = set()
         at = {"NEXT_ACTIONS": -1, "STATUS": -1}
         for index, line in enumerate(lines):
             label = IN_OUTPUT.match(line.text)
             if label:
-                self.standing.add(label[1])
+                self.exact.add(label[1])
                 at[label[1]] = index
-        self.actions = at["NEXT_ACTIONS"] if "NEXT_ACTIONS" in self.standing else self._near_actions()
+        self.actions = at["NEXT_ACTIONS"] if "NEXT_ACTIONS" in self.exact else self._near_actions()
         self.last_status = at["STATUS"]
 
     def _near_actions(self) -> int:
@@ -97,7 +97,7 @@ class _Segments:
                 index += 1
 
     def _too_early(self, index: int, label: LabelLine) -> bool:
-        """Say whether this NEXT_ACTIONS is a line of OUTPUT: the last one that no further envelope follows counts."""
+        """Return whether this NEXT_ACTIONS is a line of OUTPUT; the last one before any further envelope counts."""
         in_output = bool(self.blocks) and self.blocks[-1].label == "OUTPUT"
         return in_output and label.label == "NEXT_ACTIONS" and self.last_status < index < self.actions
 
@@ -108,7 +108,7 @@ class _Segments:
             self.before.append(line)
 
     def _label(self, index: int) -> LabelLine | None:
-        """Return the label that a line is, judged by where it stands."""
+        """Return the label that a line is, judged by its place."""
         line = self.lines[index]
         current = self.blocks[-1].label if self.blocks else ""
         if current == "OUTPUT":
@@ -118,7 +118,7 @@ class _Segments:
             if index != self.actions:
                 return None
         keys = EVIDENCE_KEYS if current == "EVIDENCE" else ()
-        label = find_label(line.text, self.standing | self.seen, keys)
+        label = find_label(line.text, self.exact | self.seen, keys)
         if label and not label.exact and current == "NEXT_ACTIONS" and (not label.label or label.label in self.seen):
             return None
         if label and not label.label and not self.blocks:
@@ -138,8 +138,7 @@ class _Segments:
         ops = (Delete(line.number, self.lines[last].number),)
         advice = "Say it in OUTPUT if it matters."
         expected = "only the twelve labels, in their order"
-        where = line.number, line.column(0)
-        self.drafts.append(Draft("ENV207", label.written, *where, message, snippet(line.text), expected, ops, advice))
+        self.drafts.append(draft_at(line, 0, "ENV207", label.written, message, expected, ops, advice))
         return last + 1
 
     def _misspelt(self, line: Line, label: LabelLine) -> None:
@@ -149,22 +148,22 @@ class _Segments:
             return
         follows = line.text[label.value_at : label.value_at + 1]
         wanted = f"{label.label}:"
-        mended = wanted if not follows or follows in BLANKS else f"{wanted} "
-        ops = (Patch(line.number, line.column(0), line.column(label.value_at), mended),)
+        correct = wanted if not follows or follows in BLANKS else f"{wanted} "
+        ops = (Patch(line.number, line.column(0), line.column(label.value_at), correct),)
         strange = next((index for index, char in enumerate(written) if not char.isascii()), None)
         if strange is None:
             message = f"The label {label.label} is not written as the protocol has it."
             expected = f"`{wanted}` at the beginning of the line"
-            code, column = "ENV206", line.column(0)
+            code, at = "ENV206", 0
         else:
             char = written[strange]
             message = f"The label {label.label} holds {name(char)}, which {looks(char)}."
             expected = f"`{wanted}` in ASCII"
-            code, column = "ENV110", line.column(strange)
-        self.drafts.append(Draft(code, label.label, line.number, column, message, snippet(written), expected, ops))
+            code, at = "ENV110", strange
+        self.drafts.append(draft_at(line, at, code, label.label, message, expected, ops, found=written))
 
     def _again(self, index: int, label: LabelLine) -> int:
-        """Handle a label that stands there already; return the index of the next line to read."""
+        """Handle a label that occurred before; return the index of the next line to read."""
         line = self.lines[index]
         current = self.blocks[-1]
         if label.label == "STATUS" and current.label in {"OUTPUT", "NEXT_ACTIONS"} and self._task_id_follows(index):
@@ -180,14 +179,10 @@ class _Segments:
                 break
             last = ahead if text.strip(BLANKS) else last
         first = next(block.first for block in self.blocks if block.label == label.label)
-        message = f"The field {label.label} stands a second time; it stands in line {first} already."
+        message = f"The field {label.label} occurs a second time; it is in line {first} already."
         ops = (Delete(line.number, self.lines[last].number),)
         advice = f"Keep one {label.label}, the one that is true."
-        column = line.column(0)
-        found = snippet(line.text)
-        self.drafts.append(
-            Draft("ENV204", label.label, line.number, column, message, found, "each label once", ops, advice)
-        )
+        self.drafts.append(draft_at(line, 0, "ENV204", label.label, message, "each label once", ops, advice))
         return last + 1
 
     def _task_id_follows(self, index: int) -> bool:
@@ -209,18 +204,16 @@ class _Segments:
         field = "OUTPUT" if in_output else "NEXT_ACTIONS"
         expected = "one envelope"
         advice = "To show another envelope in OUTPUT, begin each of its lines with `> `."
-        draft = Draft("ENV209", field, line.number, line.column(0), message, snippet(line.text), expected, ops, advice)
-        self.drafts.append(draft)
+        self.drafts.append(draft_at(line, 0, "ENV209", field, message, expected, ops, advice))
         return stop
 
     def _inside_output(self, line: Line, label: LabelLine) -> None:
         message = f"A line of OUTPUT begins with the label {label.label}, so the response can be read in two ways."
-        column = line.column(0)
-        ops = (Patch(line.number, column, column, "> "),)
+        ops = (Patch(line.number, line.column(0), line.column(0), "> "),)
         expected = (
             "lines of OUTPUT that do not begin with one of the twelve labels; indent such a line or begin it with `> `"
         )
-        self.drafts.append(Draft("ENV208", "OUTPUT", line.number, column, message, snippet(line.text), expected, ops))
+        self.drafts.append(draft_at(line, 0, "ENV208", "OUTPUT", message, expected, ops))
 
 
 def _nothing(lines: Sequence[Line]) -> Draft:
@@ -233,41 +226,29 @@ def _nothing(lines: Sequence[Line]) -> Draft:
 
 
 def _before(segments: _Segments) -> list[Draft]:
-    """Report whatever stands before the first label."""
+    """Report whatever comes before the first label."""
     lines = segments.before
     if not lines:
         return []
     shown = next((line for line in lines if line.text.strip(BLANKS)), lines[0])
-    message = f"Text stands before {segments.blocks[0].label}."
+    message = f"There is text before {segments.blocks[0].label}."
     ops = (Delete(lines[0].number, lines[-1].number),)
     advice = "" if shown.text.strip(BLANKS) else "Blank lines count."
-    found = snippet(shown.text)
     expected = "`STATUS:` as the first characters of the response"
-    return [Draft("ENV201", "", shown.number, shown.column(0), message, found, expected, ops, advice)]
+    return [draft_at(shown, 0, "ENV201", "", message, expected, ops, advice)]
 
 
 def _order(blocks: Sequence[Block]) -> tuple[list[Draft], list[Gap]]:
-    """Say which blocks to move and which fields are missing."""
-    ranks = [LABELS.index(block.label) for block in blocks]
-    stay = kept_in_place(ranks, [1 + len(block.body) + (block.label == "OUTPUT") for block in blocks])
-    kept = {ranks[position]: blocks[position] for position in stay}
-    found = dict(zip(ranks, blocks, strict=True))
-    first = min((block.first for block in kept.values()), default=1)
+    """Return which blocks to move and which fields are missing."""
     drafts: list[Draft] = []
     gaps: list[Gap] = []
-    for rank, label in enumerate(LABELS):
-        if rank in kept:
-            continue
-        before = [kept[other] for other in kept if other < rank]
-        after = max((block.last for block in before), default=first - 1)
-        block = found.get(rank)
+    for rank, block, after in misplaced(blocks, [LABELS.index(block.label) for block in blocks], len(LABELS)):
+        label = LABELS[rank]
         if block is None:
             gaps.append(Gap(label, "missing", after, 1, _RANK + rank, (label,)))
             continue
         message = f"The field {label} is out of order."
         follow = f"after {LABELS[rank - 1]}" if rank else "first"
         ops = (Move(block.first, block.last, after, _RANK + rank),)
-        number, column = block.first, block.head.column(0)
-        found_text = snippet(block.head.text)
-        drafts.append(Draft("ENV205", label, number, column, message, found_text, f"`{label}:` {follow}", ops))
+        drafts.append(draft_at(block.head, 0, "ENV205", label, message, f"`{label}:` {follow}", ops))
     return drafts, gaps

@@ -49,7 +49,7 @@ def example(
         task: The value of TASK.
         gates: GATES_REQUIRED; the gates of every QA and review role when not given.
         inputs: INPUTS_USED.
-        evidence: The entries of EVIDENCE by key, when the files are known; sample paths stand in otherwise.
+        evidence: The entries of EVIDENCE by key, when the files are known; sample paths otherwise.
 
     Raises:
         KeyError: The protocol has no such role, or the role has no such outcome.

@@ -109,7 +109,7 @@ def validate(
     extract: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> Report:
-    """Read a response and hold it against every rule.
+    """Read a response and check it against every rule.
 
     Args:
         text: The response; bytes are decoded as UTF-8.
@@ -121,7 +121,7 @@ def validate(
         protocol: The tables in force.
         certified: Gates that the journal holds as passed for the present tree; any agent may list these.
         failed: Gates that the journal shows failed; each needs its reason.
-        input_exists: Says whether a path of INPUTS_USED exists; None leaves that unchecked.
+        input_exists: Returns whether a path of INPUTS_USED exists; None leaves that unchecked.
         inputs: Whether a missing input is a warning or an error.
         extract: Find the one envelope inside a message that wraps it.
         max_bytes: The largest response that is read, in bytes.
@@ -143,7 +143,7 @@ def validate(
         inputs=inputs,
     )
     drafts = [*reading.drafts(case), *(_judge(case) if reading.fields else ())]
-    findings = to_findings(_bounded(drafts), reading.source_lines(), RULES_BY_CODE)
+    findings = to_findings(_bounded(drafts), reading.text, RULES_BY_CODE)
     return Report(reading, findings, case.role, current_status, case.failed)
 
 

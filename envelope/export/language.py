@@ -54,7 +54,7 @@ class Known:
     Args:
         agent: ASSIGNED_AGENT; holds STATUS to what the role may set or echo.
         task_id: TASK_ID.
-        task: TASK, one line that may stand in an envelope.
+        task: TASK, one line that an envelope may hold.
         gates: GATES_REQUIRED, in order.
     """
 
@@ -182,7 +182,7 @@ def _unlabelled(blanks: Times) -> Rules:
     nesting.
 
     Args:
-        blanks: How many may stand between a label and something else than a colon.
+        blanks: How many may follow a label before something else than a colon.
     """
     rules: Rules = {}
 

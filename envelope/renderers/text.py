@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 100
 """How many columns of a long source line are shown around the caret."""
 BEFORE: Final = 40
-"""How many of them stand before the caret."""
+"""How many of them come before the caret."""
 TAB: Final = "    "
 
 Paint: TypeAlias = Callable[[str, str], str]
@@ -76,7 +76,7 @@ def _summary(path: str, result: "FileResult", paint: Paint) -> str:
 
 
 def source_line(line: str, column: int) -> tuple[str, int]:
-    """Return a source line as it can be shown, and how many columns stand before the given one.
+    """Return a source line as it can be shown, and how many columns come before the given one.
 
     Tabs become four blanks, characters that do not show become escapes, wide characters count twice, and a line that
     is too long is cut on both sides.

@@ -82,7 +82,7 @@ CHARACTER_RULES: Final = (
     Rule(
         "ENV109",
         "error",
-        "A response holds no invisible character; joiners and variation selectors may stand in free text.",
+        "A response holds no invisible character; joiners and variation selectors are allowed in free text.",
         _OURS,
         "Take the invisible characters out.",
         "TASK: Build the page",

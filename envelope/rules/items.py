@@ -61,7 +61,7 @@ def _gate_remark(case: Case) -> Iterator[Draft]:
     for label in ("GATES_REQUIRED", "GATES_PASSED"):
         for gate in case.gate_items(label):
             if gate.remark:
-                message = f"A remark stands beside {gate.id}."
+                message = f"There is a remark beside {gate.id}."
                 advice = "Say in OUTPUT what the remark says."
                 yield draft(
                     "ENV307", label, gate.item, message, f"`{gate.id}` alone", [put(gate.item, gate.id)], advice
@@ -78,7 +78,7 @@ def _repeated(case: Case) -> Iterator[Draft]:
                 key = case.gate(item).id
             first = seen.setdefault(key, item)
             if field is not None and key and first is not item:
-                message = f"{snippet(key)} stands in {label} twice; it stands in line {first.line} already."
+                message = f"{snippet(key)} occurs twice in {label}; it is in line {first.line} already."
                 yield draft("ENV308", label, item, message, "each item once", [drop(field, item)])
 
 
@@ -91,9 +91,9 @@ def _entry_form(case: Case) -> Iterator[Draft]:
             text = plain(item.text)
             if _PATH.fullmatch(text) or field is None:
                 continue
-            mended = _mended_path(text)
-            if mended:
-                ops: list[Op] = [put(item, mended)]
+            meant = _meant_path(text)
+            if meant:
+                ops: list[Op] = [put(item, meant)]
             elif lacking:
                 gate = next((gate.id for gate in case.claims if key in case.protocol.gate(gate.id).evidence), "GATE")
                 ops = [put(item, evidence_path(gate, key))]
@@ -105,7 +105,7 @@ def _entry_form(case: Case) -> Iterator[Draft]:
             yield draft("ENV309", field.label, item, message, expected, ops)
 
 
-def _mended_path(text: str) -> str:
+def _meant_path(text: str) -> str:
     """Return the path meant when it is plain, else nothing."""
     path = _REMARK.sub("", text).strip(" \t\"'`<>").replace("\\", "/")
     path = re.sub(r"/{2,}", "/", path)
@@ -120,14 +120,14 @@ def _entry_repeated(case: Case) -> Iterator[Draft]:
         field = case.fields.get(f"EVIDENCE.{key}")
         for item in field.items if field else ():
             path = plain(item.text)
-            path = path if _PATH.fullmatch(path) else _mended_path(path)
+            path = path if _PATH.fullmatch(path) else _meant_path(path)
             other, first = seen.setdefault(path, (key, item))
             if not path or first is item or field is None:
                 continue
             alone = key in case.needed_keys and len(field.items) == 1 and other != key
             gate = next((gate.id for gate in case.claims if key in case.protocol.gate(gate.id).evidence), "GATE")
             ops = [put(item, evidence_path(gate, key))] if alone else [drop(field, item)]
-            message = f"{snippet(path)} is cited twice; it stands in line {first.line} under `{other}` already."
+            message = f"{snippet(path)} is cited twice; it is in line {first.line} under `{other}` already."
             yield draft("ENV310", field.label, item, message, "each file under one key, once", ops)
 
 
@@ -167,7 +167,7 @@ def _inputs_exist(case: Case) -> Iterator[Draft]:
 def _unfilled(case: Case) -> Iterator[Draft]:
     for label in ("TASK", "INPUTS_USED", "FAIL_REASONS", "OUTPUT", "NEXT_ACTIONS"):
         items = [item for item in case.items(label) if item.text.strip()]
-        # Markup is OUTPUT like any other; a placeholder stands there alone.
+        # Markup is OUTPUT like any other; a placeholder is alone there.
         for item in items if label != "OUTPUT" or len(items) == 1 else ():
             if _UNFILLED.fullmatch(item.text.strip()):
                 message = f"{label} holds a placeholder that nobody filled in."
@@ -198,7 +198,7 @@ ITEM_RULES: Final = (
     Rule(
         "ENV307",
         "error",
-        "A gate id stands without a remark.",
+        "A gate id has no remark.",
         "Strict Envelope §3 GATES_PASSED: List of gate IDs",
         "Take the remark out; say it in OUTPUT.",
         "GATES_PASSED:\n- GATE-MSG-STRICT",
@@ -208,7 +208,7 @@ ITEM_RULES: Final = (
     Rule(
         "ENV308",
         "error",
-        "No item stands in a list twice.",
+        "No item occurs twice in a list.",
         "Interlock: a list of gates or inputs is a set",
         "Keep one and take the other out.",
         "GATES_PASSED:\n- GATE-MSG-STRICT",

@@ -35,7 +35,7 @@ LAYOUT_RULES: Final = (
     Rule(
         "ENV201",
         "error",
-        "Nothing stands before STATUS.",
+        "Nothing comes before STATUS.",
         _ENVELOPE,
         "Begin the response with `STATUS:`; take headings, prose and code fences out.",
         "STATUS: IN_PROGRESS",
@@ -44,7 +44,7 @@ LAYOUT_RULES: Final = (
     Rule(
         "ENV202",
         "error",
-        "Nothing stands after the last step of NEXT_ACTIONS.",
+        "Nothing comes after the last step of NEXT_ACTIONS.",
         _ENVELOPE,
         "End the response with the last step.",
         "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa",
@@ -62,7 +62,7 @@ LAYOUT_RULES: Final = (
     Rule(
         "ENV204",
         "error",
-        "Each field stands once.",
+        "Each field occurs once.",
         _ENVELOPE,
         "Keep one and take the other out.",
         "STATUS: IN_PROGRESS",
@@ -71,7 +71,7 @@ LAYOUT_RULES: Final = (
     Rule(
         "ENV205",
         "error",
-        "The fields stand in their fixed order.",
+        "The fields are in their fixed order.",
         _ENVELOPE,
         "Move the field to its place.",
         "TASK_ID: HOME-IA-001\nTASK: Build the page",
@@ -126,7 +126,7 @@ LAYOUT_RULES: Final = (
     Rule(
         "ENV211",
         "error",
-        "A single value stands on its label's line, and nothing under it.",
+        "A single value is on its label's line, with nothing under it.",
         "Strict Envelope §3 Field Definitions",
         "Write the value on one line, behind the label.",
         "TASK: Build the page",
@@ -190,7 +190,7 @@ LAYOUT_RULES: Final = (
     Rule(
         "ENV218",
         "error",
-        "Each key of EVIDENCE stands once.",
+        "Each key of EVIDENCE occurs once.",
         "Strict Envelope §3 EVIDENCE Required keys",
         "Put all entries of the key in one place.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
@@ -199,7 +199,7 @@ LAYOUT_RULES: Final = (
     Rule(
         "ENV219",
         "error",
-        "The keys of EVIDENCE stand in their fixed order.",
+        "The keys of EVIDENCE are in their fixed order.",
         "Strict Envelope §3 EVIDENCE Required keys",
         "Move the key to its place.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
@@ -246,7 +246,7 @@ LAYOUT_RULES: Final = (
         "error",
         "A message from which an envelope is extracted holds exactly one.",
         "Interlock: two readings of one response cannot exist",
-        "Send one envelope, and no other around it; one that is to be shown stands in OUTPUT, each line behind `> `.",
+        "Send one envelope, and no other around it; to show one, quote it in OUTPUT, each line behind `> `.",
         "STATUS: IN_PROGRESS",
         "STATUS: BLOCKED\nTASK_ID: HOME-IA-001\n\nSTATUS: APPROVED\nTASK_ID: HOME-IA-001",
     ),

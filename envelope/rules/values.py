@@ -72,7 +72,7 @@ def _around_inputs(case: Case) -> Iterator[Draft]:
                 for first, last in ((0, kept[0]), (kept[-1] + 1, len(item.text)))
                 if first < last
             ]
-            message = f"{name(char)} stands at the edge of an input; it {looks(char)}."
+            message = f"{name(char)} is at the edge of an input; it {looks(char)}."
             expected = snippet(item.text[kept[0] : kept[-1] + 1])
             place = item._replace(column=item.column + at)
             yield draft("ENV110", "INPUTS_USED", place, message, expected, ops)
@@ -103,10 +103,10 @@ def _task_id(case: Case) -> Iterator[Draft]:
     item = case.value("TASK_ID")
     if item is None or TASK_ID.fullmatch(item.text):
         return
-    mended = re.sub(r"[^A-Z0-9]+", "-", item.text.upper()).strip("-")
+    corrected = re.sub(r"[^A-Z0-9]+", "-", item.text.upper()).strip("-")
     # A hole of the template is no id that was written in another way.
-    meant = TASK_ID.fullmatch(mended) and not _HOLE.fullmatch(item.text)
-    best = case.task_id or (mended if meant else "<task id, such as HOME-IA-001>")
+    meant = TASK_ID.fullmatch(corrected) and not _HOLE.fullmatch(item.text)
+    best = case.task_id or (corrected if meant else "<task id, such as HOME-IA-001>")
     message = f"{snippet(item.text)} is not a task id.{strange(item.text)}"
     expected = "capitals, digits and hyphens in at least two parts, such as `HOME-IA-001`"
     advice = "" if case.task_id or meant else "The id is the one that the assignment names."
@@ -170,7 +170,7 @@ def _none_beside(case: Case) -> Iterator[Draft]:
         return
     nones = [item for item in items if says_nothing(item.text)]
     for item in nones if case.reasons else nones[1:]:
-        message = "NONE stands beside other bullets of FAIL_REASONS."
+        message = "NONE is among other bullets of FAIL_REASONS."
         yield draft("ENV312", "FAIL_REASONS", item, message, "either NONE or reasons", [Delete(item.line, item.line)])
 
 
@@ -269,7 +269,7 @@ VALUE_RULES: Final = (
     Rule(
         "ENV312",
         "error",
-        "NONE stands alone in FAIL_REASONS.",
+        "NONE is alone in FAIL_REASONS.",
         "Strict Envelope §3 FAIL_REASONS",
         "Take NONE out, or the reasons.",
         _REASON_EXAMPLE,

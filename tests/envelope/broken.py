@@ -7,7 +7,7 @@ from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW,
 
 
 class Broken(NamedTuple):
-    """One envelope that an agent must be able to mend in one turn."""
+    """One envelope that an agent must be able to fix in one turn."""
 
     name: str
     text: str

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from interlock.envelope import validate
 from interlock.envelope.reask import MAX_FINDINGS_BYTES, reask
 from tests.envelope.broken import BROKEN, MIXED, Broken, named
-from tests.envelope.mending import mend
+from tests.envelope.fixes import apply_fixes
 from tests.envelope.texts import BUILD, IN_PROGRESS, change
 from tests.table import each_row
 
@@ -65,7 +65,7 @@ def test_a_long_line_is_not_repeated() -> None:
 def test_the_fixes_hold_under_crlf_as_well(case: Broken) -> None:
     text = case.text.replace("\n", "\r\n")
     report = validate(text, **case.context)
-    assert validate(mend(text, report.as_reask()), **case.context).ok
+    assert validate(apply_fixes(text, report.as_reask()), **case.context).ok
 
 
 def test_importing_the_envelope_loads_no_framework_and_not_even_the_parser() -> None:

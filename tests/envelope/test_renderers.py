@@ -176,9 +176,9 @@ def test_a_sarif_fix_does_to_the_text_what_the_edit_says(text: str, edit: Edit, 
     finding = Finding("ENV301", "error", "STATUS", 1, 1, "m", "f", "e", "x", "ours", (edit,))
     run = sarif(FileResult("a.md", (finding,), "", "BLOCKED", None, (), text))["runs"][0]
     (replacement,) = run["results"][0]["fixes"][0]["artifactChanges"][0]["replacements"]
-    mended = apply(text, replacement)
-    assert [line for line in mended.replace("\r\n", "\n").split("\n") if line] == expected
-    assert not re.search("(?<!\r)\n", mended) or "\r\n" not in text
+    fixed = apply(text, replacement)
+    assert [line for line in fixed.replace("\r\n", "\n").split("\n") if line] == expected
+    assert not re.search("(?<!\r)\n", fixed) or "\r\n" not in text
 
 
 def apply(text: str, replacement: dict[str, Any]) -> str:

@@ -86,7 +86,7 @@ def test_codes_are_unique_and_stand_in_order() -> None:
 
 
 @each_row("rule", RULES, ids=_code)
-def test_each_row_says_what_why_and_how_to_mend(rule: Rule) -> None:
+def test_each_row_says_what_why_and_how_to_fix(rule: Rule) -> None:
     assert rule.title.endswith(".")
     assert rule.remedy.endswith(".")
     assert re.match(r"Strict Envelope §[1-6]|Interlock: ", rule.source)

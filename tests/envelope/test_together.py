@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from interlock.envelope import DEFAULT_PROTOCOL, Status, validate
-from tests.envelope.mending import mend
+from tests.envelope.fixes import apply_fixes
 from tests.envelope.texts import APPROVAL, BUILD, QA, change
 
 GATES: Final = ["GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW"]
@@ -65,7 +65,7 @@ KNOWN: Final[dict[str, tuple[str, dict[str, str | None], dict[str, Any]]]] = {
 def again(text: str, context: dict[str, Any]) -> list[str]:
     """Return the codes of the errors that are left when every fix of a text is made."""
     report = validate(text, **context)
-    left = validate(mend(text, report.as_reask()), **context) if not report.ok else report
+    left = validate(apply_fixes(text, report.as_reask()), **context) if not report.ok else report
     return [finding.code for finding in left.findings if finding.level == "error"]
 
 

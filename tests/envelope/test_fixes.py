@@ -1,4 +1,4 @@
-"""An agent that gets the re-ask mends its response in one turn."""
+"""An agent that gets the re-ask fixes its response in one turn."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from interlock.envelope import validate
 from tests.envelope.broken import BROKEN, Broken, named
-from tests.envelope.mending import apply, mend, stated
+from tests.envelope.fixes import apply, apply_fixes, stated
 from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA
 from tests.table import each_row
 
@@ -36,9 +36,9 @@ def test_each_mistake_has_its_own_finding(case: Broken) -> None:
 @each_row("case", BROKEN, ids=named)
 def test_the_stated_fixes_alone_make_the_response_valid(case: Broken) -> None:
     report = validate(case.text, **case.context)
-    mended = mend(case.text, report.as_reask())
-    again = validate(mended, **case.context)
-    assert again.ok, f"{report.as_reask()}\n----\n{mended}\n----\n{again.findings}"
+    fixed = apply_fixes(case.text, report.as_reask())
+    again = validate(fixed, **case.context)
+    assert again.ok, f"{report.as_reask()}\n----\n{fixed}\n----\n{again.findings}"
 
 
 @each_row("case", BROKEN, ids=named)

@@ -1,4 +1,4 @@
-"""Mending by the book: read the stated fixes out of a re-ask and make them, with no other knowledge."""
+"""Fixes applied by the book: read them out of a re-ask and make them, with no other knowledge."""
 
 import re
 from collections.abc import Iterator
@@ -80,6 +80,6 @@ def fill(text: str) -> str:
     return re.sub(r"<[^<>\n]*?such as ([^<>\n]*)>", r"\1", made)
 
 
-def mend(text: str, reask: str) -> str:
+def apply_fixes(text: str, reask: str) -> str:
     """Return the text with every stated fix made."""
     return fill(apply(text, stated(reask)))
