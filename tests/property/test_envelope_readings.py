@@ -30,7 +30,7 @@ SEEDS = [BUILD, QA, APPROVAL, *(case.text for case in BROKEN)]
 PIECES = [
     *(f"{label}:" for label in LABELS),
     *("- ", "* ", "[]", "[a, b]", "[", "]", ",", "\n", "\r\n", "\n\n", " ", "\t", "NONE", "- NONE"),
-    *("1. a", "2. b", "1."),
+    *("1. a", "2. b", "1.", "  \n", "\n \t\n", " \r\n", "OUTPUT: x", "NEXT_ACTIONS: NONE", "FAIL_REASONS:\n\n - NONE"),
     *("  screenshots: []", "  a11y:", "console:", "  reports: [artifacts/a.md]", "```", "> ", "#", ":", "Status:", "-"),
     *("STATUS: BLOCKED\nTASK_ID: A-1\n", "TASK_ID : A-1", "\u041e", "\u00a0", "\u200d", "x", "- - a", "- a: b", "a\\b"),
 ]  # fmt: skip
