@@ -26,7 +26,7 @@ def _escape(char: str) -> str:
     return _SHORT.get(char) or f"\\u{{{ord(char):04X}}}"
 
 
-def shown(text: str, limit: int = 200) -> str:
+def shown(text: str, limit: int = 400) -> str:
     """Return visible text of at most `limit` characters and, where something was cut off, `…`."""
     plain = visible(text[: limit + 1])
     return plain if len(plain) <= limit else f"{plain[:limit]}…"

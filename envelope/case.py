@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from interlock.core.text import closest
 from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch, snippet
-from interlock.envelope.labels import closest
 from interlock.envelope.lists import says_nothing
 from interlock.envelope.lookalikes import folded, plain
 from interlock.envelope.model import FieldText, Item

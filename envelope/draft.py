@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from interlock.core.text import shown
+
 if TYPE_CHECKING:
     from interlock.envelope.finding import Level
 
@@ -81,9 +83,7 @@ class Draft(NamedTuple):
 
 def snippet(text: str, limit: int = 60) -> str:
     """Quote a short, escaped piece of untrusted text."""
-    cut = text[: limit + 1]
-    safe = "".join(char if char.isprintable() else f"\\u{{{ord(char):04X}}}" for char in cut[:limit])
-    return code_span(safe + "…" if len(cut) > limit else safe) if text else "nothing"
+    return code_span(shown(text, limit)) if text else "nothing"
 
 
 def code_span(text: str) -> str:

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from interlock.envelope.labels import closest
-
 
 class RuleRow(Protocol):
     """What the rows of every rule table have, whatever package they belong to."""
@@ -49,11 +47,6 @@ def explain(rules: Iterable[RuleRow], code: str) -> str | None:
 def overview(rules: Iterable[RuleRow]) -> str:
     """Return one line for each rule: code, level, title, source."""
     return "".join(f"{row.code}  {row.level:7}  {row.title} [{row.source}]\n" for row in rules)
-
-
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """Return the known word that a misspelt one most likely means, or None."""
-    return closest(word, tuple(words), 0.5) or None
 
 
 def _page(row: RuleRow) -> str:

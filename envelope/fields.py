@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
+from interlock.core.text import closest
 from interlock.envelope.blocks import BLANKS, Block, Gap, draft_at, indent, misplaced
 from interlock.envelope.characters import Line
 from interlock.envelope.draft import Delete, Join, Move, Patch
-from interlock.envelope.labels import closest
 from interlock.envelope.lists import item_at, read_list, read_reasons
 from interlock.envelope.lookalikes import folded, strange
 from interlock.envelope.model import Item

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from interlock.core.text import closest
 from interlock.envelope.lookalikes import fold, folded
 from interlock.envelope.protocol import LABELS
 
@@ -85,12 +86,3 @@ def _head(text: str) -> str:
         if ":" in fold(char):
             return text[: index + 1]
     return ""
-
-
-def closest(word: str, choices: Collection[str], cutoff: float = 0.6) -> str:
-    """Return the choice most like a word, or nothing when none is near."""
-    if not 2 <= len(word) <= 64:
-        return ""
-    import difflib  # noqa: PLC0415  # only a refusal needs a guess
-
-    return next(iter(difflib.get_close_matches(word, list(choices), 1, cutoff)), "")

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from interlock.core.text import closest
 from interlock.envelope.case import REASON, add, drop, put
 from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch
-from interlock.envelope.labels import closest
 from interlock.envelope.lists import says_nothing
 from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS, STATUSES
 

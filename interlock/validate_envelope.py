@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from interlock import __version__
 from interlock.core.project import NoProject, find_root
+from interlock.core.text import closest
 from interlock.envelope.export import FORMS
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES
 from interlock.envelope.renderers import FORMATS, FileResult, render_results
@@ -200,9 +201,7 @@ def _size(text: str) -> int:
 
 
 def _hint(word: str, words: "Iterable[str]") -> str:
-    from interlock.envelope.explain import nearest  # noqa: PLC0415
-
-    near = nearest(word, words)
+    near = closest(word, words, 0.5)
     return f" (did you mean {near}?)" if near else ""
 
 

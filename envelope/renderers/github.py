@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from interlock.envelope.renderers.safe import clipped, visible
+from interlock.core.text import shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +24,9 @@ def _annotation(path: str, finding: "Finding") -> str:
     properties = ",".join(f"{key}={_property(value)}" for key, value in place.items())
     body = "\n".join(
         (
-            clipped(finding.message),
-            f"found: {clipped(finding.found)}",
-            f"expected: {clipped(finding.expected)}",
+            shown(finding.message),
+            f"found: {shown(finding.found)}",
+            f"expected: {shown(finding.expected)}",
             f"fix: {visible(finding.fix)}",
             f"source: {visible(finding.source)}",
         )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from interlock.envelope.renderers.safe import clipped, visible
+from interlock.core.text import shown, visible
 
 if TYPE_CHECKING:
     from interlock.envelope.explain import RuleRow
@@ -71,7 +71,7 @@ def _result(result: "FileResult", at: int, finding: "Finding", index: dict[str, 
     physical: JsonObject = {"artifactLocation": _location(result.path) | {"index": at}}
     if finding.line:
         physical["region"] = {"startLine": finding.line} | ({"startColumn": finding.column} if finding.column else {})
-    said = f"{visible(finding.message)}\nFound: {clipped(finding.found)}\nExpected: {clipped(finding.expected)}"
+    said = f"{visible(finding.message)}\nFound: {shown(finding.found)}\nExpected: {shown(finding.expected)}"
     row: JsonObject = {
         "ruleId": finding.code,
         "level": finding.level,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from interlock.envelope.renderers.safe import clipped, visible
+from interlock.core.text import shown, visible
 
 if TYPE_CHECKING:
     from interlock.envelope.finding import Finding
@@ -43,15 +43,15 @@ def _file(result: "FileResult", paint: Paint) -> str:
     lines = result.text.split("\n") if result.findings else []
     path = visible(result.path)
     blocks = [_finding(path, finding, lines, paint) for finding in result.findings]
-    blocks += [f"{path}: normalised: {clipped(change)}" for change in result.normalised]
+    blocks += [f"{path}: normalised: {shown(change)}" for change in result.normalised]
     return "\n".join((*blocks, _summary(path, result, paint)))
 
 
 def _finding(path: str, finding: "Finding", lines: Sequence[str], paint: Paint) -> str:
     place = ":".join([path, *(str(number) for number in (finding.line, finding.column) if number)])
     subject = f"{finding.code} {visible(finding.field)}".rstrip()
-    head = f"{paint(place, 'bold')}: {paint(finding.level, finding.level)} {subject}: {clipped(finding.message)}"
-    rows = (("found", clipped(finding.found)), ("expected", clipped(finding.expected)))
+    head = f"{paint(place, 'bold')}: {paint(finding.level, finding.level)} {subject}: {shown(finding.message)}"
+    rows = (("found", shown(finding.found)), ("expected", shown(finding.expected)))
     rows += (("fix", visible(finding.fix)), ("source", visible(finding.source)))
     said = [f"  {name + ':':9} {value}" for name, value in rows if value]
     return "\n".join((head, *_excerpt(finding, lines, paint), *said, ""))
@@ -60,9 +60,9 @@ def _finding(path: str, finding: "Finding", lines: Sequence[str], paint: Paint) 
 def _excerpt(finding: "Finding", lines: Sequence[str], paint: Paint) -> list[str]:
     if not 0 < finding.line <= len(lines) or not finding.column:
         return []
-    shown, before = source_line(lines[finding.line - 1].removesuffix("\r"), finding.column)
+    source, before = source_line(lines[finding.line - 1].removesuffix("\r"), finding.column)
     number = str(finding.line)
-    return [f"  {number} | {shown}".rstrip(), f"  {' ' * len(number)} | {' ' * before}{paint('^', finding.level)}"]
+    return [f"  {number} | {source}".rstrip(), f"  {' ' * len(number)} | {' ' * before}{paint('^', finding.level)}"]
 
 
 def _summary(path: str, result: "FileResult", paint: Paint) -> str:
@@ -87,11 +87,11 @@ def source_line(line: str, column: int) -> tuple[str, int]:
     """
     at = max(0, min(column - 1, len(line)))
     first = max(0, at - BEFORE)
-    shown = [_cell(character) for character in line[first : first + WIDTH]]
-    before = sum(width for _, width in shown[: at - first])
+    cells = [_cell(character) for character in line[first : first + WIDTH]]
+    before = sum(width for _, width in cells[: at - first])
     head = "…" if first else ""
     tail = "…" if first + WIDTH < len(line) else ""
-    return head + "".join(text for text, _ in shown) + tail, len(head) + before
+    return head + "".join(text for text, _ in cells) + tail, len(head) + before
 
 
 def _cell(character: str) -> tuple[str, int]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from interlock.core.text import closest
 from interlock.envelope.case import Case, Gate, add, choice, draft, drop
 from interlock.envelope.draft import Draft, Op, Patch
-from interlock.envelope.labels import closest
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey
 from interlock.envelope.repair import (
     blocked,

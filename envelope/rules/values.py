@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from interlock.core.text import closest
 from interlock.envelope.case import (
     REASON,
     TASK_ID,
@@ -15,7 +16,7 @@ from interlock.envelope.case import (
 )
 from interlock.envelope.characters import name
 from interlock.envelope.draft import Delete, Draft, Patch, snippet
-from interlock.envelope.labels import IN_OUTPUT, closest, label_in_output
+from interlock.envelope.labels import IN_OUTPUT, label_in_output
 from interlock.envelope.lists import says_nothing
 from interlock.envelope.lookalikes import changes, fold, looks, plain, strange
 from interlock.envelope.model import Item

@@ -2,7 +2,7 @@
 
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.envelope.explain import RuleRow, explain, nearest, overview
+from interlock.envelope.explain import RuleRow, explain, overview
 from interlock.envelope.rules import RULES as ENVELOPE_RULES
 from interlock.gates.rules import RULES as EVIDENCE_RULES
 from interlock.graph.rules import RULES as RUN_RULES
@@ -34,12 +34,6 @@ def test_the_overview_has_one_line_for_each_rule():
 def test_a_code_is_found_in_any_case_and_an_unknown_one_is_not():
     assert explain(RULES, "env203") == explain(RULES, "ENV203")
     assert explain(RULES, "ENV999") is None
-
-
-def test_a_misspelt_word_leads_to_the_nearest():
-    assert nearest("ENV2O3", ("ENV203", "EVD501")) == "ENV203"
-    assert nearest("frontend-implementor", ("frontend-implementer", "visual-qa")) == "frontend-implementer"
-    assert nearest("xyz", ("frontend-implementer",)) is None
 
 
 def test_a_page_reads_as_reviewed(snapshot: SnapshotAssertion):
