@@ -9,10 +9,10 @@ from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.file_refusals import Answer, Refused, answering, encoded, refusal, text_of, unusable
 from interlock.agents.readable import ReadableFiles
-from interlock.core.errors import InterlockError
 from interlock.core.project import NoProject
 from interlock.reservations import patterns, place, process
 from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.errors import ReservationError
 from interlock.reservations.guard import GuardRefused, guarded
 from interlock.reservations.opening import open_desk
 from interlock.reservations.records import replace
@@ -89,7 +89,7 @@ def files_of(
             yield LeasedFiles(Reservations(desk, caller), ask.root, scope, readable)
         finally:
             desk.store.close()
-    except InterlockError as error:
+    except (ReservationError, NoProject) as error:
         raise RunnerError(f"the reservations cannot be used: {error.code} {error.message}", error.fix) from error
 
 

@@ -11,13 +11,16 @@ from typing import Any, Final, Self, TypeAlias, cast
 from interlock.agents.ask import agent_of_run
 from interlock.agents.files import as_written, run_caller
 from interlock.core.errors import InterlockError
+from interlock.core.project import NoProject
 from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
+from interlock.journal import JournalError
 from interlock.reservations import granting, holders, identity, leases, outbox, place, process, waiting
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.entry import Entry
+from interlock.reservations.errors import ReservationError
 from interlock.reservations.opening import open_desk
 from interlock.reservations.records import Lease, key_of, replace
 from interlock.reservations.settings import Settings
@@ -404,5 +407,5 @@ def _for_runs(given: Settings) -> Settings:
 def _translated() -> Generator[None]:
     try:
         yield
-    except InterlockError as error:
+    except (ReservationError, JournalError, NoProject) as error:
         raise LeasesError(f"the leases of the run cannot be kept: {error.code} {error.message}", error.fix) from error

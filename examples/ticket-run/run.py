@@ -26,11 +26,11 @@ import interlock
 HERE: Final = Path(__file__).resolve().parent
 PACKAGE: Final = Path(interlock.__file__).parent
 MARK: Final = ".interlock-demo"
-COPIED: Final = ("cli/context.py", "cli/main.py")
+COPIED: Final = ("core/errors.py", "cli/main.py")
 """Files of Interlock itself that the ticket is about; they are copied, since the run edits one."""
 TICKET: Final = Path("tickets", "ticket.json")
 TICKET_ID: Final = "EXIT-CODES-1"
-CODE: Final = "interlock/cli/context.py"
+CODE: Final = "interlock/core/errors.py"
 HELP: Final = "interlock/cli/main.py"
 
 UNFINISHED: Final = "TKT142"

@@ -21,7 +21,7 @@ from interlock.journal import Entry, Journal
 
 REPO = Path(__file__).parents[2]
 EXAMPLE = REPO / "examples" / "ticket-run"
-CODE = Path("interlock/cli/context.py")
+CODE = Path("interlock/core/errors.py")
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 

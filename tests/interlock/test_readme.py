@@ -35,7 +35,7 @@ def test_the_refusal_in_the_readme_is_what_the_command_prints(tmp_path: Path) ->
 @pytest.mark.parametrize("page", ["README.md", "docs/first-ticket.md"])
 def test_the_quotation_that_a_refusal_corrects_stands_in_the_line_that_it_names(page: str) -> None:
     line, text = re.findall(r'Write it exactly as line (\d+): "(.*)"', (REPO / page).read_text(encoding="utf-8"))[0]
-    assert text in (REPO / "interlock/cli/context.py").read_text(encoding="utf-8").splitlines()[int(line) - 1]
+    assert text in (REPO / "interlock/core/errors.py").read_text(encoding="utf-8").splitlines()[int(line) - 1]
 
 
 def test_the_runner_in_the_readme_is_the_one_that_is_tried() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from interlock.agents import Ask, reply
 
-CODE = Path("interlock/cli/context.py")
+CODE = Path("interlock/core/errors.py")
 HELP = Path("interlock/cli/main.py")
 PAGE = Path("docs/exit-codes.md")
 INPUTS = (str(CODE), str(HELP))

@@ -5,7 +5,7 @@ import re
 import unittest
 from pathlib import Path
 
-CODE = Path("interlock/cli/context.py")
+CODE = Path("interlock/core/errors.py")
 PAGE = Path("docs/exit-codes.md")
 
 
