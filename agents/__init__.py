@@ -1,5 +1,7 @@
 """Who does the work: asks, runners, role prompts and the contract that every prompt ends with."""
 
+from typing import Final
+
 from interlock.agents.answer import Answer
 from interlock.agents.ask import REMOTE, AgentConfigError, Ask, Remote, Runner, RunnerError
 from interlock.agents.reply import reply
@@ -17,3 +19,6 @@ __all__ = [
     "remote_request",
     "reply",
 ]
+
+PUBLIC_MODULES: Final = ("ask",)
+"""What others import besides the names above."""

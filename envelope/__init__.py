@@ -1,5 +1,7 @@
 """The strict envelope: text in, findings out. No files, no clock, no framework."""
 
+from typing import Final
+
 from interlock.envelope.characters import MAX_BYTES
 from interlock.envelope.finding import Edit, Finding, Level
 from interlock.envelope.model import Envelope, FieldText, Item
@@ -45,3 +47,6 @@ __all__ = [
     "render",
     "validate",
 ]
+
+PUBLIC_MODULES: Final = ("explain", "finding", "protocol", "rule", "rules")
+"""What others import besides the names above."""

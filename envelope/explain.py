@@ -52,7 +52,8 @@ def overview(rules: Iterable[RuleRow]) -> str:
 def _page(row: RuleRow) -> str:
     parts = [f"{row.code} ({row.level}): {row.title}", "", f"Source: {row.source}"]
     parts += [f"{name}: {text}" for name, text in (("Why", _extra(row, "why")), ("Fix", _extra(row, "remedy"))) if text]
-    return "\n".join((*parts, "", "Bad:", _indented(row.bad), "", "Good:", _indented(row.good), ""))
+    examples = ("", "Bad:", _indented(row.bad), "", "Good:", _indented(row.good)) if row.good or row.bad else ()
+    return "\n".join((*parts, *examples, ""))
 
 
 def _extra(row: RuleRow, name: str) -> str:

@@ -49,6 +49,9 @@ __all__ = [
     "write_manifest",
 ]
 
+PUBLIC_MODULES: Final = ("codes", "config", "errors", "rules", "stages")
+"""What others import besides the names above."""
+
 _MODULES: Final = {
     "checks": ("check_gate",),
     "command": ("run_command_gate",),

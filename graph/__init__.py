@@ -46,6 +46,9 @@ __all__ = [
     "view_run",
 ]
 
+PUBLIC_MODULES: Final = ("errors", "rules")
+"""What others import besides the names above."""
+
 _HOME: Final = {
     **dict.fromkeys(("status_mermaid", "transition_table"), "diagram"),
     **dict.fromkeys(("RunView", "drive", "start_run", "view_run"), "runs"),

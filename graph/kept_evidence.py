@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from interlock.gates.evidence import EvidenceFile, read_evidence
+from interlock.graph.rules import ALTERED
 from interlock.graph.store import journal_path
 from interlock.journal import Entry, Journal, JournalDamaged
 
@@ -39,8 +40,8 @@ class EvidenceProblem:
     message: str
     found: str
     expected: str
-    fix: str = "Restore the file from a copy; what was judged then can no longer be shown from this one."
-    code: str = "RUN640"
+    fix: str = ALTERED.remedy
+    code: str = ALTERED.code
 
 
 @dataclass(frozen=True, slots=True)

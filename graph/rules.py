@@ -153,6 +153,16 @@ TEXT: Final = Rule(
     bad='task = "Say in one line what is to be done"',
 )
 
+ALTERED: Final = Rule(
+    code="RUN640",
+    level="error",
+    title="Evidence is what was judged.",
+    source="Strict Envelope §5: MUST verify evidence exists before approval",
+    remedy="Restore the file from a copy; what was judged then can no longer be shown from this one.",
+    good="artifacts/reports/HELLO-001/1/tests.log, as the journal has its digest",
+    bad="artifacts/reports/HELLO-001/1/tests.log, overwritten by a later command",
+)
+
 RULES: Final[tuple[Rule, ...]] = (
     UNCHANGED_TREE,
     UNREADABLE_TREE,
@@ -167,6 +177,7 @@ RULES: Final[tuple[Rule, ...]] = (
     BUDGET,
     TABLES,
     TEXT,
+    ALTERED,
 )
 """Every rule of this room, in the order of their codes."""
 

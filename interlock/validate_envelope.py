@@ -12,12 +12,12 @@ import sys
 from typing import TYPE_CHECKING, Final, cast
 
 from interlock import __version__
+from interlock.catalog import UNREADABLE, catalog
 from interlock.core.project import NoProject, find_root
 from interlock.core.text import closest
 from interlock.envelope.export import FORMS
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES
 from interlock.envelope.renderers import FORMATS, FileResult, render_results
-from interlock.envelope.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,23 +37,6 @@ STDIN: Final = 0
 CHUNK_BYTES: Final = 256 * 1024
 OF_CHECKOUT: Final = ("github", "sarif")
 """Formats that services read, which place findings by paths from the top of the checkout."""
-
-UNREADABLE: Final = Rule(
-    code="CLI801",
-    level="error",
-    title="Every file that is named can be read.",
-    source="Interlock: a file that was not read was not checked",
-    remedy="Name a file that can be opened and read.",
-    good="validate-envelope response.md",
-    bad="validate-envelope no-such-file.md",
-)
-"""The one rule that this command itself enforces."""
-
-ERRORS: Final = {
-    "AGT": "docs/agents.md", "COL": "docs/evidence.md", "HELD": "docs/sealed-gates.md", "MCP": "docs/mcp.md",
-    "RSV": "docs/sharing-a-checkout.md", "SEAL": "docs/sealed-gates.md", "STG": "docs/first-ticket.md",
-}  # fmt: skip
-"""Where codes are documented that no check of an answer has, by their letters."""
 
 FIXES: Final[dict[type[OSError], str]] = {
     FileNotFoundError: "Name a file that exists; `-` reads standard input.",
@@ -266,19 +249,18 @@ def _explain(code: str) -> str:
     from interlock.envelope.explain import explain, overview  # noqa: PLC0415
     from interlock.graph.rules import RULES as RUN_RULES  # noqa: PLC0415
 
-    rules = (*_rules(), *RUN_RULES)
+    rules: tuple[RuleRow, ...] = (*_rules(), *RUN_RULES)
     if code == "all":
         return overview(rules)
-    page = explain(rules, code)
+    if page := explain(rules, code):
+        return page
+    known = catalog()
+    page = explain(known.values(), code)
     if page is None:
         kind = code.rstrip("0123456789").upper()
-        if code != kind and kind in ERRORS:
-            raise UsageError(
-                f"{code.upper()} is no rule of an answer; its message says the fix, and {ERRORS[kind]} the rest."
-            )
-        whole = len(code) == len(kind) + 3 and any(row.code.startswith(kind) for row in rules)
-        hint = "" if whole else _hint(code.upper(), (row.code for row in rules))
-        raise UsageError(f"no rule has the code {code!r}{hint}. `--explain` alone lists all rules.")
+        whole = len(code) == len(kind) + 3 and any(row.startswith(kind) for row in known)
+        hint = "" if whole else _hint(code.upper(), known)
+        raise UsageError(f"no rule has the code {code!r}{hint}. `--explain` alone lists the rules of an answer.")
     return page
 
 

@@ -8,6 +8,8 @@ never acknowledged: the next append moves it to `<journal>.torn` and goes on. Th
 means. Keys of the environment are taken out of what it is given (`interlock.redaction`); the hash is of what is kept.
 """
 
+from typing import Final
+
 from interlock.journal.errors import (
     CODES,
     FIXES,
@@ -39,3 +41,6 @@ __all__ = [
     "Problem",
     "verify",
 ]
+
+PUBLIC_MODULES: Final = ("errors",)
+"""What others import besides the names above."""

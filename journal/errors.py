@@ -61,6 +61,27 @@ FIXES: Final[dict[Code, str]] = {
 }
 """What to do about each code."""
 
+TITLES: Final[dict[Code, str]] = {
+    "JRN701": "A line of the journal is canonical JSON.",
+    "JRN702": "A line of the journal has the fields of an entry, each of its type.",
+    "JRN703": "The hash of a line belongs to it.",
+    "JRN704": "The lines of a run are numbered without a gap.",
+    "JRN705": "A line follows the one before it in its run.",
+    "JRN706": "A key is in a run once.",
+    "JRN707": "The last line of the journal is whole.",
+    "JRN708": "A line of the journal has a bounded length.",
+    "JRN711": "A run whose head was kept is in the journal.",
+    "JRN712": "A run reaches the head that was kept of it.",
+    "JRN713": "A run holds the head that was kept of it.",
+    "JRN714": "A run ends with the head that was kept of it.",
+    "JRN721": "The journal is a regular file that can be opened and locked.",
+    "JRN722": "The journal is what was written to it.",
+    "JRN731": "A key of a run belongs to one event.",
+    "JRN732": "An event has a name, a key and data that the journal can keep.",
+    "JRN733": "The journal can be written.",
+}
+"""What must hold, for each code."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -4,7 +4,7 @@ Nothing here knows of tasks or tickets. Importing this package is cheap, because
 are loaded when they are first used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from interlock.reservations.errors import ReservationError
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from interlock.reservations.service import Reservations
 
 __all__ = ["ReservationError", "Reservations", "open_reservations"]
+
+PUBLIC_MODULES: Final = ("errors", "rules")
+"""What others import besides the names above."""
 
 _HOMES = {"ReservationError": "errors", "Reservations": "service", "open_reservations": "opening"}
 

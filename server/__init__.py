@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL", "InterlockServer", "Problem", "inspect", "make_server"]
 
+PUBLIC_MODULES: Final = ("codes", "rules")
+"""What others import besides the names above."""
+
 _HOME: Final = {
     **dict.fromkeys(("ALL", "InterlockServer", "make_server"), "app"),
     "Problem": "rules",

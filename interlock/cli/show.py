@@ -1,5 +1,6 @@
 """Reading commands: where runs stand, why, what the machine looks like, and whether the journal is whole."""
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -9,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interlock.catalog import CODE
 from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_run, complete_task_run
 from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.text import closest
 
 if TYPE_CHECKING:
+    from interlock.envelope.explain import RuleRow
     from interlock.reservations.answers import StandingAnswer
 
 MAX_SINCE_MINUTES: Final = 60 * 24 * 365
@@ -206,13 +210,33 @@ def _list(
         click.echo(f"  fix: {item['fix']}")
 
 
+def _explain_code(rows: "Mapping[str, RuleRow]", code: str, *, as_json: bool) -> None:
+    from interlock.envelope.explain import explain  # noqa: PLC0415
+
+    if as_json:
+        keys = ("code", "level", "title", "source", "remedy", "good", "bad")
+        print_json({"schema": "interlock.rule/1", **{key: getattr(rows[code], key) for key in keys}})
+    else:
+        click.echo(explain(rows.values(), code), nl=False)
+
+
 @click.command("explain")
-@click.argument("run", shell_complete=complete_run)
+@click.argument("run", metavar="RUN|CODE", shell_complete=complete_run)
 @root_option
 @json_option
 def explain_command(run: str, root: Path | None, as_json: bool) -> None:
-    """Say why RUN (the id of a run, a task or a ticket) is where it is, what is missing, and what to do."""
+    """Say why RUN (the id of a run, a task or a ticket) is where it is, or what a CODE such as ENV203 means."""
+    near = ""
+    if re.fullmatch(CODE, run.upper()):
+        from interlock.catalog import catalog  # noqa: PLC0415
+
+        rows = catalog()
+        if run.upper() in rows:
+            _explain_code(rows, run.upper(), as_json=as_json)
+            return
+        near = closest(run.upper(), rows, 0.7)
     from interlock.cli.run import known_run  # noqa: PLC0415
+    from interlock.graph.errors import UnknownRunError  # noqa: PLC0415
     from interlock.graph.explain import explain_run, explanation_text  # noqa: PLC0415
     from interlock.graph.pipeline import explain as pipeline  # noqa: PLC0415
     from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
@@ -227,7 +251,13 @@ def explain_command(run: str, root: Path | None, as_json: bool) -> None:
         else:
             click.echo(pipeline.explanation_text(ticket))
         return
-    explanation = explain_run(view_run(known_run(folder, run), root=folder), folder)
+    try:
+        run_id = known_run(folder, run)
+    except UnknownRunError as error:
+        if near:
+            raise click.UsageError(f"there is no run or task {run}, and no code. Did you mean {near}?") from error
+        raise
+    explanation = explain_run(view_run(run_id, root=folder), folder)
     if as_json:
         print_json(explanation)
     else:

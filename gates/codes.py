@@ -1,0 +1,138 @@
+"""What the codes of this package's errors mean and what to do; its rules have rows of their own."""
+
+from collections.abc import Mapping
+from typing import Final
+
+CODES: Final[Mapping[str, tuple[str, str]]] = {
+    # -- interlock.toml
+    "CFG101": ("The configuration can be read and is TOML.", "Correct the file at the place that the message names."),
+    "CFG102": (
+        "One file configures a project: interlock.toml, or [tool.interlock] of pyproject.toml.",
+        "Move everything into one of the two, and remove it from the other.",
+    ),
+    "CFG103": ("Every key of the configuration is known.", "Write the key that was meant, or remove it."),
+    "CFG104": ("Every value of the configuration has its type and lies in its bounds.", "Write what is expected."),
+    "CFG105": ("A scope pattern of the configuration can be read.", "Write it like `src/**` or `!src/made.py`."),
+    "CFG201": ("A new role has a kind.", 'Add `kind = "build"`, `"qa"` or `"review"`.'),
+    "CFG202": ("A role has a name that agents can write.", "Write small letters, digits and hyphens."),
+    "CFG203": ("Only the role `orchestrator` orchestrates.", "Give the role another kind, or leave it out."),
+    "CFG204": ("Exactly one build role hands over.", "Set `hands_over = true` for one build role."),
+    "CFG205": (
+        "QA and review roles certify a gate, and no other role does.",
+        'Add `certifies = "GATE-…"` to the role that judges, and take it out of the one that builds.',
+    ),
+    "CFG206": ("`replaces` names a shipped role.", "Name a shipped role, or give the new role a name of its own."),
+    "CFG207": ("`certifies` names a gate that exists.", "Add the gate, or name one that exists."),
+    "CFG208": ("A roster has a build role.", 'Add a role with `kind = "build"`.'),
+    "CFG211": ("A gate id is written like GATE-CODE-REVIEW.", "Write capital letters, digits and hyphens."),
+    "CFG212": ("A gate is certified by a QA or review role.", "Name one: no role passes its own work."),
+    "CFG213": ("One role certifies a gate, and both say so.", "Let role and gate name each other, or leave one out."),
+    "CFG214": (
+        "A gate has a command exactly when a command decides it, and no word of it is empty.",
+        'Write the program and its arguments as a list: command = ["pytest", "-q"].',
+    ),
+    "CFG215": ("A gate needs the evidence that its check reads.", "Add the keys that the message names to `evidence`."),
+    "CFG216": ("A time limit lies between 0 and a day.", "Write more than 0, at most 86400 seconds."),
+    "CFG217": (
+        "Evidence that only Interlock may make is made by somebody.",
+        'Name a role that certifies the gate, or set `grade = "written"`.',
+    ),
+    "CFG218": ("Keys of a sealed gate belong to a gate with a command.", "Move them to the gate that has the command."),
+    "CFG219": ("A sealed gate is configured so that it can run.", "Correct the key that the message names."),
+    # -- the tree and the scope
+    "TREE101": ("A scope has a pattern.", 'Write at least one, such as scope = ["src/**"].'),
+    "TREE102": ("A scope pattern can be read.", "Write it like `src/**` or `!src/made.py`."),
+    "TREE103": ("Names of files in the scope are UTF-8.", "Rename the file, or have git ignore it."),
+    "TREE104": ("Files in the scope can be read.", "Make the file readable, or have git ignore it."),
+    "TREE105": ("Git can list the files of the project.", "Run `git status` there, and repair what it names."),
+    "TREE106": ("Files in the scope have a bounded size.", "Take the file out of the scope, or have git ignore it."),
+    # -- collected evidence
+    "MAN101": ("The list of collected evidence can be read.", "Collect the evidence again."),
+    "MAN102": ("The list of collected evidence is JSON.", "Collect the evidence again."),
+    "MAN103": ("The list of collected evidence has its keys.", "Collect the evidence again."),
+    # -- commands
+    "COL201": ("A command gate has a command.", "Add `command = […]` to the gate."),
+    "COL202": ("The command of a gate can be started.", "Install the program, put it on PATH, or correct the command."),
+    "COL203": ("The log of a command can be stored.", "Free disk space, and make artifacts/ a folder you may write."),
+    "COL204": (
+        "The script of a command gate is what it was when the run began.",
+        "Restore it and resume, or put it into the scope of the task and start a new run.",
+    ),
+    # -- sealed gates
+    "SEAL101": ("The tree can be read while it is frozen.", "Make it readable, or list it in a `.gitignore`."),
+    "SEAL102": ("A file does not change while it is frozen.", "Let nothing write there, and start again."),
+    "SEAL103": ("The interpreter of a command answers.", "Repair it, or name another program in `command`."),
+    "SEAL104": (
+        "Folders of the distribution that this user may write can be searched for changes.",
+        "Install GNU `find`, or run as another user.",
+    ),
+    "SEAL110": ("The store of bases is what was stored.", "Start a new run."),
+    "SEAL111": ("A bounded number of gates of one checkout run at a time.", "Wait until one of them has ended."),
+    "SEAL112": ("The store can be written.", "Free disk space, or set `INTERLOCK_STATE` to another folder."),
+    "SEAL120": (
+        "A path is a file, or a folder, in the work as in the base.",
+        "Restore the folder, or list it in `may_change`.",
+    ),
+    "SEAL121": ("The scope does not change while a gate runs.", "Let nothing write there until the gate has ended."),
+    "SEAL122": ("The export can be written.", "Free disk space, and let nothing else write there."),
+    "SEAL123": (
+        "The folders of the export can be watched.",
+        "Raise `fs.inotify.max_user_watches` or `fs.inotify.max_user_instances`.",
+    ),
+    "SEAL130": ("`--base` names something that git can read.", "Name a commit, a branch or a tag, or `start`."),
+    "SEAL201": (
+        "Dependencies, programs and other recorded places are what they were when the run began.",
+        "Restore them, or start a new run; a step that builds or installs them belongs into `prepare`.",
+    ),
+    "SEAL202": ("A file that a command names is what it was when the run began.", "Restore it, and resume."),
+    "SEAL301": (
+        "No code of the original checkout is loaded where there are no namespaces.",
+        "Install bubblewrap, or allow user namespaces.",
+    ),
+    "SEAL302": (
+        "The code that is tested is that of the work.",
+        "Give the checkout a virtual environment of its own; an editable install or a `.pth` file leads elsewhere.",
+    ),
+    "SEAL401": ("What passes in the checkout passes sealed.", "Write the key that the message names into the gate."),
+    "SEAL402": ("A run with a sealed gate froze its tree when it began.", "Start a new run."),
+    "SEAL403": ("The tests of the base can be watched.", "Remove what the message names."),
+    "SEAL404": (
+        "The tests of a command are parsed and watched (warning).",
+        "Use the plain command of the test runner, or do nothing: the gate goes by the exit status.",
+    ),
+    "SEAL405": (
+        "The tests of the base pass when the run begins (warning).",
+        "Do nothing if the task is to fix them; otherwise allow them with `allow_failing`.",
+    ),
+    "SEAL406": ("This machine has namespaces (warning).", "Install bubblewrap, or allow user namespaces."),
+    "SEAL407": (
+        "Tests, and files that decide a gate, are not those that an unapproved run left.",
+        "Restore them, or begin with `--accept-base` after you have looked at them.",
+    ),
+    "SEAL408": (
+        "The tests can run at all.",
+        "Correct `command`; most often it is the program of another virtual environment.",
+    ),
+    "SEAL409": (
+        "The tests of the base end within `timeout_seconds` (warning).",
+        "Raise it, or do nothing if ending is what the task is about.",
+    ),
+    "SEAL410": ("The commands of `prepare` succeed on the base.", "Correct the command that the message names."),
+    "SEAL411": (
+        "A name under `keep` keeps something (warning).",
+        "Correct it, or take it out: it is not there, or git has it.",
+    ),
+    # -- held-out checks
+    "HELD101": ("Held-out checks can be read.", "Correct `heldout`, or make them readable."),
+    "HELD102": ("Held-out checks cannot be reached from the checkout.", "Keep them in a folder apart."),
+    "HELD103": ("Held-out checks are some plain files.", "Write plain files, without links, at least one."),
+    "HELD104": ("A held-out table has the documented form.", "Use the keys of docs/sealed-gates.md."),
+    "HELD105": ("A case of a held-out table has the documented form.", "Use the keys of docs/sealed-gates.md."),
+    "HELD106": ("`function` names a function of the project.", 'Write it like "src/gcd.py:gcd".'),
+    "HELD107": ("The commands of `prepare` succeed before the held-out checks.", "Look at the command."),
+    "HELD108": (
+        "Held-out checks are those that the run began with.",
+        "Put them back and resume, or start a new run.",
+    ),
+    "HELD109": ("The base has the function of the table (warning).", "Correct it, unless the work is to write it."),
+}
