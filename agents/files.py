@@ -13,7 +13,7 @@ from interlock.core.project import NoProject
 from interlock.reservations import patterns, place, process
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.guard import GuardRefused, guarded
+from interlock.reservations.fencing import GuardRefused, guarded
 from interlock.reservations.opening import open_desk
 from interlock.reservations.records import replace
 from interlock.reservations.rules import shown

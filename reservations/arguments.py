@@ -125,10 +125,12 @@ def _commons(caller: Caller, given: Given) -> Refusal | None:
     path = given.pattern.prefix.rstrip("/")
     if path.split("/")[0] not in _COMMONS:
         return None
-    from interlock.reservations import place  # noqa: PLC0415 - and below: few patterns begin like this
-    from interlock.reservations.hooks import commons  # noqa: PLC0415
+    from interlock.reservations import (
+        git_files,
+        place,
+    )
 
-    if not commons.has(commons.paths(place.at(caller.root)), f"{caller.root}/{path}"):
+    if not git_files.has(git_files.paths(place.at(caller.root)), f"{caller.root}/{path}"):
         return None
     return refuse(
         "RSV213", "The pattern lies in what belongs to git, or to Interlock, and with it to all agents here.",

@@ -14,7 +14,7 @@ from interlock.reservations import disturbed, git, leases, partial
 from interlock.reservations.answers import Refusal
 from interlock.reservations.commit_lock import HOLD_SECONDS, alone, announce
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.guard import GuardRefused, guarded
+from interlock.reservations.fencing import GuardRefused, guarded
 from interlock.reservations.held import foreign, touched
 from interlock.reservations.hooks.scripts import KEPT, MARK
 from interlock.reservations.left import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose

@@ -21,7 +21,7 @@ from mcp import Client, StdioServerParameters
 from benchmarks.five.checkout import Checkout, Layout, environment
 from interlock.reservations import process
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.guard import GuardRefused, guarded
+from interlock.reservations.fencing import GuardRefused, guarded
 from interlock.reservations.opening import open_reservations
 
 WAIT_SECONDS: Final = 2.0

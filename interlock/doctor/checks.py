@@ -14,6 +14,7 @@ from interlock.reservations import place
 CHECKS: Final[tuple[Check, ...]] = (
     Check("python", "Python is recent enough", "asks the interpreter", here.python),
     Check("packages", "everything that Interlock needs is installed", "reads the package's metadata", here.packages),
+    Check("parser", "the guard can read shell commands", "loads the parser", here.parser),
     Check("command", "`interlock` starts this installation", "looks on PATH", here.command),
     Check("project", "the project is found, and git can read it", "looks upwards, asks git", here.project),
     Check("around", "what is held further up can be read", "looks upwards, asks SQLite", stored.around),

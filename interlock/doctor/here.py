@@ -6,7 +6,7 @@ import sqlite3
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Final, cast
 
@@ -58,6 +58,17 @@ def packages(scene: Scene) -> Finding:  # noqa: ARG001
             f"not installed: {', '.join(missing)}", "Install it again from the checkout: pip install ./interlock"
         )
     return good(f"{DISTRIBUTION} {__version__}, and the {len(names)} packages that it needs")
+
+
+def parser(scene: Scene) -> Finding:  # noqa: ARG001
+    """Check that the parser of shell commands can be loaded."""
+    try:
+        import_module("interlock.reservations.guard.syntax")
+    except ImportError as error:
+        return fail(
+            f"{error}: git commands are refused while others hold files", "pip install tree-sitter tree-sitter-bash"
+        )
+    return good(f"tree-sitter {metadata.version('tree-sitter')}, bash {metadata.version('tree-sitter-bash')}")
 
 
 def command(scene: Scene) -> Finding:

@@ -8,6 +8,7 @@ from typing import Final
 from interlock.reservations import git
 from interlock.reservations.held import Held, touched
 from interlock.reservations.hooks.gitdoor import Verdict, judged
+from interlock.reservations.rewrites import patched_paths
 
 FIX: Final = (
     "`git am --abort`, wait until these paths are free (`interlock reserve PATHS --wait 45`), then apply it again."
@@ -25,31 +26,3 @@ def _look(held: Held) -> Verdict:
     folder = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")
     paths = patched_paths(here, os.path.join(folder, "rebase-apply", "patch"), in_hook=True)
     return Verdict("this patch changes", touched(held, paths), FIX)
-
-
-def patched_paths(
-    here: str, path: str, *, options: Sequence[str] = (), data: bytes = b"", in_hook: bool = False
-) -> list[str]:
-    """Return the paths that a patch changes, both ends of a rename.
-
-    Args:
-        here: A folder of the checkout.
-        path: The patch; `-` for the data.
-        options: What git is told of how to read it.
-        data: See there.
-        in_hook: See `git.environment`.
-
-    Raises:
-        GitFailed: Git cannot read the patch.
-    """
-    fields = git.ask(here, ["apply", "--numstat", "-z", *options, "--", path], data=data, in_hook=in_hook)
-    paths: list[str] = []
-    ends = 0
-    for item in git.names(fields):
-        if ends:
-            paths, ends = [*paths, item], ends - 1
-        elif (path_here := item.split("\t", 2)[-1]) != "":
-            paths.append(path_here)
-        else:
-            ends = 2
-    return paths

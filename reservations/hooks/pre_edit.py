@@ -8,12 +8,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from interlock.reservations import commit_lock, holders, leases, place
+from interlock.reservations import commit_lock, git_files, holders, leases, place
 from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.edits import note_edits
 from interlock.reservations.holders import Missed
-from interlock.reservations.hooks import commons, door, reading, requests
+from interlock.reservations.hooks import door, reading, requests
 from interlock.reservations.hooks.reading import Call
 from interlock.reservations.patterns import covers, quote
 from interlock.reservations.place import Place
@@ -56,7 +56,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     projects = _edited(door.located(here, call.cwd, paths))
     if not projects:
         return 0
-    if shared := commons.named((here, *projects), call.cwd, paths):
+    if shared := git_files.named((here, *projects), call.cwd, paths):
         return _shared(shared)
     if committing := commit_lock.outlasted(projects):
         return _later(committing, paths)
@@ -204,18 +204,15 @@ def _named(here: place.Place, row: _Try, text: str) -> str:
 
 
 def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> int:
-    """Ask the guard about a shell command; see `git_guard`."""
-    from interlock.reservations.hooks import glance, marks  # noqa: PLC0415 - editing tools do not need them
+    """Ask the guard about a shell command; see `guard.check`."""
+    from interlock.reservations.guard.check import check_command  # noqa: PLC0415 - editing tools do not need them
+    from interlock.reservations.hooks import marks  # noqa: PLC0415
 
     found = place.find(call.cwd)
     opened = marks.begin(found, call, env, client)
-    if not glance.may_change(command):
-        return 0
-    from interlock.reservations.hooks import git_guard  # noqa: PLC0415 - most commands change nothing
-
     known = {} if opened is None else {found.store_path: opened}
     named = {**env, **door.identified(env, call, client)}
-    reason = git_guard.check_command(command, call.cwd, named, known)
+    reason = check_command(command, call.cwd, named, known)
     if reason is None:
         return 0
     sys.stderr.write(f"{reason.rstrip()}\n")

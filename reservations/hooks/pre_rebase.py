@@ -10,6 +10,7 @@ from typing import Final
 from interlock.reservations import git
 from interlock.reservations.held import Held, overlapping, touched
 from interlock.reservations.hooks.gitdoor import Verdict, judged
+from interlock.reservations.rewrites import rebased_paths
 
 FIX: Final = (
     "wait until these paths are free (`interlock reserve PATHS --wait 45`), or rebase in a worktree of your own."
@@ -62,22 +63,3 @@ def _put_back(here: str) -> None:
             os.rmdir(os.path.dirname(path))
     except (git.GitFailed, OSError) as error:
         sys.stderr.write(f"  unsaved work is set aside still: `git rebase --abort` puts it back ({error})\n")
-
-
-def rebased_paths(here: str, names: Sequence[str], *, in_hook: bool = False) -> list[str] | None:
-    """Return the paths that replaying HEAD on other commits may write on the way; None when that is not known.
-
-    Args:
-        here: A folder of the checkout.
-        names: The upstream, then what else takes part: the new base, the branch.
-        in_hook: See `git.environment`.
-    """
-    ends = [git.commit_of(here, name, in_hook=in_hook) for name in ("HEAD", *names)]
-    if len(ends) == 1 or any(end is None for end in ends):
-        return None
-    head, *others = [end for end in ends if end]
-    paths: list[str] = []
-    for other in others:
-        paths += git.merged_paths(here, head, other, in_hook=in_hook)
-        paths += git.merged_paths(here, other, head, in_hook=in_hook)
-    return paths

@@ -27,7 +27,7 @@ EDITS: Final = {
     "str_replace_editor": _FILE,
     "apply_patch": (),
 }
-"""Tool to the fields of its input that may hold the path; `apply_patch` names its paths in the text of the patch."""
+"""Tool to the fields of its input that may hold the path, each of which counts; `apply_patch` names its paths in the text of the patch."""
 
 FILE_SERVERS: Final = {
     **dict.fromkeys(
@@ -69,7 +69,8 @@ FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
 """Fields of a shell tool that may hold the folder of its command."""
 
 _LOOK: Final = "view"
-"""The `command` of an editor that only shows a file."""
+"""The `command` by which `_VIEWERS` only show a file; to other tools it means nothing."""
+_VIEWERS: Final = ("str_replace_based_edit_tool", "str_replace_editor")
 _PATCH: Final = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 _PATCH_FIELDS: Final = ("command", "input", "patch")
 _EDITS: Final = {name.lower(): fields for name, fields in EDITS.items()}
@@ -182,17 +183,19 @@ def _written(call: Call) -> list[str]:
     tool = call.tool.lower()
     if tool in _SHELLS:
         return _patched(command(call))
-    if call.tool_input.get("command") == _LOOK:
+    if call.tool_input.get("command") == _LOOK and tool.endswith(_VIEWERS):
         return []
     if tool not in _EDITS:
-        fields = _served(tool)
-        return [path for name in fields if isinstance(path := call.tool_input.get(name), str) and _is_name(path)]
+        values = (call.tool_input.get(name) for name in _served(tool))
+        rows = (cast("list[object]", value) if isinstance(value, list) else [value] for value in values)
+        return [path for row in rows for path in row if isinstance(path, str) and path and _is_name(path)]
     names = _EDITS[tool]
-    if not names:
-        paths = _patched("\n".join(_words(call.tool_input.get(name)) for name in _PATCH_FIELDS))
+    if names:
+        given = [call.tool_input[name] for name in names if name in call.tool_input]
+        texts = [path for path in given if isinstance(path, str) and path]
+        paths = texts if len(texts) == len(given) else []
     else:
-        given = next((call.tool_input[name] for name in names if name in call.tool_input), None)
-        paths = [given] if isinstance(given, str) and given else []
+        paths = _patched("\n".join(_words(call.tool_input.get(name)) for name in _PATCH_FIELDS))
     if not paths or not all(_is_name(path) for path in paths):
         where = " or ".join(f"tool_input.{name}" for name in names or _PATCH_FIELDS)
         raise InputRefused(f"{call.tool} writes a file, and {where} does not say which.", f"Send the path in {where}.")

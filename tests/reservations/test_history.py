@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.journal import Journal
-from interlock.reservations import guard, history, outbox, records
+from interlock.reservations import fencing, history, outbox, records
 from interlock.reservations.comparing import compare
-from interlock.reservations.guard import GuardRefused
+from interlock.reservations.fencing import GuardRefused
 from interlock.reservations.history import Happened, history_of
 from interlock.reservations.settings import Settings
 from interlock.reservations.sqlite import SqliteStore
@@ -75,7 +75,7 @@ class Play:
             calls.fetch_inbox()
         else:
             try:
-                with guard.guarded(world.desk, world.caller(name), [rest[0]], hold_seconds=rest[1]):
+                with fencing.guarded(world.desk, world.caller(name), [rest[0]], hold_seconds=rest[1]):
                     pass
             except GuardRefused:
                 pass

@@ -145,7 +145,7 @@ def test_an_event_about_a_name_that_is_no_text_does_not_keep_the_others_from_the
 
 
 def test_a_path_that_is_no_text_is_refused_by_the_guard_with_a_name_that_can_be_sent() -> None:
-    from interlock.reservations.guard import GuardRefused, guarded
+    from interlock.reservations.fencing import GuardRefused, guarded
 
     world = World()
     assert len(ids(world.agent("ann").reserve_files(["a"]))) == 1

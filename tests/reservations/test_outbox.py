@@ -118,7 +118,7 @@ def test_two_drains_at_once_write_every_event_once(tmp_path: Path, monkeypatch: 
 
 def test_the_journal_is_not_loaded_by_the_rules() -> None:
     program = (
-        "import sys, interlock.reservations.service, interlock.reservations.outbox, interlock.reservations.guard\n"
+        "import sys, interlock.reservations.service, interlock.reservations.outbox, interlock.reservations.fencing\n"
     )
     program += "print(sorted(m for m in sys.modules if m.startswith(('interlock.journal', 'pathlib', 'subprocess'))))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from interlock.reservations import leases, place, settings
 from interlock.reservations.answers import ReserveAnswer
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.hooks.git_guard import check_command
+from interlock.reservations.guard.check import check_command
 from interlock.reservations.hooks.scripts import GIT_HOOKS, git_hook
 from interlock.reservations.sqlite import SqliteStore
 from interlock.reservations.unsaved import unsaved

@@ -16,7 +16,7 @@ from typing import Any, Final
 from interlock.reservations import patterns, process
 from interlock.reservations.desk import Caller, Desk
 from interlock.reservations.errors import StoreBusy
-from interlock.reservations.guard import Guard, GuardRefused, check_token, guarded
+from interlock.reservations.fencing import Guard, GuardRefused, check_token, guarded
 from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings

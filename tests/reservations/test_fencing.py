@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interlock.reservations.desk import Desk
-from interlock.reservations.guard import GuardRefused, check_token, guarded
+from interlock.reservations.fencing import GuardRefused, check_token, guarded
 from interlock.reservations.records import replace
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
@@ -147,7 +147,7 @@ PAUSED = """
 import sys
 from contextlib import suppress
 from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.guard import GuardRefused, guarded
+from interlock.reservations.fencing import GuardRefused, guarded
 from interlock.reservations.service import Reservations
 from interlock.reservations.sqlite import SqliteStore
 

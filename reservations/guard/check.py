@@ -1,0 +1,102 @@
+"""The entry of the guard of shell commands: what the hook of an agent's client asks before a command runs.
+
+Best effort, and said so in docs/coverage.md: it reads what the line says, and what a script or another program does is
+compared after the call. Git's own hooks are the second line of defence.
+"""
+
+import os.path
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from interlock.reservations.guard import prefilter
+from interlock.reservations.held import Opened, note
+
+if TYPE_CHECKING:
+    from interlock.reservations.guard.effects import Worlds
+
+__all__ = ["check_command"]
+
+MAX_WORDS: Final = 200
+"""So many words of a line are looked at for other checkouts; with more, the line is read."""
+
+
+def check_command(
+    command: str, cwd: str, env: Mapping[str, str], known: Mapping[str, Opened] = MappingProxyType({})
+) -> str | None:
+    """Return the refusal of a shell command line, or None when it may run.
+
+    Where others hold nothing, everything passes, and the parser is not loaded.
+
+    Args:
+        command: The line, as the agent's tool was given it.
+        cwd: The folder it would run in, absolute.
+        env: Where the identity is read from.
+        known: Stores that are open already, by their paths.
+
+    Raises:
+        ReservationError: The store cannot be read, so that what others hold is not known.
+    """
+    if prefilter.is_plain(command):
+        return None
+    from interlock.reservations.guard.effects import Worlds  # noqa: PLC0415 - most commands are plain
+
+    worlds = Worlds(env, known)
+    if not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds):
+        return None
+    from interlock.reservations.guard.refusals import WHEEL, RefusedError  # noqa: PLC0415 - not for a quick yes
+
+    try:
+        try:
+            from interlock.reservations.guard.walk import Walk  # noqa: PLC0415 - loads the parser
+        except ImportError as error:
+            _without_parser(command, cwd, worlds, str(error), WHEEL)
+            return None
+        Walk(worlds, env, cwd).judge(command)
+    except RefusedError as error:
+        refusal = error.refusal
+        if refusal.world.opened is not None:
+            # The program and its subcommand, or the name of a variable: what follows may be secret.
+            words = refusal.action.split(" ")[: 2 if refusal.action.startswith("git ") else 1]
+            note(*refusal.world.opened, "bash", " ".join(words).partition("=")[0], refusal.hits)
+        return refusal.explained()
+    return None
+
+
+def _reaches_held(command: str, cwd: str, worlds: "Worlds") -> bool:
+    words = prefilter.unquoted(command).replace("=", " ").replace(";", " ").replace(")", " ").split()
+    if len(words) > MAX_WORDS:
+        words = [word for word in words if "/" in word or ".." in word][:MAX_WORDS]
+    home = env_home = os.path.expanduser("~")
+    for word in dict.fromkeys(words):
+        path = word.lstrip("(<>&|").replace("$HOME", home).replace("~", env_home)
+        path = os.path.join(cwd, path.split("*")[0])
+        if "/" in word or ".." in word or os.path.isdir(path):
+            for folder in (path, os.path.dirname(path)):
+                if worlds.at(folder).held:
+                    return True
+    return False
+
+
+def _without_parser(command: str, cwd: str, worlds: "Worlds", why: str, fix: str) -> None:
+    """Refuse git commands where the parser is missing.
+
+    Raises:
+        RefusedError: The line names git.
+    """
+    from interlock.reservations.guard.refusals import Refusal, RefusedError  # noqa: PLC0415 - not for a quick yes
+
+    if "git" not in prefilter.unquoted(command):
+        return
+    world = next((row for row in worlds.folders.values() if row.held), worlds.at(cwd))
+    raise RefusedError(
+        Refusal(
+            "git …",
+            world.all(),
+            fix,
+            world,
+            found=why,
+            expected="tree-sitter and tree-sitter-bash installed",
+            asks=False,
+        )
+    )

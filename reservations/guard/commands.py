@@ -1,0 +1,306 @@
+"""Programs on a command line: what runs a text, what writes files, and what else may run either."""
+
+import os.path
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from interlock.reservations import place
+from interlock.reservations.guard import git_verbs, listings, refusals
+from interlock.reservations.guard.git_lines import GitLines
+from interlock.reservations.guard.judge import Spot, shown
+from interlock.reservations.guard.prefilter import NAMES, RUN, names
+from interlock.reservations.guard.programs import FILES, READERS, SEARCHES, Run, is_short, plain
+from interlock.reservations.guard.refusals import RefusedError
+from interlock.reservations.guard.syntax import UnreadableError, text_of
+from interlock.reservations.guard.words import UNKNOWN, Word
+from interlock.reservations.process import SHELLS
+
+_STARTERS: Final = names("ssh-agent direnv pyenv rbenv nodenv conda fnm brew opam mise starship zoxide dircolors asdf")
+"""Programs whose output is made for `eval`: it sets up the environment."""
+_EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
+_STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+_SPELLED: Final = "a command that is spelled out"
+_RUNS: Final = re.compile(r"[ugoa]*\+r?w?x")
+"""A mode that turns no hook off."""
+
+
+class Commands(GitLines):
+    """Judges programs."""
+
+    def program(self, spot: Spot, run: Run) -> None:
+        """Judge one program with its arguments."""
+        self._wrapped(spot, run)
+        if run.folder is not None:
+            known = run.folder.literal and spot.here is not None
+            here = os.path.normpath(os.path.join(spot.here or "", run.folder.text)) if known else None
+            spot = spot._replace(here=here)
+        if run.fed is not None:
+            self._feed(spot, run)
+        if not run.words:
+            return
+        if not run.words[0].literal:
+            self.plainly(spot, "…", "a program that is spelled out")
+        name, rest = run.name, run.words[1:]
+        self._mentions(spot, name, rest)
+        if run.words[0].text in self.functions:
+            return  # its body is judged with what is run later, in every folder of the line
+        if name.startswith("git-") and name[4:] in git_verbs.VERBS:
+            name, rest = "git", [Word(name[4:]), *rest]
+        if name in _EVALUATING:
+            self.evaluated(spot, name, rest)
+        if name == "git":
+            self.git(spot, rest)
+        elif name in FILES:
+            self._write(spot, name, rest)
+        elif name in SHELLS:
+            self._shell(spot, name, rest)
+        elif (row := self.PROGRAMS.get(name)) is not None:
+            row(self, spot, rest)
+        elif name not in READERS:
+            self.wrote = True
+            self._other(spot, name, rest)
+
+    def _wrapped(self, spot: Spot, run: Run) -> None:
+        """Judge what wrappers say: variables, and command lines."""
+        for word in run.assigned:
+            name, sign, value = word.text.partition("=")
+            if not sign:
+                self.plainly(spot, "env", "variables whose names are spelled out")
+            self.set(name, (word._replace(text=value),), spot)
+        for name in run.unset:
+            self.named(name, None, spot)
+        for text in run.texts:
+            self._run_text(spot, run.name or "…", text)
+
+    def _feed(self, spot: Spot, run: Run) -> None:
+        """Give a program the words that `xargs` gives it."""
+        words = [word if set("'\"\\").isdisjoint(word.text) else UNKNOWN for word in self._fed_words(spot)]
+        if not run.words:
+            # Without a program, `xargs` writes what it reads; another wrapper behind it runs that.
+            run.words = [] if run.wrappers[-1:] == ["xargs"] else [UNKNOWN]
+            return
+        if run.name not in FILES and run.name != "git":
+            words = [UNKNOWN]
+        if not run.fed:
+            run.words += words
+            return
+        mark, new = run.fed, [run.words[0] if run.fed not in run.words[0].text else UNKNOWN]
+        for word in run.words[1:]:
+            for each in words if mark in word.text else ():
+                shape = word.text.replace(mark, each.pattern) if each.pattern else ""
+                new.append(Word(word.text.replace(mark, each.text), shape) if each.known else UNKNOWN)
+            new += [] if mark in word.text else [word]
+        run.words = new
+
+    def _fed_words(self, spot: Spot) -> list[Word]:
+        """Return what a command reads, word by word."""
+        if spot.feed is None or (spot.feed.words is None and spot.feed.text is None):
+            return [UNKNOWN]
+        words = [Word(spot.feed.text or "")] if spot.feed.words is None else spot.feed.words
+        found: list[Word] = []
+        for word in words:
+            found += [word] if word.pattern or not word.known else map(Word, word.text.split())
+        return found
+
+    def _mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
+        """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
+        said = next((each for word in words for each in sorted(NAMES) if each in word.text), "")
+        if said and (name not in SEARCHES or (name == "printf" and words[0].text == "-v")):
+            self.anything(f"{name} {said}", refusals.PERSON, spot.here, refusals.AROUND)
+
+    def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
+        """Judge a program of the table of those that write files."""
+        removed, written, texts = FILES[name](rest, spot.here or self.cwd)
+        self.files(spot, shown(name, rest), removed, follow=False)
+        self.files(spot, shown(name, rest), written, follow=True)
+        self.wrote = True
+        for text in texts:
+            self.loosely(spot, text)
+
+    def _other(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
+        """Judge a program that is in no table: what it is given may be a command, or the store."""
+        texts = [word.text for word in rest]
+        if name.startswith("python") and ["-m", "interlock"] in (texts[at : at + 2] for at in range(len(texts))):
+            self._interlock(spot, rest[texts.index("interlock") + 1 :])
+        for at, word in enumerate(rest):
+            if os.path.basename(word.text.split(" ")[0]) in RUN and word.literal:
+                try:
+                    self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
+                except RefusedError as error:
+                    if not error.refusal.found:
+                        raise
+            world = self.worlds.at(spot.here or self.cwd)
+            if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
+                self.anything(f"{name} {word.text}", refusals.STORE, spot.here, "may take away what guards")
+
+    def loosely(self, spot: Spot, text: str) -> None:
+        """Judge a text that may be a command: refused for what it would touch, not for what cannot be read."""
+        try:
+            self.text(spot, text)
+        except RefusedError as error:
+            if not error.refusal.found:
+                raise
+        except UnreadableError:
+            pass
+
+    # -- programs that run a text --------------------------------------------------------------------------------------
+
+    def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
+        """Judge `sh -c TEXT`, and a shell that reads a here-document or a pipe."""
+        words = list(rest)
+        while words and words[0].text.startswith(("-", "+")) and words[0].text != "-":
+            option = words.pop(0).text
+            if option.startswith("--"):
+                words = words[1:] if option in {"--rcfile", "--init-file"} else words
+            elif "c" in option or option.lower() == "-command":
+                while words and words[0].text[:1] in {"-", "+"}:
+                    words = words[2:] if words[0].text[-1] in "oO" else words[1:]
+                self._run_text(spot, name, words[0] if words else Word(), words[1:])
+                return
+            elif "s" in option:
+                words = []
+            elif option[-1] in "oO":
+                words = words[1:]
+        self._script(spot, words, name)
+
+    def _run_text(self, spot: Spot, name: str, text: Word, given: Sequence[Word] = ()) -> None:
+        if not text.literal:
+            self.plainly(spot, name, _SPELLED)
+        if given:
+            self.bind("0", given[0])
+            self.give(given[1:])
+        self.text(spot, text.text, spot.feed)
+
+    def _script(self, spot: Spot, words: Sequence[Word], name: str = "source") -> None:
+        """Judge a file that a shell reads, or its standard input."""
+        if words and (not words[0].literal or words[0].text.startswith(("/dev/fd/6", "/proc/"))):
+            self.plainly(spot, name, "a script that is spelled out")
+        if (words and words[0].text not in _STDIN) or spot.feed is None:
+            return
+        text = self.fed_text(spot.feed)
+        if text is None:
+            self.plainly(spot, f"… | {name}", _SPELLED)
+        self.text(spot, text)
+
+    def _eval(self, spot: Spot, rest: Sequence[Word]) -> None:
+        if all(word.known for word in rest):
+            self.text(spot, " ".join(word.text for word in rest))
+            return
+        starter = re.fullmatch(r'eval\s+"?\$\(([\w-]+)[\w\s./-]*\)"?', text_of(spot.node))
+        if starter is None or starter[1] not in _STARTERS:
+            self.plainly(spot, "eval", _SPELLED)
+
+    def _trap(self, spot: Spot, rest: Sequence[Word]) -> None:
+        words = [word for word in rest if word.text != "--"]
+        if len(words) > 1 and words[0].text != "-":
+            if not words[0].literal:
+                self.plainly(spot, "trap", _SPELLED)
+            self.later.append((spot, words[0].text))
+
+    def _alias(self, spot: Spot, rest: Sequence[Word]) -> None:
+        for word in rest:
+            if not word.literal:
+                self.plainly(spot, "alias", _SPELLED)
+            if "=" in word.text:
+                self.later.append((spot, word.text.partition("=")[2]))
+
+    # -- builtins that set variables -----------------------------------------------------------------------------------
+
+    def _read(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Note what `read`, `mapfile` and `getopts` give variables."""
+        if any(is_short(word) and "C" in word.text for word in rest):
+            self.plainly(spot, "mapfile", "no callback")
+        fed = self._fed_words(spot)
+        for word in plain(rest) or [Word("MAPFILE")]:
+            if not word.literal:
+                self.plainly(spot, "read", "the name of the variable spelled out")
+            self.named(word.text, None, spot)
+            for each in fed:
+                self.bind(word.text, each)
+
+    def _printf(self, spot: Spot, rest: Sequence[Word]) -> None:
+        if len(rest) > 1 and rest[0].text == "-v":
+            if not rest[1].literal:
+                self.plainly(spot, "printf", "the name of the variable spelled out")
+            self.bind(rest[1].text, UNKNOWN)
+
+    def _set(self, _spot: Spot, rest: Sequence[Word]) -> None:
+        words = list(rest)
+        if words and (words[0].text == "--" or not words[0].text.startswith(("-", "+"))):
+            self.give(words[words[0].text == "--" :])
+
+    def _hash(self, spot: Spot, rest: Sequence[Word]) -> None:
+        if rest:
+            self.plainly(spot, "hash, enable, bind or complete", "the program itself")
+
+    # -- other programs --------------------------------------------------------------------------------------------------
+
+    def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""
+        names = listings.found_by_find(rest)
+        names = [UNKNOWN] if names is None else names
+        words = iter(rest)
+        for word in words:
+            if word.text == "-delete":
+                self.files(spot, "find -delete", names, follow=False)
+            elif word.text.startswith("-fprint") or word.text == "-fls":
+                self.files(spot, "find", [next(words, Word())], follow=True)
+            elif word.text in {"-exec", "-execdir", "-ok", "-okdir"}:
+                inner: list[Word] = []
+                while (part := next(words, None)) is not None and part.text not in {";", "+"}:
+                    inner += names if part.text == "{}" else [UNKNOWN if "{}" in part.text else part]
+                self.program(spot._replace(feed=None), Run(inner))
+            elif word.text in {"-x", "-X", "--exec", "--exec-batch"}:
+                self.program(spot._replace(feed=None), Run([*words, UNKNOWN]))
+
+    def _patch(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Judge `patch -p1 < FILE` and `patch -p1 -i FILE` as git reads the same patch."""
+        said = " ".join(word.text for word in rest)
+        form = re.fullmatch(r"((?:-[NflsRst]+|--\w+) )*-p ?(\d)(?: (?:-i|--input) ?(\S+)| -[NflsR]+)*", said)
+        inputs = [*self.read_files(spot), *([Word(form[3])] if form and form[3] else [])]
+        if "--dry-run" in said:
+            return
+        if form is None or spot.here is None or not all(word.known for word in (*rest, *inputs)):
+            self.plainly(spot, "patch", "`patch -p1 -i FILE`, or `git apply FILE`")
+        root = self.worlds.at(spot.here).root
+        told = [Word(f"-p{form[2]}"), Word("--directory"), Word(os.path.relpath(os.path.realpath(spot.here), root))]
+        files = [Word(os.path.join(spot.here, word.text)) for word in inputs]
+        self.verb(spot._replace(here=root), "apply", told if told[2].text != "." else told[:1], files, said="patch")
+
+    def _modes(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Judge what takes the execute bit from git's hooks; a mode of a folder around everything is everyday work."""
+        if any(_RUNS.fullmatch(word.text) for word in rest):
+            return
+        for word in plain(rest):
+            path = os.path.realpath(os.path.join(spot.here or self.cwd, word.text))
+            if self.worlds.at(os.path.dirname(path)).guards(path, above=False):
+                self.anything("chmod", refusals.HOOKS, spot.here, "would take away what guards")
+
+    def _interlock(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Judge our own commands: nobody is left without a guard, and hooks are not called by hand."""
+        verb = rest[0].text if rest else ""
+        if verb == "hook":
+            self.anything("interlock hook", refusals.OWN_HOOKS, spot.here, refusals.AROUND)
+        if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
+            self.anything(f"interlock {verb}", refusals.PERSON, spot.here, refusals.AROUND)
+
+    def _gh(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Judge GitHub's program where it switches or moves the branch that is checked out."""
+        said = " ".join(word.text for word in rest)
+        if re.match(r"co\b|pr checkout\b", said) or re.fullmatch(
+            r"repo sync( (-b|--branch|-s|--source) \S+| -\S+)*", said
+        ):
+            self.anything("gh pr checkout" if said[:4] != "repo" else "gh repo sync", git_verbs.WAIT, spot.here)
+        elif re.match(r"pr merge\b(?!.* (-R|--repo)\b).* (--delete-branch|-[smr]*d\w*)\b", said):
+            fix = "merge it without `-d`; `git push origin --delete BRANCH` deletes the branch on the server."
+            self.anything("gh pr merge -d", fix, spot.here)
+
+    _rows: ClassVar[dict[str, Callable[[Any, Spot, Sequence[Word]], None]]] = {
+        "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias, "let": GitLines.numeric,
+        "read mapfile readarray getopts": _read, "printf": _printf, "set": _set, "hash enable bind complete": _hash,
+        "find fd fdfind": _find, "patch": _patch, "chmod chown chgrp setfacl chattr": _modes, "interlock": _interlock,
+        "gh": _gh,
+    }  # fmt: skip
+    PROGRAMS: ClassVar = {name: row for each, row in _rows.items() for name in each.split()}
+    """Program to what judges it, where that is no row of the other tables."""

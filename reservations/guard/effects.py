@@ -1,0 +1,163 @@
+"""What a command would do to what others hold: the checkouts that it reaches, and which held files a word names."""
+
+import os
+import os.path
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from interlock.reservations import git_files, place
+from interlock.reservations import held as holding
+from interlock.reservations.guard.words import Word
+from interlock.reservations.held import Held, Hit, Opened, git_dir_of, overlapping
+from interlock.reservations.patterns import quote
+
+_SET: Final = re.compile(r"\[[A-Za-z0-9]+\]", re.ASCII)
+"""What the shell and our patterns read alike."""
+_CACHES: Final = re.compile(r"__pycache__|\*?\.py[co]|\.(pytest|mypy|ruff)_cache|node_modules|\.DS_Store")
+"""Names of what programs make again by themselves: work of nobody."""
+
+
+class World(NamedTuple):
+    """A checkout and what others hold in it.
+
+    Args:
+        place: Its top, git's folder, and the store.
+        held: What others hold.
+        opened: The store, opened in the agent's name; None where nothing was ever reserved.
+    """
+
+    place: place.Place
+    held: Held
+    opened: Opened | None
+
+    @property
+    def root(self) -> str:
+        """Its top, without symbolic links."""
+        return self.place.root
+
+    @property
+    def store(self) -> str:
+        """The folder of the store."""
+        return os.path.dirname(self.place.store_path)
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether it is a linked worktree: the files that others hold are as a rule elsewhere."""
+        common = self.place.common
+        return bool(common) and os.path.isfile(os.path.join(self.root, ".git")) and git_dir_of(self.root) != common
+
+    def all(self) -> list[Hit]:
+        """Return everything that others hold."""
+        return overlapping(self.held, "**")
+
+    def guards(self, path: str, *, above: bool = True) -> bool:
+        """Return whether a path is or lies in what all agents share, the store and git's own files, or contains it.
+
+        Args:
+            path: Absolute.
+            above: What contains it counts.
+        """
+        shared = git_files.paths(self.place)
+        if not above:
+            return git_files.has(shared, path)
+        return any(path == one or place.inside(one, path) or place.inside(path, one) for one in shared)
+
+    def finds(self, start: str, name: str) -> bool:
+        """Return whether a search below a folder may find one of these files by its name."""
+        files = [self.place.store_path, self.place.common, *git_files.paths(self.place)]
+        return any(place.inside(start, one) and fnmatchcase(os.path.basename(one), name) for one in files)
+
+
+class Worlds:
+    """The checkouts of one command line; each store is read once.
+
+    Args:
+        env: Where the identity is read from.
+        known: Stores that are open already, by their paths.
+    """
+
+    __slots__ = ("env", "folders", "known", "stores")
+
+    def __init__(self, env: Mapping[str, str], known: Mapping[str, Opened]) -> None:
+        self.env = env
+        self.known = known
+        self.folders: dict[str, World] = {}
+        self.stores: dict[str, tuple[Held, Opened | None]] = {}
+
+    def at(self, folder: str) -> World:
+        """Return the checkout around a folder, which need not exist."""
+        if folder not in self.folders:
+            start = folder
+            while not os.path.isdir(start):
+                start = os.path.dirname(start)
+            found = holding.project(start, self.env) or place.Place(os.path.realpath(start), "", os.devnull)
+            if found.store_path not in self.stores:
+                opened, held = holding.holdings(found, "hook", self.env, self.known)
+                self.stores[found.store_path] = (held, opened)
+            self.folders[folder] = World(found, *self.stores[found.store_path])
+        return self.folders[folder]
+
+    def hits(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool]:
+        """Return what is held of the files that a word names, and whether it is what all agents share.
+
+        Args:
+            word: A file, a folder with everything below it, or what the shell makes of a wildcard.
+            here: The folder that the program runs in.
+            follow: The program writes where a symbolic link leads; without, it removes or replaces the link.
+        """
+        name = os.path.basename(word.pattern or word.text)
+        if _CACHES.fullmatch(name) and not os.path.islink(os.path.join(here, word.text)):
+            return self.at(here), [], False
+        texts = [word.text]
+        if word.pattern and "**" not in word.pattern:
+            from glob import glob  # noqa: PLC0415 - few commands have a wildcard
+
+            texts += glob(os.path.join(here, word.pattern))
+        for text in texts:
+            found = self._literal(os.path.join(here, text.rstrip("/") or "/"), follow=follow)
+            if found[1]:
+                return found
+        if not word.pattern:
+            return self.at(here), [], False
+        # What matches may not be there yet.
+        path = os.path.normpath(os.path.join(os.path.realpath(here), word.pattern))
+        folder = os.path.dirname(re.split(r"[*?\[]", path)[0])
+        deep = "**" in word.pattern
+        around = [row for row in self.folders.values() if deep and place.inside(folder, row.root)]
+        for world in (self.at(folder), *around):
+            if world.held and deep and world.finds(folder, name):
+                return world, world.all(), True
+            inside = _pattern(os.path.relpath(path, world.root))
+            inside = inside if not inside.startswith("../") else f"**/{name}" if world in around else ""
+            if found := [hit for row in (inside, f"{inside}/**") for hit in overlapping(world.held, row) if inside]:
+                return world, found, False
+        return self.at(here), [], False
+
+    def _literal(self, path: str, *, follow: bool) -> tuple[World, list[Hit], bool]:
+        """Return what is held of one path, and of what is below it; see `hits`."""
+        real = os.path.normpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
+        for one in (real, *([os.path.realpath(path)] if follow and os.path.islink(path) else [])):
+            # A folder may be the top of another checkout, which is part of the one around it.
+            for world in (self.at(os.path.dirname(one)), *([self.at(one)] if os.path.isdir(one) else [])):
+                if world.held and world.guards(one):
+                    return world, world.all(), True
+                inside = os.path.relpath(one, world.root)
+                quoted = "" if inside == "." else quote(inside)
+                rows = [] if inside.startswith("..") and inside[2:3] in {"", "/"} else [quoted, f"{quoted}/**"]
+                if found := [hit for row in rows for hit in overlapping(world.held, row.lstrip("/") or "**")]:
+                    return world, found, False
+            for other in list(self.folders.values()):
+                if other.held and place.inside(one, other.root):
+                    return other, other.all(), False
+        return self.at(real), [], False
+
+
+def _pattern(inside: str) -> str:
+    """Return a wildcard of the shell as a pattern of ours, which says no less."""
+    if "[" in _SET.sub("", inside) or "{" in inside:
+        # The shell and our patterns read these differently: then everything below the folder is meant.
+        start = re.split(r"[*?\[{]", inside)[0]
+        return "/".join([*start.split("/")[:-1], "**"])
+    return inside

@@ -1,0 +1,282 @@
+"""One git command as the guard reads it: git's own options, those of the subcommand, its paths, and what of it is held."""
+
+import os
+import os.path
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from interlock.reservations import git
+from interlock.reservations.guard.prefilter import names
+from interlock.reservations.guard.words import Word
+from interlock.reservations.held import Held, Hit, overlapping, touched
+from interlock.reservations.patterns import PatternProblem, canonical, matches, quote
+
+LONG_OPTIONS: Final = (
+    "--hard", "--all", "--update", "--patch", "--interactive", "--include", "--discard-changes", "--orphan",
+    "--pathspec-from-file", "--keep", "--soft", "--merge", "--autostash", "--no-verify",
+)  # fmt: skip
+"""Options that do harm, which git knows by their beginnings too."""
+_SHORT_VALUED: Final = {
+    "commit": "mFCct", "checkout": "bB", "switch": "cC", "restore": "s", "stash": "m", "clean": "e", "merge": "mFsX",
+    "rebase": "sXxC", "cherry-pick": "mX", "revert": "mX", "am": "pC", "apply": "pC", "branch": "u", "worktree": "bB",
+    "tag": "mFu", "fetch": "oj", "pull": "ojsX", "update-ref": "m",
+}  # fmt: skip
+_LONG_VALUED: Final = names(
+    "--message --file --author --date --template --cleanup --source --conflict --strategy --strategy-option --onto --exec "
+    "--mainline --directory --exclude --whitespace --prefix --stage --chmod --reason --fixup --squash --trailer --orphan "
+    "--create --force-create --reuse-message --reedit-message --set-upstream-to --into-name --patch-format --depth "
+    "--pathspec-from-file --shallow-since --filter --refmap --jobs"
+)
+"""The options that take the next word as their value: short ones by subcommand, long ones for all."""
+_SWEEPS: Final = frozenset({"reset", "checkout", "restore", "stash", "clean"})
+"""What takes the files as they are when it runs."""
+_SWEPT: Final = "it takes whatever is there when it runs, and a holder may be writing at this moment."
+_WILD: Final = frozenset("*?[{\\")
+_MAGIC: Final = re.compile(r":(\([^)]*\)|[/!^]*):?")
+_HOOKS: Final = ("pre-rebase", "reference-transaction")
+"""The hooks of git that judge a merge, a rebase and a pull before these change a file."""
+_MAX_HOOK: Final = 100_000
+
+
+class NotYetError(Exception):
+    """What is named is made, moved or fetched by an earlier command of the line."""
+
+
+class Call(NamedTuple):
+    """One git command.
+
+    Args:
+        here: The folder that git works in, absolute.
+        root: The checkout around it.
+        held: What others hold there.
+        name: The subcommand.
+        flags: Its options without values; short ones one by one.
+        values: Its options with values.
+        rest: Its other arguments up to `--`.
+        paths: Those after `--`; None without one.
+        patches: The files that its standard input comes from.
+        body: The text that it reads; None when it is not on the line.
+        made: The arguments of the commands before it that make or move branches and tags.
+        fetched: What stands on remotes, and names that are not there yet, may be anything by now.
+        wrote: Something ran before it that may have written files.
+        linked: The checkout is a linked worktree: what others hold is as a rule elsewhere.
+        hooks: Git looks for hooks where it does as a rule, and they are not turned off.
+        odd_paths: Pathspecs are not read as git does by default.
+    """
+
+    here: str
+    root: str
+    held: Held
+    name: str
+    flags: set[str]
+    values: dict[str, str]
+    rest: list[Word]
+    paths: list[Word] | None
+    patches: Sequence[Word] = ()
+    body: str | None = None
+    made: str = ""
+    fetched: bool = False
+    wrote: bool = False
+    linked: bool = False
+    hooks: bool = True
+    odd_paths: bool = False
+
+    def has(self, *options: str) -> bool:
+        """Return whether one of the options is given, with or without a value."""
+        return any(option in self.flags or option in self.values for option in options)
+
+    def value(self, *options: str) -> str:
+        """Return the value of the first of some options that is given; empty without one."""
+        return next((self.values[option] for option in options if option in self.values), "")
+
+    @property
+    def specs(self) -> list[Word]:
+        """Its arguments, before and behind `--`."""
+        return [*self.rest, *(self.paths or [])]
+
+    # -- what is held ----------------------------------------------------------------------------------------------
+
+    def all(self) -> list[Hit]:
+        """Return everything that is held."""
+        return overlapping(self.held, "**")
+
+    def files(self) -> list[Hit]:
+        """Return what is held of the files of this checkout: in a linked worktree, what has changed in it."""
+        return self.changed() if self.linked else self.all()
+
+    def under(self, specs: Sequence[Word]) -> list[Hit]:
+        """Return what is held of the files below some pathspecs; see `files`."""
+        return self.below(specs, list(git.changed(self.here)) if self.linked else None)
+
+    def changed_under(self, specs: Sequence[Word]) -> list[Hit]:
+        """Return what is held and has uncommitted changes below some pathspecs; everywhere without one."""
+        return self.below(specs, list(git.changed(self.here))) if specs else self.changed()
+
+    def is_folder(self, spec: Word) -> bool:
+        """Return whether a pathspec may mean more than one file."""
+        return spec.text.startswith(":") or bool(_WILD & set(spec.text)) or os.path.isdir(
+            os.path.join(self.here, spec.text)
+        )  # fmt: skip
+
+    def among(self, paths: Sequence[str]) -> list[Hit]:
+        """Return which of some paths are held."""
+        return touched(self.held, paths)
+
+    def moving(self, name: str) -> list[Hit]:
+        """Return what is held and differs between HEAD and another commit; nothing when git will not find that one."""
+        head, other = self.commit("HEAD"), self.commit(name)
+        if other is None:
+            return []
+        paths = git.between(self.here, head, other)
+        here = git.changed(self.here) if self.linked else paths
+        return self.among([path for path in paths if path in here])
+
+    def staged(self) -> list[Hit]:
+        """Return what is held and staged."""
+        return self.among(git.staged_paths(self.here))
+
+    def changed(self) -> list[Hit]:
+        """Return what is held and has uncommitted changes."""
+        return self.among(list(git.changed(self.here)))
+
+    def ordered(self, hits: Sequence[Hit]) -> tuple[list[Hit], str]:
+        """Return what would be touched, changed files first, and why it counts where some of it has not changed."""
+        rows = sorted(dict(hits).items())
+        if self.name not in _SWEEPS:
+            return rows, ""
+        changed = sorted(dict(self.changed()).items())
+        wide = len({hit[1]["reservation_id"] for hit in hits}) >= len(self.held)
+        named = changed if wide else [row for row in changed if row in self.changed_under(self.specs)]
+        held = {row["held_pattern"] for _, row in named} | {path for path, _ in named}
+        rest = [row for row in rows if row[0] not in held]
+        return [*((path, {**row, "dirty": True}) for path, row in named), *rest], _SWEPT if rest else ""
+
+    # -- commits ---------------------------------------------------------------------------------------------------
+
+    def commit(self, name: str) -> str | None:
+        """Return the commit that a name stands for when the command runs; None when git will not find it.
+
+        Raises:
+            NotYetError: See there.
+        """
+        name = "@{-1}" if name == "-" else name
+        found = git.commit_of(self.here, name)
+        base = re.split(r"[~^@:]", name.removeprefix("refs/").removeprefix("heads/").removeprefix("tags/"))[0]
+        is_made = base and re.search(rf"(?:^|[\s:/+]){re.escape(base)}(?:$|[\s:])", self.made)
+        if is_made or (self.fetched and self._is_remote(name, found)):
+            raise NotYetError
+        return found
+
+    def _is_remote(self, name: str, found: str | None) -> bool:
+        if found is None:
+            path = os.path.join(self.here, name)
+            return not os.path.lexists(path) and not git.ask(self.here, ["ls-files", "--", name])
+        base = re.split(r"[~^]|@\{(?!u|push)", name)[0]
+        try:
+            full = git.ask(self.here, ["rev-parse", "--symbolic-full-name", base])
+        except git.GitFailed as error:
+            if error.status is None:
+                raise
+            return False
+        return full.startswith(b"refs/remotes/")
+
+    # -- settings --------------------------------------------------------------------------------------------------
+
+    def sets_aside(self) -> bool:
+        """Return whether a merge or a rebase first takes away all unsaved work, to put it back later."""
+        if self.has("--autostash", "--no-autostash"):
+            return self.has("--autostash")
+        return any(self._setting(name) == "true" for name in ("merge.autostash", "rebase.autostash"))
+
+    def is_hooked(self, *names: str) -> bool:
+        """Return whether git's hooks of ours stand where git looks for hooks, so that they judge what is not known."""
+        if not self.hooks:
+            return False
+        folder = os.fsdecode(git.ask(self.here, ["rev-parse", "--git-path", "hooks"])).removesuffix("\n")
+        return all(_is_ours(os.path.join(self.here, folder, name), name) for name in names or _HOOKS)
+
+    def _setting(self, name: str) -> str:
+        """Return a yes or no of git's configuration; empty without one."""
+        try:
+            return git.ask(self.here, ["config", "--type=bool", "--get", name]).decode().strip()
+        except git.GitFailed as error:
+            if error.status is None:
+                raise
+            return ""
+
+    # -- pathspecs -------------------------------------------------------------------------------------------------
+
+    def below(self, specs: Sequence[Word], paths: Sequence[str] | None) -> list[Hit]:
+        """Return what is held below pathspecs, of some paths or of all."""
+        patterns = [pattern for spec in specs for pattern in self._patterns(spec)]
+        hits = {hit[0]: hit for pattern in patterns for hit in overlapping(self.held, pattern)}
+        if paths is None or not hits:
+            return list(hits.values())
+        return touched(self.held, [path for path in paths if any(_is_within(pattern, path) for pattern in patterns)])
+
+    def _patterns(self, spec: Word) -> list[str]:
+        """Return a pathspec as patterns of ours, which say no less: to git a `*` crosses folders."""
+        found = _MAGIC.match(spec.text)
+        text = spec.text[found.end() :] if found is not None else spec.text
+        if self.odd_paths or (found is not None and (found[1] not in {"", "/", "(top)"} or not text)):
+            return ["**"]
+        base = self.root if found is not None and found[1] else self.here
+        inside = os.path.relpath(os.path.normpath(os.path.join(base, text)), self.root)
+        if inside == ".." or inside.startswith("../"):
+            return []
+        if _WILD.isdisjoint(inside):
+            return ["**"] if inside == "." else [quote(inside), f"{quote(inside)}/**"]
+        folder = os.path.dirname(inside[: min(at for char in _WILD if (at := inside.find(char)) >= 0)])
+        return [f"{quote(folder)}/**" if folder else "**"]
+
+
+def arguments(name: str, words: Sequence[Word]) -> tuple[set[str], dict[str, str], list[Word], list[Word] | None]:
+    """Sort the arguments of a subcommand into flags, options with values, and what stands before and behind `--`."""
+    flags: set[str] = set()
+    values: dict[str, str] = {}
+    before: list[Word] = []
+    paths: list[Word] | None = None
+    rest = iter(words)
+    for word in rest:
+        text = word.text
+        if paths is not None:
+            paths.append(word)
+        elif text == "--":
+            paths = []
+        elif text.startswith("--"):
+            option, sign, value = text.partition("=")
+            option = _whole(option)
+            if option in _LONG_VALUED or sign:
+                values[option] = value if sign else next(rest, Word()).text
+            else:
+                flags.add(option)
+        elif text.startswith("-") and text != "-":
+            for at, letter in enumerate(text[1:], 2):
+                if letter in _SHORT_VALUED.get(name, ""):
+                    values[f"-{letter}"] = text[at:] or next(rest, Word()).text
+                    break
+                flags.add(f"-{letter}")
+        else:
+            before.append(word)
+    return flags, values, before, paths
+
+
+def _is_ours(path: str, name: str) -> bool:
+    if not os.access(path, os.X_OK):
+        return False
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        text = file.read(_MAX_HOOK)
+    return "\n# Interlock: " in text and f" hook {name} " in text
+
+
+def _is_within(pattern: str, path: str) -> bool:
+    found = canonical(pattern)
+    return isinstance(found, PatternProblem) or matches(found, path)
+
+
+def _whole(option: str) -> str:
+    """Return an option in full where it is the beginning of one that does harm."""
+    if len(option) < len("--x"):
+        return option
+    return next((full for full in LONG_OPTIONS if full.startswith(option)), option)

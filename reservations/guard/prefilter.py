@@ -1,0 +1,99 @@
+"""The pre-filter of the guard: whether a command line is plain enough to pass without a parser.
+
+It passes what it recognises and nothing else: plain commands whose names are spelled out and are none that the guard
+judges. Everything with an expansion in command position, a redirection to a file, a group or a keyword is parsed.
+"""
+
+import re
+from typing import Final
+
+from interlock.reservations import identity, place
+from interlock.reservations.process import PREFIXES, SHELLS
+
+
+def names(text: str) -> frozenset[str]:
+    """Return the words of a text, for tables of names."""
+    return frozenset(text.split())
+
+
+FILE_WRITERS: Final[dict[str, str]] = {
+    "remove": "rm unlink rmdir shred trash gio",
+    "write": "tee truncate sponge ed ex vi vim nvim",
+    "copy": "cp install",
+    "link": "ln",
+    "move": "mv",
+    "rename": "rename prename",
+    "sync": "rsync",
+    "dump": "dd",
+    "in place": "sed gsed perl ruby",
+    "awk": "awk gawk mawk nawk",
+    "pack": "gzip gunzip bzip2 bunzip2 xz unxz zstd",
+    "-o": "sort curl",
+    "-O": "wget",
+    "second": "uniq",
+    "tar": "tar",
+}
+"""What programs do to the files that they are given; `programs.FILES` has a row for each way."""
+
+BUILTINS: Final = names(
+    "eval source . trap alias coproc cd pushd popd exit return set shopt export declare typeset readonly local unset "
+    "let read mapfile readarray getopts printf test [ [[ enable hash bind complete fc"
+)
+"""Builtins of the shell that run text, move the shell, or change what a later word means."""
+
+WRAPPERS: Final = frozenset({*PREFIXES, "command", "builtin", "exec", "noglob", "nocorrect", "-", "su", "runuser",
+    "script", "sg", "uv", "poetry", "pipenv", "hatch", "bundle", "pnpm", "npm", "npx", "mise", "pdm"})  # fmt: skip
+"""Programs that run the words behind their own, or a text that they are given."""
+
+KEYWORDS: Final = names(
+    "if then else elif fi do done while until for select case esac in function time coproc { } ! [[ (("
+)
+
+JUDGED: Final = frozenset({
+    *(name for row in FILE_WRITERS.values() for name in row.split()),
+    *SHELLS, *BUILTINS, "git", "find", "fd", "fdfind", "patch", "gh", "sqlite3", "interlock", "chmod", "chown", "chgrp",
+    "setfacl", "chattr",
+})  # fmt: skip
+"""Programs whose arguments the guard reads."""
+
+NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, place.PROJECT, "INTERLOCK_HOOKS"})
+"""Variables that say who is who; see `check_names`."""
+
+_UNREAD: Final = JUDGED | WRAPPERS | KEYWORDS
+_NAMED: Final = re.compile("|".join(sorted(NAMES)))
+_PLAIN = r"[A-Za-z0-9_./:,=@%+^*?\[\]~#-]"
+_WORD = rf"""(?:(?:(?!\#){_PLAIN}|'[^']*'|"[^"$`\\]*")(?:{_PLAIN}|'[^']*'|"[^"$`\\]*")*)"""
+_REDIRECT = r"(?:[12]?>/dev/null|2>&1|>&2)"
+_COMMAND = rf"[A-Za-z0-9_./+-]+(?:[ \t]+(?:{_WORD}|{_REDIRECT}))*"
+_LINE: Final = re.compile(rf"\s*{_COMMAND}[ \t]*(?:(?:&&|\|\||[;|\n])\s*{_COMMAND}[ \t]*)*[;\s]*", re.ASCII)
+_FIRST: Final = re.compile(rf"(?:^|&&|\|\||[;|\n])\s*({_PLAIN}+)", re.ASCII)
+_QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
+_MAX: Final = 20_000
+"""Longer lines are parsed; the expression needs no second look at any character."""
+_QUOTES: Final = dict.fromkeys(map(ord, "'\"\\"))
+
+
+def unquoted(command: str) -> str:
+    r"""Return a command line without quotes: `r\m` and `r''m` are `rm`."""
+    return command.replace("\\\n", "").translate(_QUOTES)
+
+
+def is_plain(command: str) -> bool:
+    """Return whether a command line consists of plain commands that the guard has nothing to say about."""
+    if not command.strip():
+        return True
+    if len(command) > _MAX or _LINE.fullmatch(command) is None or _NAMED.search(unquoted(command)):
+        return False
+    programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]
+    arguments = {word.rpartition("/")[2] for word in unquoted(command).split()}
+    if {"-m", "interlock"} <= arguments:
+        return False
+    return (
+        _UNREAD.isdisjoint(programs)
+        and RUN.isdisjoint(arguments)
+        and not any(name.startswith("git-") for name in programs)
+    )
+
+
+RUN: Final = JUDGED - BUILTINS - {"install", "interlock", "patch", "gh", "sort", "curl", "trash"}
+"""As an argument, one of these may be run by the program that it is given to."""

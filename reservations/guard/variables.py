@@ -1,0 +1,247 @@
+"""What the variables of a line may hold, and what its commands write into substitutions and pipes.
+
+A variable may hold every value that the line gives it anywhere, whatever comes first: so loops need no second look.
+"""
+
+import os.path
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from interlock.reservations import identity, place
+from interlock.reservations.guard import listings, refusals
+from interlock.reservations.guard.effects import Worlds
+from interlock.reservations.guard.judge import Feed, Judge, Spot
+from interlock.reservations.guard.prefilter import NAMES, names
+from interlock.reservations.guard.programs import Run
+from interlock.reservations.guard.syntax import Node, text_of
+from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
+from interlock.reservations.records import key_of
+
+_RUN_AS_TEXT: Final = names(
+    "EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN PROMPT_COMMAND PS0 PS1 PS2 PS4 GIT_EDITOR GIT_SEQUENCE_EDITOR "
+    "GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND"
+)
+"""Variables whose value is run."""
+_NUMERIC: Final = re.compile(r"[\w\s+\-*/%<>=!&|^~?:(),.]*", re.ASCII)
+_SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
+"""A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
+_ASSIGNS: Final = re.compile(r"(?<![=!<>])=(?!=)|\+\+|--")
+
+
+class Variables(Judge):
+    """Keeps what the line says of its variables."""
+
+    def __init__(self, worlds: Worlds, env: Mapping[str, str], cwd: str) -> None:
+        super().__init__(worlds, env, cwd)
+        self.expander = Expander(self._output, env)
+        self.values: dict[str, dict[Value, None]] = {}
+        self.functions: set[str] = set()
+        self.later: list[tuple[Spot, str]] = []
+        """Texts that are run later, in whatever folder the line is in by then."""
+
+    def fields(self, node: Node, spot: Spot) -> list[Word]:
+        """Return the words that a node becomes."""
+        return self.expander.fields(node, spot.binding, spot.here)
+
+    def each_field(self, nodes: Sequence[Node], here: str | None) -> list[Word]:
+        """Return the words that nodes may become, whatever their variables hold."""
+        rows = [self.expander.words(nodes, binding, here) for binding in bindings(nodes, self.values)]
+        return list(dict.fromkeys(word for row in rows for word in row))
+
+    def bind(self, name: str, *value: Word) -> None:
+        """Note that a variable may hold a value."""
+        self.values.setdefault(name, {})[value] = None
+
+    def give(self, words: Sequence[Word]) -> None:
+        """Note the words that `$1`, `$@` and so on may stand for: any of those that are given anywhere."""
+        for word in words:
+            for number in range(1, 10):
+                self.bind(str(number), word)
+        self.bind("@", *words)
+        self.bind("*", *words)
+
+    def set(self, name: str, value: Value, spot: Spot) -> None:
+        """Note a value, and judge it where the variable is one that is run, or that says who is who."""
+        self.named(name, value[0] if len(value) == 1 else UNKNOWN, spot)
+        if name == "IFS" and not _is_before_read(spot.node):
+            self.expander.splits = False
+        if name in _RUN_AS_TEXT:
+            if not value[0].known:
+                self.plainly(spot, name, "a command that is spelled out")
+            self.later.append((spot, f': "{value[0].text}"' if name.startswith("PS") else value[0].text))
+        if any(_SUBSCRIPT.search(word.text) for word in value):
+            self.plainly(spot, name, "a value without commands in a subscript")
+        self.bind(name, *value)
+
+    def named(self, name: str, value: Word | None, spot: Spot) -> None:
+        """Judge a variable that is set, unset or read into: nobody turns the hooks off or passes for another agent."""
+        if name not in NAMES:
+            return
+        world = self.worlds.at(spot.here or self.cwd)
+        me = "" if world.opened is None else world.opened[1].name
+        text = value.text if value is not None and value.literal else ""
+        own = {
+            **dict.fromkeys(identity.NAMES, key_of(text) == key_of(me)),
+            identity.SESSION: key_of(identity.of_session(text)) == key_of(me),
+            place.PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == world.root,
+        }
+        if not (text and own.get(name)):
+            self.anything(f"{name}={text}" if text else name, refusals.PERSON, spot.here, refusals.AROUND)
+
+    def assign(self, node: Node, here: str | None, *, known: bool = True) -> None:
+        """Note what `NAME=VALUE` gives a variable."""
+        target, sign = node.children[0], node.children[1].type
+        given = node.children[2] if len(node.children) > 2 else None
+        elements = [child for child in given.children if child.is_named] if given and given.type == "array" else None
+        is_array = elements is not None or target.type == "subscript"
+        name = text_of(target.children[0] if target.type == "subscript" else target)
+        nodes = elements if elements is not None else [given] if given else []
+        spot = Spot(node, here)
+        for binding in bindings(nodes, self.values):
+            rows = [self.expander.fields(part, binding, here) for part in nodes]
+            # An assignment does not split what it is given, and makes no files of wildcards.
+            words = [word for row in rows for word in (row if is_array else [_one(row)])]
+            whole = known and (sign == "=" or is_array)
+            self.set(name, tuple(words or [Word("")]) if whole else (UNKNOWN,), spot)
+
+    def declare(self, node: Node, here: str | None) -> None:
+        """Note what `export`, `declare`, `unset` and so on say of variables."""
+        program = text_of(node.children[0])
+        named = [child for child in node.children[1:] if child.is_named]
+        options = "".join(text_of(child) for child in named if text_of(child).startswith("-"))
+        spot = Spot(node, here)
+        if "n" in options and program != "export":
+            self.plainly(spot, program, "a variable that does not stand for another one")
+        plain = set(options) <= set("-xgraAp")
+        for child in named:
+            if child.type == "variable_assignment":
+                self.assign(child, here, known=plain)
+            elif not text_of(child).startswith("-"):
+                for word in self.each_field([child], here):
+                    name, sign, value = word.text.partition("=")
+                    if not word.known or not name.isidentifier():
+                        self.plainly(spot, program, "the name of the variable spelled out")
+                    if sign:
+                        self.set(name, (Word(value) if plain else UNKNOWN,), spot)
+                    elif program != "export":
+                        self.named(name, None, spot)
+
+    # -- arithmetic --------------------------------------------------------------------------------------------------
+
+    def arithmetic(self, node: Node, here: str | None) -> None:
+        """Judge what bash reads as numbers: it runs the substitutions in the subscripts of values."""
+        spot = Spot(node, here)
+        is_test = node.type == "test_command"
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if part.type in {"command_substitution", "process_substitution"}:
+                continue
+            said = text_of(part)
+            if not part.child_count or part.type in {"string", "raw_string"}:
+                values = [word.text for value in self.values.get(said, ()) for word in value]
+                numeric = all(_NUMERIC.fullmatch(text) for text in values)
+                if _SUBSCRIPT.search(said) or any(map(_SUBSCRIPT.search, values)) or not (is_test or numeric):
+                    self.plainly(spot, "arithmetic", "numbers, and variables that hold numbers")
+                if part.is_named and said.isidentifier() and not is_test and _ASSIGNS.search(text_of(node)):
+                    self.named(said, None, spot)
+                    self.bind(said, NAME)
+            stack += part.children
+
+    def numeric(self, spot: Spot, words: Sequence[Word]) -> None:
+        """Judge the arguments of `let`."""
+        for word in words:
+            if not word.known or _NUMERIC.fullmatch(word.text) is None:
+                self.plainly(spot, "let", "numbers, and variables that hold numbers")
+            for name in re.findall(r"[A-Za-z_]\w*", word.text):
+                self.named(name, None, spot)
+                self.bind(name, NAME)
+
+    def evaluated(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
+        """Judge the arguments of a builtin that reads the subscripts in them."""
+        if any(_SUBSCRIPT.search(word.text) for word in words):
+            self.plainly(spot, name, "a text without commands in a subscript")
+
+    # -- what commands write -----------------------------------------------------------------------------------------
+
+    def written(self, stages: Sequence[Node], binding: Binding, here: str | None) -> list[Word] | None:
+        """Return what the last of some stages of a pipe writes, past mere filters; None where that is not known."""
+        if len(stages) == 1 and stages[0].type == "pipeline":
+            stages = [child for child in stages[0].children if child.is_named]
+        for stage in reversed(stages):
+            node, body = stage, None
+            if node.type == "redirected_statement":
+                redirects = [child for child in node.children if child.type.endswith("redirect")]
+                if any(text_of(row).startswith((">", "&>", "1>")) for row in redirects):
+                    return None
+                body = next((self.body(row, here) for row in redirects if row.type == "heredoc_redirect"), None)
+                node = node.children[0]
+            if node.type != "command":
+                return None
+            nodes = [
+                child for child in node.children if child.is_named and not child.type.endswith(("redirect", "ment"))
+            ]
+            free = {name: values for name, values in self.values.items() if name not in binding}
+            rows = [self.expander.words(nodes, {**binding, **row}, here) for row in bindings(nodes, free)]
+            if any(word.text in self.functions for row in rows for word in row[:1]):
+                return None
+            if stage is not stages[0] and all(map(listings.is_filter, rows)):
+                continue
+            found = [self._produced(Run(row).words, body, here) for row in rows]
+            return None if None in found else [word for row in found for word in row or ()]
+        return None
+
+    def _produced(self, words: Sequence[Word], body: str | None, here: str | None) -> list[Word] | None:
+        if here is not None and [word.text for word in words] == ["git", "rev-parse", "--show-toplevel"]:
+            return [Word(self.worlds.at(here).root)]
+        return listings.produced(words, body, here)
+
+    def _output(self, node: Node, binding: Binding) -> list[Word] | None:
+        """Return what a command substitution writes."""
+        parts = [child for child in node.children if child.is_named and child.type != "comment"]
+        here = binding["PWD"][0].text if "PWD" in binding else None
+        return self.written(parts, binding, here) if len(parts) == 1 else None
+
+    def body(self, node: Node, here: str | None) -> str | None:
+        """Return the text of a here-document; None where that is not known."""
+        parts = {child.type: child for child in node.children}
+        if "heredoc_body" not in parts:
+            return ""
+        if is_quoted(node):
+            return text_of(parts["heredoc_body"])
+        return self._text([parts["heredoc_body"]], here)
+
+    def _text(self, nodes: Sequence[Node], here: str | None) -> str | None:
+        words = self.each_field(nodes, here)
+        return words[0].text if len(words) == 1 and words[0].literal else None
+
+    def fed(self, redirects: Sequence[Node], here: str | None, feed: Feed | None) -> Feed | None:
+        """Return what redirections make a standard input of."""
+        for node in redirects:
+            if node.type == "heredoc_redirect":
+                feed = Feed(text=self.body(node, here))
+            elif node.type == "herestring_redirect":
+                feed = Feed(text=self._text(node.children[-1:], here))
+            elif any(child.type == "<" for child in node.children):
+                last = node.children[-1]
+                stages = [child for child in last.children if child.is_named]
+                feed = Feed(self.written(stages, {}, here)) if last.type == "process_substitution" else None
+        return feed
+
+
+def is_quoted(node: Node) -> bool:
+    """Return whether nothing is put into a here-document, since its delimiter is quoted."""
+    return any(child.type == "heredoc_start" and not set("'\"\\").isdisjoint(text_of(child)) for child in node.children)
+
+
+def _one(fields: Sequence[Word]) -> Word:
+    """Return what is assigned as one word."""
+    if len(fields) == 1:
+        return fields[0]
+    return Word(" ".join(word.text for word in fields)) if all(word.known for word in fields) else UNKNOWN
+
+
+def _is_before_read(node: Node) -> bool:
+    name = node.parent.child_by_field_name("name") if node.parent is not None else None
+    return name is not None and text_of(name) == "read"
