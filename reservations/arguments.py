@@ -125,10 +125,7 @@ def _commons(caller: Caller, given: Given) -> Refusal | None:
     path = given.pattern.prefix.rstrip("/")
     if path.split("/")[0] not in _COMMONS:
         return None
-    from interlock.reservations import (
-        git_files,
-        place,
-    )
+    from interlock.reservations import git_files, place  # noqa: PLC0415
 
     if not git_files.has(git_files.paths(place.at(caller.root)), f"{caller.root}/{path}"):
         return None

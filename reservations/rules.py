@@ -32,7 +32,7 @@ RULES: Final = {
     "RSV212": "No file is edited in a checkout in which a commit is at work: its hooks may set unsaved work aside.",
     "RSV213": "Git's own files and the store of the leases are changed by git and by Interlock alone.",
     "RSV214": "A merge keeps what an agent committed while it held the file.",
-    "RSV215": "While others hold files, a shell command is spelled out: its program, its subcommand, the files it changes.",
+    "RSV215": "While others hold files, a shell command is spelled out: its program, and the files it changes.",
     # -- messages and negotiation
     "RSV301": "A message goes to an agent that exists.",
     "RSV302": "A message is small, and a typed body has the fields of its type.",

@@ -22,9 +22,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HONEST_FILES = (
     "src/app.py", "src/utils.py", "src/views.py", "src/old_module.py", "src/a.txt", "src/b.txt", "src/config.py",
-    "src/api/client.ts", "src/components/Button.tsx", "src/components/button.tsx", "src/legacy_ui/x.tsx", "package.json",
+    "src/api/client.ts", "src/components/Button.tsx", "src/components/button.tsx", "src/legacy_ui/x.tsx",
+    "package.json",
     "README.md", "pyproject.toml", ".env", ".env.example", "words.txt", "tests/test_app.py", "tests/test_utils.py",
-    "tests/data/sample.txt", "docs/guide.md", "scripts/deploy.sh", "packages/ui/package.json", "packages/a/package.json",
+    "tests/data/sample.txt", "docs/guide.md", "scripts/deploy.sh", "packages/ui/package.json",
+    "packages/a/package.json",
     "packages/b/package.json", "packages/c/package.json", "build/x.o", "templates/component/x.tsx", "dev.db",
     "services/billing/invoice.py", "services/billing/tax.py", "legacy/report.py",
 )  # fmt: skip
@@ -93,7 +95,8 @@ def repository(folder: Path, files: tuple[str, ...], held: tuple[str, ...]) -> P
         f"{sys.executable} -m interlock init --client claude",
     ):  # fmt: skip
         call(["sh", "-c", line], root, bob)
-    subprocess.run(["sh", "-c", "git add -A; git commit -q -m two; git push -q; git branch -f feature"], cwd=root, env=bob,
+    subprocess.run(["sh", "-c", "git add -A; git commit -q -m two; git push -q; git branch -f feature"], cwd=root,
+    env=bob,
                    check=False, capture_output=True)  # fmt: skip
     call([sys.executable, "-m", "interlock", "reserve", *held, "--reason", "rewriting it"], root, env_of("ann", folder))
     (root / "bob.py").write_text("bob two\n")
@@ -148,9 +151,7 @@ def main() -> None:
         for path in ("ann.py", "src/ann.py"):
             (hostile / path).write_text("unsaved\n")
         checkouts = [ROOT, *([options.other.resolve()] if options.other else [])]
-        medians: list[float] = []
-        for checkout in checkouts:
-            medians.append(report(checkout, honest, hostile, run=options.run and checkout == ROOT))
+        medians = [report(row, honest, hostile, run=options.run and row == ROOT) for row in checkouts]
         if len(medians) > 1:
             print(f"seconds per honest line, ratio of the medians: {medians[0] / medians[1]:.2f}")
 

@@ -234,7 +234,7 @@ class Commands(GitLines):
         if rest:
             self.plainly(spot, "hash, enable, bind or complete", "the program itself")
 
-    # -- other programs --------------------------------------------------------------------------------------------------
+    # -- other programs ----------------------------------------------------------------------------------------------
 
     def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""

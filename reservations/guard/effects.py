@@ -140,7 +140,8 @@ class Worlds:
         real = os.path.normpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
         for one in (real, *([os.path.realpath(path)] if follow and os.path.islink(path) else [])):
             # A folder may be the top of another checkout, which is part of the one around it.
-            for world in (self.at(os.path.dirname(one)), *([self.at(one)] if os.path.isdir(one) else [])):
+            near = [self.at(os.path.dirname(one)), *([self.at(one)] if os.path.isdir(one) else [])]
+            for world in {world.root: world for world in near}.values():
                 if world.held and world.guards(one):
                     return world, world.all(), True
                 inside = os.path.relpath(one, world.root)

@@ -1,4 +1,4 @@
-"""One git command as the guard reads it: git's own options, those of the subcommand, its paths, and what of it is held."""
+"""One git command as the guard reads it: its options, its paths, and what of it is held."""
 
 import os
 import os.path
@@ -23,9 +23,10 @@ _SHORT_VALUED: Final = {
     "tag": "mFu", "fetch": "oj", "pull": "ojsX", "update-ref": "m",
 }  # fmt: skip
 _LONG_VALUED: Final = names(
-    "--message --file --author --date --template --cleanup --source --conflict --strategy --strategy-option --onto --exec "
-    "--mainline --directory --exclude --whitespace --prefix --stage --chmod --reason --fixup --squash --trailer --orphan "
-    "--create --force-create --reuse-message --reedit-message --set-upstream-to --into-name --patch-format --depth "
+    "--message --file --author --date --template --cleanup --source --conflict --strategy --strategy-option --onto "
+    "--exec --mainline --directory --exclude --whitespace --prefix --stage --chmod --reason --fixup --squash --trailer "
+    "--orphan --create --force-create --reuse-message --reedit-message --set-upstream-to --into-name --patch-format "
+    "--depth "
     "--pathspec-from-file --shallow-since --filter --refmap --jobs"
 )
 """The options that take the next word as their value: short ones by subcommand, long ones for all."""

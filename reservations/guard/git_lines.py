@@ -3,7 +3,6 @@
 import os
 import os.path
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -91,8 +90,7 @@ class GitLines(Variables):
         if not os.path.isdir(here):
             return
         spot = spot._replace(here=here)
-        if told and name in git_verbs.VERBS and name != "config":
-            self._elsewhere(name, told, here)
+        self._elsewhere(name, told, here)
         self.files(spot, f"git {name}", git_verbs.written(name, rest), follow=True)
         self.wrote |= name in {"format-patch", "archive", "bundle"} or any("--o" in word.text for word in rest)
         for text in git_verbs.commands_of(name, rest):
@@ -129,9 +127,11 @@ class GitLines(Variables):
             self.plainly(spot, f"git {name}", "git's own subcommand, with arguments that are spelled out")
         if meaning.startswith("!"):
             root = self.worlds.at(spot.here or self.cwd).root
-            text = f"{meaning[1:]} {shlex.join(word.text for word in rest)}".rstrip()
+            text = f"{meaning[1:]} {git_verbs.quoted([word.text for word in rest])}".rstrip()
             self.text(spot._replace(here=root), text)
         elif meaning:
+            import shlex  # noqa: PLC0415 - few lines have an alias
+
             self.git(spot, [*map(Word, shlex.split(meaning)), *rest], aliased + 1)
 
     def _known(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
@@ -156,7 +156,8 @@ class GitLines(Variables):
 
     def _elsewhere(self, name: str, told: Sequence[str], here: str) -> None:
         """Judge git where it is told of another repository, or of other files, than those of the folder it runs in."""
-        paths = [os.path.realpath(os.path.join(here, path)) for path in (*told, ".")]
+        judged = told and name in git_verbs.VERBS and name != "config"
+        paths = [os.path.realpath(os.path.join(here, path)) for path in (*told, ".")] if judged else []
         for world in (self.worlds.at(folder) for path in paths for folder in (path, os.path.dirname(path))):
             if world.held:
                 raise RefusedError(
@@ -194,8 +195,9 @@ class GitLines(Variables):
         here = spot.here or self.cwd
         world = self.worlds.at(here)
         return Call(
-            here, world.root, world.held, name, *arguments(name, words), patches=patches, body=self.fed_text(spot.feed), made=self.made, fetched=self.fetched, wrote=self.wrote,
-            linked=world.is_linked, hooks=hooks and self.env.get("INTERLOCK_HOOKS", "") != "off", odd_paths=odd_paths,
+            here, world.root, world.held, name, *arguments(name, words), patches, self.fed_text(spot.feed), self.made,
+            self.fetched, self.wrote, world.is_linked, hooks and self.env.get("INTERLOCK_HOOKS", "") != "off",
+            odd_paths,
         )  # fmt: skip
 
     def _note(self, name: str, words: Sequence[Word]) -> None:

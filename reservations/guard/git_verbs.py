@@ -6,7 +6,6 @@ has changed; what takes unsaved work away is judged by what is held, since a hol
 
 import os.path
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -85,17 +84,26 @@ def commands_of(name: str, words: Sequence[Word]) -> list[Word]:
     rest = [word for word in words if not word.text.startswith("-")]
     if (name in {"bisect", "submodule"}) and rest[:1] and rest[0].text in {"run", "foreach"}:
         known = all(word.known for word in words)
-        quote = shlex.join if name == "bisect" or len(rest) > 2 else " ".join
-        return [Word(quote(word.text for word in (words if name == "bisect" else rest)[1:]), known=known)]
+        texts = [word.text for word in (words if name == "bisect" else rest)[1:]]
+        return [Word(quoted(texts) if name == "bisect" or len(texts) > 1 else "".join(texts), known=known)]
     short = {"rebase": "-x", "difftool": "-x", "mergetool": "-x", "grep": "-O"}.get(name, "--exec")
     found: list[Word] = []
     for word, after in pairwise([*words, Word()]):
         option, sign, value = word.text.partition("=")
-        if word.text == short or (option in {"--exec", "--extcmd", "--open-files-in-pager", "--upload-pack"}):
+        if word.text == short or (
+            option in {"--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack"}
+        ):
             found.append(word._replace(text=value) if sign else after)
+        elif word.text.startswith("ext::"):
+            found.append(word._replace(text=word.text[5:]))
         elif word.text.startswith(short) and short != "--exec":
             found.append(word._replace(text=word.text[2:]))
     return found
+
+
+def quoted(texts: Sequence[str]) -> str:
+    """Return words as a command line that says them."""
+    return " ".join("'" + text.replace("'", "'\\''") + "'" for text in texts)
 
 
 def _add(call: Call) -> Verdict | None:
@@ -356,8 +364,9 @@ VERBS: Final[dict[str, Callable[[Call], Verdict | None]]] = {
     "cherry-pick": _pick, "revert": _pick, "am": _patch, "apply": _patch, "rm": _move, "mv": _move,
     "worktree": _worktree, "branch": _branch, "update-index": _update_index, "update-ref": _update_ref,
     "symbolic-ref": _update_ref, "bisect": _verbs("log view visualize terms help"), "config": _config,
-    "sparse-checkout": _verbs("list check-rules"), "subtree": _verbs("split push"), "reflog": _verbs("show list exists"),
-    "submodule": _submodule, "fetch": _fetch, "checkout-index": _everything, "read-tree": _everything,
+    "sparse-checkout": _verbs("list check-rules"), "subtree": _verbs("split push"),
+    "reflog": _verbs("show list exists"), "submodule": _submodule, "fetch": _fetch, "checkout-index": _everything,
+    "read-tree": _everything,
     **dict.fromkeys(("filter-branch", "filter-repo", "quiltimport", "merge-index", "merge-one-file", "merge-file",
                      "for-each-repo", "rerere", "svn", "p4", "mergetool"), _everything),
 }  # fmt: skip

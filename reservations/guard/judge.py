@@ -1,4 +1,4 @@
-"""What every part of the guard uses: the refusals of files, of commands that cannot be read, and of what may be anything."""
+"""What every part of the guard uses: how files, and commands that cannot be read, are refused."""
 
 import os.path
 from collections.abc import Mapping, Sequence

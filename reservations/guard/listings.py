@@ -1,4 +1,4 @@
-"""What a program writes to its standard output, as far as its words say it: names for `xargs` and loops, text for a shell.
+"""What a program writes to its standard output, as far as its words say it: names for loops, text for a shell.
 
 None is the answer for most programs. It matters only where the output is run or names files to be changed; more than
 what is written may be returned, never less.

@@ -41,8 +41,7 @@ BUILTINS: Final = names(
 )
 """Builtins of the shell that run text, move the shell, or change what a later word means."""
 
-WRAPPERS: Final = frozenset({*PREFIXES, "command", "builtin", "exec", "noglob", "nocorrect", "-", "su", "runuser",
-    "script", "sg", "uv", "poetry", "pipenv", "hatch", "bundle", "pnpm", "npm", "npx", "mise", "pdm"})  # fmt: skip
+WRAPPERS: Final = frozenset({*PREFIXES, "command", "builtin", "exec", "noglob", "nocorrect", "-", "su", "runuser"})
 """Programs that run the words behind their own, or a text that they are given."""
 
 KEYWORDS: Final = names(
@@ -90,7 +89,7 @@ def is_plain(command: str) -> bool:
         return False
     return (
         _UNREAD.isdisjoint(programs)
-        and RUN.isdisjoint(arguments)
+        and (JUDGED - BUILTINS).isdisjoint(arguments)
         and not any(name.startswith("git-") for name in programs)
     )
 

@@ -147,7 +147,7 @@ def plain(words: Sequence[Word]) -> list[Word]:
 
 
 class Files(NamedTuple):
-    """What a program does to files: those it removes or replaces, those it writes, where links lead, and what it runs."""
+    """The files that a program removes or replaces, those that it writes, where links lead, and texts that it runs."""
 
     removed: list[Word]
     written: list[Word] = []  # noqa: RUF012 - never changed
@@ -282,14 +282,16 @@ FILES: Final = {name: _ROWS[way] for way, names in FILE_WRITERS.items() for name
 """Program to the files that it writes, moves or removes."""
 
 READERS: Final = names(
-    "ls cat bat stat file du df head tail wc echo printf md5sum sha256sum grep egrep fgrep rg ag ack tree realpath dirname "
-    "basename readlink mkdir touch lsof fuser diff cmp comm less more man which type whereis command jq yq column cut tr nl "
-    "od xxd strings sleep true false test [ date gh docker podman kubectl ssh scp curl wget apt apt-get brew pip pip3 "
+    "ls cat bat stat file du df head tail wc echo printf md5sum sha256sum grep egrep fgrep rg ag ack tree realpath "
+    "dirname basename readlink mkdir touch lsof fuser diff cmp comm less more man which type whereis command jq yq "
+    "column cut "
+    "tr nl od xxd strings sleep true false test [ date gh docker podman kubectl ssh scp curl wget apt apt-get brew "
+    "pip pip3 "
     "interlock printenv ps pgrep pkill kill killall history help export cargo go make"
 )
 """Programs that run none of their arguments here: what is named there is read, or meant for another machine."""
 SEARCHES: Final = names(
-    "grep egrep fgrep rg ag ack git gh echo printf cat tee printenv sed awk ls head tail wc jq diff interlock which find "
-    "[ test cut sort less"
+    "grep egrep fgrep rg ag ack git gh echo printf cat tee printenv sed awk ls head tail wc jq diff interlock which "
+    "find [ test cut sort less"
 )
 """Programs in whose arguments the name of a variable is a text to look for, or to write."""

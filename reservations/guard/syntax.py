@@ -7,10 +7,11 @@ blanks lies between its leaves. This is the one module that imports the parser; 
 
 import re
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from typing import Final, TypeAlias
 
 import tree_sitter
-import tree_sitter_bash
 
 from interlock.reservations.guard.prefilter import names
 
@@ -46,7 +47,24 @@ _OPAQUE: Final = frozenset({"string", "heredoc_body", "raw_string", "ansi_c_stri
 _ESCAPED: Final = re.compile(rb"\\.", re.DOTALL)
 _EXPANDS: Final = re.compile(rb"`|\$[\w({\[@*#?!$-]")
 
-_PARSER: Final = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+def _grammar() -> object:
+    """Load the grammar without its package, which would load `importlib.resources`: most of the time that it takes.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    package = find_spec("tree_sitter_bash")
+    folders = package.submodule_search_locations if package is not None else None
+    spec = PathFinder.find_spec("tree_sitter_bash._binding", folders) if folders else None
+    if spec is None or spec.loader is None:
+        raise ImportError("No module named 'tree_sitter_bash'")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.language()
+
+
+_PARSER: Final = tree_sitter.Parser(tree_sitter.Language(_grammar()))
 
 
 class UnreadableError(ValueError):

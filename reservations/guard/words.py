@@ -1,12 +1,12 @@
 """What the words of a command stand for: quotes taken off, braces spread, and what the line itself says of variables.
 
 A word that the line does not spell out is not known, and is never guessed at. While a word is put together, characters
-that quotes protect from the shell are moved out of its reach (`_hidden`), so that what is left can be read as a pattern.
+that quotes protect from the shell are moved out of its reach (`_hidden`), so that the others can be read as a pattern.
 """
 
 import os.path
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -62,7 +62,7 @@ _ENVIRONMENT: Final = frozenset({"HOME", "TMPDIR", "USER", "LOGNAME"})
 """Variables that are taken from the hook's own environment, where the line does not set them."""
 
 
-def names_in(nodes: "list[Node]") -> set[str]:
+def names_in(nodes: "Sequence[Node]") -> set[str]:
     """Return the variables whose values some nodes use."""
     found: set[str] = set()
     stack = list(nodes)
@@ -74,7 +74,7 @@ def names_in(nodes: "list[Node]") -> set[str]:
     return found
 
 
-def bindings(nodes: "list[Node]", values: Mapping[str, dict[Value, None]]) -> Iterator[dict[str, Value]]:
+def bindings(nodes: "Sequence[Node]", values: Mapping[str, dict[Value, None]]) -> Iterator[dict[str, Value]]:
     """Yield what the variables in some nodes may hold, one value each; too many are as good as unknown ones."""
     names = sorted(name for name in names_in(nodes) if name in values)
     rows = [list(values[name]) for name in names]
@@ -101,7 +101,7 @@ class Expander:
         self.splits = True
         """Unquoted values are split at blanks; not where the line sets `IFS`."""
 
-    def words(self, nodes: "list[Node]", binding: Binding, here: str | None) -> list[Word]:
+    def words(self, nodes: "Sequence[Node]", binding: Binding, here: str | None) -> list[Word]:
         """Return what some nodes become, in order; `here` is the current folder, None where that is not known."""
         return [word for node in nodes for word in self.fields(node, binding, here)]
 
@@ -150,14 +150,10 @@ class Expander:
                 return [_hidden(_said(node)[1:-1])]
             case "ansi_c_string":
                 return _ansi(_said(node)[2:-1])
-            case "command_name":
-                return self._joined(node.children, binding, quoted=False)
-            case "concatenation":
+            case "command_name" | "concatenation":
                 return self._joined(node.children, binding, quoted=quoted)
-            case "string":
-                return self._quoted(node, binding, 1)
-            case "heredoc_body":
-                return self._quoted(node, binding, 0)
+            case "string" | "heredoc_body":
+                return self._quoted(node, binding, int(node.type == "string"))
             case "simple_expansion" | "expansion":
                 return self._inserted(self._variable(node, binding), quoted=quoted)
             case "command_substitution":

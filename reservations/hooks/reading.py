@@ -27,7 +27,7 @@ EDITS: Final = {
     "str_replace_editor": _FILE,
     "apply_patch": (),
 }
-"""Tool to the fields of its input that may hold the path, each of which counts; `apply_patch` names its paths in the text of the patch."""
+"""Tool to the fields of its input that may hold the path, each of which counts; for `apply_patch` the patch does."""
 
 FILE_SERVERS: Final = {
     **dict.fromkeys(

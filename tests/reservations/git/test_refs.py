@@ -335,9 +335,12 @@ def test_project_named_by_the_environment_does_not_reach_into_other_repositories
     assert (done.status, "held by ann" in done.err) == (1, True)
 
 
-@pytest.mark.parametrize("module", ["pre_commit", "reference_transaction", "pre_rebase", "applypatch_msg", "git_guard"])
+@pytest.mark.parametrize(
+    "module",
+    ["hooks.pre_commit", "hooks.reference_transaction", "hooks.pre_rebase", "hooks.applypatch_msg", "guard.walk"],
+)
 def test_hook_imports_nothing_slow(module: str, bare: Checkout) -> None:
     slow = ("click", "pydantic", "langgraph", "mcp", "pathlib", "subprocess", "tomllib", "hashlib", "shlex", "asyncio")
-    code = f"import sys, interlock.reservations.hooks.{module}; print([n for n in {slow} if n in sys.modules])"
+    code = f"import sys, interlock.reservations.{module}; print([n for n in {slow} if n in sys.modules])"
     done = bare.run("bob", sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path}; {code}")
     assert done.out.strip() == "[]", done

@@ -267,7 +267,7 @@ def test_a_refusal_of_a_hundred_files_is_short(checkout: Checkout) -> None:
     assert len(ran.err) < 8000
 
 
-@pytest.mark.parametrize(("command", "spared"), [("ls -la", "git_guard"), ("git add b.py", "dataclasses")])
+@pytest.mark.parametrize(("command", "spared"), [("ls -la", "walk"), ("git add b.py", "dataclasses")])
 def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str, spared: str) -> None:
     checkout.agent("alice").reserve_files(["a.py"])
     program = (sys.executable, "-X", "importtime", *HOOK, "pre-edit")
@@ -276,7 +276,7 @@ def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str,
         program, input=json.dumps(call).encode(), cwd=checkout.root, env=environment(), capture_output=True, check=True
     )
     loaded = {line.rpartition(b"|")[2].strip().rpartition(b".")[2].decode() for line in done.stderr.splitlines()}
-    assert {"pre_edit", "marks", "glance"} <= loaded
+    assert {"pre_edit", "marks", "prefilter"} <= loaded
     assert loaded.isdisjoint({spared, "dataclasses", "inspect", "pathlib", "subprocess", "tomllib"})
 
 
