@@ -21,6 +21,7 @@ _STARTERS: Final = names("ssh-agent direnv pyenv rbenv nodenv conda fnm brew opa
 _EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _SPELLED: Final = "a command that is spelled out"
+_PROGRAM: Final = re.compile(r"[\w./-]+")
 _RUNS: Final = re.compile(r"[ugoa]*\+r?w?x")
 """A mode that turns no hook off."""
 
@@ -124,7 +125,8 @@ class Commands(GitLines):
         if name.startswith("python") and ["-m", "interlock"] in (texts[at : at + 2] for at in range(len(texts))):
             self._interlock(spot, rest[texts.index("interlock") + 1 :])
         for at, word in enumerate(rest):
-            if os.path.basename(word.text.split(" ")[0]) in RUN and word.literal:
+            said = set(map(os.path.basename, _PROGRAM.findall(word.text)))
+            if word.literal and not RUN.isdisjoint(said if " " in word.text else {os.path.basename(word.text)}):
                 try:
                     self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
                 except RefusedError as error:

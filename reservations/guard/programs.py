@@ -178,7 +178,8 @@ def _target(words: Sequence[Word], here: str) -> list[Word]:
     sources, into = _split(words)
     if into is None:
         return []
-    if not into.literal or not os.path.isdir(os.path.join(here, into.text)):
+    whole = any(word.text == "--no-target-directory" or (is_short(word) and "T" in word.text) for word in words)
+    if whole or not into.literal or not os.path.isdir(os.path.join(here, into.text)):
         return [into]
     return [_within(into, source) for source in sources]
 

@@ -44,6 +44,7 @@ _BLANK_OR_DASH: Final = re.compile(rb"(?:[ \t]|\\\n)*(?:[ \t]-(?:[ \t]|\\\n)*)?"
 _OPAQUE: Final = frozenset({"string", "heredoc_body", "raw_string", "ansi_c_string", "comment", "regex"})
 """Blanks inside these belong to the text."""
 
+_LEAVES: Final = frozenset({"word", "regex", "extglob_pattern", "number", "variable_name"})
 _ESCAPED: Final = re.compile(rb"\\.", re.DOTALL)
 _EXPANDS: Final = re.compile(rb"`|\$[\w({\[@*#?!$-]")
 
@@ -103,7 +104,9 @@ def parse(text: str) -> Node:
             raise _refused(node, "plain commands, as bash reads them")
         if node.type not in _OPAQUE:
             _check_gaps(node, data)
-        elif node.type in {"string", "heredoc_body"} and _EXPANDS.search(_between(node)) and not _is_quoted_body(node):
+        if not node.child_count and node.type in _LEAVES and _EXPANDS.search(_ESCAPED.sub(b"", node.text or b"")):
+            raise _refused(node, "expansions that the grammar knows")
+        if node.type in {"string", "heredoc_body"} and _EXPANDS.search(_between(node)) and not _is_quoted_body(node):
             raise _refused(node, "expansions that the grammar knows")
     return root
 

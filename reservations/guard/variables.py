@@ -111,8 +111,8 @@ class Variables(Judge):
         named = [child for child in node.children[1:] if child.is_named]
         options = "".join(text_of(child) for child in named if text_of(child).startswith("-"))
         spot = Spot(node, here)
-        if "n" in options and program != "export":
-            self.plainly(spot, program, "a variable that does not stand for another one")
+        if ("n" in options and program != "export") or _SUBSCRIPT.search(text_of(node)):
+            self.plainly(spot, program, "a variable that stands for no other one, and values without commands in them")
         plain = set(options) <= set("-xgraAp")
         for child in named:
             if child.type == "variable_assignment":
