@@ -7,7 +7,8 @@ judges. Everything with an expansion in command position, a redirection to a fil
 import re
 from typing import Final
 
-from interlock.reservations import identity, place
+from interlock.core.project import PROJECT
+from interlock.reservations import identity
 from interlock.reservations.process import PREFIXES, SHELLS
 
 
@@ -55,7 +56,7 @@ JUDGED: Final = frozenset({
 })  # fmt: skip
 """Programs whose arguments the guard reads."""
 
-NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, place.PROJECT, "INTERLOCK_HOOKS"})
+NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
 """Variables that say who is who; see `check_names`."""
 
 _UNREAD: Final = JUDGED | WRAPPERS | KEYWORDS

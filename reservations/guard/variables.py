@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from interlock.reservations import identity, place
+from interlock.core.project import PROJECT
+from interlock.reservations import identity
 from interlock.reservations.guard import listings, refusals
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.judge import Feed, Judge, Spot
@@ -84,7 +85,7 @@ class Variables(Judge):
         own = {
             **dict.fromkeys(identity.NAMES, key_of(text) == key_of(me)),
             identity.SESSION: key_of(identity.of_session(text)) == key_of(me),
-            place.PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == world.root,
+            PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == world.root,
         }
         if not (text and own.get(name)):
             self.anything(f"{name}={text}" if text else name, refusals.PERSON, spot.here, refusals.AROUND)

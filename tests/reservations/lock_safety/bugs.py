@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from interlock.reservations import granting, guard, leases, liveness, waiting
+from interlock.reservations import fencing, granting, leases, liveness, waiting
 from interlock.reservations.entry import Entry
 from interlock.reservations.granting import Look, Wanted
 from interlock.reservations.records import Lease, Waiter, replace
@@ -89,7 +89,7 @@ def token_twice(worker: "Worker") -> None:
 
 def guard_remembers(worker: "Worker") -> None:
     """The guard goes by what the agent remembers: it never sees that a lease has expired or was taken over."""
-    real = guard._covering  # pyright: ignore[reportPrivateUsage]
+    real = fencing._covering  # pyright: ignore[reportPrivateUsage]
     worker.lives, worker.holds = (1.0, 1.0), 0.0
 
     def reserve() -> None:
@@ -106,7 +106,7 @@ def guard_remembers(worker: "Worker") -> None:
                     return dict.fromkeys(paths, _as_remembered(worker, row, entry.now)), []
         return real(entry, paths)
 
-    guard._covering = covering  # pyright: ignore[reportPrivateUsage]
+    fencing._covering = covering  # pyright: ignore[reportPrivateUsage]
 
 
 def _as_remembered(worker: "Worker", row: dict[str, Any], now: float) -> Lease:
