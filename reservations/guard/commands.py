@@ -22,7 +22,7 @@ _EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _SPELLED: Final = "a command that is spelled out"
 _PROGRAM: Final = re.compile(r"[\w./-]+")
-_RUNS: Final = re.compile(r"[ugoa]*\+r?w?x")
+_RUNS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
 
 
@@ -272,7 +272,7 @@ class Commands(GitLines):
 
     def _modes(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge what takes the execute bit from git's hooks; a mode of a folder around everything is everyday work."""
-        if any(_RUNS.fullmatch(word.text) for word in rest):
+        if any(re.fullmatch(_RUNS, word.text) for word in rest):
             return
         for word in plain(rest):
             path = os.path.realpath(os.path.join(spot.here or self.cwd, word.text))

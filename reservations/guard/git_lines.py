@@ -26,7 +26,7 @@ _PLACES: Final = names(
 )
 """Variables that move git to another repository, index or working tree."""
 _PATHSPECS: Final = frozenset(f"GIT_{way}_PATHSPECS" for way in ("LITERAL", "GLOB", "NOGLOB", "ICASE"))
-_RUN_AS_TEXT: Final = re.compile(
+_RUN_AS_TEXT: Final = (
     r"^pager\.|(?:editor|pager|sshcommand|external|fsmonitor|command|cmd|textconv|clean|smudge|process|driver|helper|"
     r"askpass|program|uploadpack|receivepack|proxy)$"
 )
@@ -148,7 +148,7 @@ class GitLines(Variables):
             self.own_aliases[key[6:]] = meaning
         elif key.startswith("include") or key == "core.worktree":
             self.anything(f"git -c {key}", refusals.TREE, spot.here)
-        elif _RUN_AS_TEXT.search(key):
+        elif re.search(_RUN_AS_TEXT, key):
             self.text(spot, meaning.removeprefix("!"))
         elif key.endswith("autostash") and meaning.lower() not in {"false", "no", "off", "0"}:
             self.anything(f"git -c {key}", git_verbs.STASH, spot.here)

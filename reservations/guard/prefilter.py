@@ -67,6 +67,9 @@ _REDIRECT = r"(?:[12]?>/dev/null|2>&1|>&2)"
 _COMMAND = rf"[A-Za-z0-9_./+-]+(?:[ \t]+(?:{_WORD}|{_REDIRECT}))*"
 _LINE: Final = re.compile(rf"\s*{_COMMAND}[ \t]*(?:(?:&&|\|\||[;|\n])\s*{_COMMAND}[ \t]*)*[;\s]*", re.ASCII)
 _FIRST: Final = re.compile(rf"(?:^|&&|\|\||[;|\n])\s*({_PLAIN}+)", re.ASCII)
+_GIT_READS: Final = re.compile(r"(^|[;&|\n])\s*git (?:status|log|diff|show|blame|describe|rev-parse|ls-files)(?= |$)")
+_GIT_WRITES: Final = re.compile(r"--ou|--ext|--text|\s-[-\w]*[oO]\b|\s-[oOc]")
+"""Options by which git's reading subcommands write a file or run a program."""
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
 _MAX: Final = 20_000
 """Longer lines are parsed; the expression needs no second look at any character."""
@@ -82,6 +85,8 @@ def is_plain(command: str) -> bool:
     """Return whether a command line consists of plain commands that the guard has nothing to say about."""
     if not command.strip():
         return True
+    if "git " in command and _GIT_WRITES.search(unquoted(command)) is None:
+        command = _GIT_READS.sub(r"\1 true", command)
     if len(command) > _MAX or _LINE.fullmatch(command) is None or _NAMED.search(unquoted(command)):
         return False
     programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]

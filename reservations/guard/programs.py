@@ -212,8 +212,8 @@ def _pack(words: Sequence[Word], _here: str) -> Files:
     return Files([] if kept else plain(words))
 
 
-_SED_WRITES: Final = re.compile(r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s+([^\s;}]+)")
-_SED_RUNS: Final = re.compile(r"(?:^|[;{\n\d])\s*e\s+([^\n]+)")
+_SED_WRITES: Final = r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s+([^\s;}]+)"
+_SED_RUNS: Final = r"(?:^|[;{\n\d])\s*e\s+([^\n]+)"
 
 
 def _in_place(words: Sequence[Word], _here: str) -> Files:
@@ -228,24 +228,24 @@ def _in_place(words: Sequence[Word], _here: str) -> Files:
     files = [word for at, word in enumerate(words) if at not in scripts and not is_option(word)]
     files = files if scripts or attached else files[1:]
     said = [word.text for word in words if word not in files and word.known]
-    written = [Word(name) for text in said for name in _SED_WRITES.findall(text)]
-    texts = [text for row in said for text in _SED_RUNS.findall(row)]
+    written = [Word(name) for text in said for name in re.findall(_SED_WRITES, text)]
+    texts = [text for row in said for text in re.findall(_SED_RUNS, row)]
     in_place = any("i" in text.partition("e")[0] for text in short) or any(
         word.text.startswith("--in-place") for word in words
     )
     return Files([], [*written, *(files if in_place else [])], texts)
 
 
-_AWK_WRITES: Final = re.compile(r'>\s*"([^"]+)"')
-_AWK_RUNS: Final = re.compile(r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"\s*\|')
+_AWK_WRITES: Final = r'>\s*"([^"]+)"'
+_AWK_RUNS: Final = r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"\s*\|'
 
 
 def _awk(words: Sequence[Word], _here: str) -> Files:
     """Return the files that `gawk -i inplace` changes, and what a script writes and runs."""
     in_place = any(one.text in {"-i", "--include"} and two.text == "inplace" for one, two in pairwise(words))
     said = [word.text for word in words if word.known]
-    written = [Word(name) for text in said for name in _AWK_WRITES.findall(text)]
-    texts = [one or two for text in said for one, two in _AWK_RUNS.findall(text)]
+    written = [Word(name) for text in said for name in re.findall(_AWK_WRITES, text)]
+    texts = [one or two for text in said for one, two in re.findall(_AWK_RUNS, text)]
     return Files([], [*written, *(plain(words)[2:] if in_place else [])], texts)
 
 

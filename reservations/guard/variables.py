@@ -24,10 +24,10 @@ _RUN_AS_TEXT: Final = names(
     "GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND"
 )
 """Variables whose value is run."""
-_NUMERIC: Final = re.compile(r"[\w\s+\-*/%<>=!&|^~?:(),.]*", re.ASCII)
+_NUMERIC: Final = r"(?a)[\w\s+\-*/%<>=!&|^~?:(),.]*"
 _SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
-_ASSIGNS: Final = re.compile(r"(?<![=!<>])=(?!=)|\+\+|--")
+_ASSIGNS: Final = r"(?<![=!<>])=(?!=)|\+\+|--"
 
 
 class Variables(Judge):
@@ -142,10 +142,10 @@ class Variables(Judge):
             said = text_of(part)
             if not part.child_count or part.type in {"string", "raw_string"}:
                 values = [word.text for value in self.values.get(said, ()) for word in value]
-                numeric = all(_NUMERIC.fullmatch(text) for text in values)
+                numeric = all(re.fullmatch(_NUMERIC, text) for text in values)
                 if _SUBSCRIPT.search(said) or any(map(_SUBSCRIPT.search, values)) or not (is_test or numeric):
                     self.plainly(spot, "arithmetic", "numbers, and variables that hold numbers")
-                if part.is_named and said.isidentifier() and not is_test and _ASSIGNS.search(text_of(node)):
+                if part.is_named and said.isidentifier() and not is_test and re.search(_ASSIGNS, text_of(node)):
                     self.named(said, None, spot)
                     self.bind(said, NAME)
             stack += part.children
@@ -153,7 +153,7 @@ class Variables(Judge):
     def numeric(self, spot: Spot, words: Sequence[Word]) -> None:
         """Judge the arguments of `let`."""
         for word in words:
-            if not word.known or _NUMERIC.fullmatch(word.text) is None:
+            if not word.known or re.fullmatch(_NUMERIC, word.text) is None:
                 self.plainly(spot, "let", "numbers, and variables that hold numbers")
             for name in re.findall(r"[A-Za-z_]\w*", word.text):
                 self.named(name, None, spot)
