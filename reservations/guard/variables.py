@@ -19,6 +19,9 @@ from interlock.reservations.guard.syntax import Node, text_of
 from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
 from interlock.reservations.records import key_of
 
+MAX_KEPT: Final = 300
+MAX_TEXT: Final = 20_000
+"""So many values of a variable are kept, and so many characters of one; more is not known."""
 _RUN_AS_TEXT: Final = names(
     "EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN PROMPT_COMMAND PS0 PS1 PS2 PS4 GIT_EDITOR GIT_SEQUENCE_EDITOR "
     "GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND"
@@ -52,7 +55,9 @@ class Variables(Judge):
 
     def bind(self, name: str, *value: Word) -> None:
         """Note that a variable may hold a value."""
-        self.values.setdefault(name, {})[value] = None
+        rows = self.values.setdefault(name, {})
+        small = len(rows) < MAX_KEPT and sum(len(word.text) for word in value) < MAX_TEXT
+        rows[value if small else (UNKNOWN,)] = None
 
     def give(self, words: Sequence[Word]) -> None:
         """Note the words that `$1`, `$@` and so on may stand for: any of those that are given anywhere."""
