@@ -136,6 +136,8 @@ class GitLines(Variables):
 
     def _known(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
         """Refuse arguments that are not known, but for messages."""
+        if name == "branch" and {"-d", "-D", "--delete"}.intersection(word.text for word in words):
+            return  # never the branch that is checked out
         for before, word in pairwise([Word(), *words]):
             if not word.known and not (before.text in _MESSAGES and word.single):
                 self.plainly(spot, f"git {name}", "arguments that are spelled out")

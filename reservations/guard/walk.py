@@ -239,7 +239,20 @@ class Walk(Commands):
     # -- redirections ------------------------------------------------------------------------------------------------
 
     def _redirected(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        """Judge a statement with redirections, and what stands behind the start of a here-document on its line."""
+        """Judge a statement with redirections: the grammar puts those of `b` in `a && b > FILE` around both."""
+        body = node.children[0]
+        if body.type != "list":
+            return self._applied(node, body, folders, feed)
+        left, operator, right = [child for child in body.children if child.type != "comment"]
+        first = self._statement(left, folders, feed)
+        if operator.type == "&&":
+            second = self._applied(node, right, first.done, feed)
+            return Ends(second.done, _joined(first.failed, second.failed))
+        second = self._applied(node, right, first.failed, feed)
+        return Ends(_joined(first.done, second.done), second.failed)
+
+    def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed | None) -> Ends:
+        """Judge what redirections apply to, and what stands behind the start of a here-document on its line."""
         redirects = [child for child in node.children if child.type.endswith("redirect")]
         inner = [child for row in redirects if row.type == "heredoc_redirect" for child in row.children]
         redirects += [child for child in inner if child.type.endswith("redirect")]
@@ -249,7 +262,7 @@ class Walk(Commands):
             for binding in bindings(redirects, self.values):
                 self._redirects(redirects, Spot(node, here, feed, binding))
         fed, ends = self.fed(redirects, _only(folders), feed), Ends(folders, folders)
-        for body in node.children[:1] if node.children[0] not in redirects else []:
+        if body not in redirects:
             is_command = body.type == "command"
             ends = (
                 self._simple(body, folders, fed, words, redirects)

@@ -9,6 +9,12 @@ OURS = _PATCH % ("bob", "bob")
 DEEP = _PATCH % ("x/ann", "x/ann")
 
 REFUSED = [
+    # -- redirections of the last command of a list, and what the grammar does not see inside words
+    "cd src && echo x > ann.py", "cd docs && echo x > ../ann.py", "cd src && cat > ann.py <<'A'\nx\nA",
+    "cd docs && { date; } > ../ann.py", "ls && sh <<'A'\nrm ann.py\nA", "echo \"${x:-`rm ann.py`}\"",
+    "echo ${PATH%$(rm ann.py)}", "declare -i n='a[$(rm ann.py)]'", "cp -rT ../other .", "cat <<A\n`rm ann.py`\nA",
+    "git push --receive-pack='rm ann.py;' .", "git -c protocol.ext.allow=always fetch 'ext::rm ann.py'",
+    "cd docs; trap 'rm ann.py' EXIT; cd ..", "f() { rm ann.py; }; cd docs; cd ..; f",
     # -- working tree and index as a whole
     "git reset --hard HEAD~1", "git reset --hard origin/main", "git checkout -- .",
     "git checkout HEAD -- ann.py", "git checkout ann.py", "git checkout --theirs ann.py",
@@ -171,6 +177,9 @@ REFUSED = [
 ]  # fmt: skip
 
 PASSES = [
+    "OUT=$(mktemp) && pytest -q > \"$OUT\" 2>&1; rm -f \"$OUT\"",
+    "git branch --merged | grep -v main | xargs -r git branch -d",
+    "cd docs && echo x > ann.py", "cd docs && cat > ann.py <<'A'\nx\nA",
     "git log --oneline", "git diff HEAD", "git show theirs", "git fetch", "git push origin main",
     "git add bob.py", "git add src/bob.py", "git add -- bob.py", "git add -A bob.py", "git add -n .",
     "git add -u src/bob.py", "git commit -m x -- bob.py", "git commit -m 'git reset --hard'", "git commit --dry-run -a",
