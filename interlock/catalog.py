@@ -1,5 +1,6 @@
 """Every code that Interlock prints, from the tables of the packages: what it means, why, and what to do."""
 
+import re
 from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
@@ -83,7 +84,7 @@ def _of_errors() -> Iterable[Rule]:
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        if "code" in vars(kind) and kind is not InterlockError:
+        if re.fullmatch(CODE, vars(kind).get("code", "")) and kind is not InterlockError:
             found.append(_row(kind.code, (kind.__doc__ or "").partition("\n")[0]))
     return found
 

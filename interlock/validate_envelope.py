@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from interlock import __version__
 from interlock.catalog import UNREADABLE, catalog
+from interlock.core.errors import InterlockError
 from interlock.core.project import NoProject, find_root
 from interlock.core.text import closest
 from interlock.envelope.export import FORMS
@@ -54,8 +55,17 @@ examples:
 """
 
 
-class UsageError(Exception):
-    """The call or the configuration is wrong; the message says how to mend it."""
+class UsageError(InterlockError):
+    """The call or the configuration is wrong.
+
+    Args:
+        message: What is wrong, and how to correct it.
+    """
+
+    code = "USAGE"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "")
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReservationError", "Reservations", "open_reservations"]
 
-PUBLIC_MODULES: Final = ("errors", "rules")
+PUBLIC_MODULES: Final = ("errors", "guard.syntax", "rules")
 """What others import besides the names above."""
 
 _HOMES = {"ReservationError": "errors", "Reservations": "service", "open_reservations": "opening"}
