@@ -13,7 +13,8 @@ from interlock.core.text import closest
 
 PREFIX: Final = "python:"
 SIGNAL_SECONDS: Final = 0.1
-"""So long a function that raised is waited for a signal that may have been the cause."""
+"""So long a function that raised is waited for a signal that may have been the cause: Ctrl-C also reaches what the
+function started, whose end may be noticed first, and the signal has precedence."""
 
 
 class PythonRunner:
@@ -37,12 +38,12 @@ class PythonRunner:
         try:
             answer = self._function(ask)
         except RunnerError:
+            time.sleep(SIGNAL_SECONDS)
             raise
         except SystemExit as error:
             message = f"{self._spec} called sys.exit({error.code!r})"
             raise RunnerError(message, "Let it return the text of the response, or raise RunnerError.") from error
         except Exception as error:
-            # Ctrl-C also reaches what the function started, whose end may be noticed first: the signal has precedence.
             time.sleep(SIGNAL_SECONDS)
             message = f"{self._spec} raised {type(error).__name__}: {error}"
             raise RunnerError(message, "Fix the function, or let it raise RunnerError(message, fix).") from error
