@@ -51,14 +51,27 @@ class Connection:
         self._last_id = 0
         self._unsent: deque[memoryview] = deque()
         self._is_sending = False
-        self._posted: dict[int, str] = {}
+        self._posted: dict[int, tuple[str, Callable[[], None]]] = {}
         self._asked: dict[int, str] = {}
         self._answers: dict[int, dict[str, Any]] = {}
         self.waiting_for = "the browser to start"
 
-    def post(self, method: str, params: Params | None = None, session: str = "") -> None:
-        """Send a command and do not wait; a refusal that is not a lost race is raised when it arrives."""
-        self._posted[self._send(method, params, session)] = method
+    def post(
+        self,
+        method: str,
+        params: Params | None = None,
+        session: str = "",
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Send a command and do not wait; a refusal that is not a lost race is raised when it arrives.
+
+        Args:
+            method: The command.
+            params: Its parameters.
+            session: Whom it is for; empty for the browser.
+            then: Called when the answer is there, a lost race included; it may post.
+        """
+        self._posted[self._send(method, params, session)] = method, then
 
     def call(self, method: str, params: Params | None = None, session: str = "") -> dict[str, Any]:
         """Send a command and return its result.
@@ -153,13 +166,14 @@ class Connection:
         if "id" not in message:
             self.handler(message.get("sessionId", ""), message["method"], message.get("params", {}))
             return
-        method = self._posted.pop(message["id"], None)
-        if method is None:
+        method, then = self._posted.pop(message["id"], ("", None))
+        if then is None:
             self._answers[message["id"]] = message
-        elif "error" in message:
-            reason = message["error"].get("message", "refused")
-            if not reason.startswith(_GONE):
-                raise CdpError(f"{method}: {reason}")
+            return
+        reason = message["error"].get("message", "refused") if "error" in message else ""
+        if reason and not reason.startswith(_GONE):
+            raise CdpError(f"{method}: {reason}")
+        then()
 
 
 def _ignore(_session: str, _method: str, _params: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ Several pages are open at once, so nothing here waits for one of them that can w
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urldefrag, urlsplit
@@ -317,8 +318,11 @@ class Page:
         post = self._connection.post
         if info["type"] == "page" and self._session:
             self.recorder.console("warning", "interlock: the page opened a window, which was closed", info["url"])
-            post("Target.closeTarget", {"targetId": info["targetId"]})
-            post("Runtime.runIfWaitingForDebugger", session=session)
+            # It has the page's process, and one that is closed while it waits holds the page's own loading for good: so
+            # it is let run first, with every request of it held.
+            post("Fetch.enable", session=session)
+            close = partial(post, "Target.closeTarget", {"targetId": info["targetId"]})
+            post("Runtime.runIfWaitingForDebugger", session=session, then=close)
             return
         self._known.add(session)
         for domain in DOMAINS.get(info["type"], ()):
