@@ -26,7 +26,8 @@ def check_command(
 ) -> str | None:
     """Return the refusal of a shell command line, or None when it may run.
 
-    Where others hold nothing, everything passes, and the parser is not loaded.
+    Where others hold nothing, everything passes and the parser is not loaded, but for one thing: hooks of Interlock are
+    not called by hand, where there is a store, since what they are told says who an agent is.
 
     Args:
         command: The line, as the agent's tool was given it.
@@ -42,25 +43,34 @@ def check_command(
     from interlock.reservations.guard.effects import Worlds  # noqa: PLC0415 - most commands are plain
 
     worlds = Worlds(env, known)
-    if not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds):
+    is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
+    if is_free and (worlds.at(cwd).opened is None or not _may_call_hook(command)):
         return None
-    from interlock.reservations.guard.refusals import WHEEL, RefusedError  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.guard.refusals import OWN_HOOKS, WHEEL, RefusedError  # noqa: PLC0415 - not for a quick yes
 
     try:
         try:
             from interlock.reservations.guard.walk import Walk  # noqa: PLC0415 - loads the parser
         except ImportError as error:
-            _without_parser(command, cwd, worlds, str(error), WHEEL)
+            if not is_free:
+                _without_parser(command, cwd, worlds, str(error), WHEEL)
             return None
         Walk(worlds, env, cwd).judge(command)
     except RefusedError as error:
         refusal = error.refusal
+        if is_free and refusal.fix != OWN_HOOKS:
+            return None
         if refusal.world.opened is not None:
             # The program and its subcommand, or the name of a variable: what follows may be secret.
             words = refusal.action.split(" ")[: 2 if refusal.action.startswith("git ") else 1]
             note(*refusal.world.opened, "bash", " ".join(words).partition("=")[0], refusal.hits)
         return refusal.explained()
     return None
+
+
+def _may_call_hook(command: str) -> bool:
+    plain = prefilter.unquoted(command)
+    return "interlock" in plain and "hook" in plain
 
 
 def _reaches_held(command: str, cwd: str, worlds: "Worlds") -> bool:

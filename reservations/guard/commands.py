@@ -11,7 +11,7 @@ from interlock.reservations.guard.git_lines import GitLines
 from interlock.reservations.guard.judge import Spot, shown
 from interlock.reservations.guard.prefilter import NAMES, RUN, names
 from interlock.reservations.guard.programs import FILES, READERS, SEARCHES, Run, is_short, plain
-from interlock.reservations.guard.refusals import RefusedError
+from interlock.reservations.guard.refusals import Refusal, RefusedError
 from interlock.reservations.guard.syntax import UnreadableError, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word
 from interlock.reservations.process import SHELLS
@@ -283,7 +283,12 @@ class Commands(GitLines):
         """Judge our own commands: nobody is left without a guard, and hooks are not called by hand."""
         verb = rest[0].text if rest else ""
         if verb == "hook":
-            self.anything("interlock hook", refusals.OWN_HOOKS, spot.here, refusals.AROUND)
+            world = self.worlds.at(spot.here or self.cwd)
+            if world.opened is not None:
+                refusal = Refusal(
+                    "interlock hook", world.all(), refusals.OWN_HOOKS, world, verb=refusals.AROUND, asks=False
+                )
+                raise RefusedError(refusal)
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
             self.anything(f"interlock {verb}", refusals.PERSON, spot.here, refusals.AROUND)
 

@@ -94,21 +94,20 @@ def test_only_what_is_writable_is_written_and_nothing_hidden_is_seen(maker: Make
                        (kept / "a", "kept"), (seen_folder / "key", "secret")):  # fmt: skip
         path.write_text(text)
     home = Path.home() / ".profile-of-nobody"
-    paths = [f"{checkout}/new", "/tmp/new", f"{kept}/a", "/etc/new", f"{home}", "/usr/new", f"{tmp_path}/beside"]
+    beside = f"/tmp/new-of-{tmp_path.name}-{os.getpid()}"
+    paths = [f"{checkout}/new", beside, f"{kept}/a", "/etc/new", f"{home}", "/usr/new", f"{tmp_path}/beside"]
     hidden = [str(secret), str(seen_folder / "key"), str(tmp_path)]
     program = f"PATHS={paths!r}; HIDDEN={hidden!r}; READ={str(checkout / 'a')!r}\n{LOOK}"
     binds = (Bind(str(export), str(checkout), writable=True), Bind(str(kept), str(kept)),
              Bind(str(seen_folder), str(seen_folder)))  # fmt: skip
-    seen = tried(
-        program, Enclosure(binds, (str(secret), str(seen_folder / "key"))), cwd=str(checkout)
-    )  # fmt: skip
+    seen = tried(program, Enclosure(binds, (str(secret), str(seen_folder / "key"))), cwd=str(checkout))
     assert seen.ended.exit_status == 0, seen.output.decode()
     found = seen.data
     written = {path for path, result in found["write"].items() if result == "written"}
-    assert written - {f"{tmp_path}/beside"} == {f"{checkout}/new", "/tmp/new"}
+    assert written - {f"{tmp_path}/beside"} == {f"{checkout}/new", beside}
     assert (export / "new").read_text() == "x"
     assert not (checkout / "new").exists()
-    assert not Path("/tmp/new").exists()
+    assert not Path(beside).exists()
     assert not (tmp_path / "beside").exists()
     assert not home.exists()
     assert found["read"] == "export"

@@ -15,6 +15,13 @@ REFUSED = [
     "echo ${PATH%$(rm ann.py)}", "declare -i n='a[$(rm ann.py)]'", "cp -rT ../other .", "cat <<A\n`rm ann.py`\nA",
     "git push --receive-pack='rm ann.py;' .", "git -c protocol.ext.allow=always fetch 'ext::rm ann.py'",
     "cd docs; trap 'rm ann.py' EXIT; cd ..", "f() { rm ann.py; }; cd docs; cd ..; f",
+    # -- a `cd` that moves nobody, quotes in the name of a program, pipes into a shell, the checkout seen from above
+    "cd nosuch; git reset --hard", "cd /tmp | git reset --hard", "cd /tmp & git reset --hard",
+    "f() { cd /tmp; }; git reset --hard", "cd src && cd - && rm ann.py", "pushd src; popd; rm ann.py",
+    "g''it reset --hard", "g\\it reset --hard", 'r"m" ann.py', "find . -name ann.py | xargs git checkout --",
+    "echo 'git reset --hard' | sh", "bash <<< 'git reset --hard'", "cat <<EOF | sh\ngit reset --hard\nEOF",
+    "INTERLOCK_PROJECT=/tmp make commit", "export INTERLOCK_PROJECT=/tmp; make commit", "cd .. && rm -rf project",
+    "mv ../project ../gone", "rm .git/interlock/reservations.sqlite", ": > .git/interlock/reservations.sqlite",
     # -- working tree and index as a whole
     "git reset --hard HEAD~1", "git reset --hard origin/main", "git checkout -- .",
     "git checkout HEAD -- ann.py", "git checkout ann.py", "git checkout --theirs ann.py",

@@ -99,8 +99,10 @@ def test_passes(standing: Checkout, command: str) -> None:
     assert standing.guard("bob", command) is None
 
 
-def test_everything_passes_without_leases_of_others(standing: Checkout) -> None:
-    assert [command for command in REFUSED if standing.guard("ann", command) is not None] == []
+def test_all_but_a_hook_passes_without_leases_of_others(standing: Checkout) -> None:
+    assert {command for command in REFUSED if standing.guard("ann", command) is not None} == {
+        command for command in REFUSED if "interlock hook" in command
+    }
 
 
 def test_commit_and_reset_are_judged_by_what_is_staged(guarded: Checkout) -> None:
@@ -343,6 +345,21 @@ def test_prefilter_passes_no_expansion_in_command_position(command: str) -> None
 )
 def test_most_commands_need_no_parser(command: str) -> None:
     assert prefilter.is_plain(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["interlock hook stop", "cd src && int''erlock hook session-start < x", "for x in 1; do interlock hook stop; done"],
+)
+def test_hook_called_by_hand_is_refused_though_nobody_holds_anything(guarded: Checkout, command: str) -> None:
+    guarded.release("ann")
+    assert guarded.guard("bob", command) is not None
+
+
+def test_speaking_of_hooks_is_free_where_nobody_holds_anything(guarded: Checkout) -> None:
+    guarded.release("ann")
+    lines = ["grep -rn 'interlock hook' $HOME | head", "interlock uninstall", "echo interlock hook > $FILE; $RUN hook"]
+    assert [line for line in lines if guarded.guard("bob", line) is not None] == []
 
 
 def test_parser_is_not_loaded_where_nobody_else_holds_anything(standing: Checkout) -> None:

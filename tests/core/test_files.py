@@ -1,0 +1,84 @@
+"""Whole files: the old content or the new, through no link, with no leftover."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from interlock.core.files import opened_beneath, write_atomically, write_in
+
+
+def test_a_file_is_replaced_and_its_folders_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    for content in (b"one", b"two"):
+        write_atomically(path, content)
+    assert path.read_bytes() == content
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "rename"])
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"one")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_content_and_the_name_are_synced_only_where_that_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+
+    def sync(fd: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(fd).st_mode))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_atomically(tmp_path / "file", b"x", durable=False)
+    assert synced == []
+    write_atomically(tmp_path / "file", b"x")
+    assert synced == [False, True]
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    (tmp_path / "link").symlink_to(precious)
+    write_atomically(tmp_path / "link", b"new")
+    assert (precious.read_text(), (tmp_path / "link").is_symlink()) == ("kept", False)
+
+
+def test_a_file_never_has_more_rights_than_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def sync(fd: int) -> None:
+        seen.append(stat.S_IMODE(os.fstat(fd).st_mode))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_atomically(tmp_path / "own", b"x", mode=0o600)
+    write_atomically(tmp_path / "exact", b"x", chmod=0o755)
+    assert seen[0] & 0o077 == 0
+    assert stat.S_IMODE((tmp_path / "exact").stat().st_mode) == 0o755
+
+
+def test_what_a_killed_writer_left_under_the_same_name_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / ".part").write_text("half")
+    with opened_beneath(tmp_path, ()) as folder:
+        write_in(folder, "file", b"whole", part=".part")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_no_link_below_the_root_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(OSError), opened_beneath(tmp_path, ("link",), make=True):  # noqa: PT011 - ELOOP or ENOTDIR
+        pass
+    with opened_beneath(tmp_path, ("real", "new"), make=True) as folder:
+        assert os.path.samestat(os.fstat(folder), (tmp_path / "real" / "new").stat())
