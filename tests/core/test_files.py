@@ -48,8 +48,7 @@ def test_the_content_and_the_name_are_synced_only_where_that_is_asked(
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
-    precious.write_text("kept")
+    (precious := tmp_path / "precious").write_text("kept")
     (tmp_path / "link").symlink_to(precious)
     write_atomically(tmp_path / "link", b"new")
     assert (precious.read_text(), (tmp_path / "link").is_symlink()) == ("kept", False)
