@@ -1,5 +1,6 @@
 """What every test can rely on: no network, no settings of the developer's machine, the same random examples."""
 
+import gc
 import os
 import signal
 import sys
@@ -32,6 +33,15 @@ settings.register_profile("short", deadline=None, derandomize=True, print_blob=T
 settings.register_profile("long", settings.get_profile("short"), max_examples=100)
 settings.register_profile("campaign", settings.get_profile("short"), max_examples=200)
 settings.load_profile("short")
+
+# Thousands of tests stay in memory to the end: nothing looks through them for garbage.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on, and not among what is there."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
