@@ -12,7 +12,7 @@ from interlock.install import githooks, record
 from interlock.install.clients import Installation, Launch
 from interlock.install.errors import EditError, InstallError, Problem
 from interlock.install.files import LINK, File, alone, read, read_raw, write
-from interlock.install.jsontext import Entry
+from interlock.install.jsonfile import Entry
 from interlock.install.record import Row
 
 _FIXES: Final = {

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Final, cast
 
 from interlock.install.errors import EditError
-from interlock.install.jsontext import Entry, add_entry, get_entry, remove_entry
+from interlock.install.jsonfile import Entry, read_json, table_of, write_json
 
 NAME: Final = "interlock"
 """The name of the server in every client."""
 
+_SERVERS: Final = "mcpServers"
 _MORE: Final = ", with a comma between it and its neighbours"
 _OPEN_SERVERS: Final = re.compile(r'"mcpServers"\s*:\s*\{')
 _TOML_FORMS: Final = (
@@ -140,18 +141,22 @@ def _check_there(there: object) -> bool:
 
 
 def _add_json(text: str, entry: Entry, written: Entry) -> str:  # noqa: ARG001 - a command line is left as it is
-    there = get_entry(text, "mcpServers", NAME) if text.strip(" \t\r\n") else None
-    return text if _check_there(there) else add_entry(text, "mcpServers", NAME, entry)
+    if _check_there(_find_json(text)):
+        return text
+    data = read_json(text)
+    return write_json({**data, _SERVERS: {**table_of(data, _SERVERS), NAME: entry}}, text)
 
 
 def _remove_json(text: str, entry: Entry, original: str) -> str | None:
-    there = get_entry(text, "mcpServers", NAME)
+    there = _find_json(text)
     if there is None:
         return None
     _check_unchanged(there, entry)
-    kept = bool(original.strip()) and "mcpServers" in json.loads(original)
-    left = remove_entry(text, "mcpServers", NAME, and_table=not kept)
-    return "" if json.loads(left) == {} else left
+    data = read_json(text)
+    del data[_SERVERS][NAME]
+    if not data[_SERVERS] and _SERVERS not in read_json(original):
+        del data[_SERVERS]
+    return write_json(data, text) if data else ""
 
 
 def _check_unchanged(there: object, entry: Entry) -> None:
@@ -161,7 +166,16 @@ def _check_unchanged(there: object, entry: Entry) -> None:
 
 
 def _find_json(text: str) -> Entry | None:
-    return get_entry(text, "mcpServers", NAME) if text.strip(" \t\r\n") else None
+    """Return the entry of that name.
+
+    Raises:
+        EditError: It is no object, or `read_json` refuses the text.
+    """
+    entry: object = table_of(read_json(text), _SERVERS).get(NAME)
+    if entry is not None and not isinstance(entry, dict):
+        found = f"`{json.dumps(entry)[:77]}`"
+        raise EditError("INI102", f"`{_SERVERS}.{NAME}` is no object.", found, f'`"{NAME}": {{ … }}`')
+    return cast("Entry | None", entry)
 
 
 def _json_by_hand(text: str, entry: Entry) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, Final, cast
 
 from interlock.install.clients import Installation, Launch
-from interlock.install.jsontext import Entry, add_item, get_lists, remove_item, remove_key, replace_item
+from interlock.install.errors import EditError
+from interlock.install.jsonfile import Entry, read_json, table_of, write_json
 from interlock.reservations.hooks.reading import SERVED
 
 SECONDS: Final = 30
@@ -96,16 +97,17 @@ def _entry(events: tuple[Event, ...], client: str, launch: Launch) -> Entry:
     return found
 
 
-def _lists(text: str) -> dict[str, list[Any]]:
+def _lists(data: Entry) -> dict[str, list[Any]]:
     """Return the lists of groups; other settings beside them, such as Gemini's `enabled`, are no events."""
-    return get_lists(text, _TABLE) if text.strip(" \t\r\n") else {}
+    rows = table_of(data, _TABLE)
+    return {name: cast("list[Any]", value) for name, value in rows.items() if isinstance(value, list)}
 
 
 def _find(text: str) -> Entry | None:
     """Return the groups of ours by event."""
     found: Entry = {}
-    for event, groups in _lists(text).items():
-        own = [group for group in groups if any(is_ours(command) for command in commands(group))]
+    for event, groups in _lists(read_json(text)).items():
+        own = [group for group in groups if any(map(is_ours, commands(group)))]
         if own:
             found[event] = own[0]
     return found or None
@@ -120,41 +122,47 @@ def _words(entry: Entry) -> tuple[str, ...]:
 def _add(text: str, entry: Entry, written: Entry) -> str:
     """Add a group for each event that has none of ours; one that stands as init wrote it becomes what is wanted now."""
     there = _find(text) or {}
-    for event, group in entry.items():
-        wanted = cast("Entry", group)
+    data = read_json(text)
+    table, lists, is_edited = data.setdefault(_TABLE, {}), _lists(data), False
+    for event, wanted in entry.items():
         if event not in there:
-            text = add_item(text, _TABLE, event, wanted)
+            if event in table and event not in lists:
+                found = f"`{json.dumps(table[event])[:77]}`"
+                raise EditError("INI102", f"`{_TABLE}.{event}` is no list.", found, f'`"{event}": [ … ]`')
+            table[event] = [*lists.get(event, ()), wanted]
         elif there[event] == written.get(event) != wanted:
-            text = replace_item(text, _TABLE, event, _lists(text)[event].index(there[event]), wanted)
-    return text
+            lists[event][lists[event].index(there[event])] = wanted
+        else:
+            continue
+        is_edited = True
+    return write_json(data, text) if is_edited else text
 
 
 def _remove(text: str, entry: Entry, original: str) -> str | None:  # noqa: ARG001 - whoever changed them: they are ours
     """Take our handlers out, and what was made around them; what calls our hooks in the original stays."""
-    before = _lists(original)
-    kept = bool(original.strip()) and _TABLE in json.loads(original)
-    edited = text
-    for event, groups in _lists(text).items():
-        # From the end, so that the places of the others stay.
-        for index, group in reversed([*enumerate(groups)]):
-            if group not in before.get(event, []) and any(is_ours(command) for command in commands(group)):
-                edited = _without(edited, event, index, group)
-        if groups and not _lists(edited)[event] and event not in before:
-            edited = remove_key(edited, _TABLE, event)
-    if edited == text:
+    data, first = read_json(text), read_json(original)
+    before, is_edited = _lists(first), False
+    for event, groups in _lists(data).items():
+        left = [row for group in groups for row in ([group] if group in before.get(event, []) else _without(group))]
+        if left == groups:
+            continue
+        is_edited = True
+        data[_TABLE][event] = left
+        if not left and event not in before:
+            del data[_TABLE][event]
+    if not is_edited:
         return None
-    text = edited
-    if not _lists(text) and not kept:
-        text = remove_key(text, _TABLE)
-    return "" if json.loads(text) == {} else text
+    if not data[_TABLE] and _TABLE not in first:
+        del data[_TABLE]
+    return write_json(data, text) if data else ""
 
 
-def _without(text: str, event: str, index: int, group: Entry) -> str:
-    """Return the text without our handlers of one group, and without the group when it has no others."""
+def _without(group: Any) -> list[Any]:
+    """Return a group without our handlers: none when it has no others."""
+    if not any(map(is_ours, commands(group))):
+        return [group]
     others = [row for row in cast("list[object]", group[_TABLE]) if not any(map(is_ours, commands({_TABLE: [row]})))]
-    if others:
-        return replace_item(text, _TABLE, event, index, {**group, _TABLE: others})
-    return remove_item(text, _TABLE, event, index)
+    return [{**group, _TABLE: others}] if others else []
 
 
 def _by_hand(text: str, entry: Entry) -> tuple[str, str]:

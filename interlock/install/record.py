@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict, cast
 
 from interlock.install.errors import InstallError, Problem
 from interlock.install.files import File, replace
-from interlock.install.jsontext import Entry
+from interlock.install.jsonfile import Entry
 
 _SCHEMA: Final = "interlock.init/1"
 

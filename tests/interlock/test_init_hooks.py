@@ -11,7 +11,7 @@ import pytest
 from interlock.doctor.installed import Handler
 from interlock.install import InstallError, Launch, apply, pick, plan
 from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
-from interlock.install.jsontext import Entry
+from interlock.install.jsonfile import Entry
 from interlock.reservations.hooks import reading
 from interlock.reservations.hooks.reading import EDITS, FILE_SERVERS, SHELLS
 from tests.interlock.checkout import (
