@@ -1,14 +1,11 @@
 """The engines that check accessibility, and which of their rules count.
 
-axe-core comes with the extra `browser`. AccessLint is one file in this package (`accesslint/`), as its makers published
-it. Two engines, since each misses what the other finds; where both have a rule for the same thing and one of them is
+Each is one file in this package (`axe/`, `accesslint/`), as its makers published it. Two engines, since each misses what the other finds; where both have a rule for the same thing and one of them is
 wrong about known cases, that one is left out.
 """
 
 import hashlib
-import importlib.util
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,10 +34,14 @@ ACCESSLINT_LEFT_OUT: Final = {
 }
 """Rules that are not run, and why."""
 
+AXE_VERSION: Final = "4.14.1"
 ACCESSLINT_VERSION: Final = "0.21.0"
-ACCESSLINT_SHA256: Final = "410d6af51079f9e80df6a0c0f3b27f5f91afe9706eaef59eaf0f6b89f35fc05e"
 
-_ACCESSLINT: Final = Path(__file__).parent / "accesslint" / "accesslint-core.js"
+FILES: Final = {
+    "axe/axe.min.js": "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c",
+    "accesslint/accesslint-core.js": "410d6af51079f9e80df6a0c0f3b27f5f91afe9706eaef59eaf0f6b89f35fc05e",
+}
+"""The file of each engine and its SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +74,23 @@ def engines() -> tuple[Engine, ...]:
     """Return the engines, in the order in which they run.
 
     Raises:
-        CollectorError: COL310 when one is not installed, or is not the file that was published.
+        CollectorError: COL310 when one is not the file that was published.
     """
-    source = axe_source()
-    version = re.search(r"axe v([0-9.]+)", source)
-    data = _ACCESSLINT.read_bytes()
-    if version is None or hashlib.sha256(data).hexdigest() != ACCESSLINT_SHA256:
-        wrong = "axe-core" if version is None else f"{_ACCESSLINT.name} of AccessLint"
-        raise collector_error("COL310", f"{wrong} is not the file that was published.", "Install Interlock again.")
+    axe, accesslint = (_published(name) for name in FILES)
     return (
-        Engine("axe-core", version[1], source, "audit", tuple(AXE_LEFT_OUT), PAGE_RULES),
-        Engine("accesslint", ACCESSLINT_VERSION, data.decode(), "accesslint", tuple(ACCESSLINT_LEFT_OUT)),
+        Engine("axe-core", AXE_VERSION, axe, "audit", tuple(AXE_LEFT_OUT), PAGE_RULES),
+        Engine("accesslint", ACCESSLINT_VERSION, accesslint, "accesslint", tuple(ACCESSLINT_LEFT_OUT)),
     )
 
 
-def axe_source() -> str:
-    """Return axe-core's own text.
+def _published(name: str) -> str:
+    """Return the text of an engine.
 
     Raises:
-        CollectorError: COL310 when the package that carries it is not installed.
+        CollectorError: COL310 when it is not the file that was published.
     """
-    spec = importlib.util.find_spec("axe_playwright_python")
-    path = Path(spec.origin).parent / "axe.min.js" if spec is not None and spec.origin else None
-    if path is None or not path.is_file():
-        raise collector_error("COL310", "axe-core is not installed.")
-    return path.read_text(encoding="utf-8")
+    path = Path(__file__).parent / name
+    data = path.read_bytes() if path.is_file() else b""
+    if hashlib.sha256(data).hexdigest() != FILES[name]:
+        raise collector_error("COL310", f"`{name}` is not the file that was published.", "Install Interlock again.")
+    return data.decode()
