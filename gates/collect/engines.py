@@ -1,7 +1,8 @@
 """The engines that check accessibility, and which of their rules count.
 
-Each is one file in this package (`axe/`, `accesslint/`), as its makers published it. Two engines, since each misses what the other finds; where both have a rule for the same thing and one of them is
-wrong about known cases, that one is left out.
+Each is one file in this package (`axe/`, `accesslint/`), as its makers published it. There are two, since each misses
+what the other finds; where both have a rule for the same thing and one of them is wrong about known cases, that one is
+left out.
 """
 
 import hashlib
