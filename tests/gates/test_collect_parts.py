@@ -6,6 +6,7 @@ import re
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from interlock.gates.collect.engines import (
 )
 from interlock.gates.collect.errors import ERRORS
 from interlock.gates.collect.look import MAX_BETWEEN, Look, widths_between
+from interlock.gates.collect.page import Page
 from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
 from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
@@ -320,6 +322,26 @@ def test_a_merge_keeps_the_worst_impact_and_says_in_which_views_each_element_fai
         (["#b"], [1280], ["no-preference"]),
     ]
     assert (extra["frame"], extra["widths"]) == (2, [1280])
+
+
+def test_a_window_that_a_page_opens_is_let_run_before_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    last: list[Callable[[], None]] = []
+
+    def post(method: str, *_: object, then: Callable[[], None] = lambda: None, **__: object) -> None:
+        sent.append(method)
+        last[:] = [then]
+
+    connection = object.__new__(Connection)
+    monkeypatch.setattr(Connection, "post", staticmethod(post))
+    page = Page(connection, Target("page", "http://h/", None), 375)
+    for session in ("the page", "its window"):
+        sent.clear()
+        info = {"type": "page", "targetId": session, "url": "", "browserContextId": ""}
+        page.handle("", "Target.attachedToTarget", {"sessionId": session, "targetInfo": info})
+    assert sent == ["Fetch.enable", "Runtime.runIfWaitingForDebugger"]
+    last[0]()
+    assert sent[2:] == ["Target.closeTarget"]
 
 
 def test_every_error_code_is_documented(root: Path) -> None:
