@@ -26,22 +26,16 @@ def blocks(text: str, language: str = "") -> list[str]:
     return [text for name, text in found if name == language]
 
 
-def test_the_readme_is_short_and_every_local_link_of_it_leads_somewhere() -> None:
+def test_the_readme_is_short_its_links_lead_somewhere_and_its_picture_fetches_nothing() -> None:
     assert len(README.splitlines()) <= 150
     links = re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", README)
     assert len(links) > 10
     assert [link for link in links if not (REPO / link).exists()] == []
-
-
-def test_the_picture_of_the_readme_fetches_nothing() -> None:
     picture = (REPO / "docs" / "images" / "refusal.svg").read_text(encoding="utf-8")
-    assert "RSV207" in picture
-    assert re.findall(r"url\((?!#)|@import|<script|href=", picture) == []
+    assert ("RSV207" in picture, re.findall(r"url\((?!#)|@import|<script|href=", picture)) == (True, [])
 
 
-def test_the_refusal_on_the_page_is_what_the_command_prints_and_the_readme_shows_its_first_finding(
-    tmp_path: Path,
-) -> None:
+def test_the_refusal_on_the_page_and_in_the_readme_is_what_the_command_prints(tmp_path: Path) -> None:
     text = page("check-an-answer.md")
     response = next(block for block in blocks(text) if block.startswith("STATUS: APPROVED"))
     shown = next(block for block in blocks(text) if block.startswith("$ validate-envelope response.txt"))

@@ -9,13 +9,16 @@ import pytest
 
 from interlock.catalog import catalog
 from interlock.core.errors import MEANINGS, Exit
+from interlock.gates.checks.sealed import CODES
 from interlock.gates.config import load_config
 from interlock.gates.registry import build_protocol
+from interlock.gates.sealed.settings import KEYS
 from interlock.graph.task import Task
 from interlock.reservations.settings import Settings, build
 from scripts.reference import SECTIONS, md, pages
 
-TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+REPO = Path(__file__).parents[2]
+TEXT, SEALED = ((REPO / "docs" / name).read_text(encoding="utf-8") for name in ("configuration.md", "sealed-gates.md"))
 (EXAMPLE,) = re.findall(r"^```toml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
@@ -32,6 +35,7 @@ def test_every_code_has_a_section_on_the_page_of_its_prefix(reference: dict[str,
     codes = catalog()
     found = {code: name for name, text in reference.items() for code in headings(text) if code in codes}
     assert found == {code: f"rules/{code.rstrip('0123456789').lower()}.md" for code in codes}
+    assert md("a < b, `x*y|z` and *c* [d]_") == r"a \< b, `x*y|z` and \*c\* \[d\]\_"
     assert "**A response is not empty.** (error)\n\nFix: Answer with" in reference["rules/env.md"]
 
 
@@ -64,10 +68,6 @@ def test_the_tools_are_those_of_the_server(reference: dict[str, str]) -> None:
         assert name in page
 
 
-def test_what_is_outside_of_code_has_no_markup() -> None:
-    assert md("a < b, `x*y|z` and *c* [d]_") == r"a \< b, `x*y|z` and \*c\* \[d\]\_"
-
-
 def test_the_example_is_a_configuration_that_fits(tmp_path: Path) -> None:
     (tmp_path / "interlock.toml").write_text(EXAMPLE, encoding="utf-8")
     protocol = build_protocol(load_config(tmp_path))
@@ -84,3 +84,17 @@ def test_the_reservations_are_shown_with_their_defaults() -> None:
 
 def test_every_key_of_a_task_is_in_its_table() -> None:
     assert [field.name for field in fields(Task) if f"`{field.name}`" not in TEXT] == ["base"]
+
+
+def test_every_code_of_a_gate_that_cannot_be_judged_is_in_the_reference() -> None:
+    sources = [*REPO.glob("gates/sealed/**/*.py"), *REPO.glob("graph/*.py")]
+    raised = set(re.findall(r'"((?:SEAL|HELD)\d{3})"', "".join(path.read_text(encoding="utf-8") for path in sources)))
+    rows = {code for line in SEALED.splitlines() if line.startswith(("| SEAL", "| HELD"))
+            for code in re.findall(r"\b(?:SEAL|HELD)\d{3}\b", line.split("|")[1])}  # fmt: skip
+    assert raised == rows
+
+
+def test_every_finding_and_every_key_is_in_the_reference() -> None:
+    assert set(CODES.values()) <= set(re.findall(r"EVD\d{3}", SEALED))
+    keys = {match[1] for line in SEALED.splitlines() if (match := re.match(r"\| `(\w+)` \|", line))}
+    assert {*KEYS, "sealed"} <= keys
