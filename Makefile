@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-tests demo-ticket demo-llm test test-long test-slow check lint types contracts census campaign bench snapshots format lock clean packages browser clients sandbox
+.PHONY: help docs picture demo demo-tests demo-ticket demo-llm test test-long test-slow check lint types contracts census campaign bench snapshots format lock clean packages browser clients sandbox
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -37,7 +37,7 @@ test-long: browser clients sandbox ## run what `make test` leaves out: more rows
 test-slow: packages ## run the tests with the local model at length and inside the command-line agents that are installed
 	@$(subst $$(sh scripts/memory-disk),$${TMPDIR:-/tmp},$(PYTEST)) -n 2 -m slow
 
-check: lint types contracts census test test-long ## run lint, types, import contracts, the census and tests, the long ones too
+check: lint types contracts census docs test test-long ## run lint, types, import contracts, the census, the documentation and tests, the long ones too
 
 lint: packages ## check the style and the layout of the code
 	@$(BIN)/ruff check --quiet
@@ -64,6 +64,13 @@ snapshots: browser clients sandbox ## write the snapshots anew; review them like
 format: packages ## lay the code out and mend what can be mended
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
+
+# Every warning is an error: a link or an anchor that leads nowhere, a page that no list names.
+docs: packages ## build the documentation into build/docs/index.html, and check every link in it
+	@$(BIN)/sphinx-build -q -W -n --keep-going -b html docs build/docs
+
+picture: packages ## draw the picture of the README anew, from a real session
+	@$(BIN)/python -m scripts.picture
 
 lock: packages ## write requirements.lock from the versions in .venv
 	@$(BIN)/python scripts/lock.py

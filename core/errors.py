@@ -1,7 +1,7 @@
 """The one base of every error that leaves a package, and what a command exits with."""
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 
 class Exit(IntEnum):
@@ -14,6 +14,20 @@ class Exit(IntEnum):
     CONFLICT = 5
     INTERNAL = 70
     SYSTEM = 74
+
+
+MEANINGS: Final = {
+    Exit.GOOD: "The command did what it was asked; a run is APPROVED, an answer valid, a check passed.",
+    Exit.REFUSED: "A rule refused it; a run is BLOCKED, an answer not valid, a gate not passed.",
+    Exit.USAGE: "The call, the task or the configuration is wrong, or an agent could not be asked.",
+    Exit.WAITING: "A run waits for an answer.",
+    Exit.CONFLICT: "Another agent is in the way, or another process drives the run.",
+    Exit.INTERNAL: "A defect of Interlock.",
+    Exit.SYSTEM: "The system refused: the disk is full, a permission is missing, the database cannot be used.",
+    130: "Stopped by Ctrl-C; a run is kept.",
+    141: "Stopped because nobody reads the output; a run is kept.",
+}
+"""What each exit code of a command means."""
 
 
 class InterlockError(Exception):

@@ -68,15 +68,15 @@ class Config:
     """A project's whole configuration, read and checked for shape; `registry.build_protocol` checks that it fits.
 
     Args:
-        roster: Whether `roles` add to the shipped roster or stand for the whole of it.
+        roster: Whether `[roles]` add to the shipped roster or are the whole of it.
         roles: Role tables by name.
         gates: Gate tables by id.
         envelope: How strictly answers are read.
         run: Budgets.
         evidence: How pages are looked at.
         budget: What the agents of one task may spend.
-        commands: argv by name: what agents may have run; no shell.
-        agents: A table for each role, for the agents room.
+        commands: Commands that agents may have run, by name; no shell.
+        agents: A table for each role: who answers for it.
         prices: What models cost, by `provider:model`.
         tickets: Budgets, scope and delegation of the ticket pipeline.
         reservations: As the file says it; `interlock.reservations.settings` knows the keys and the defaults.
@@ -119,7 +119,7 @@ _MODELS: Final[Mapping[tuple[str, ...], type]] = {
     ("tickets",): TicketsConfig,
     ("tickets", "delegate"): DelegateConfig,
 }
-_BOUNDS: Final = (
+BOUNDS: Final = (
     ("run.max_reasks", 0, 20),
     ("run.max_rework", 0, 100),
     ("run.max_progress", 0, 100),
@@ -247,7 +247,7 @@ def _value(config: Config, key: str) -> Any:
 
 def _out_of_bounds(config: Config, path: str) -> Iterator[ConfigProblem]:
     """Yield a problem for each number out of bounds, each bad command, and an empty list of gates."""
-    for key, least, most in _BOUNDS:
+    for key, least, most in BOUNDS:
         value = _value(config, key)
         if value is not None and not least <= value <= most:
             yield ConfigProblem("CFG104", path, key, f"{value} is out of bounds.", f"Write {least} to {most}.")

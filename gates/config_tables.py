@@ -79,7 +79,7 @@ class EnvelopeConfig:
     """`[envelope]`: how strictly answers are read.
 
     Args:
-        inputs: What an input is that looks like a path and does not exist: a warning or an error.
+        inputs: Whether an answer may name an input that does not exist: a warning or an error.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -94,9 +94,9 @@ class RunConfig:
     Args:
         max_reasks: How often one answer may be asked for again.
         max_rework: How many rounds of rework a task may take.
-        max_progress: How many progress reports one round of work may hold beside those of its design steps.
-        unchanged: What a build answer is that changed no file in scope: an error or a warning.
-        reserve: Whether a run holds leases on its task's scope, and queues while others hold them.
+        max_progress: How many progress reports may come before a hand-over in one round of work.
+        unchanged: Whether a hand-over that changed no file in scope is an error or a warning.
+        reserve: Whether a run holds leases on its task's scope, and waits while others hold them.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -134,7 +134,7 @@ class PriceConfig:
     Args:
         input: For tokens that are sent.
         output: For tokens that come back.
-        cached_input: For those of the sent ones that the provider had kept; None: they cost what others do.
+        cached_input: For sent tokens that the provider had cached; without it, the price of `input`.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -152,7 +152,7 @@ class DelegateConfig:
         gates: The gates that each of these tasks requires, at least one.
         scope: Patterns of the files that they may touch; empty: the files of the plan.
         agents: A table for each role, like `[agents]`; empty: those of `[agents]`.
-        wait_seconds: How long one call waits for the tasks before it answers where they stand.
+        wait_seconds: How long one call waits for the tasks before it answers with their state.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -172,10 +172,10 @@ class TicketsConfig:
         max_retries: How many refused submissions one stage may take before the run ends.
         max_retries_run: How many the whole run may take.
         max_identical: How many identical failures of one stage end the run.
-        unchanged: What an acting stage is that changed no file: an error or a warning.
-        unattributed: What files are that changed outside the plan by nobody known: an error or a warning.
-        delegate: Who acts in the agent's place; None: the agent acts by hand.
-        agent: The model that `interlock resolve` works tickets with, for the graph; None: the command names it.
+        unchanged: Whether acting without changing a file is an error or a warning.
+        unattributed: Whether a change outside the plan whose author is not known is an error or a warning.
+        delegate: Who acts in the agent's place; without it, the agent acts itself.
+        agent: The model of `interlock resolve`; without it, `--model` names one.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

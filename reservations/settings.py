@@ -43,14 +43,14 @@ class Settings(NamedTuple):
         max_ttl_minutes: How long a call may ask for.
         dead_after_minutes: An agent that was not seen for so long is silent, and its leases may be taken over.
         claim_minutes: How long a lease lives that was granted to a waiter without a call at that moment.
-        linger_seconds: How long a call that gave up keeps its place in the line.
+        linger_seconds: How long a call that gave up keeps its place in the wait queue.
         max_patterns: How many patterns one call may name.
         max_leases: How many leases one agent may hold.
         max_wait_seconds: How long one call may wait; clients give up on a call after about a minute.
         escalation: What happens to a request whose time ran out: `advisory` reports it, `force` takes the lease.
-        urgent_timeout_minutes: Time limit of an urgent request; None for none.
-        normal_timeout_minutes: Time limit of a normal request; None for none.
-        low_timeout_minutes: Time limit of a request with low urgency; None for none.
+        urgent_timeout_minutes: Time limit of an urgent request; `"never"` for none.
+        normal_timeout_minutes: Time limit of a normal request; `"never"` for none.
+        low_timeout_minutes: Time limit of a request with low urgency; `"never"` for none.
     """
 
     ttl_minutes: float = 15

@@ -1,4 +1,4 @@
-"""What can go wrong while evidence is made: one row per code, rendered in docs/evidence.md."""
+"""What can go wrong while evidence is made: one row per code."""
 
 from typing import Final, Literal, TypeAlias
 

@@ -141,7 +141,7 @@ def respond_command(
 @root_option
 @json_option
 def send_command(agent: str, text: str, topic: str | None, root: Path | None, as_json: bool) -> None:
-    """Write TEXT to AGENT, who reads it with `interlock inbox` or is told of it before the next edit.
+    """Write TEXT to AGENT, who reads it with `interlock inbox` or hears of it before the next edit.
 
     Example: interlock send ann "I rename login.py at noon"
     """

@@ -19,16 +19,17 @@ _MARKS: Final = {True: "refused", False: "OPEN"}
 
 
 @click.command("doctor")
-@click.option("--prove", "proving", is_flag=True, help="Plant a real conflict at every installed door.")
+@click.option("--prove", "proving", is_flag=True, help="Plant a real conflict for each hook and server.")
 @root_option
 @json_option
 def doctor_command(root: Path | None, *, proving: bool, as_json: bool) -> None:
     """Check that Interlock works here; nothing is changed.
 
-    With --prove, every installed door (the clients' hooks as they are configured, git's hooks, the server, the command
-    line) is asked for a file that somebody else holds, in a throw-away project. A door that does not refuse is named.
+    With --prove, each installed entry point (the clients' hooks as they are configured, git's hooks, the server, the
+    command line) is asked for a file that another agent holds, in a throw-away project. One that does not refuse is
+    named.
 
-    Exit codes: 0 all is well or could be better, 1 something does not work or a door is open.
+    Exit codes: 0 all is well or could be better, 1 something does not work, or does not refuse.
     """
     home = resolve_root(root)
     where = scene(home)
@@ -80,7 +81,7 @@ def _show(home: Path, found: Sequence[tuple[Check, Finding]]) -> None:
 
 def _show_proofs(proofs: Sequence[Proof]) -> None:
     """Print one row for each door that was tried."""
-    click.echo("a conflict at each installed door:")
+    click.echo("a conflict at each installed entry point:")
     width = max(len(row.door) for row in proofs)
     for row in proofs:
         mark = click.style(f"{_MARKS[row.refused]:7}", fg="green" if row.refused else "red", bold=not row.refused)
@@ -91,4 +92,4 @@ def _show_proofs(proofs: Sequence[Proof]) -> None:
     if bad:
         click.echo(click.style(f"OPEN: {', '.join(bad)}: what others hold is not safe there", fg="red", bold=True))
     else:
-        click.echo(f"all {len(proofs)} doors refuse")
+        click.echo(f"all {len(proofs)} entry points refuse")

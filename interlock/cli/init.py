@@ -83,7 +83,7 @@ def init_command(
     """Connect this project's coding agents to `interlock mcp`, and guard what they reserve.
 
     Writes the entry of the server and the hooks into the client's own files in the project, and git's hooks into this
-    repository, and nothing outside of them. What stands there stays; a git hook that stood there is called first.
+    repository, and nothing outside of them. What is there already stays; an earlier git hook is called first.
     Either every file is written or none.
     """
     if template is not None:

@@ -48,7 +48,7 @@ wait_option = click.option(
     type=click.FloatRange(min=0),
     default=0.0,
     callback=finite,
-    help="How long to wait; the line is first come, first served.",
+    help="How long to wait; the queue is first come, first served.",
 )
 
 
@@ -162,7 +162,7 @@ def _show_released(mine: Reservations, freed: Sequence[LeaseInfo]) -> None:
 @root_option
 @json_option
 def conflicts_command(patterns: tuple[str, ...], root: Path | None, as_json: bool) -> None:
-    """Say who holds what stands in the way of PATTERNS, and whether they still work; reserves nothing.
+    """Show who holds what overlaps PATTERNS, and whether they still work; reserves nothing.
 
     Example: interlock conflicts 'src/**'
 

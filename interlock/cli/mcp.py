@@ -28,8 +28,8 @@ STRAY_SECONDS: Final = 0.5
 def mcp_command(toolsets: str | None, root: Path | None) -> None:
     """Serve this project's tools to one agent host over standard input and output.
 
-    Ends with 0 when the host closes its side, or on Ctrl-C. Standard output carries the protocol alone; what there is
-    to say stands on stderr.
+    Ends with 0 when the host closes its side, or on Ctrl-C. Standard output carries the protocol alone; messages
+    go to stderr.
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     import anyio  # noqa: PLC0415 - and the SDK below: a second to import, and `--help` needs neither

@@ -47,7 +47,7 @@ def resolve_command(
     ticket: Path, model: str | None, new: bool, record: Path | None, replay: Path | None, root: Path | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Work the ticket of the file TICKET with a model, stage by stage; again: go on where its run stands."""
+    """Work the ticket of the file TICKET with a model, stage by stage; called again, continue its run."""
     if replay is not None and (model is not None or record is not None):
         raise click.UsageError(f"--replay excludes {OPTION} and --record: nobody is asked")
     folder = resolve_root(root)

@@ -89,7 +89,7 @@ def run_command(
 @root_option
 @events_option
 def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_json: bool, taping: Taping) -> None:
-    """Take RUN (a run id, or a task id for its newest run) on from where it stands."""
+    """Continue RUN: a run id, or a task id for its newest run."""
     folder = resolve_root(root)
     given: dict[str, str] = {}
     for item in answers:

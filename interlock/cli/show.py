@@ -337,7 +337,7 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
 @click.option(
     "--allow-unproven", is_flag=True, help="With --commits: exit with 0 when no commit is worse than unproven."
 )
-@click.option("--allow-incomplete", is_flag=True, help="Events that stand in no journal here are no failure.")
+@click.option("--allow-incomplete", is_flag=True, help="Events that are in no journal here are no failure.")
 @click.option("--evidence", is_flag=True, help="Compare every evidence file and its kept copy with the journal too.")
 @root_option
 @json_option
@@ -353,14 +353,14 @@ def verify_command(
 ) -> None:
     """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep.
 
-    What is reserved is held against the journal too. With --commits, each commit of a range is held against the
-    reservations that stood when it was made.
+    What is reserved is checked against the journal too. With --commits, each commit of a range is checked against the
+    reservations at the time when it was made.
     """
     if commits is None and (journals or allow_unproven):
         raise click.UsageError("--journal and --allow-unproven go with --commits RANGE")
     if commits is not None:
         if heads or evidence:
-            raise click.UsageError("--commits stands alone: leave --head and --evidence out")
+            raise click.UsageError("--commits goes with neither --head nor --evidence: leave them out")
         from interlock.cli.commits import show_commits  # noqa: PLC0415
 
         show_commits(

@@ -43,21 +43,28 @@ class Shop:
 
     Args:
         folder: An empty folder.
+        state: Where sealed gates keep what they recorded of the environment, which takes long; default: in the folder.
     """
 
     folder: Path
+    state: Path | None = None
     real: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def root(self) -> Path:
         return self.folder / "shop"
 
-    def begin(self) -> None:
-        (self.root / "src").mkdir(parents=True)
+    def install(self) -> None:
+        self.root.mkdir()
         (self.folder / "bin").mkdir()
-        program = self.folder / "bin" / "interlock"
-        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m interlock "$@"\n')
-        program.chmod(0o755)
+        for name, module in (("interlock", "interlock"), ("validate-envelope", "interlock.validate_envelope")):
+            program = self.folder / "bin" / name
+            program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m {module} "$@"\n')
+            program.chmod(0o755)
+
+    def begin(self) -> None:
+        self.install()
+        (self.root / "src").mkdir()
         (self.root / "src" / "login.py").write_text("def login(): ...\n")
         (self.root / "src" / "cart.py").write_text("def cart(): ...\n")
         (self.root / ".gitignore").write_text("artifacts/\ntickets/\n")
@@ -80,10 +87,11 @@ class Shop:
         who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
                for part, value in (("NAME", "dev"), ("EMAIL", "dev@example.org"), ("DATE", at))}  # fmt: skip
         own = {"HOME": str(self.folder), "GIT_CONFIG_NOSYSTEM": "1", "INTERLOCK_AGENT_ID": name, "COLUMNS": "120",
-               "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}  # fmt: skip
+               "PATH": f"{self.folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
+               "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(self.state or self.folder / "state")}  # fmt: skip
         return subprocess.run(
             ["sh", "-c", command], cwd=self.root, env=kept | who | own, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=200,
         )  # fmt: skip
 
 
@@ -103,6 +111,18 @@ def alike(text: str) -> str:
     """Return an output without what differs each time."""
     text = TIMES.sub(lambda found: re.sub(r"\d+", "0", found[0]), IDS.sub("ID", PASSING.sub("", text)))
     return re.sub(r"[ \t]+", " ", text)
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines of an output without what differs each time, seconds at their beginning among it."""
+    text = re.sub(r"^ *\d+\.\d+ s|\b\d+\.\d\ds$", "", alike(text), flags=re.MULTILINE)
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def missing(shown: str, printed: str) -> list[str]:
+    """Return the lines of a page that were not printed, or not in this order."""
+    rest = iter(lines(printed))
+    return [line for line in lines(shown) if line not in rest]
 
 
 def renewed(page: str, folder: Path) -> dict[str, str]:

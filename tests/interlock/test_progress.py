@@ -250,7 +250,7 @@ def test_who_tells_events_that_nobody_reads_ends_and_says_how_to_go_on(tmp_path:
 
 
 def test_each_kind_of_event_is_written_down_with_its_keys() -> None:
-    rows = [line for line in (DOCS / "running.md").read_text().splitlines() if line.startswith("| `")]
+    rows = [line for line in (DOCS / "events.md").read_text().splitlines() if line.startswith("| `")]
     told = {cells[1].strip(" `"): cells[2] for cells in (row.split("|") for row in rows)}
     for kind, keys in EVENTS.items():
         assert [key for key in keys if f"`{key}`" not in told[kind]] == []
