@@ -144,8 +144,8 @@ def test_no_link_is_forgotten() -> None:
 
 
 # Written in pieces, so that this file keeps its own rules.
-QUOTED = "benchmarks/guard/honest.txt"
-"""Commands of other people's agents, which look for unfinished places and which nobody edits."""
+QUOTED = ("benchmarks/guard/honest.txt", "gates/collect/axe/axe.min.js", "gates/collect/accesslint/accesslint-core.js")
+"""What others wrote and nobody edits: commands of agents, and the engines."""
 FORBIDDEN = {
     "an unfinished place": re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b"),
     "a path of one machine": re.compile(r"(?<![\w.~*-])/(work|root|home/\w+)/(?=\w)"),
@@ -184,7 +184,7 @@ def test_no_tracked_file_holds(what: str, texts: dict[str, str]) -> None:
         f"{name}:{number}: {line.strip()[:80]}"
         for name, text in texts.items()
         for number, line in enumerate(text.splitlines(), 1)
-        if FORBIDDEN[what].search(line) and name != QUOTED
+        if FORBIDDEN[what].search(line) and name not in QUOTED
     ]
     assert found == []
 
