@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.reservations.sqlite import SqliteStore
-from interlock.reservations.store import Store
+from interlock.reservations import SqliteStore, Store
 from tests.conformance.stores import SharedStoreContract, StoreContract
 from tests.reservations.memory import MemoryStore
 
@@ -20,7 +19,7 @@ class SqliteBackend:
         return SqliteStore(self._path, patience_seconds)
 
     def program(self) -> str:
-        return f"from interlock.reservations.sqlite import SqliteStore\nstore = SqliteStore({self._path!r})\n"
+        return f"from interlock.reservations import SqliteStore\nstore = SqliteStore({self._path!r})\n"
 
 
 class MemoryBackend:

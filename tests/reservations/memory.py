@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from threading import Lock, get_ident
 
-from interlock.reservations.errors import StoreBusy
-from interlock.reservations.records import Agent, Event, Lease, Message, Negotiation, Waiter, key_of, replace
+from interlock.reservations.errors import StoreBusyError
+from interlock.reservations.store.records import Agent, Event, Lease, Message, Negotiation, Waiter, key_of, replace
 
 OPEN = ("pending", "deferred")
 
@@ -224,7 +224,7 @@ class MemoryStore:
         if self._owner == get_ident():
             raise RuntimeError("a transaction is open in this thread")
         if not self._lock.acquire(timeout=self.patience_seconds):
-            raise StoreBusy("the store in memory is held by another thread", "end that transaction")
+            raise StoreBusyError("the store in memory is held by another thread", "end that transaction")
         self._owner = get_ident()
         copy = self._tables.copy()
         transaction = MemoryTransaction(self._store_id, copy)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from interlock.reservations.answers import MessageInfo
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from tests.reservations.memory import MemoryStore

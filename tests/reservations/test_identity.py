@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations import identity, leases, process
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.store import Store
+from interlock.reservations import identity, process
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.store.contract import Store
 from tests.reservations.hooks.checkout import Checkout, environment, git
 from tests.reservations.memory import MemoryStore
 from tests.table import each_row
@@ -20,7 +21,7 @@ CLIENT = Path(__file__).with_name("client.py")
 WHO = """
 import json, os
 from interlock.reservations import identity, place
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.sqlite import SqliteStore
 known = identity.who(os.environ, SqliteStore(place.find(os.getcwd()).store_path))
 print(json.dumps([known.name, known.kind, known.pid]))
 """
@@ -135,7 +136,7 @@ def test_what_a_client_without_a_name_starts_is_found_by_its_process() -> None:
     store = MemoryStore()
     known = identity.who({}, store, door="mcp")
     caller = Caller(known.name, known.kind, "/", "mcp", process.host(), known.pid, known.started)
-    with leases.entered(Desk(store), caller):
+    with calls.entered(Desk(store), caller):
         pass
     assert identity.who({}, store) == known
     assert identity.who({"CLAUDE_SESSION_ID": "other"}, store).name == "claude-other"
@@ -179,7 +180,7 @@ def test_a_stored_person_stays_a_person() -> None:
     store = MemoryStore()
     parent = next(iter(process.ancestors()))
     caller = Caller("ada@here", "person", "/", "mcp", process.host(), parent.pid, parent.started)
-    with leases.entered(Desk(store), caller):
+    with calls.entered(Desk(store), caller):
         pass
     assert identity.who({}, store)[:2] == ("ada@here", "person")
 
