@@ -93,8 +93,8 @@ __all__ = [
 ]
 
 PUBLIC_MODULES: Final = (
-    "answers", "errors", "git.commands", "guard.syntax", "hooks.client_input", "hooks.main", "identity", "patterns", "place",
-    "process", "rules", "settings",
+    "answers", "errors", "git.commands", "guard.syntax", "hooks.client_input", "hooks.main", "identity", "patterns",
+    "place", "process", "rules", "settings",
 )  # fmt: skip
 """What others import besides the names above."""
 
