@@ -1,4 +1,7 @@
-"""The store in one SQLite file: made at its first use, opened late, shared by every process of the machine."""
+"""The store in one SQLite file: made at its first use, opened late, shared by every process of the machine.
+
+At the path `:memory:` it is no file, and lasts as long as its object.
+"""
 
 import os
 import sqlite3
@@ -13,6 +16,8 @@ from weakref import WeakSet
 from interlock.reservations.errors import StoreBusyError, StoreDamagedError, StoreUnwrittenError
 from interlock.reservations.store import migrations
 from interlock.reservations.store.sqlite_rows import SqliteTransaction
+
+IN_MEMORY: Final = ":memory:"
 
 PATIENCE_SECONDS: Final = 15.0
 """How long a transaction waits for its turn."""
@@ -83,7 +88,8 @@ class _Link:
             yield self
         except sqlite3.Error as error:
             # A connection that has failed is not used again; giving it back rolls back what it had begun.
-            self.close()
+            if self.path != IN_MEMORY:
+                self.close()
             raise _translated(error, self.path) from error
         finally:
             self._owner = 0
@@ -139,12 +145,13 @@ class _Link:
         self._lock.release()
 
     def _open(self) -> sqlite3.Connection:
-        new = _make(self.path)
+        new = self.path != IN_MEMORY and _make(self.path)
         self._file = _identity(self.path)
         # `mode=rw`: were the file removed just now, SQLite must not make one with rights of its own.
         quoted = self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        name = IN_MEMORY if self.path == IN_MEMORY else f"file:{quoted}?mode=rw"
         connection = sqlite3.connect(
-            f"file:{quoted}?mode=rw", timeout=self._patience, isolation_level=None, check_same_thread=False, uri=True
+            name, timeout=self._patience, isolation_level=None, check_same_thread=False, uri=True
         )
         try:
             self._configure(connection, new=new)
@@ -200,13 +207,14 @@ class SqliteStore:
     has ended is on the disk. A process must not fork inside a transaction of the same thread.
 
     Args:
-        path: The file; no symbolic link.
+        path: The file; no symbolic link. `:memory:` keeps the rows in this object.
         patience_seconds: How long a transaction waits for its turn.
     """
 
     def __init__(self, path: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self.path = os.path.abspath(path)
+        self.path = path if path == IN_MEMORY else os.path.abspath(path)
         self._writer = _Link(self.path, patience_seconds)
+        self._written = 0
         self._watcher = _Link(self.path, patience_seconds)
 
     @contextmanager
@@ -222,10 +230,12 @@ class SqliteStore:
         with self._writer.taken() as link:
             connection = link.begin()
             rows = SqliteTransaction(connection)
+            changes = connection.total_changes
             try:
                 _migrate(connection, self.path)
                 yield rows
                 connection.execute("COMMIT")
+                self._written += connection.total_changes - changes
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -235,13 +245,15 @@ class SqliteStore:
 
     def stamp(self) -> object:
         """Return a value that changes when a transaction has written, in this process or another."""
+        if self.path == IN_MEMORY:
+            return self._written
         # A connection of its own: to it our own writes are those of another.
         with self._watcher.taken() as link:
             return link.run(link.current(), "PRAGMA data_version"), link.opened
 
     def close(self) -> None:
         """Give back connections; the next use opens them again."""
-        for link in (self._writer, self._watcher):
+        for link in () if self.path == IN_MEMORY else (self._writer, self._watcher):
             with link.taken():
                 link.close()
 

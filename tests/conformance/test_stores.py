@@ -1,4 +1,4 @@
-"""The contract of `stores.py`, kept by SQLite and by the double that other tests use."""
+"""The contract of `stores.py`, kept by SQLite in a file and in memory."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import pytest
 
 from interlock.reservations import SqliteStore, Store
 from tests.conformance.stores import SharedStoreContract, StoreContract
-from tests.reservations.memory import MemoryStore
 
 
 class SqliteBackend:
@@ -26,10 +25,10 @@ class MemoryBackend:
     """One object: every handle is the same, and its patience is that of the last one who asked."""
 
     def __init__(self) -> None:
-        self._store = MemoryStore()
+        self._store = SqliteStore(":memory:")
 
     def open(self, patience_seconds: float = 15) -> Store:
-        self._store.patience_seconds = patience_seconds
+        self._store._writer._patience = patience_seconds  # pyright: ignore[reportPrivateUsage]
         return self._store
 
 

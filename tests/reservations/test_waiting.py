@@ -9,7 +9,7 @@ from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import replace
-from tests.reservations.memory import MemoryStore
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.world import HOST, ROOT, World, codes, ids
 
 
@@ -281,7 +281,7 @@ def test_an_agent_has_no_more_than_so_many_places(world: World) -> None:
 
 
 def test_a_wait_ends_when_the_store_changes_or_the_time_has_come() -> None:
-    store = MemoryStore()
+    store = SqliteStore(":memory:")
     world = World(store=store)
     begun, stamp = world.now, store.stamp()
     wait_queue.until_changed(world.desk, stamp, 1)

@@ -11,7 +11,7 @@ from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.contract import Store
 from interlock.reservations.store.records import AgentKind, Event, Lease, Message
-from tests.reservations.memory import MemoryStore
+from interlock.reservations.store.sqlite import SqliteStore
 
 START = 1_800_000_000.0
 ROOT = "/checkout"
@@ -32,7 +32,7 @@ class World:
         pauses: What happens while a call waits, one function a pause; then only time passes.
     """
 
-    store: Store = field(default_factory=MemoryStore)
+    store: Store = field(default_factory=lambda: SqliteStore(":memory:"))
     settings: Settings = field(default_factory=Settings)
     now: float = START
     waited: float = 0.0
