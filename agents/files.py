@@ -10,14 +10,20 @@ from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.file_refusals import Answer, Refused, answering, encoded, refusal, text_of, unusable
 from interlock.agents.readable import ReadableFiles
 from interlock.core.project import NoProject
-from interlock.reservations import patterns, place, process
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations import (
+    Caller,
+    Desk,
+    NotCoveredError,
+    Reservations,
+    guarded,
+    open_desk,
+    patterns,
+    place,
+    process,
+    replace,
+)
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.fencing import GuardRefused, guarded
-from interlock.reservations.opening import open_desk
-from interlock.reservations.records import replace
 from interlock.reservations.rules import shown
-from interlock.reservations.service import Reservations
 
 
 def as_written(desk: Desk) -> Desk:
@@ -213,5 +219,5 @@ class LeasedFiles(ScopedFiles):
             with guarded(self._reservations.desk, self._reservations.caller, [held]) as guard:
                 action()
                 return {"token": guard.tokens[held]}
-        except GuardRefused as error:
+        except NotCoveredError as error:
             raise Refused(*error.errors) from error

@@ -22,12 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations import Agent, Caller, Desk, Lease, Reservations, SqliteStore, Transaction
 from interlock.reservations.patterns import Pattern, canonical, index_prefix
-from interlock.reservations.records import Agent, Lease
-from interlock.reservations.service import Reservations
-from interlock.reservations.sqlite import SqliteStore
-from interlock.reservations.store import Transaction
 
 WORKERS: Final = 8
 KINDS: Final = {"interlock": "reserve_files", "bare": "bare", "quick": "bare that waits as we do"}

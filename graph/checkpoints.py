@@ -13,7 +13,7 @@ from langgraph.types import StateSnapshot
 
 from interlock.graph.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.store import RunStore
-from interlock.reservations.copies import to_read
+from interlock.reservations import to_read
 
 SAFE_WAL: Final = (3, 51, 3)
 """From this version on several processes may write to one database in WAL mode."""

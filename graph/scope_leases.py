@@ -16,14 +16,15 @@ from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
 from interlock.journal import JournalError
-from interlock.reservations import granting, holders, identity, leases, outbox, place, process, waiting
+from interlock.reservations import Caller, Desk, Entry, Lease, identity, key_of, open_desk, place, process, replace
 from interlock.reservations.answers import Conflict, ReserveAnswer
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.entry import Entry
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.opening import open_desk
-from interlock.reservations.records import Lease, key_of, replace
+from interlock.reservations.leases import calls as leases
+from interlock.reservations.leases import grant_log as holders
+from interlock.reservations.leases import granting
+from interlock.reservations.leases import wait_queue as waiting
 from interlock.reservations.settings import Settings
+from interlock.reservations.store import outbox
 
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 
@@ -305,7 +306,7 @@ class ScopeLeases:
     def _drain(self) -> None:
         """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""
         with self._told():
-            outbox.drain(self.desk.store, self.caller.root)
+            outbox.drain_events(self.desk.store, self.caller.root)
 
     @contextmanager
     def _told(self) -> Generator[None]:
@@ -333,7 +334,7 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
                 if not tx.leases_of(left.caller.name):
                     return
             leases.release_all(left.desk, left.caller)
-            outbox.drain(left.desk.store, left.caller.root)
+            outbox.drain_events(left.desk.store, left.caller.root)
     except InterlockError as error:
         tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 

@@ -19,9 +19,8 @@ from interlock.graph.pipeline.store import TicketStore, journal_run, list_ticket
 from interlock.graph.runs import RunView, kept_views
 from interlock.graph.store import journal_path, list_runs, pruned_runs
 from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
-from interlock.reservations import place
-from interlock.reservations.comparing import Comparison, compare_here
-from interlock.reservations.outbox import RUN as RESERVATIONS
+from interlock.reservations import JOURNAL_RUN as RESERVATIONS
+from interlock.reservations import Comparison, compare_here, place
 
 
 class HeadError(GraphError):

@@ -18,7 +18,7 @@ _OURS: Final = "Interlock: what cannot be checked is refused with a reason"
 _LEFT: Final = "Follow the fix of the message."
 _WITH_ERRORS: Final = (
     "redaction", "agents.ask", "graph.errors", "graph.orchestrator", "graph.verify", "graph.pipeline.ticket_file",
-    "reservations.arrivals",
+    "reservations.git.commit_range",
 )  # fmt: skip
 """The modules whose classes of errors have codes of their own; a class is known once its module is imported."""
 

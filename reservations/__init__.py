@@ -1,27 +1,193 @@
-"""Who may edit what right now: leases on path patterns, a line for those who wait, messages and negotiation.
+"""Who may edit what right now: leases on path patterns, a wait queue, messages and negotiation.
 
-Nothing here knows of tasks or tickets. Importing this package is cheap, because every hook does it; the public names
-are loaded when they are first used.
+Nothing here knows of tasks or tickets. Importing this package is cheap, because every hook does it: the names below
+are imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from interlock.reservations.errors import ReservationError
-    from interlock.reservations.opening import open_reservations
+    from interlock.reservations.git.attribution import Authors, AuthorsOf, authors_of
+    from interlock.reservations.git.commit import CommitAnswer, commit
+    from interlock.reservations.git.commit_check import SHORT_ID_CHARS, Finding, Report, check_commits
+    from interlock.reservations.git.hook_scripts import GIT_HOOKS, KEPT_SUFFIX, git_hook
+    from interlock.reservations.git.journal_check import Comparison, compare_here
+    from interlock.reservations.leases.arguments import typed
+    from interlock.reservations.leases.calls import reserve
+    from interlock.reservations.leases.entry import Entry
+    from interlock.reservations.leases.fencing import NotCoveredError, guarded
+    from interlock.reservations.leases.handover import review_command
+    from interlock.reservations.leases.liveness import state_of
+    from interlock.reservations.leases.runtime import Caller, Desk
+    from interlock.reservations.leases.views import span
+    from interlock.reservations.messages.bodies import MAX_ETA_MINUTES
+    from interlock.reservations.messages.sending import MAX_INBOX_BYTES
+    from interlock.reservations.opening import open_desk, open_reservations
     from interlock.reservations.service import Reservations
+    from interlock.reservations.status import leave_queue
+    from interlock.reservations.store.contract import Store, Transaction
+    from interlock.reservations.store.migrations import SCHEMA_STEPS
+    from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of
+    from interlock.reservations.store.readonly import is_writable, to_read
+    from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, key_of, replace
+    from interlock.reservations.store.sqlite import FIRST_SOUND_WAL, SqliteStore, journal_mode
+    from interlock.reservations.ticket_files import is_ticket_file
+    from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases
 
-__all__ = ["ReservationError", "Reservations", "open_reservations"]
+__all__ = [
+    "FIRST_SOUND_WAL",
+    "GIT_HOOKS",
+    "JOURNAL_RUN",
+    "KEPT_SUFFIX",
+    "MAX_ANSWER_BYTES",
+    "MAX_ETA_MINUTES",
+    "MAX_INBOX_BYTES",
+    "SCHEMA_STEPS",
+    "SHORT_ID_CHARS",
+    "Agent",
+    "Authors",
+    "AuthorsOf",
+    "Caller",
+    "CommitAnswer",
+    "Comparison",
+    "Desk",
+    "Entry",
+    "Finding",
+    "Lease",
+    "Message",
+    "Negotiation",
+    "NotCoveredError",
+    "Report",
+    "ReservationError",
+    "Reservations",
+    "SqliteStore",
+    "Store",
+    "Transaction",
+    "Waiter",
+    "authors_of",
+    "bounded",
+    "check_commits",
+    "commit",
+    "compare_here",
+    "drain_events",
+    "git_hook",
+    "guarded",
+    "is_ticket_file",
+    "is_writable",
+    "journal_mode",
+    "journal_of",
+    "key_of",
+    "leave_queue",
+    "open_desk",
+    "open_reservations",
+    "page_of_agents",
+    "page_of_leases",
+    "replace",
+    "reserve",
+    "review_command",
+    "span",
+    "state_of",
+    "to_read",
+    "typed",
+]
 
-PUBLIC_MODULES: Final = ("errors", "guard.syntax", "rules")
+PUBLIC_MODULES: Final = (
+    "answers", "errors", "git.commands", "guard.syntax", "hooks.client_input", "hooks.main", "identity", "patterns",
+    "place", "process", "rules", "settings",
+)  # fmt: skip
 """What others import besides the names above."""
 
-_HOMES = {"ReservationError": "errors", "Reservations": "service", "open_reservations": "opening"}
+_MODULES: Final = {
+    "errors": ("ReservationError",),
+    "git.attribution": (
+        "Authors",
+        "AuthorsOf",
+        "authors_of",
+    ),
+    "git.commit": (
+        "CommitAnswer",
+        "commit",
+    ),
+    "git.commit_check": (
+        "Finding",
+        "Report",
+        "SHORT_ID_CHARS",
+        "check_commits",
+    ),
+    "git.hook_scripts": (
+        "GIT_HOOKS",
+        "KEPT_SUFFIX",
+        "git_hook",
+    ),
+    "git.journal_check": (
+        "Comparison",
+        "compare_here",
+    ),
+    "leases.arguments": ("typed",),
+    "leases.calls": ("reserve",),
+    "leases.entry": ("Entry",),
+    "leases.fencing": (
+        "NotCoveredError",
+        "guarded",
+    ),
+    "leases.handover": ("review_command",),
+    "leases.liveness": ("state_of",),
+    "leases.runtime": (
+        "Caller",
+        "Desk",
+    ),
+    "leases.views": ("span",),
+    "messages.bodies": ("MAX_ETA_MINUTES",),
+    "messages.sending": ("MAX_INBOX_BYTES",),
+    "opening": (
+        "open_desk",
+        "open_reservations",
+    ),
+    "service": ("Reservations",),
+    "status": ("leave_queue",),
+    "store.contract": (
+        "Store",
+        "Transaction",
+    ),
+    "store.migrations": ("SCHEMA_STEPS",),
+    "store.outbox": (
+        "JOURNAL_RUN",
+        "drain_events",
+        "journal_of",
+    ),
+    "store.readonly": (
+        "is_writable",
+        "to_read",
+    ),
+    "store.records": (
+        "Agent",
+        "Lease",
+        "Message",
+        "Negotiation",
+        "Waiter",
+        "key_of",
+        "replace",
+    ),
+    "store.sqlite": (
+        "FIRST_SOUND_WAL",
+        "SqliteStore",
+        "journal_mode",
+    ),
+    "ticket_files": ("is_ticket_file",),
+    "truncation": (
+        "MAX_ANSWER_BYTES",
+        "bounded",
+        "page_of_agents",
+        "page_of_leases",
+    ),
+}
+_HOME: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from its module."""
-    if name not in _HOMES:
+    """Import a public name from the module that defines it."""
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = __import__(f"{__name__}.{_HOMES[name]}", fromlist=[name])
-    return getattr(module, name)
+    # `importlib` would cost every hook a millisecond.
+    return getattr(__import__(f"{__name__}.{_HOME[name]}", fromlist=[name]), name)

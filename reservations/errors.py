@@ -9,21 +9,21 @@ class ReservationError(InterlockError):
     code = "RSV900"
 
 
-class StoreBusy(ReservationError):  # noqa: N818 - named by what is the case
+class StoreBusyError(ReservationError):
     """Another transaction took too long."""
 
     code = "RSV901"
     exit_code = Exit.SYSTEM
 
 
-class StoreDamaged(ReservationError):  # noqa: N818
+class StoreDamagedError(ReservationError):
     """The stored rows cannot be read, or were written by a newer version."""
 
     code = "RSV902"
     exit_code = Exit.SYSTEM
 
 
-class StoreUnwritten(ReservationError):  # noqa: N818
+class StoreUnwrittenError(ReservationError):
     """The store cannot be made or written."""
 
     code = "RSV903"
@@ -44,7 +44,7 @@ class SettingsError(ReservationError):
         self.key = key
 
 
-class KeyInName(ReservationError):  # noqa: N818
+class KeyInNameError(ReservationError):
     """What names an agent or a file holds a key of the environment, and names are kept as they are.
 
     Args:
@@ -61,7 +61,7 @@ class KeyInName(ReservationError):  # noqa: N818
         )
 
 
-class NameRefused(ReservationError):  # noqa: N818
+class NameRefusedError(ReservationError):
     """The caller's name can be no agent's."""
 
     code = "RSV107"

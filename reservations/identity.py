@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from interlock.reservations import process
-from interlock.reservations.records import AgentKind, key_of
-from interlock.reservations.store import Store
+from interlock.reservations.store.contract import Store
+from interlock.reservations.store.records import AgentKind, key_of
 
 __all__ = ["Known", "exports", "is_elsewhere", "of_session", "told", "who"]
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from interlock.reservations import identity, place, process, settings
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.git.uncommitted import unsaved
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.service import Reservations
-from interlock.reservations.sqlite import SqliteStore
-from interlock.reservations.unsaved import unsaved
+from interlock.reservations.store.sqlite import SqliteStore
 
 __all__ = ["open_desk", "open_reservations"]
 
@@ -57,9 +57,9 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.
         SettingsError: `[reservations]` of the configuration is wrong.
-        StoreBusy: The store is held by another for too long.
-        StoreDamaged: The store cannot be read.
-        StoreUnwritten: The store cannot be made.
+        StoreBusyError: The store is held by another for too long.
+        StoreDamagedError: The store cannot be read.
+        StoreUnwrittenError: The store cannot be made.
     """
     found = place.find(start or os.getcwd())
     desk = open_desk(found)

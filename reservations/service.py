@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from interlock.reservations import leases, messages, negotiation, standing
+from interlock.reservations import status
 from interlock.reservations.answers import (
     AgentsAnswer,
     ConflictsAnswer,
@@ -18,8 +18,10 @@ from interlock.reservations.answers import (
     SentAnswer,
     StandingAnswer,
 )
-from interlock.reservations.arguments import shortened_wait
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.arguments import shortened_wait
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.messages import negotiation, sending
 
 
 class Reservations:
@@ -62,7 +64,7 @@ class Reservations:
                 then says. The place in the line is kept.
             idempotency_key: The same key gives the first answer again.
         """
-        answer = leases.reserve(
+        answer = calls.reserve(
             self.desk, self.caller, patterns, reason=reason, ttl_minutes=ttl_minutes, exclusive=exclusive,
             no_force=no_force, partial=partial, wait_seconds=wait_seconds, idempotency_key=idempotency_key,
         )  # fmt: skip
@@ -70,35 +72,35 @@ class Reservations:
 
     def release_files(self, reservation_ids: Sequence[str]) -> ReleaseAnswer:
         """Release leases by id; those of others are refused."""
-        return leases.release(self.desk, self.caller, reservation_ids, tell=True)
+        return calls.release(self.desk, self.caller, reservation_ids, tell=True)
 
     def release_all(self) -> ReleaseAllAnswer:
         """Release everything, and leave the line."""
-        return leases.release_all(self.desk, self.caller, tell=True)
+        return calls.release_all(self.desk, self.caller, tell=True)
 
     def check_conflicts(self, patterns: Sequence[str]) -> ConflictsAnswer:
         """Say what stands in the way of patterns, and reserve nothing."""
-        return leases.check(self.desk, self.caller, patterns)
+        return calls.check(self.desk, self.caller, patterns)
 
     def my_reservations(self) -> MineAnswer:
         """Return the active leases of this agent."""
-        return leases.mine(self.desk, self.caller)
+        return calls.mine(self.desk, self.caller)
 
     def send_message(
         self, to: str, body: str, topic: str | None = None, idempotency_key: str | None = None
     ) -> SentAnswer:
         """Send a message to one agent that exists."""
-        return messages.send(self.desk, self.caller, to, body, topic=topic, idempotency_key=idempotency_key)
+        return sending.send(self.desk, self.caller, to, body, topic=topic, idempotency_key=idempotency_key)
 
     def fetch_inbox(
         self, cursor: int | None = None, *, unread_only: bool = True, limit: int | None = None
     ) -> InboxAnswer:
         """Return messages to this agent and mark them as read; look after its own negotiations that timed out."""
-        return messages.fetch(self.desk, self.caller, cursor, unread_only=unread_only, limit=limit)
+        return sending.fetch(self.desk, self.caller, cursor, unread_only=unread_only, limit=limit)
 
     def list_agents(self) -> AgentsAnswer:
         """Return the agents that were seen lately, with their leases counted."""
-        return standing.list_agents(self.desk, self.caller)
+        return status.list_agents(self.desk, self.caller)
 
     def request_release(self, agent_name: str, pattern: str, reason: str) -> RequestAnswer:
         """Ask an agent to release a pattern, without urgency and time limit; deprecated."""
@@ -130,12 +132,12 @@ class Reservations:
 
     def standing(self, since_minutes: float = 60) -> StandingAnswer:
         """Return leases, waiters, and the negotiations of the last minutes."""
-        return standing.standing(self.desk, self.caller, since_minutes)
+        return status.standing(self.desk, self.caller, since_minutes)
 
     def join(self) -> dict[str, Any]:
         """Register this agent and bind its process to it; returns its name and what concerns it now."""
-        return standing.join(self.desk, self.caller)
+        return status.join(self.desk, self.caller)
 
     def leave(self) -> dict[str, Any]:
         """Release everything of this agent and unbind its process; the agent and its messages stay."""
-        return standing.leave(self.desk, self.caller)
+        return status.leave(self.desk, self.caller)

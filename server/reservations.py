@@ -11,7 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, cast
 from anyio import to_thread
 from pydantic import Field
 
-from interlock.reservations import identity, outbox, place, process, settings
+from interlock.reservations import (
+    Caller,
+    Desk,
+    Reservations,
+    bounded,
+    drain_events,
+    identity,
+    journal_of,
+    open_desk,
+    page_of_agents,
+    page_of_leases,
+    place,
+    process,
+    replace,
+    settings,
+)
 from interlock.reservations.answers import (
     AgentsAnswer,
     ConflictsAnswer,
@@ -26,11 +41,6 @@ from interlock.reservations.answers import (
     SentAnswer,
     StandingAnswer,
 )
-from interlock.reservations.bounded import bounded, page_of_agents, page_of_leases
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.opening import open_desk
-from interlock.reservations.records import replace
-from interlock.reservations.service import Reservations
 from interlock.server.annotations import READS, SENDS, WRITES
 from interlock.server.places import Places
 from interlock.server.results import compact
@@ -113,8 +123,8 @@ class ReservationCalls:
             return
         try:
             # Kept, so that each time only what is new in the file is read.
-            self._journal = self._journal or outbox.journal_of(self._place.root)
-            outbox.drain(self._desk.store, self._place.root, self._journal)
+            self._journal = self._journal or journal_of(self._place.root)
+            drain_events(self._desk.store, self._place.root, self._journal)
         except Exception as error:  # noqa: BLE001 - whatever it is, the answer is out and nothing is lost
             # A journal that was removed or replaced is read anew.
             self._journal = None

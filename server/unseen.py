@@ -6,8 +6,7 @@ from pathlib import Path
 
 from interlock.gates.shared import is_shared, shared
 from interlock.gates.stages.tree import is_tracked
-from interlock.reservations.desk import Desk
-from interlock.reservations.records import replace
+from interlock.reservations import Desk, replace
 
 _COMMONS = (".git", ".interlock")
 

@@ -19,10 +19,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 from benchmarks.five.checkout import Checkout, Layout, environment
-from interlock.reservations import process
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.fencing import GuardRefused, guarded
-from interlock.reservations.opening import open_reservations
+from interlock.reservations import Caller, Desk, NotCoveredError, guarded, open_reservations, process
 
 WAIT_SECONDS: Final = 2.0
 """So long one call waits; between two, the agent answers what others ask of it."""
@@ -313,7 +310,7 @@ class Agent:
                     if guard.tokens[path] == grant.tokens[path]:
                         (self.checkout.root / path).write_text(stale)
                         accepted = True
-            except GuardRefused as refused:
+            except NotCoveredError as refused:
                 self.note("stale write refused", door=door, codes=[row["code"] for row in refused.errors])
             self.note("stale write", door=door, accepted=accepted)
         if self.part.layout == "folders":

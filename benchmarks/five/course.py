@@ -15,9 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from benchmarks.five.agent import Part, Role
 from benchmarks.five.checkout import Checkout, environment, orders
-from interlock.reservations import place
-from interlock.reservations.outbox import drain
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations import SqliteStore, drain_events, place
 
 HOME: Final = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS: Final = 900.0
@@ -87,7 +85,7 @@ def run(checkout: Checkout, agents: int, seed: int, folder: Path) -> Course:
     with _started(cast.values(), folder) as (processes, heard):
         seconds = _Stage(cast, processes, heard, folder).direct()
     found = place.find(str(checkout.root))
-    drain(SqliteStore(found.store_path), found.root)
+    drain_events(SqliteStore(found.store_path), found.root)
     logs = {name: [json.loads(line) for line in Path(part.log).read_text().splitlines()] for name, part in cast.items()}
     return Course(checkout, logs, next(part.name for part in cast.values() if part.role == "dies"), seconds)
 

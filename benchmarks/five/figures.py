@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from benchmarks.five.course import Course
 from interlock.journal import Journal
-from interlock.reservations import place
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations import SqliteStore, place
 
 FIELD_STUDY: Final = {"requests": 9, "answered": 3, "resolved": 0}
 """Five agents, one checkout, 56 repositories, before there was this room."""

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.errors import CollectorError
-from interlock.reservations.git import GitFailed, ask, names
+from interlock.reservations.git.commands import GitError, ask, names
 
 ORIGIN: Final = "https://interlock.test"
 """Where a page from disk lives; `.test` is reserved (RFC 6761), and `https` gives it what a real page has."""
@@ -151,7 +151,7 @@ def private(root: Path, path: PurePath, *, beside: PurePath) -> str:
         ignored = _ignored_at(root, path)
         if ignored is None or (ignored != path and ignored == _ignored_at(root, beside)) or path == beside:
             return ""
-    except GitFailed as error:
+    except GitError as error:
         return f"nobody knows whether git ignores it: {error.message}"
     return "git ignores it"
 
@@ -160,7 +160,7 @@ def _ignored_at(root: Path, path: PurePath) -> PurePath | None:
     """Return the outermost folder by which git ignores a file, or the file itself; None where git does not.
 
     Raises:
-        GitFailed: This is a checkout, and git does not tell.
+        GitError: This is a checkout, and git does not tell.
     """
     if not any(os.path.lexists(above / ".git") for above in (root, *root.parents)):
         return None
@@ -169,7 +169,7 @@ def _ignored_at(root: Path, path: PurePath) -> PurePath | None:
     given = b"".join(b"./" + os.fsencode(str(step)) + b"\0" for step in steps)
     try:
         told = names(ask(str(root), ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"], data=given))
-    except GitFailed as error:
+    except GitError as error:
         if error.status == 1:
             return None  # none of them
         raise

@@ -12,8 +12,7 @@ from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
 from interlock.gates.stages.stage import Issue, Observed
 from interlock.gates.stages.tree import revealed
 from interlock.gates.tree import tree_diff
-from interlock.reservations.attribution import Authors
-from interlock.reservations.ticket_files import is_ticket_file
+from interlock.reservations import Authors, is_ticket_file
 
 _APPROVED: Final = "APPROVED"
 

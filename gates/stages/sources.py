@@ -15,7 +15,7 @@ from interlock.core.text import closest
 from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.stage import Issue
 from interlock.gates.tree import left_out
-from interlock.reservations.ticket_files import is_ticket_file
+from interlock.reservations import is_ticket_file
 
 MAX_FILE_BYTES: Final = 2 * 1024 * 1024
 """A larger file is not read."""

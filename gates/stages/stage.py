@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from interlock.reservations.attribution import Authors, AuthorsOf
+from interlock.reservations import Authors, AuthorsOf
 
 FieldKind: TypeAlias = Literal["text", "texts", "choice", "item", "items"]
 """One text, a list of texts, one of some words, an object, or a list of objects."""

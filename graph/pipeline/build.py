@@ -48,8 +48,7 @@ from interlock.graph.pipeline.store import TicketStore, journal_run, snapshots_p
 from interlock.graph.state import HeadRecord
 from interlock.graph.store import journal_path
 from interlock.journal import Entry, Journal, JournalConflict
-from interlock.reservations.attribution import Authors, authors_of
-from interlock.reservations.ticket_files import is_ticket_file
+from interlock.reservations import Authors, authors_of, is_ticket_file
 
 PipelineGraph: TypeAlias = CompiledStateGraph[RunState, None, RunInput, RunState]
 

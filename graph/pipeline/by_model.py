@@ -21,8 +21,7 @@ from interlock.graph.pipeline.store import TicketStore, beginning, journal_run, 
 from interlock.graph.pipeline.ticket_file import TicketFile, TicketFileError
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.redaction import Redactor
-from interlock.reservations import leases
-from interlock.reservations.opening import open_desk
+from interlock.reservations import Reservations, open_desk
 
 MAX_UNJUDGED: Final = 3
 """So many answers in a row may be no payload at all; the gates do not count those."""
@@ -304,7 +303,7 @@ class ByModel:
             found, caller, _ = run_caller(str(self.store.root), agent_of_run(journal_run(self.store.run_id)))
             desk = open_desk(found)
             try:
-                leases.release_all(desk, caller)
+                Reservations(desk, caller).release_all()
             finally:
                 desk.store.close()
         except InterlockError as error:

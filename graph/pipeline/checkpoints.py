@@ -17,7 +17,7 @@ from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.build import PipelineGraph
 from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.store import state_dir
-from interlock.reservations.copies import is_writable, to_read
+from interlock.reservations import is_writable, to_read
 
 CHECKPOINTS: Final = "tickets.sqlite"
 

@@ -21,7 +21,7 @@ from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.scope_leases import blocker_text
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task
-from interlock.reservations.ticket_files import is_ticket_file
+from interlock.reservations import is_ticket_file
 
 if TYPE_CHECKING:
     from interlock.graph.runs import RunView

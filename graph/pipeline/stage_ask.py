@@ -15,7 +15,7 @@ from interlock.graph.pipeline.contract import IssueRecord
 from interlock.graph.pipeline.spec import PipelineSpec
 from interlock.graph.pipeline.state import RunState, agent_role, allowed_paths, earlier
 from interlock.graph.pipeline.store import TicketStore, journal_run
-from interlock.reservations.ticket_files import is_ticket_file
+from interlock.reservations import is_ticket_file
 
 KIB: Final = 1024
 MAX_STAGE_BYTES: Final = 20 * KIB

@@ -13,9 +13,8 @@ from interlock.cli.leases import WHERE, WHO, end_with, wait_option
 from interlock.cli.standing import clock_time, holder_words, show_granted, show_refusals, show_unsaved
 from interlock.core.errors import Exit
 from interlock.core.text import one_line
+from interlock.reservations import MAX_ETA_MINUTES, Reservations
 from interlock.reservations.answers import Conflict, NegotiateAnswer
-from interlock.reservations.bodies import MAX_ETA_MINUTES
-from interlock.reservations.service import Reservations
 
 
 @click.command("negotiate", epilog=WHERE + WHO)

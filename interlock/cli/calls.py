@@ -15,15 +15,10 @@ import click
 from interlock.cli.context import talk
 from interlock.cli.standing import holder_words
 from interlock.core.project import PROJECT, is_marked
-from interlock.reservations import outbox, place
+from interlock.reservations import Reservations, drain_events, key_of, leave_queue, open_reservations, place, typed
 from interlock.reservations.answers import LeaseInfo, Refusal, StandingAnswer
-from interlock.reservations.arguments import typed
-from interlock.reservations.opening import open_reservations
 from interlock.reservations.patterns import Pattern, PatternProblem, canonical, covers, relative
-from interlock.reservations.records import key_of
 from interlock.reservations.rules import refuse
-from interlock.reservations.service import Reservations
-from interlock.reservations.standing import leave_line
 
 AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
@@ -46,7 +41,7 @@ def calls_of(root: Path | None) -> Generator[Reservations]:
 def drain(mine: Reservations) -> None:
     """Write what happened into the journal; where that fails it stays queued, and a note on stderr says why."""
     try:
-        outbox.drain(mine.desk.store, mine.caller.root)
+        drain_events(mine.desk.store, mine.caller.root)
     except Exception as error:  # noqa: BLE001 - the command did its work, and nothing is lost
         click.echo(f"note: not in the journal yet, the next command tries again: {error}", err=True)
 
@@ -116,7 +111,7 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
         wanted = typed(mine.desk, mine.caller, text)
         found: list[str] = []
         if not isinstance(wanted, PatternProblem):
-            if wanted not in held.values() and leave_line(mine.desk, mine.caller, wanted.text):
+            if wanted not in held.values() and leave_queue(mine.desk, mine.caller, wanted.text):
                 left.append(text)
                 continue
             found = [

@@ -19,7 +19,7 @@ from interlock.install.errors import InstallError
 from interlock.install.files import read_raw
 from interlock.install.record import digest, recorded
 from interlock.redaction import KeyRefused, redactor_for
-from interlock.reservations.commit import CommitAnswer, commit
+from interlock.reservations import CommitAnswer, commit
 from interlock.reservations.rules import shown
 
 MAX_NAMED: Final = 8

@@ -10,8 +10,8 @@ import click
 
 from interlock.cli.context import count, print_json
 from interlock.core.errors import Exit
+from interlock.reservations import SHORT_ID_CHARS, Finding, Report, check_commits
 from interlock.reservations.answers import iso
-from interlock.reservations.commits import SHORT, Finding, Report, check_commits
 from interlock.reservations.rules import RULES, shown
 
 MAX_LISTED: Final = 8
@@ -53,7 +53,7 @@ def _show(report: Report) -> None:
             _show_finding(finding)
         if len(each) > MAX_LISTED:
             more = count(len(each) - MAX_LISTED, "path")
-            click.echo(f"{each[0].commit[:SHORT]}: and {more} more; --json lists all")
+            click.echo(f"{each[0].commit[:SHORT_ID_CHARS]}: and {more} more; --json lists all")
     unknown = report.count("incomplete")
     for store, gaps in report.missing.items() if unknown else ():
         numbers = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in gaps[:MAX_LISTED])
@@ -78,7 +78,7 @@ def _show_finding(finding: Finding) -> None:
     held = finding.held
     times = f"from {iso(held.since)} to {iso(held.until)}"
     ending = f", {held.ending}" if held.ending else ""
-    click.echo(f"{finding.commit[:SHORT]}: {finding.code} {shown(finding.path)}: {RULES[finding.code]}")
+    click.echo(f"{finding.commit[:SHORT_ID_CHARS]}: {finding.code} {shown(finding.path)}: {RULES[finding.code]}")
     click.echo(f"  lease: {held.reservation_id}, {shown(held.pattern)}, of {shown(held.agent)}, token {held.token}, "
                f"{times}{ending}")  # fmt: skip
     click.echo(f"  found: {finding.found}; it says it is by {shown(finding.committer)}")

@@ -12,7 +12,7 @@ from interlock.cli.context import resolve_root
 from interlock.core.errors import InterlockError
 
 if TYPE_CHECKING:
-    from interlock.reservations.store import Transaction
+    from interlock.reservations import Transaction
 
 _BREAKS: Final = ":="
 
@@ -127,8 +127,7 @@ def complete_agent(context: click.Context, parameter: click.Parameter, incomplet
 
 def _rows(context: click.Context, incomplete: str, names: "Callable[[Transaction, str], Iterable[str]]") -> list[str]:
     """Look into the store of reservations without a sign of life; nothing where there is none to be read."""
-    from interlock.reservations import identity, place  # noqa: PLC0415
-    from interlock.reservations.sqlite import SqliteStore  # noqa: PLC0415
+    from interlock.reservations import SqliteStore, identity, place  # noqa: PLC0415
 
     try:
         path = place.find(str(_root(context))).store_path

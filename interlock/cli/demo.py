@@ -20,7 +20,7 @@ from interlock.graph.runs import start_run
 from interlock.graph.store import journal_path
 from interlock.graph.task import load_task
 from interlock.journal import Journal
-from interlock.reservations import git
+from interlock.reservations.git import commands as git
 
 EXAMPLES: Final = ("landing-page", "pytest-project")
 """The examples that hold a task, which the package brings along."""

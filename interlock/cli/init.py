@@ -31,7 +31,8 @@ from interlock.install import (
     plan_undo,
 )
 from interlock.install.templates import TEMPLATES
-from interlock.reservations import git, place
+from interlock.reservations import place
+from interlock.reservations.git import commands as git
 
 _ALL: Final = "all"
 _GIT: Final = "git"

@@ -30,8 +30,8 @@ from interlock.cli.standing import (
 )
 from interlock.core.errors import Exit
 from interlock.core.text import one_line
+from interlock.reservations import Reservations
 from interlock.reservations.answers import LeaseInfo, ReleaseAnswer, ReserveAnswer
-from interlock.reservations.service import Reservations
 
 WHERE: Final = (
     "Patterns are relative to the current folder. One that names a file is that file, whatever characters are in its "

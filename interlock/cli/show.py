@@ -158,7 +158,7 @@ def _ticket_run(folder: Path, name: str | None) -> str | None:
 
 def _ago(row: Mapping[str, Any]) -> str:
     """Return how long ago the last step of a run was."""
-    from interlock.reservations.views import span  # noqa: PLC0415
+    from interlock.reservations import span  # noqa: PLC0415
 
     moment = row.get("updated_at")
     if not moment:

@@ -12,9 +12,7 @@ import click
 
 from interlock.cli.table import show_table
 from interlock.core.text import one_line
-from interlock.reservations import handing
-from interlock.reservations.records import key_of
-from interlock.reservations.views import span
+from interlock.reservations import key_of, review_command, span
 
 CONFLICTS: Final = frozenset({"RSV201", "RSV204", "RSV206"})
 """The refusals that are about another agent, and not about the call."""
@@ -174,7 +172,7 @@ def show_unsaved(answer: Mapping[str, Any], way: tuple[str, str]) -> None:
     call, (up, tail) = told["next"], way
     root = shlex.split(tail)[-1] if tail else ""
     words = (
-        handing.command(told["patterns"], "" if root else up, root) if "command" in call else command_of(call, up, tail)
+        review_command(told["patterns"], "" if root else up, root) if "command" in call else command_of(call, up, tail)
     )
     click.echo(f"  next: {words}", err=True)
 

@@ -20,7 +20,7 @@ from interlock.doctor.tools import TOOLS
 from interlock.install import find_launch, githooks
 from interlock.install.hooks import HOOKS
 from interlock.install.record import recorded
-from interlock.reservations.hooks.scripts import GIT_HOOKS
+from interlock.reservations import GIT_HOOKS
 
 BLOCKS_SINCE: Final = (2, 1, 295)
 """The first Claude Code that refuses a call when a hook cannot be run and has `onFailure`."""
@@ -160,8 +160,8 @@ def hook_state(path: Path) -> str:
 def chained(scene: Scene) -> Finding:
     """Check that the hooks that stood there before can be called."""
     place = githooks.find(scene.root)
-    kept = [] if place is None else sorted(place.folder.glob(f"*{githooks.KEPT}"))
-    known = {row["path"] for row in recorded(scene.root) if row["name"].endswith(githooks.KEPT)}
+    kept = [] if place is None else sorted(place.folder.glob(f"*{githooks.KEPT_SUFFIX}"))
+    known = {row["path"] for row in recorded(scene.root) if row["name"].endswith(githooks.KEPT_SUFFIX)}
     gone = [name for name in sorted(known) if not os.path.lexists(scene.root / name)]
     if gone:
         fix = "Take back and install anew: interlock uninstall && interlock init"

@@ -19,10 +19,9 @@ from interlock.gates import load_config
 from interlock.gates.errors import ConfigError
 from interlock.gates.sealed import sandbox
 from interlock.install.githooks import program
-from interlock.reservations import git, identity, process, settings
+from interlock.reservations import SqliteStore, Store, identity, journal_mode, process, settings
+from interlock.reservations.git import commands as git
 from interlock.reservations.hooks.main import OFF
-from interlock.reservations.sqlite import SqliteStore, journal_mode
-from interlock.reservations.store import Store
 
 DISTRIBUTION: Final = "interlock-orchestrator"
 OLDEST: Final = (3, 11)
@@ -95,7 +94,7 @@ def project(scene: Scene) -> Finding:
     by = f", named by {PROJECT}" if scene.env.get(PROJECT) else ""
     try:
         git.ask(where.root, ["rev-parse", "--git-dir"])
-    except git.GitFailed as error:
+    except git.GitError as error:
         return fail(f"{where.root}: {error.message}", error.fix)
     return good(f"{where.root}, a git checkout{by}")
 
@@ -106,7 +105,7 @@ def worktree(scene: Scene) -> Finding:
         return good("no repository, so one folder with one store")
     try:
         answer = git.ask(scene.place.root, ["worktree", "list", "--porcelain", "-z"])
-    except git.GitFailed as error:
+    except git.GitError as error:
         return warn(error.message, error.fix)
     rows = [row.removeprefix("worktree ") for row in git.names(answer) if row.startswith("worktree ")]
     gone = [row for row in rows if not Path(row).exists()]

@@ -14,7 +14,7 @@ from interlock.doctor.plugin import FIX
 from interlock.doctor.scratch import Said, Scratch, planted
 from interlock.doctor.tools import TOOLS
 from interlock.install import find_launch, githooks
-from interlock.reservations.hooks.scripts import GIT_HOOKS
+from interlock.reservations import GIT_HOOKS
 
 REFUSED: Final = 2
 """The status by which a client's hook refuses."""

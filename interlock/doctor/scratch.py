@@ -18,9 +18,8 @@ from typing import Final
 
 from interlock.core.project import PROJECT
 from interlock.install.githooks import PROBE
-from interlock.reservations import git, identity, leases, place, settings
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations import Caller, Desk, Reservations, SqliteStore, identity, place, settings
+from interlock.reservations.git import commands as git
 
 SECONDS: Final = 60.0
 """How long one door may take to answer."""
@@ -106,7 +105,7 @@ def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
 
     Raises:
         OSError: There is no room for it, or no git.
-        GitFailed: Git cannot make it.
+        GitError: Git cannot make it.
         ReservationError: The project's settings are wrong.
     """
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="interlock-probe-")))
@@ -158,7 +157,7 @@ def _make(scratch: Scratch) -> None:
 def _step(scratch: Scratch, *words: str) -> None:
     done = scratch.git(*words)
     if done.status:
-        raise git.GitFailed(f"git {words[0]} failed in a new repository: {done.first}", "See `git help`.", done.status)
+        raise git.GitError(f"git {words[0]} failed in a new repository: {done.first}", "See `git help`.", done.status)
 
 
 def _hold(scratch: Scratch) -> None:
@@ -168,7 +167,7 @@ def _hold(scratch: Scratch) -> None:
     try:
         desk = Desk(store, settings.read(str(scratch.root)))
         holder = Caller(scratch.holder, "person", str(scratch.root), "cli")
-        answer = leases.reserve(desk, holder, [scratch.file], reason="interlock doctor --prove")
+        answer = Reservations(desk, holder).reserve_files([scratch.file], reason="interlock doctor --prove")
     finally:
         store.close()
     if answer["errors"]:

@@ -11,10 +11,8 @@ from typing import Final, TypeAlias
 from interlock.core.errors import InterlockError
 from interlock.doctor.report import Finding, Scene, fail, good, many, warn
 from interlock.graph.store import journal_path
-from interlock.reservations import git, liveness, place, process, settings
-from interlock.reservations.desk import Desk
-from interlock.reservations.migrations import STEPS
-from interlock.reservations.sqlite import FIRST_SOUND_WAL, SqliteStore
+from interlock.reservations import FIRST_SOUND_WAL, SCHEMA_STEPS, Desk, SqliteStore, place, process, settings, state_of
+from interlock.reservations.git import commands as git
 
 NONE_YET: Final = "no store yet"
 SLACK_SECONDS: Final = 60.0
@@ -78,10 +76,10 @@ def _whole(path: str) -> Finding:
         return fail(f"{path}: {error}", MEND)
     if said != ["ok"]:
         return fail(f"{path}: damaged: {said[0]}", MEND)
-    if version > len(STEPS):
-        return fail(f"tables of version {version}; this program knows {len(STEPS)}", "Upgrade interlock.")
-    if version < len(STEPS):
-        return good(f"whole; version {version}, the next use brings it to {len(STEPS)}")
+    if version > len(SCHEMA_STEPS):
+        return fail(f"tables of version {version}; this program knows {len(SCHEMA_STEPS)}", "Upgrade interlock.")
+    if version < len(SCHEMA_STEPS):
+        return good(f"whole; version {version}, the next use brings it to {len(SCHEMA_STEPS)}")
     return good(f"whole; version {version}")
 
 
@@ -128,7 +126,7 @@ def leases(scene: Scene) -> Finding:
             agents = {row.agent: tx.agent(row.agent) for row in rows}
             waiting = len(tx.waiters())
         expired = sum(row.expires_at <= scene.now for row in rows)
-        states = {name: liveness.state_of(desk, agent, scene.now) for name, agent in agents.items()}
+        states = {name: state_of(desk, agent, scene.now) for name, agent in agents.items()}
         dead = sorted(name for name, state in states.items() if state != "alive")
         held = f"{many(len(rows) - expired, 'live lease')} of {many(len(agents), 'agent')}"
         found = f"{held}, {waiting} waiting, {expired} expired"

@@ -266,8 +266,8 @@ def _git_reversal(root: Path, row: Row, now: File | None, files: Mapping[str, Fi
         return Change(row["name"], "git", "git", row["path"], now, after, note, {})
 
     original = record.original(root, row)
-    if row["name"].endswith(githooks.KEPT):
-        back = files.get(row["path"].removesuffix(githooks.KEPT))
+    if row["name"].endswith(githooks.KEPT_SUFFIX):
+        back = files.get(row["path"].removesuffix(githooks.KEPT_SUFFIX))
         return change(None, "removed") if now in (None, back) else change(now, "left: another hook is in its place")
     if now is None or record.digest(now) == row["after"]:
         return change(original, "removed" if original is None else "restored byte for byte")

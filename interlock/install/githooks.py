@@ -13,8 +13,8 @@ import interlock
 from interlock.install.errors import EditError, InstallError, Problem
 from interlock.install.files import LINK, File, read_raw
 from interlock.install.record import digest, recorded
-from interlock.reservations import git, process
-from interlock.reservations.hooks.scripts import GIT_HOOKS, KEPT, git_hook
+from interlock.reservations import GIT_HOOKS, KEPT_SUFFIX, git_hook, process
+from interlock.reservations.git import commands as git
 
 PREFIX: Final = "git:"
 """What the names of git's hooks begin with in the record."""
@@ -66,12 +66,12 @@ def find(root: Path) -> Place | None:
     start = str(root)
     try:
         answer = git.ask(start, ["rev-parse", "--show-toplevel", "--git-common-dir", "--git-path", "hooks"])
-    except git.GitFailed:
+    except git.GitError:
         return None
     top, common, hooks = (Path(os.path.realpath(root / line)) for line in os.fsdecode(answer).split("\n")[:3])
     try:
         configured = os.fsdecode(git.ask(start, ["config", "--get", "core.hooksPath"])).removesuffix("\n")
-    except git.GitFailed:
+    except git.GitError:
         configured = ""
     if configured and not Path(configured).expanduser().is_absolute():
         # Git counts it from the top of the working tree, wherever it is asked.
@@ -148,7 +148,7 @@ def script(name: str, words: Sequence[str], marker: Path, kept: File | None = No
         kept: The hook that stood there; it is called first, with the same arguments and input, and its status counts.
     """
     head, comment, *lines = git_hook(name, words).splitlines()
-    back = f'mv "$0{KEPT}" "$0"' if kept is not None else 'rm "$0"'
+    back = f'mv "$0{KEPT_SUFFIX}" "$0"' if kept is not None else 'rm "$0"'
     gone = [
         f"[ -x {shlex.quote(words[0])} ] && [ -e {shlex.quote(str(marker))} ] || {{",
         '  [ "$INTERLOCK_HOOKS" = off ] && exit 0',
@@ -181,7 +181,7 @@ def _call(kept: File, name: str) -> str:
     A shell script is read under the name that it had: many look for their neighbours by `$0`, and husky's for which
     hook it is. A link leads to a file that knows its own place, and other programs are started as they are.
     """
-    path = f'"${{0%/*}}/{name}{KEPT}"'
+    path = f'"${{0%/*}}/{name}{KEPT_SUFFIX}"'
     words = _shell(kept)
     return f"""{shlex.join(words)} -c '. {path}' "$0" "$@\"""" if words else f'{path} "$@"'
 
@@ -226,12 +226,12 @@ def _plan_one(path: Path, name: str, written: str) -> list[Hook]:
         return [Hook(label, path, None, after, "made", wanted)]
     if read_raw(beside) is not None:
         raise EditError("INI102", f"`{beside.name}` is in the way.", "a file of that name", "no file")
-    kept = Hook(f"{label}{KEPT}", beside, None, before, "keeps the hook that stood there, which is called first")
+    kept = Hook(f"{label}{KEPT_SUFFIX}", beside, None, before, "keeps the hook that stood there, which is called first")
     return [kept, Hook(label, path, before, after, "entry added", wanted)]
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(path.name + KEPT)
+    return path.with_name(path.name + KEPT_SUFFIX)
 
 
 def _shared(place: Place) -> Problem:

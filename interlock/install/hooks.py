@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from interlock.install.clients import Installation, Launch
 from interlock.install.errors import EditError
 from interlock.install.jsonfile import Entry, read_json, table_of, write_json
-from interlock.reservations.hooks.reading import SERVED
+from interlock.reservations.hooks.client_input import SERVED
 
 SECONDS: Final = 30
 """How long a client lets a hook run: a busy store refuses after 15 s, and a client that gives up lets the edit pass."""

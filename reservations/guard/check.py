@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from interlock.reservations.git.foreign_leases import Opened, note
 from interlock.reservations.guard import prefilter
-from interlock.reservations.held import Opened, note
 
 if TYPE_CHECKING:
     from interlock.reservations.guard.effects import Worlds

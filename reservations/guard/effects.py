@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from interlock.reservations import git_files, place
-from interlock.reservations import held as holding
+from interlock.reservations import place, shared_files
+from interlock.reservations.git import foreign_leases as holding
+from interlock.reservations.git.foreign_leases import Held, Hit, Opened, git_dir_of, overlapping
 from interlock.reservations.guard.words import Word
-from interlock.reservations.held import Held, Hit, Opened, git_dir_of, overlapping
 from interlock.reservations.patterns import quote
 
 _SET: Final = re.compile(r"\[[A-Za-z0-9]+\]", re.ASCII)
@@ -59,14 +59,14 @@ class World(NamedTuple):
             path: Absolute.
             above: What contains it counts.
         """
-        shared = git_files.paths(self.place)
+        shared = shared_files.paths(self.place)
         if not above:
-            return git_files.has(shared, path)
+            return shared_files.has(shared, path)
         return any(path == one or place.inside(one, path) or place.inside(path, one) for one in shared)
 
     def finds(self, start: str, name: str) -> bool:
         """Return whether a search below a folder may find one of these files by its name."""
-        files = [self.place.store_path, self.place.common, *git_files.paths(self.place)]
+        files = [self.place.store_path, self.place.common, *shared_files.paths(self.place)]
         return any(place.inside(start, one) and fnmatchcase(os.path.basename(one), name) for one in files)
 
 

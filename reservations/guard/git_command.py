@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from interlock.reservations import git
+from interlock.reservations.git import commands
+from interlock.reservations.git.foreign_leases import Held, Hit, overlapping, touched
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.words import Word
-from interlock.reservations.held import Held, Hit, overlapping, touched
 from interlock.reservations.patterns import PatternProblem, canonical, matches, quote
 
 LONG_OPTIONS: Final = (
@@ -108,11 +108,11 @@ class Call(NamedTuple):
 
     def under(self, specs: Sequence[Word]) -> list[Hit]:
         """Return what is held of the files below some pathspecs; see `files`."""
-        return self.below(specs, list(git.changed(self.here)) if self.linked else None)
+        return self.below(specs, list(commands.changed(self.here)) if self.linked else None)
 
     def changed_under(self, specs: Sequence[Word]) -> list[Hit]:
         """Return what is held and has uncommitted changes below some pathspecs; everywhere without one."""
-        return self.below(specs, list(git.changed(self.here))) if specs else self.changed()
+        return self.below(specs, list(commands.changed(self.here))) if specs else self.changed()
 
     def is_folder(self, spec: Word) -> bool:
         """Return whether a pathspec may mean more than one file."""
@@ -129,17 +129,17 @@ class Call(NamedTuple):
         head, other = self.commit("HEAD"), self.commit(name)
         if other is None:
             return []
-        paths = git.between(self.here, head, other)
-        here = git.changed(self.here) if self.linked else paths
+        paths = commands.between(self.here, head, other)
+        here = commands.changed(self.here) if self.linked else paths
         return self.among([path for path in paths if path in here])
 
     def staged(self) -> list[Hit]:
         """Return what is held and staged."""
-        return self.among(git.staged_paths(self.here))
+        return self.among(commands.staged_paths(self.here))
 
     def changed(self) -> list[Hit]:
         """Return what is held and has uncommitted changes."""
-        return self.among(list(git.changed(self.here)))
+        return self.among(list(commands.changed(self.here)))
 
     def ordered(self, hits: Sequence[Hit]) -> tuple[list[Hit], str]:
         """Return what would be touched, changed files first, and why it counts where some of it has not changed."""
@@ -162,7 +162,7 @@ class Call(NamedTuple):
             NotYetError: See there.
         """
         name = "@{-1}" if name == "-" else name
-        found = git.commit_of(self.here, name)
+        found = commands.commit_of(self.here, name)
         base = re.split(r"[~^@:]", name.removeprefix("refs/").removeprefix("heads/").removeprefix("tags/"))[0]
         is_made = base and re.search(rf"(?:^|[\s:/+]){re.escape(base)}(?:$|[\s:])", self.made)
         if is_made or (self.fetched and self._is_remote(name, found)):
@@ -172,11 +172,11 @@ class Call(NamedTuple):
     def _is_remote(self, name: str, found: str | None) -> bool:
         if found is None:
             path = os.path.join(self.here, name)
-            return not os.path.lexists(path) and not git.ask(self.here, ["ls-files", "--", name])
+            return not os.path.lexists(path) and not commands.ask(self.here, ["ls-files", "--", name])
         base = re.split(r"[~^]|@\{(?!u|push)", name)[0]
         try:
-            full = git.ask(self.here, ["rev-parse", "--symbolic-full-name", base])
-        except git.GitFailed as error:
+            full = commands.ask(self.here, ["rev-parse", "--symbolic-full-name", base])
+        except commands.GitError as error:
             if error.status is None:
                 raise
             return False
@@ -194,14 +194,14 @@ class Call(NamedTuple):
         """Return whether git's hooks of ours stand where git looks for hooks, so that they judge what is not known."""
         if not self.hooks:
             return False
-        folder = os.fsdecode(git.ask(self.here, ["rev-parse", "--git-path", "hooks"])).removesuffix("\n")
+        folder = os.fsdecode(commands.ask(self.here, ["rev-parse", "--git-path", "hooks"])).removesuffix("\n")
         return all(_is_ours(os.path.join(self.here, folder, name), name) for name in names or _HOOKS)
 
     def _setting(self, name: str) -> str:
         """Return a yes or no of git's configuration; empty without one."""
         try:
-            return git.ask(self.here, ["config", "--type=bool", "--get", name]).decode().strip()
-        except git.GitFailed as error:
+            return commands.ask(self.here, ["config", "--type=bool", "--get", name]).decode().strip()
+        except commands.GitError as error:
             if error.status is None:
                 raise
             return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from interlock.reservations import git
+from interlock.reservations.git import commands
 from interlock.reservations.guard import git_verbs, refusals
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.git_command import Call, arguments
@@ -170,14 +170,14 @@ class GitLines(Variables):
         """Return git's aliases, names in small letters; they are asked for once.
 
         Raises:
-            GitFailed: There is no git, or it hangs.
+            GitError: There is no git, or it hangs.
         """
         root = self.worlds.at(here).root
         if root not in self.aliases:
             rows: list[str] = []
             try:
-                rows = git.names(git.ask(here, ["config", "-z", "--get-regexp", r"^alias\."]))
-            except git.GitFailed as error:
+                rows = commands.names(commands.ask(here, ["config", "-z", "--get-regexp", r"^alias\."]))
+            except commands.GitError as error:
                 if error.status is None:
                     raise
             pairs = (row.removeprefix("alias.").partition("\n") for row in rows)
@@ -229,7 +229,7 @@ class GitLines(Variables):
         call = self._call(spot, name, words, patches, hooks=hooks, odd_paths=odd_paths)
         try:
             verdict = git_verbs.judge(call)
-        except git.GitFailed as error:
+        except commands.GitError as error:
             if error.status is None:
                 raise
             # Git does not find what is named, and will not find it when the command runs.

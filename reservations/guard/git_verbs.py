@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from interlock.reservations import git, place
+from interlock.reservations import place
+from interlock.reservations.git import commands
+from interlock.reservations.git.foreign_leases import Hit
+from interlock.reservations.git.rewrites import patched_paths, rebased_paths
 from interlock.reservations.guard.git_command import Call, NotYetError
 from interlock.reservations.guard.words import Word
-from interlock.reservations.held import Hit
-from interlock.reservations.rewrites import patched_paths, rebased_paths
 
 OWN: Final = (
     "commit your own paths alone: `git commit -m MESSAGE -- PATHS`, or `interlock commit -m MESSAGE` for all that you "
@@ -138,7 +139,7 @@ def _reset(call: Call) -> Verdict | None:
     if specs:
         # Only the index changes: what is not staged is in it as HEAD has it.
         same = target in {"HEAD", "@"} or not is_commit
-        return call.below(specs, git.staged_paths(call.here)) if same else call.under(specs), NAME
+        return call.below(specs, commands.staged_paths(call.here)) if same else call.under(specs), NAME
     moved = call.moving(target)
     return (moved if call.has("--soft") else [*moved, *call.staged()]), OWN
 
@@ -166,7 +167,7 @@ def _guessed(call: Call, name: str) -> str | None:
     """Return the remote's branch that git takes for a name that is no branch here."""
     if os.path.lexists(os.path.join(call.here, name)) or name.startswith(":"):
         return None
-    output = git.ask(call.here, ["for-each-ref", "--format=%(objectname)", f"refs/remotes/*/{name}"])
+    output = commands.ask(call.here, ["for-each-ref", "--format=%(objectname)", f"refs/remotes/*/{name}"])
     found = output.decode().split()
     return found[0] if found else None
 
@@ -175,7 +176,7 @@ def _restore(call: Call) -> Verdict | None:
     if not call.specs or call.has("-s", "--source"):
         return (call.below(call.specs, None) if call.specs else call.files()), NAME
     index_only = call.has("-S", "--staged") and not call.has("-W", "--worktree")
-    return (call.below(call.specs, git.staged_paths(call.here)) if index_only else call.under(call.specs)), NAME
+    return (call.below(call.specs, commands.staged_paths(call.here)) if index_only else call.under(call.specs)), NAME
 
 
 def _stash(call: Call) -> Verdict | None:
@@ -186,7 +187,7 @@ def _stash(call: Call) -> Verdict | None:
         names = [word.text for word in call.rest[1 + (verb == "branch") :]][-1:]
         name = names[0] if names else "stash@{0}"
         stash = call.commit(f"stash@{{{name}}}" if name.isdigit() else name)
-        return None if stash is None else (call.among(git.stashed_paths(call.here, stash)), WAIT)
+        return None if stash is None else (call.among(commands.stashed_paths(call.here, stash)), WAIT)
     if verb == "clear":
         return _of_stashes(call), WAIT
     specs = [*call.rest[1:], *(call.paths or [])] if verb == "push" else []
@@ -195,10 +196,10 @@ def _stash(call: Call) -> Verdict | None:
 
 def _of_stashes(call: Call) -> list[Hit]:
     """Return what is held and set aside in any stash."""
-    stashes = git.ask(call.here, ["stash", "list", "--format=%H"]).decode().split()
-    last = git.commit_of(call.here, "refs/stash")
+    stashes = commands.ask(call.here, ["stash", "list", "--format=%H"]).decode().split()
+    last = commands.commit_of(call.here, "refs/stash")
     kept = {*stashes, *([last] if last else [])}
-    return call.among([path for stash in kept for path in git.stashed_paths(call.here, stash)])
+    return call.among([path for stash in kept for path in commands.stashed_paths(call.here, stash)])
 
 
 def _clean(call: Call) -> Verdict | None:
@@ -213,8 +214,8 @@ def _merge(call: Call) -> Verdict | None:
     tips = [tip for name in [word.text for word in call.rest] or ["@{upstream}"] if (tip := call.commit(name))]
     if call.linked and head and not call.has("--no-ff", "--squash"):
         # Moving on to commits that are there already carries nothing, and nobody else's files are here.
-        tips = [tip for tip in tips if not git.reaches(call.here, [tip], head)]
-    paths = [path for tip in tips if head for path in git.merged_paths(call.here, head, tip)]
+        tips = [tip for tip in tips if not commands.reaches(call.here, [tip], head)]
+    paths = [path for tip in tips if head for path in commands.merged_paths(call.here, head, tip)]
     return [*call.among(paths), *aside], WAIT
 
 
@@ -245,7 +246,7 @@ def _pick(call: Call) -> Verdict | None:
     if not names or any(part and not call.commit(part) for name in names for part in re.split(r"\.{2,3}|^\^", name)):
         return None
     arguments = ["-z", "-m", "--name-only", "--no-renames", "--format=", "--no-walk=unsorted", *names, "--"]
-    paths = [name.lstrip("\n") for name in git.names(git.ask(call.here, ["log", *arguments]))]
+    paths = [name.lstrip("\n") for name in commands.names(commands.ask(call.here, ["log", *arguments]))]
     return call.among(paths), WAIT
 
 
@@ -270,7 +271,7 @@ def _of_patch(call: Call, path: str, text: str = "") -> list[str]:
     options += [f"--directory={call.values['--directory']}"] if "--directory" in call.values else []
     try:
         return patched_paths(call.here, path, options=options, data=os.fsencode(text))
-    except git.GitFailed as error:
+    except commands.GitError as error:
         if error.status is None or not (text or os.path.isfile(path)):
             raise
         # `patch` is less strict than git: what git cannot read may still be applied.
@@ -285,7 +286,7 @@ def _worktree(call: Call) -> Verdict | None:
     """Judge the removal of a worktree with what is not saved in it."""
     if [word.text for word in call.rest[:1]] != ["remove"] or not call.has("-f", "--force"):
         return None
-    from interlock.reservations import checkouts  # noqa: PLC0415 - few lines remove a worktree
+    from interlock.reservations.git import checkouts  # noqa: PLC0415 - few lines remove a worktree
 
     named = [word.text for word in call.rest[1:]]
     asked = [os.path.realpath(os.path.join(call.here, name)) for name in named]
@@ -295,14 +296,14 @@ def _worktree(call: Call) -> Verdict | None:
         for tree in checkouts.roots_of(place.at(call.root))
         if tree in asked or any(tree.endswith(f"/{name.strip('/')}") for name in named)
     ]
-    return call.among([path for tree in trees for path in git.changed(tree)]), REMOVE
+    return call.among([path for tree in trees for path in commands.changed(tree)]), REMOVE
 
 
 def _branch(call: Call) -> Verdict | None:
     if not call.has("-f", "--force", "-C", "-M") or not call.rest:
         return None
     names = [word.text for word in call.rest]
-    current = git.ask(call.here, ["rev-parse", "--abbrev-ref", "HEAD"]).decode().strip()
+    current = commands.ask(call.here, ["rev-parse", "--abbrev-ref", "HEAD"]).decode().strip()
     target = names[0] if call.has("-C", "-M") else (names[1] if len(names) > 1 else "HEAD")
     moved = names[-1] if call.has("-C", "-M") else names[0]
     return (call.moving(target), WAIT) if moved == current else None
@@ -315,7 +316,7 @@ def _update_index(call: Call) -> Verdict | None:
 def _update_ref(call: Call) -> Verdict | None:
     """Judge plumbing that moves a branch: another one than HEAD, written with its full name, is free."""
     names = [word.text for word in call.rest]
-    current = git.ask(call.here, ["rev-parse", "--symbolic-full-name", "HEAD"]).decode().strip()
+    current = commands.ask(call.here, ["rev-parse", "--symbolic-full-name", "HEAD"]).decode().strip()
     free = names[:1] and names[0].startswith(("refs/heads/", "refs/tags/")) and names[0] != current
     return None if free and call.name == "update-ref" else (call.all(), WAIT)
 
@@ -338,7 +339,7 @@ def _submodule(call: Call) -> Verdict | None:
     if verb not in {"update", "deinit"}:
         return None
     specs = [*call.rest[1:], *(call.paths or [])]
-    return call.below(specs or [Word(f":/{path}") for path in git.links(call.root)], None), WAIT
+    return call.below(specs or [Word(f":/{path}") for path in commands.links(call.root)], None), WAIT
 
 
 def _fetch(call: Call) -> Verdict | None:

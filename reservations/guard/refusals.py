@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from interlock.reservations.git.foreign_leases import Hit, explain
 from interlock.reservations.guard.effects import World
-from interlock.reservations.held import Hit, explain
 from interlock.reservations.rules import shown
 
 FILE: Final = "work on files of your own, or ask for this one first."

@@ -17,7 +17,7 @@ from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
 from interlock.reservations.guard.syntax import Node, text_of
 from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
-from interlock.reservations.records import key_of
+from interlock.reservations.store.records import key_of
 
 MAX_KEPT: Final = 300
 MAX_TEXT: Final = 20_000

@@ -5,10 +5,10 @@ import os.path
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from interlock.reservations import git
-from interlock.reservations.held import Held, touched
-from interlock.reservations.hooks.gitdoor import Verdict, judged
-from interlock.reservations.rewrites import patched_paths
+from interlock.reservations.git import commands
+from interlock.reservations.git.foreign_leases import Held, touched
+from interlock.reservations.git.rewrites import patched_paths
+from interlock.reservations.hooks.git_hook import Verdict, judged
 
 FIX: Final = (
     "`git am --abort`, wait until these paths are free (`interlock reserve PATHS --wait 45`), then apply it again."
@@ -23,6 +23,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noq
 def _look(held: Held) -> Verdict:
     """Judge the paths of the patch that `git am` is about to apply."""
     here = os.getcwd()
-    folder = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")
+    folder = os.fsdecode(commands.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")
     paths = patched_paths(here, os.path.join(folder, "rebase-apply", "patch"), in_hook=True)
     return Verdict("this patch changes", touched(held, paths), FIX)

@@ -117,7 +117,7 @@ def _input() -> bytes:
     What is too much is read to its end and dropped, so that the client does not meet a closed pipe.
 
     Raises:
-        InputRefused: It is larger than `MAX_INPUT_BYTES`.
+        InputRefusedError: It is larger than `MAX_INPUT_BYTES`.
     """
     try:
         if os.isatty(0):
@@ -135,9 +135,11 @@ def _input() -> bytes:
         return b""
     if size <= MAX_INPUT_BYTES:
         return b"".join(parts)
-    from interlock.reservations.hooks.reading import InputRefused  # noqa: PLC0415 - git's hooks need none of it
+    from interlock.reservations.hooks.client_input import InputRefusedError  # noqa: PLC0415 - git's hooks need none of it
 
-    raise InputRefused(f"standard input is larger than {MAX_INPUT_BYTES} bytes.", "Make the edit in smaller steps.")
+    raise InputRefusedError(
+        f"standard input is larger than {MAX_INPUT_BYTES} bytes.", "Make the edit in smaller steps."
+    )
 
 
 def _say(status: int, text: str) -> int:

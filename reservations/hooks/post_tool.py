@@ -9,15 +9,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from interlock.reservations import git, leases, place
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.entry import Entry
-from interlock.reservations.hooks import door, marks, reading
-from interlock.reservations.hooks.reading import Call
-from interlock.reservations.near import Near
+from interlock.reservations import place
+from interlock.reservations.git import commands
+from interlock.reservations.hooks import client_hook, client_input
+from interlock.reservations.hooks.client_input import Call
+from interlock.reservations.leases import calls, marks
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical
-from interlock.reservations.records import Lease, key_of
+from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import shown
+from interlock.reservations.store.records import Lease, key_of
 
 __all__ = ["run"]
 
@@ -38,22 +40,22 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     Raises:
         ReservationError: The input, the project, the settings or the store cannot be used.
     """
-    client = reading.client_of(argv)
-    call = reading.read(data)
-    if not reading.is_watched(call):
+    client = client_input.client_of(argv)
+    call = client_input.read(data)
+    if not client_input.is_watched(call):
         return 0
     found = place.find(call.cwd)
     if not os.path.lexists(found.store_path):
         return 0
-    desk, caller = door.opened(found, call, env, client)
-    with leases.entered(desk, caller) as entry:
-        begun = marks.begun(entry, call)
+    desk, caller = client_hook.opened(found, call, env, client)
+    with calls.entered(desk, caller) as entry:
+        begun = marks.begun(entry, call.tool_use_id)
         held = [] if begun is None else _idle(entry, begun - marks.GRAIN_SECONDS)
     if begun is None or not held:
         return 0
     hits = _changed(found, held, begun - marks.GRAIN_SECONDS)
     if hits:
-        door.answer(call, "PostToolUse", _report(desk, caller, call, hits))
+        client_hook.answer(call, "PostToolUse", _report(desk, caller, call, hits))
     return 0
 
 
@@ -71,7 +73,7 @@ def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tu
     """
     if found.common:
         near = Near((lease.pattern, lease.prefix, lease) for lease in held)
-        paths = git.changed(found.root, {_beginning(lease) for lease in held} if len(held) <= MAX_ASKED else ())
+        paths = commands.changed(found.root, {_beginning(lease) for lease in held} if len(held) <= MAX_ASKED else ())
         pairs = [(path, lease) for path in paths for lease in near.covering(path)]
     else:
         rows = ((canonical(lease.pattern), lease) for lease in held)
@@ -86,7 +88,7 @@ def _beginning(lease: Lease) -> str:
 
 def _report(desk: Desk, caller: Caller, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
     """Tell the holders, and return what to tell the writer: what is not yet known alone."""
-    with leases.entered(desk, caller) as entry:
+    with calls.entered(desk, caller) as entry:
         new = [hit for hit in hits if marks.once(entry, f"surprise {hit[1].reservation_id} {hit[0]}")]
         for path, lease in new:
             _tell(entry, call, path, lease)

@@ -4,9 +4,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from interlock.reservations import git
-from interlock.reservations.held import Held, touched
-from interlock.reservations.hooks.gitdoor import Verdict, judged
+from interlock.reservations.git import commands
+from interlock.reservations.git.foreign_leases import Held, touched
+from interlock.reservations.hooks.git_hook import Verdict, judged
 
 FIX: Final = (
     "commit your own paths alone: `git commit -m MESSAGE -- PATHS`, or `interlock commit -m MESSAGE` for all that you "
@@ -25,5 +25,5 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noq
 
 def _look(held: Held) -> Verdict:
     """Judge the staged paths."""
-    staged = git.staged_paths(os.getcwd(), in_hook=True)
+    staged = commands.staged_paths(os.getcwd(), in_hook=True)
     return Verdict("this commit carries", touched(held, staged), FIX)

@@ -8,18 +8,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from interlock.reservations import commit_lock, git_files, holders, leases, place
+from interlock.reservations import place, shared_files
 from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.edits import note_edits
-from interlock.reservations.holders import Missed
-from interlock.reservations.hooks import door, reading, requests
-from interlock.reservations.hooks.reading import Call
+from interlock.reservations.git import commit_lock
+from interlock.reservations.hooks import client_hook, client_input, release_requests
+from interlock.reservations.hooks.client_input import Call
+from interlock.reservations.leases import calls, grant_log, marks
+from interlock.reservations.leases.grant_log import Missed
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.views import lasting
 from interlock.reservations.patterns import covers, quote
 from interlock.reservations.place import Place
 from interlock.reservations.rules import RULES, shown
 from interlock.reservations.ticket_files import is_ticket_file
-from interlock.reservations.views import lasting
 
 __all__ = ["run"]
 
@@ -44,33 +45,33 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     Raises:
         ReservationError: The input, the project, the settings or the store cannot be used.
     """
-    client = reading.client_of(argv)
-    call = reading.read(data)
-    paths = reading.written(call)
-    command = reading.command(call)
+    client = client_input.client_of(argv)
+    call = client_input.read(data)
+    paths = client_input.written(call)
+    command = client_input.command(call)
     if command and (status := _guarded(command, call, env, client)):
         return status
     if not paths:
         return 0
     here = place.find(call.cwd)
-    projects = _edited(door.located(here, call.cwd, paths))
+    projects = _edited(client_hook.located(here, call.cwd, paths))
     if not projects:
         return 0
-    if shared := git_files.named((here, *projects), call.cwd, paths):
+    if shared := shared_files.named((here, *projects), call.cwd, paths):
         return _shared(shared)
     if committing := commit_lock.outlasted(projects):
         return _later(committing, paths)
-    mode = requests.mode_of(env)
+    mode = release_requests.mode_of(env)
     tries: list[_Try] = []
     for found, names in projects.items():
-        desk, caller = door.opened(found, call, env, client)
+        desk, caller = client_hook.opened(found, call, env, client)
         tries.append(_edit(desk, caller, call, names, mode))
         if tries[-1].answer["errors"]:
             return _refused(here, tries)
     if any(row.stale for row in tries):
         return _outdated(here, tries)
     context = (_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part)
-    door.answer(call, "PreToolUse", "\n".join(context))
+    client_hook.answer(call, "PreToolUse", "\n".join(context))
     return 0
 
 
@@ -100,31 +101,29 @@ class _Try(NamedTuple):
     stale: list[tuple[str, Missed]]
 
 
-def _edit(desk: Desk, caller: Caller, call: Call, names: list[str], mode: requests.Mode) -> _Try:
+def _edit(desk: Desk, caller: Caller, call: Call, names: list[str], mode: release_requests.Mode) -> _Try:
     """Look after the requests that wait, then reserve the files."""
-    waiting = requests.look(desk, caller)
+    waiting = release_requests.look(desk, caller)
     wanted = [quote(name) for name in names]
-    context = requests.handle(desk, caller, waiting, mode, wanted)
+    context = release_requests.handle(desk, caller, waiting, mode, wanted)
     missed = _missed(desk, caller, names)
     known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
     reason = "" if known else f"edits it with {shown(call.tool)}"
-    answer = leases.reserve(desk, caller, wanted, reason=reason)
+    answer = calls.reserve(desk, caller, wanted, reason=reason)
     granted = [row["reservation_id"] for row in answer["reservations"] if row["pattern"] not in waiting.own]
     stale = [] if answer["errors"] else _unread(desk, caller, missed)
     if not answer["errors"] and not stale:
-        with leases.entered(desk, caller) as entry:
-            note_edits(entry, caller.root, names)
+        with calls.entered(desk, caller) as entry:
+            marks.note_edits(entry, caller.root, names)
     return _Try(desk, caller, answer, granted, context, stale)
 
 
 def _missed(desk: Desk, caller: Caller, names: Sequence[str]) -> list[tuple[str, Missed]]:
     """Return the files that changed while others held them, since the agent did and before it got them again."""
-    with leases.seen(desk, caller) as entry:
-        rows = [(name, row) for name in names if (row := holders.missed(entry, quote(name))) is not None]
+    with calls.seen(desk, caller) as entry:
+        rows = [(name, row) for name in names if (row := grant_log.missed(entry, quote(name))) is not None]
     if not rows:
         return []
-    from interlock.reservations.hooks import marks  # noqa: PLC0415 - few edits come back to a file
-
     found: list[tuple[str, Missed]] = []
     for name, row in rows:
         changed = marks.time_of(os.path.join(caller.root, name))
@@ -137,9 +136,7 @@ def _unread(desk: Desk, caller: Caller, missed: Sequence[tuple[str, Missed]]) ->
     """Return those of the files that the agent was not told of yet."""
     if not missed:
         return []
-    from interlock.reservations.hooks import marks  # noqa: PLC0415 - few edits come back to a file
-
-    with leases.entered(desk, caller) as entry:
+    with calls.entered(desk, caller) as entry:
         return [row for row in missed if marks.once(entry, f"missed {row[0]} {row[1].begun}")]
 
 
@@ -147,7 +144,7 @@ def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
     """Say why the edit may not go on, and give back what was granted for it in other projects."""
     for row in tries[:-1]:
         if row.granted:
-            leases.release(row.desk, row.caller, row.granted)
+            calls.release(row.desk, row.caller, row.granted)
     last = tries[-1]
     folder = "" if last.caller.root == here.root else last.caller.root
     errors = last.answer["errors"]
@@ -206,12 +203,14 @@ def _named(here: place.Place, row: _Try, text: str) -> str:
 def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> int:
     """Ask the guard about a shell command; see `guard.check`."""
     from interlock.reservations.guard.check import check_command  # noqa: PLC0415 - editing tools do not need them
-    from interlock.reservations.hooks import marks  # noqa: PLC0415
 
     found = place.find(call.cwd)
-    opened = marks.begin(found, call, env, client)
+    opened = client_hook.opened(found, call, env, client) if os.path.lexists(found.store_path) else None
+    if opened is not None:
+        with calls.entered(*opened) as entry:
+            marks.note_tool_call(entry, call.tool_use_id)
     known = {} if opened is None else {found.store_path: opened}
-    named = {**env, **door.identified(env, call, client)}
+    named = {**env, **client_hook.identified(env, call, client)}
     reason = check_command(command, call.cwd, named, known)
     if reason is None:
         return 0

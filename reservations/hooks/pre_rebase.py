@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from interlock.reservations import git
-from interlock.reservations.held import Held, overlapping, touched
-from interlock.reservations.hooks.gitdoor import Verdict, judged
-from interlock.reservations.rewrites import rebased_paths
+from interlock.reservations.git import commands
+from interlock.reservations.git.foreign_leases import Held, overlapping, touched
+from interlock.reservations.git.rewrites import rebased_paths
+from interlock.reservations.hooks.git_hook import Verdict, judged
 
 FIX: Final = (
     "wait until these paths are free (`interlock reserve PATHS --wait 45`), or rebase in a worktree of your own."
@@ -35,14 +35,14 @@ def _look(argv: list[str], held: Held) -> Verdict:
     """Judge the paths that differ on either side since the branches parted, and unsaved work that was set aside."""
     here = os.getcwd()
     paths = rebased_paths(here, argv, in_hook=True)
-    aside = [path for _, stash in _set_aside(here) for path in git.stashed_paths(here, stash, in_hook=True)]
+    aside = [path for _, stash in _set_aside(here) for path in commands.stashed_paths(here, stash, in_hook=True)]
     hits = overlapping(held, "**") if paths is None else touched(held, [*paths, *aside])
     return Verdict("this rebase rewrites", hits, FIX)
 
 
 def _set_aside(here: str) -> list[tuple[str, str]]:
     """Return where git notes what `--autostash` has put away before it asks this hook, and the commit that holds it."""
-    folder = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")
+    folder = os.fsdecode(commands.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")
     rows: list[tuple[str, str]] = []
     for name in ("rebase-merge", "rebase-apply"):
         path = os.path.join(folder, name, "autostash")
@@ -58,8 +58,8 @@ def _put_back(here: str) -> None:
     """Put back what `--autostash` has put away: git does not when this hook refuses, and it may be another's work."""
     try:
         for path, stash in _set_aside(here):
-            git.ask(here, ["stash", "apply", "-q", "--index", stash], in_hook=True)
+            commands.ask(here, ["stash", "apply", "-q", "--index", stash], in_hook=True)
             os.unlink(path)
             os.rmdir(os.path.dirname(path))
-    except (git.GitFailed, OSError) as error:
+    except (commands.GitError, OSError) as error:
         sys.stderr.write(f"  unsaved work is set aside still: `git rebase --abort` puts it back ({error})\n")

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from interlock.reservations import git
-from interlock.reservations.held import Held, Hit, touched
-from interlock.reservations.hooks.gitdoor import Verdict, is_zero, judged
+from interlock.reservations.git import commands
+from interlock.reservations.git.foreign_leases import Held, Hit, touched
+from interlock.reservations.hooks.git_hook import Verdict, is_zero, judged
 
 MOVE_FIX: Final = (
     "leave these paths out: `interlock commit -m MESSAGE` commits your own alone. If this was a cherry-pick, revert, "
@@ -63,7 +63,7 @@ def _concerns(move: tuple[str, ...], env: Mapping[str, str]) -> bool:
 def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Held) -> Verdict | None:
     """Judge the moves, the first that touches something is the answer."""
     here = os.getcwd()
-    answer = os.fsdecode(git.ask(here, ["rev-parse", "--absolute-git-dir", "--git-common-dir"], in_hook=True))
+    answer = os.fsdecode(commands.ask(here, ["rev-parse", "--absolute-git-dir", "--git-common-dir"], in_hook=True))
     folder, common = answer.removesuffix("\n").split("\n")
     common = os.path.join(here, common)
     own = _is_linked(folder)
@@ -78,16 +78,16 @@ def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Held) 
         elif name != "HEAD" and name not in _checked_out(common):
             continue
         else:
-            before = git.commit_of(here, name, in_hook=True) if is_zero(old) else old
+            before = commands.commit_of(here, name, in_hook=True) if is_zero(old) else old
             gone = before is None and is_zero(new)
             if gone or before == new or (before, new) in seen or _is_fresh(folder, before) or _goes_back(folder, new):
                 continue
             seen.add((before, new))
-            if own and not is_zero(new) and _is_in(name, folder) and git.reaches(here, _THERE, new, in_hook=True):
+            if own and not is_zero(new) and _is_in(name, folder) and commands.reaches(here, _THERE, new, in_hook=True):
                 # Nothing new comes about, and the files that change are those of this worktree alone.
                 continue
-            after = git.empty_tree(here, in_hook=True) if is_zero(new) else new
-            hits = touched(held, git.between(here, before, after, in_hook=True))
+            after = commands.empty_tree(here, in_hook=True) if is_zero(new) else new
+            hits = touched(held, commands.between(here, before, after, in_hook=True))
             action = f"this move of {'HEAD' if name == 'HEAD' else name} changes"
             verdict = Verdict(action, hits, MOVE_FIX, _written(here, after, hits))
         if verdict.hits:
@@ -102,14 +102,14 @@ def _written(here: str, after: str, hits: Sequence[Hit]) -> list[Hit]:
     """
     if not hits:
         return []
-    from interlock.reservations.hooks import marks  # noqa: PLC0415 - only a refusal looks
+    from interlock.reservations.leases import marks  # noqa: PLC0415 - only a refusal looks
 
     since = time.time() - LATE_SECONDS
     fresh = [hit for hit in hits[:MAX_LOOKED_AT] if marks.time_of(os.path.join(here, hit[0])) >= since]
     if not fresh:
         return []
     asked = ["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", after, "--", *(path for path, _ in fresh)]
-    other = {*git.names(git.ask(here, asked, in_hook=True))}
+    other = {*commands.names(commands.ask(here, asked, in_hook=True))}
     return [hit for hit in fresh if hit[0] not in other]
 
 
@@ -123,8 +123,8 @@ def _stashed(here: str, stash: str, held: Held) -> list[Hit]:
 
     What is no longer there is being saved, not taken away: git keeps the work that a rebase had set aside this way.
     """
-    hits = touched(held, git.stashed_paths(here, stash, in_hook=True))
-    still = git.changed(here, [path for path, _ in hits], in_hook=True) if hits else {}
+    hits = touched(held, commands.stashed_paths(here, stash, in_hook=True))
+    still = commands.changed(here, [path for path, _ in hits], in_hook=True) if hits else {}
     return [hit for hit in hits if hit[0] in still]
 
 
@@ -133,20 +133,20 @@ def _thrown_away(here: str, common: str, old: str, held: Held) -> list[Hit]:
     log = os.path.join(common, "logs", "refs", "stash")
     if not os.path.isfile(log) or not os.path.getsize(log):
         return []
-    stash = git.commit_of(here, "refs/stash", in_hook=True) if is_zero(old) else old
-    return touched(held, git.stashed_paths(here, stash, in_hook=True)) if stash else []
+    stash = commands.commit_of(here, "refs/stash", in_hook=True) if is_zero(old) else old
+    return touched(held, commands.stashed_paths(here, stash, in_hook=True)) if stash else []
 
 
 def _merging(here: str, folder: str, env: Mapping[str, str], *, own: bool) -> list[str]:
     """Return the paths that the merge at hand may change; in a worktree of one's own, only by a commit of its own."""
     named = env.get("GIT_REFLOG_ACTION", "").split()[1:] if _action(env) == "merge" else []
-    tips = [commit for name in named if (commit := git.commit_of(here, name, in_hook=True))]
+    tips = [commit for name in named if (commit := commands.commit_of(here, name, in_hook=True))]
     if not tips:
         tips = _fetched(os.path.join(folder, "FETCH_HEAD"))
-    head = git.commit_of(here, "HEAD", in_hook=True)
+    head = commands.commit_of(here, "HEAD", in_hook=True)
     if own and head:
-        tips = [tip for tip in tips if not git.reaches(here, [tip], head, in_hook=True)]
-    return [path for tip in tips if head for path in git.merged_paths(here, head, tip, in_hook=True)]
+        tips = [tip for tip in tips if not commands.reaches(here, [tip], head, in_hook=True)]
+    return [path for tip in tips if head for path in commands.merged_paths(here, head, tip, in_hook=True)]
 
 
 def _fetched(path: str) -> list[str]:

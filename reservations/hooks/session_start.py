@@ -7,12 +7,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from interlock.reservations import identity, place, standing
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.hooks import door, reading
+from interlock.reservations import identity, place, status
+from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.main import OFF
-from interlock.reservations.records import key_of
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.rules import shown
+from interlock.reservations.store.records import key_of
 
 __all__ = ["run"]
 
@@ -34,17 +34,19 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     Raises:
         ReservationError: The input, the project, the settings or the store cannot be used.
     """
-    client = reading.client_of(argv)
-    call = reading.read(data)
+    client = client_input.client_of(argv)
+    call = client_input.read(data)
     if env.get(OFF, "").strip().lower() == "off":
-        door.answer(call, EVENT, f"Interlock: its hooks are off ({OFF}=off): edits are neither checked nor reserved.")
+        client_hook.answer(
+            call, EVENT, f"Interlock: its hooks are off ({OFF}=off): edits are neither checked nor reserved."
+        )
         return 0
     found = place.find(call.cwd)
     if not found.common and not os.path.lexists(found.store_path):
         return 0
-    desk, caller = door.opened(found, call, env, client)
-    own = standing.join(desk, caller)
-    door.answer(call, EVENT, _context(desk, caller, own))
+    desk, caller = client_hook.opened(found, call, env, client)
+    own = status.join(desk, caller)
+    client_hook.answer(call, EVENT, _context(desk, caller, own))
     if path := env.get(ENV_FILE):
         _export(path, identity.exports(env, own["name"], call.session_id))
     return 0
@@ -53,10 +55,10 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 def _context(desk: Desk, caller: Caller, own: Mapping[str, Any]) -> str:
     """Return what a session should know when it begins."""
     me = key_of(own["name"])
-    seen = standing.standing(desk, caller, 0)
+    seen = status.standing(desk, caller, 0)
     left_out = seen.get("more", {}).get("leases", 0)
     held = [row for row in seen["leases"] if key_of(row["holder"]) != me]
-    others = [row for row in standing.list_agents(desk, caller)["agents"] if key_of(row["name"]) != me]
+    others = [row for row in status.list_agents(desk, caller)["agents"] if key_of(row["name"]) != me]
     here = [shown(row["name"]) for row in others if row["state"] == "alive"]
     lines = [f"Interlock: you are {shown(own['name'])} in {shown(caller.root)}. Your edits reserve their files."]
     if here:

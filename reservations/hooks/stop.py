@@ -12,10 +12,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from interlock.reservations import identity, leases, place, standing, waiting
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.hooks import door, marks, reading, requests
-from interlock.reservations.hooks.reading import Call
+from interlock.reservations import identity, place, status
+from interlock.reservations.hooks import client_hook, client_input, release_requests
+from interlock.reservations.hooks.client_input import Call
+from interlock.reservations.leases import calls, marks, wait_queue
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.rules import shown
 
 __all__ = ["run"]
@@ -34,15 +35,15 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     Raises:
         ReservationError: The input, the project, the settings or the store cannot be used.
     """
-    client = reading.client_of(argv)
-    call = reading.read(data)
+    client = client_input.client_of(argv)
+    call = client_input.read(data)
     found = place.find(call.cwd)
     if not os.path.lexists(found.store_path):
         return 0
-    desk, caller = door.opened(found, call, env, client)
+    desk, caller = client_hook.opened(found, call, env, client)
     if call.event == END:
         if identity.is_elsewhere(desk.store, caller.name):
-            raise reading.InputRefused(
+            raise client_input.InputRefusedError(
                 f"{shown(caller.name)} lives in another process than the one that says it ended.",
                 "Let the session's own client say so; leases of a client that has ended can be taken over.",
             )
@@ -54,29 +55,29 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 def _remind(desk: Desk, caller: Caller, call: Call) -> None:
     """Send the agent back to its open requests; for each of them once."""
-    open_ones = requests.look(desk, caller)
-    with leases.entered(desk, caller) as entry:
+    open_ones = release_requests.look(desk, caller)
+    with calls.entered(desk, caller) as entry:
         new = [row for row, _ in open_ones.open if marks.once(entry, f"stop {row.thread_id}")]
     if not new:
         return
-    reason = "\n".join(["Before you stop, answer who waits for your files:", *requests.spelled(open_ones, new)])
+    reason = "\n".join(["Before you stop, answer who waits for your files:", *release_requests.spelled(open_ones, new)])
     if call.event in {"", "Stop", "SubagentStop"}:
         sys.stdout.write(json.dumps({"decision": "block", "reason": reason}) + "\n")
     else:
-        door.answer(call, call.event, reason)
+        client_hook.answer(call, call.event, reason)
 
 
 def _end(desk: Desk, caller: Caller) -> None:
     """Release what has no uncommitted changes; when nothing is left, the agent leaves."""
-    own = leases.mine(desk, caller)["reservations"]
+    own = calls.mine(desk, caller)["reservations"]
     dirty = desk.dirty(caller.root, tuple(row["pattern"] for row in own))
     clean = [row["reservation_id"] for row in own if dirty.get(row["pattern"]) is False]
     if len(clean) == len(own):
-        standing.leave(desk, caller)
+        status.leave(desk, caller)
         return
-    with leases.entered(desk, caller) as entry:
-        for place_in_line in waiting.places_of(entry, entry.agent.name):
-            waiting.leave(entry, place_in_line, "its session ended")
-        waiting.settle(entry)
+    with calls.entered(desk, caller) as entry:
+        for place_in_line in wait_queue.places_of(entry, entry.agent.name):
+            wait_queue.leave(entry, place_in_line, "its session ended")
+        wait_queue.settle(entry)
     if clean:
-        leases.release(desk, caller, clean)
+        calls.release(desk, caller, clean)

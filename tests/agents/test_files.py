@@ -14,9 +14,7 @@ from interlock.agents import readable as readable_module
 from interlock.agents.ask import agent_of_run
 from interlock.agents.files import LeasedFiles, ScopedFiles, files_of, run_caller
 from interlock.agents.runners.replay import ReplayRunner
-from interlock.reservations import leases, place
-from interlock.reservations.opening import open_desk, open_reservations
-from interlock.reservations.service import Reservations
+from interlock.reservations import Reservations, open_desk, open_reservations, place
 from tests.reservations.hooks.checkout import git
 
 REFUSAL = {"code", "message", "place", "found", "expected", "fix"}
@@ -316,8 +314,7 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write(
 
     def stopped(self: Reservations) -> Any:
         answer = real(self)
-        with leases.entered(self.desk, self.caller) as entry:
-            leases.end(entry, entry.tx.leases_of("sleeper"), "expired")
+        self.release_all()
         assert open_reservations(str(root), name="other").reserve_files(["src/a.py"])["errors"] == []
         return answer
 

@@ -21,7 +21,7 @@ from interlock.graph.pipeline.stage_runner import StageRunner
 from interlock.graph.pipeline.ticket_agent import TicketAgent
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.journal import Journal
-from interlock.reservations import leases
+from interlock.reservations import Reservations
 from tests.campaign.victim import Points
 from tests.graph.pipeline.scripted import EDIT, SETTINGS, ScriptedModel, calls, says
 
@@ -64,7 +64,7 @@ def resolve() -> None:
         (played.RecordingRunner, "__call__"),
         (Tickets, "submit_payload"),
         (files, "write_confined"),
-        (leases, "release_all"),
+        (Reservations, "release_all"),
     ):
         points.around(owner, name)
     model = PaidModel(script=[], paid=folder / "paid")

@@ -11,8 +11,8 @@ import pytest
 
 from interlock.graph.store import journal_path
 from interlock.journal import Journal
-from interlock.reservations.opening import open_reservations
-from interlock.reservations.outbox import RUN as RESERVATIONS
+from interlock.reservations import JOURNAL_RUN as RESERVATIONS
+from interlock.reservations import open_reservations
 from tests import warm
 from tests.graph.conftest import CONFIG
 

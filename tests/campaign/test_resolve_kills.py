@@ -13,7 +13,7 @@ from interlock.graph.pipeline.played import PlayedRunner
 from interlock.graph.pipeline.store import list_ticket_runs
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.graph.verify import verify_journal
-from interlock.reservations.opening import open_reservations
+from interlock.reservations import open_reservations
 from tests import warm
 from tests.graph.pipeline.test_by_model import drive
 from tests.graph.pipeline.walk import PAYLOADS, make_project

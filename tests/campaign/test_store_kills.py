@@ -11,7 +11,7 @@ from threading import Timer
 
 import pytest
 
-from interlock.reservations.sqlite import SqliteStore, journal_mode
+from interlock.reservations import SqliteStore, journal_mode
 
 MAX_SECONDS = 0.03
 """A kill comes at a random moment of so long after an acknowledgement; one transaction takes a millisecond."""
@@ -21,7 +21,7 @@ HOT_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 WRITER = """
 import sys
 from interlock.reservations.records import Lease, Message
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations import SqliteStore
 store, name = SqliteStore(sys.argv[1]), sys.argv[2]
 while True:
     with store.transaction() as tx:

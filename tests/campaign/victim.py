@@ -23,7 +23,8 @@ from interlock.graph.runs import drive, start_run
 from interlock.graph.store import list_runs
 from interlock.graph.task import load_task
 from interlock.journal import Journal
-from interlock.reservations import leases, outbox
+from interlock.reservations.leases import calls as leases
+from interlock.reservations.store import outbox
 
 _LOCK = threading.Lock()
 

@@ -2,8 +2,7 @@
 
 from typing import Any, Protocol
 
-from interlock.reservations.records import Agent, Lease, Message, Negotiation, Waiter, replace
-from interlock.reservations.store import Store
+from interlock.reservations import Agent, Lease, Message, Negotiation, Store, Waiter, replace
 
 
 class Backend(Protocol):

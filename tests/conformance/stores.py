@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from interlock.reservations.records import Lease, replace
-from interlock.reservations.store import Store
+from interlock.reservations import Lease, Store, replace
 from tests.conformance.rows import Backend, agent, lease, message, negotiation, waiter
 from tests.conformance.turns import ProcessesContract, TurnsContract
 

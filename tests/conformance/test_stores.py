@@ -1,13 +1,11 @@
-"""The contract of `stores.py`, kept by SQLite and by the double that other tests use."""
+"""The contract of `stores.py`, kept by SQLite in a file and in memory."""
 
 from pathlib import Path
 
 import pytest
 
-from interlock.reservations.sqlite import SqliteStore
-from interlock.reservations.store import Store
+from interlock.reservations import SqliteStore, Store
 from tests.conformance.stores import SharedStoreContract, StoreContract
-from tests.reservations.memory import MemoryStore
 
 
 class SqliteBackend:
@@ -20,17 +18,17 @@ class SqliteBackend:
         return SqliteStore(self._path, patience_seconds)
 
     def program(self) -> str:
-        return f"from interlock.reservations.sqlite import SqliteStore\nstore = SqliteStore({self._path!r})\n"
+        return f"from interlock.reservations import SqliteStore\nstore = SqliteStore({self._path!r})\n"
 
 
 class MemoryBackend:
     """One object: every handle is the same, and its patience is that of the last one who asked."""
 
     def __init__(self) -> None:
-        self._store = MemoryStore()
+        self._store = SqliteStore(":memory:")
 
     def open(self, patience_seconds: float = 15) -> Store:
-        self._store.patience_seconds = patience_seconds
+        self._store._writer._patience = patience_seconds  # pyright: ignore[reportPrivateUsage]
         return self._store
 
 

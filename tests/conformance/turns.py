@@ -9,8 +9,8 @@ from threading import Event
 
 import pytest
 
-from interlock.reservations.errors import StoreBusy
-from interlock.reservations.store import Store, Transaction
+from interlock.reservations import Store, Transaction
+from interlock.reservations.errors import StoreBusyError
 from tests.conformance.rows import Backend, SharedBackend, agent, lease, message, negotiation, waiter
 
 COUNT = """
@@ -203,7 +203,7 @@ class TurnsContract:
         with ThreadPoolExecutor(1) as pool:
             held = pool.submit(hold)
             assert inside.wait(30)
-            with pytest.raises(StoreBusy) as caught, other.transaction():
+            with pytest.raises(StoreBusyError) as caught, other.transaction():
                 pass
             leave.set()
             held.result()
@@ -303,7 +303,7 @@ class ProcessesContract:
         store = backend.open(patience_seconds=0.05)
         holder = python(HOLD)
         with self._held(holder):
-            with pytest.raises(StoreBusy), store.transaction():
+            with pytest.raises(StoreBusyError), store.transaction():
                 pass
             assert holder.stdin is not None
             assert holder.stdout is not None

@@ -18,7 +18,7 @@ from interlock.graph.runs import view_run
 from interlock.graph.store import RunStore, list_runs, write_atomically
 from interlock.graph.task import Task
 from interlock.graph.verify import verify_journal
-from interlock.reservations.opening import open_reservations
+from interlock.reservations import open_reservations
 from tests.graph.conftest import Project, Scripted, reviewing
 
 DAY = 24 * 60 * 60

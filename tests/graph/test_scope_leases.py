@@ -17,9 +17,7 @@ from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.runs import RunView, drive, start_run, view_run
 from interlock.graph.scope_leases import SLICE_SECONDS, ScopeLeases
 from interlock.graph.task import Task
-from interlock.reservations.desk import Caller
-from interlock.reservations.opening import open_reservations
-from interlock.reservations.service import Reservations
+from interlock.reservations import Caller, Reservations, open_reservations
 from tests.campaign.test_kills import greeting_project
 from tests.graph.conftest import Project, Scripted, build, envelope
 from tests.reservations.world import ROOT, World, codes

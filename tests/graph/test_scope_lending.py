@@ -11,8 +11,7 @@ from interlock.graph.errors import ScopeHeldError
 from interlock.graph.runs import RunView, drive, keep_files, start_run, view_run
 from interlock.graph.store import RunStore
 from interlock.graph.task import Task
-from interlock.reservations.opening import open_reservations
-from interlock.reservations.records import replace
+from interlock.reservations import open_reservations, replace
 from interlock.server.task_calls import TaskCalls
 from tests.graph.conftest import Project, Scripted, build, judge_log, reviewing
 from tests.graph.test_scope_leases import held, other

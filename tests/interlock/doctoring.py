@@ -9,10 +9,7 @@ import pytest
 
 from interlock.doctor import CHECKS, Finding
 from interlock.doctor.checks import scene
-from interlock.reservations import place
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.leases import reserve
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations import Caller, Desk, SqliteStore, place, reserve
 from tests.interlock.checkout import environment, git, make
 
 GONE = "/nowhere/bin/interlock"

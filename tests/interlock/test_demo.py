@@ -16,7 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 from interlock.graph.store import journal_path
 from interlock.graph.verify import parse_head, verify_journal
 from interlock.journal import Entry, Journal
-from interlock.reservations.outbox import RUN as RESERVATIONS
+from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from tests import warm
 
 REPO = Path(__file__).parents[2]

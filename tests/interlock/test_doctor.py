@@ -13,8 +13,7 @@ from interlock.doctor import CHECKS
 from interlock.doctor.checks import diagnose, scene
 from interlock.gates.sealed import sandbox
 from interlock.install.hooks import CLAUDE as EVENTS
-from interlock.reservations import place
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations import SqliteStore, place
 from tests.interlock.checkout import environment, git, install, interlock_command, tree, write_hook
 from tests.interlock.doctoring import (
     command_gone,

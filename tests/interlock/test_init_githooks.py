@@ -10,7 +10,7 @@ import pytest
 
 import interlock
 from interlock.install import InstallError, githooks, pick, plan, plan_undo
-from interlock.reservations.hooks.scripts import GIT_HOOKS
+from interlock.reservations import GIT_HOOKS
 from tests.interlock.checkout import LAUNCH, attempt, git, install, make, make_store, tree, uninstall, write_hook
 
 

@@ -12,8 +12,8 @@ from interlock.doctor.installed import Handler
 from interlock.install import InstallError, Launch, apply, pick, plan
 from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
 from interlock.install.jsonfile import Entry
-from interlock.reservations.hooks import reading
-from interlock.reservations.hooks.reading import EDITS, FILE_SERVERS, SHELLS
+from interlock.reservations.hooks import client_input
+from interlock.reservations.hooks.client_input import EDITS, FILE_SERVERS, SHELLS
 from tests.interlock.checkout import (
     LAUNCH,
     install,
@@ -90,8 +90,10 @@ def test_a_matcher_names_only_tools_that_the_hook_knows(client: str) -> None:
     assert {*OWN[client], after.matcher} <= {*EDITS, *SHELLS}
     for tool in FILE_SERVERS:
         for form in SERVED[client]:
-            call = reading.Call("", "", "", form.format("files", tool), "", dict.fromkeys(FILE_SERVERS[tool], "a"), {})
-            assert reading.written(call), (before.name, call.tool)
+            call = client_input.Call(
+                "", "", "", form.format("files", tool), "", dict.fromkeys(FILE_SERVERS[tool], "a"), {}
+            )
+            assert client_input.written(call), (before.name, call.tool)
 
 
 @pytest.mark.parametrize("client", ["codex", "gemini"])

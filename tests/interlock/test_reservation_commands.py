@@ -18,9 +18,8 @@ from interlock.cli.calls import as_patterns, calls_of
 from interlock.cli.standing import show_inbox, show_standing
 from interlock.cli.table import fitted
 from interlock.journal import Journal
-from interlock.reservations import place
+from interlock.reservations import SqliteStore, place
 from interlock.reservations.hooks.main import HOOKS
-from interlock.reservations.sqlite import SqliteStore
 from tests import warm
 from tests.interlock.test_cli import data
 from tests.server.reservation_team import masked

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from interlock.reservations.answers import MessageInfo
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from tests.reservations.memory import MemoryStore
+from interlock.reservations.store.sqlite import SqliteStore
 
 ROOT = "/repo"
 START = 1_771_149_600.0
@@ -27,7 +27,7 @@ class Team:
         self.ended: set[int] = set()
         self.dirty: dict[str, bool | None] = {}
         self.meanwhile: list[tuple[float, Callable[[], object]]] = []
-        self.store = MemoryStore()
+        self.store = SqliteStore(":memory:")
         self.desk = Desk(
             self.store,
             Settings(**settings),

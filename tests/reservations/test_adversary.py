@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 
 from interlock.reservations.place import is_folder
-from interlock.reservations.records import replace
+from interlock.reservations.store.records import replace
 from tests.reservations.hooks.checkout import HOOK, Checkout, environment, git
 from tests.reservations.team import Team, inbox
 from tests.reservations.world import World, codes, ids

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations.hooks.requests import look as hook_look
+from interlock.reservations.hooks.release_requests import look as hook_look
 from tests.reservations.team import Team, body, codes, inbox, thread_of
 from tests.table import each_row
 

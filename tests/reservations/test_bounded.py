@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.reservations.bounded import FULL, MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases, size
+from interlock.reservations.truncation import FULL, MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases, size
 from tests.reservations.team import Team
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc",)), max_size=2000)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from interlock.reservations.desk import Desk
-from interlock.reservations.fencing import GuardRefused, check_token, guarded
-from interlock.reservations.records import replace
+from interlock.reservations.leases.fencing import NotCoveredError, check_token, guarded
+from interlock.reservations.leases.runtime import Desk
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.records import replace
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.world import World, codes, ids
 from tests.table import each_row
 
@@ -30,7 +30,7 @@ def act(world: World, name: str, *paths: str, hold_seconds: float | None = None)
 
 
 def refusal(world: World, name: str, path: str) -> dict[str, object]:
-    with pytest.raises(GuardRefused) as caught:
+    with pytest.raises(NotCoveredError) as caught:
         act(world, name, path)
     (error,) = caught.value.errors
     return {**error}
@@ -52,7 +52,7 @@ def test_a_path_without_an_own_exclusive_lease_is_refused_and_the_action_never_r
     world.agent("bob").reserve_files(["b"])
     ran: list[bool] = []
     with (
-        pytest.raises(GuardRefused) as caught,
+        pytest.raises(NotCoveredError) as caught,
         guarded(world.desk, world.caller("ann"), ["a", "shared", "b", "free", "../x"], hold_seconds=hold_seconds),
     ):
         ran.append(True)
@@ -123,7 +123,7 @@ def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world:
     with guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=60) as guard:
         world.now += 61
         world.agent("bob").reserve_files(["a"])
-        with pytest.raises(GuardRefused) as caught:
+        with pytest.raises(NotCoveredError) as caught:
             guard.confirm()
     assert [row["code"] for row in caught.value.errors] == ["RSV206"]
     assert [(lease.agent, lease.no_force) for lease in world.leases()] == [("bob", False)]
@@ -146,10 +146,10 @@ def test_only_the_token_of_a_lease_that_stands_is_good(world: World) -> None:
 PAUSED = """
 import sys
 from contextlib import suppress
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.fencing import GuardRefused, guarded
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.service import Reservations
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations import SqliteStore
 
 desk, caller = Desk(SqliteStore(sys.argv[1])), Caller("paused", "agent", sys.argv[2], "run")
 answer = Reservations(desk, caller).reserve_files(["file"], ttl_minutes=0.02)
@@ -159,7 +159,7 @@ try:
     with guarded(desk, caller, ["file"]):
         open(sys.argv[2] + "/file", "w").write("paused")
     print("written", flush=True)
-except GuardRefused as error:
+except NotCoveredError as error:
     print(error.errors[0]["code"], error.errors[0]["conflict"]["holder"], flush=True)
 """
 

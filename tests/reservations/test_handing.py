@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations import leases
-from interlock.reservations.bounded import MAX_ANSWER_BYTES, bounded, size
-from interlock.reservations.desk import Caller
-from interlock.reservations.handing import MAX_LISTED, MAX_NAMED, command
-from interlock.reservations.records import replace
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.handover import MAX_LISTED, MAX_NAMED, review_command
+from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.service import Reservations
+from interlock.reservations.store.records import replace
+from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, size
 from tests.reservations.world import HOST, ROOT, World, codes, ids
 from tests.table import each_row
 
@@ -70,7 +70,7 @@ def test_who_still_holds_a_file_by_another_lease_or_only_shared_it_has_given_not
 def test_git_is_not_asked_by_those_who_give_up_what_they_know_to_be_clean() -> None:
     world = World(unsaved={FILE})
     [own] = ids(world.agent("ann").reserve_files([FILE]))
-    assert "unsaved" not in leases.release(world.desk, world.caller("ann"), [own])
+    assert "unsaved" not in calls.release(world.desk, world.caller("ann"), [own])
 
 
 def released(world: World) -> None:
@@ -219,13 +219,13 @@ def test_what_is_refused_tells_nothing() -> None:
     ],
 )
 def test_the_command_names_paths_that_git_understands(patterns: list[str], expected: str) -> None:
-    assert command(patterns) == expected
+    assert review_command(patterns) == expected
 
 
 def test_the_command_works_from_elsewhere() -> None:
-    assert command(["a.py"], "../") == "git status -vv -- ../a.py"
-    assert command(["**"], "../") == "git status -vv -- ../"
-    assert command(["a b"], root="/r") == "git -C /r status -vv -- 'a b'"
+    assert review_command(["a.py"], "../") == "git status -vv -- ../a.py"
+    assert review_command(["**"], "../") == "git status -vv -- ../"
+    assert review_command(["a b"], root="/r") == "git -C /r status -vv -- 'a b'"
 
 
 def test_what_changed_hands_unsaved_is_told_within_the_bound_of_an_answer() -> None:

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.journal import Journal
-from interlock.reservations import fencing, history, outbox, records
-from interlock.reservations.comparing import compare
-from interlock.reservations.fencing import GuardRefused
-from interlock.reservations.history import Happened, history_of
+from interlock.reservations.git.journal_check import compare
+from interlock.reservations.leases import fencing
+from interlock.reservations.leases.fencing import NotCoveredError
 from interlock.reservations.settings import Settings
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store import history, outbox, records
+from interlock.reservations.store.history import Happened, history_of
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.effort import examples
 from tests.reservations.world import ROOT, START, World, ids
 
@@ -77,7 +78,7 @@ class Play:
             try:
                 with fencing.guarded(world.desk, world.caller(name), [rest[0]], hold_seconds=rest[1]):
                     pass
-            except GuardRefused:
+            except NotCoveredError:
                 pass
 
     def verdict(self) -> str:
@@ -113,7 +114,7 @@ def test_every_ending_is_told_and_rebuilt_from_the_journal(tmp_path: Path) -> No
     for step in told:
         play.step(*step)
     journal = Journal(tmp_path / "events.jsonl")
-    outbox.drain(play.world.store, ROOT, journal)
+    outbox.drain_events(play.world.store, ROOT, journal)
     every = history.history_of(history.from_journal(journal.entries())).leases
     assert {held.ending for held in every} >= {"", *history.ENDINGS.values(), "raised"}
     rebuilt = [held for held in every if held.ended_at is None]
@@ -158,7 +159,7 @@ def test_a_lease_that_is_over_in_both_needs_no_event(world: World) -> None:
      ("granted_at", START - 60), ("expires_at", START + 1)],
 )  # fmt: skip
 def test_a_lease_that_was_changed_behind_the_events_is_found(world: World, name: str, value: object) -> None:
-    from interlock.reservations.records import replace
+    from interlock.reservations.store.records import replace
 
     with world.store.transaction() as tx:
         lease = tx.leases()[0]
@@ -170,10 +171,10 @@ def test_a_lease_that_was_changed_behind_the_events_is_found(world: World, name:
 
 def test_events_that_stand_in_no_journal_here_leave_it_open(world: World, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "events.jsonl")
-    outbox.drain(world.store, ROOT, journal, limit=2)
+    outbox.drain_events(world.store, ROOT, journal, limit=2)
     assert compare(world.store, [ROOT], list, world.now).verdict == "partial"
     assert compare(world.store, [ROOT], journal.entries, world.now).verdict == "same"
-    outbox.drain(world.store, ROOT, journal)
+    outbox.drain_events(world.store, ROOT, journal)
     assert compare(world.store, [ROOT], list, world.now).verdict == "partial"
 
 
@@ -232,7 +233,7 @@ def test_a_store_that_never_rests_is_said_to_be_busy(world: World) -> None:
 def test_gaps_in_the_events_are_named(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "events.jsonl")
     for number in (2, 3, 6):
-        journal.append(outbox.RUN, f"0123456789abcdef/{number}", "other", {"at": "2027-01-15T08:00:00Z"})
+        journal.append(outbox.JOURNAL_RUN, f"0123456789abcdef/{number}", "other", {"at": "2027-01-15T08:00:00Z"})
     found = history.history_of(history.from_journal(journal.entries()))
     assert found.missing == {"0123456789abcdef": ((1, 1), (4, 5))}
 
@@ -251,8 +252,8 @@ def test_a_line_that_this_room_never_wrote_is_refused(
     tmp_path: Path, key: str, kind: str, data: dict[str, Any]
 ) -> None:
     journal = Journal(tmp_path / "events.jsonl")
-    journal.append(outbox.RUN, key, kind, data)
-    with pytest.raises(history.HistoryUnreadable):
+    journal.append(outbox.JOURNAL_RUN, key, kind, data)
+    with pytest.raises(history.HistoryUnreadableError):
         history.history_of(history.from_journal(journal.entries()))
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from interlock.reservations import holders, leases
-from interlock.reservations.holders import Missed
+from interlock.reservations.leases import calls, grant_log
+from interlock.reservations.leases.grant_log import Missed
 from interlock.reservations.patterns import FOLD_CASE
 from tests.reservations.world import START, World, codes, ids
 from tests.table import each_row
@@ -24,8 +24,8 @@ def turns(world: World, *rows: tuple[str, str]) -> None:
 
 
 def missed(world: World, name: str, path: str = FILE) -> Missed | None:
-    with leases.entered(world.desk, world.caller(name)) as entry:
-        return holders.missed(entry, path)
+    with calls.entered(world.desk, world.caller(name)) as entry:
+        return grant_log.missed(entry, path)
 
 
 @each_row("rows", [
@@ -77,7 +77,7 @@ def test_it_does_not_matter_how_the_lease_ended(how: str) -> None:
 
 def test_only_the_last_changes_of_hands_are_kept() -> None:
     world = World()
-    turns(world, ("ann", FILE), *((f"a{number}", FILE) for number in range(holders.KEPT)))
+    turns(world, ("ann", FILE), *((f"a{number}", FILE) for number in range(grant_log.KEPT)))
     assert missed(world, "ann") is None
     assert missed(world, "a0") is not None
 

@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations import identity, leases, process
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.store import Store
+from interlock.reservations import identity, process
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.store.contract import Store
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.hooks.checkout import Checkout, environment, git
-from tests.reservations.memory import MemoryStore
 from tests.table import each_row
 
 CLIENT = Path(__file__).with_name("client.py")
 WHO = """
 import json, os
 from interlock.reservations import identity, place
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.sqlite import SqliteStore
 known = identity.who(os.environ, SqliteStore(place.find(os.getcwd()).store_path))
 print(json.dumps([known.name, known.kind, known.pid]))
 """
@@ -98,51 +99,51 @@ GIVEN = [
 
 @each_row(("env", "session", "name"), GIVEN)
 def test_the_order_of_names(env: dict[str, str], session: str, name: str) -> None:
-    known = identity.who(env, MemoryStore(), session)
+    known = identity.who(env, SqliteStore(":memory:"), session)
     assert (known.name, known.kind) == (name, "agent")
 
 
 def test_without_any_name_it_is_the_person_at_this_machine() -> None:
-    known = identity.who({"LOGNAME": "ada"}, MemoryStore())
+    known = identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"))
     assert (known.name, known.kind) == (f"ada@{os.uname().nodename}", "person")
-    assert identity.who({}, MemoryStore()).name.endswith(f"@{os.uname().nodename}")
+    assert identity.who({}, SqliteStore(":memory:")).name.endswith(f"@{os.uname().nodename}")
 
 
 @pytest.mark.parametrize("door", ["mcp", "hook"])
 def test_a_client_without_any_name_is_an_agent_of_its_own_process(door: str) -> None:
     pid, started = process.client()
-    known = identity.who({"LOGNAME": "ada"}, MemoryStore(), door=door)
+    known = identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), door=door)
     assert known[1:] == ("agent", pid, started)
     assert known.name.startswith(f"ada@{os.uname().nodename}:{pid}-")
-    assert identity.who({"LOGNAME": "ada"}, MemoryStore(), door=door) == known
+    assert identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), door=door) == known
 
 
 def test_a_later_client_of_the_same_number_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
     names: set[str] = set()
     for started in ("one", "two"):
         monkeypatch.setattr(process, "client", lambda started=started: (7, started))
-        names.add(identity.who({"LOGNAME": "ada"}, MemoryStore(), door="mcp").name)
+        names.add(identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), door="mcp").name)
     assert len(names) == 2
 
 
 def test_a_server_whose_client_is_out_of_sight_is_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "client", lambda: (None, ""))
-    assert identity.who({}, MemoryStore(), door="mcp").pid == os.getpid()
-    assert identity.who({}, MemoryStore(), door="hook").kind == "person"
+    assert identity.who({}, SqliteStore(":memory:"), door="mcp").pid == os.getpid()
+    assert identity.who({}, SqliteStore(":memory:"), door="hook").kind == "person"
 
 
 def test_what_a_client_without_a_name_starts_is_found_by_its_process() -> None:
-    store = MemoryStore()
+    store = SqliteStore(":memory:")
     known = identity.who({}, store, door="mcp")
     caller = Caller(known.name, known.kind, "/", "mcp", process.host(), known.pid, known.started)
-    with leases.entered(Desk(store), caller):
+    with calls.entered(Desk(store), caller):
         pass
     assert identity.who({}, store) == known
     assert identity.who({"CLAUDE_SESSION_ID": "other"}, store).name == "claude-other"
 
 
 def test_what_names_a_session_goes_before_what_the_process_is_known_for() -> None:
-    store = MemoryStore()
+    store = SqliteStore(":memory:")
     parent = next(iter(process.ancestors()))
     put(store, "claude-own", parent.pid, parent.started)
     assert identity.who({}, store).name == "claude-own"
@@ -152,7 +153,7 @@ def test_what_names_a_session_goes_before_what_the_process_is_known_for() -> Non
 
 
 def test_the_nearest_stored_ancestor_says_who_it_is() -> None:
-    store = MemoryStore()
+    store = SqliteStore(":memory:")
     above = [row for row in process.ancestors() if row.name not in process.INITS]
     put(store, "far", above[-1].pid, above[-1].started)
     assert identity.who({}, store)[:3] == ("far", "agent", above[-1].pid)
@@ -162,24 +163,24 @@ def test_the_nearest_stored_ancestor_says_who_it_is() -> None:
 
 @pytest.mark.parametrize(("started", "host"), [("another time", ""), ("", "another machine")])
 def test_a_later_process_of_the_same_number_is_somebody_else(started: str, host: str) -> None:
-    store = MemoryStore()
+    store = SqliteStore(":memory:")
     parent = next(iter(process.ancestors()))
     put(store, "stale", parent.pid, started or parent.started, host)
     assert identity.who({"USER": "ada"}, store).kind == "person"
 
 
 def test_an_agent_that_left_is_no_longer_found_by_its_process() -> None:
-    store = MemoryStore()
+    store = SqliteStore(":memory:")
     parent = next(iter(process.ancestors()))
     put(store, "", parent.pid, parent.started)
     assert identity.who({"USER": "ada"}, store).kind == "person"
 
 
 def test_a_stored_person_stays_a_person() -> None:
-    store = MemoryStore()
+    store = SqliteStore(":memory:")
     parent = next(iter(process.ancestors()))
     caller = Caller("ada@here", "person", "/", "mcp", process.host(), parent.pid, parent.started)
-    with leases.entered(Desk(store), caller):
+    with calls.entered(Desk(store), caller):
         pass
     assert identity.who({}, store)[:2] == ("ada@here", "person")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations.records import replace
 from interlock.reservations.settings import Settings
+from interlock.reservations.store.records import replace
 from tests.reservations.world import World, codes, ids
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations.records import replace
+from interlock.reservations.store.records import replace
 from tests.reservations.world import START, World, codes, ids
 
 

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from interlock.reservations.records import Lease, Waiter
 from interlock.reservations.settings import Settings
+from interlock.reservations.store.records import Lease, Waiter
 from tests.effort import examples
 from tests.reservations.world import World, codes
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.reservations import bodies
-from interlock.reservations.entry import Entry
-from interlock.reservations.leases import entered
-from interlock.reservations.messages import MAX_ANSWER_BYTES
-from interlock.reservations.post import MAX_MESSAGE_BYTES, size
+from interlock.reservations.leases.calls import entered
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.messages import bodies
+from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, size
+from interlock.reservations.messages.sending import MAX_INBOX_BYTES
 from tests.effort import examples
 from tests.reservations.team import Team, body, codes, inbox, thread_of
 from tests.table import each_row
@@ -79,7 +79,7 @@ def test_a_body_of_two_thousand_bytes_is_sent_and_fits_into_an_answer(text: str)
     assert ada.send_message("Bob", text, topic="t" * 100)["sent"]
     answer = bob.fetch_inbox()
     assert answer["messages"][0]["body"] == text
-    assert size_of(answer) <= MAX_ANSWER_BYTES
+    assert size_of(answer) <= MAX_INBOX_BYTES
 
 
 @each_row("topic", ["", "x" * 101, "two\nlines", 7, ["a"], "\ud800"])
@@ -299,8 +299,8 @@ def test_paging_skips_nothing_repeats_nothing_and_ends_with_null(unread_only: bo
     pages = 0
     while True:
         answer = bob.fetch_inbox(cursor, unread_only=unread_only)
-        assert size_of(answer) <= MAX_ANSWER_BYTES
-        assert len(json.dumps(answer, indent=2).encode()) <= MAX_ANSWER_BYTES
+        assert size_of(answer) <= MAX_INBOX_BYTES
+        assert len(json.dumps(answer, indent=2).encode()) <= MAX_INBOX_BYTES
         seen += [int(row["body"].split()[0]) for row in answer["messages"]]
         pages += 1
         cursor = answer["next_cursor"]
@@ -369,7 +369,7 @@ def test_every_answer_is_at_most_four_kibibytes_whatever_is_written(texts: list[
     cursor: int | None = None
     while True:
         answer = bob.fetch_inbox(cursor)
-        assert size(answer) <= MAX_ANSWER_BYTES
+        assert size(answer) <= MAX_INBOX_BYTES
         read += [row["body"] for row in answer["messages"]]
         cursor = answer["next_cursor"]
         if cursor is None:
@@ -405,7 +405,7 @@ def test_many_timed_out_requests_leave_room_for_messages() -> None:
         ada.send_message("Bob", f"{number}" * 2000)
     for _ in range(4):
         answer = bob.fetch_inbox()
-        assert size(answer) <= MAX_ANSWER_BYTES
+        assert size(answer) <= MAX_INBOX_BYTES
         assert len(answer["messages"]) == 1
         assert answer["negotiation_timeouts"]
     assert len(bob.fetch_inbox()["negotiation_timeouts"]) > 5
@@ -483,7 +483,7 @@ def test_an_inbox_full_of_the_longest_requests_keeps_its_bound_and_comes_page_by
     cursor = None
     while True:
         answer = ada.fetch_inbox(cursor, unread_only=False, limit=100)
-        assert size(answer) <= MAX_ANSWER_BYTES
+        assert size(answer) <= MAX_INBOX_BYTES
         seen += len(answer["messages"])
         cursor = answer["next_cursor"]
         if cursor is None:

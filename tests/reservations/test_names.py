@@ -9,11 +9,11 @@ from click.testing import CliRunner
 
 from interlock.cli.main import interlock
 from interlock.core.project import NoProject
-from interlock.reservations import outbox
-from interlock.reservations.desk import Caller
+from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.opening import open_desk, open_reservations
 from interlock.reservations.place import Place
 from interlock.reservations.service import Reservations
+from interlock.reservations.store import outbox
 from tests.reservations.hooks.checkout import Checkout
 from tests.reservations.world import World, codes, ids
 from tests.server.reservation_team import call, team
@@ -139,17 +139,17 @@ def test_an_event_about_a_name_that_is_no_text_does_not_keep_the_others_from_the
     with desk.store.transaction() as tx:
         tx.add_event(str(tmp_path), "guard_refused", json.dumps({"paths": ["a\udc80.py"]}), 1.0)
         tx.add_event(str(tmp_path), "agent_joined", "{}", 2.0)
-    assert outbox.drain(desk.store, str(tmp_path)) == 2
-    data = [entry.data for entry in outbox.journal_of(str(tmp_path)).entries(outbox.RUN)]
+    assert outbox.drain_events(desk.store, str(tmp_path)) == 2
+    data = [entry.data for entry in outbox.journal_of(str(tmp_path)).entries(outbox.JOURNAL_RUN)]
     assert data[0]["paths"] == ["a?.py"]
 
 
 def test_a_path_that_is_no_text_is_refused_by_the_guard_with_a_name_that_can_be_sent() -> None:
-    from interlock.reservations.fencing import GuardRefused, guarded
+    from interlock.reservations.leases.fencing import NotCoveredError, guarded
 
     world = World()
     assert len(ids(world.agent("ann").reserve_files(["a"]))) == 1
-    with pytest.raises(GuardRefused) as caught, guarded(world.desk, world.caller("ann"), ["a\udc80.py"]):
+    with pytest.raises(NotCoveredError) as caught, guarded(world.desk, world.caller("ann"), ["a\udc80.py"]):
         pass
     assert json.dumps(caught.value.errors, ensure_ascii=False).encode()
     assert [row["code"] for row in caught.value.errors] == ["RSV206"]

@@ -4,9 +4,8 @@ from itertools import product
 
 import pytest
 
-from interlock.reservations import near
-from interlock.reservations.near import Near
-from interlock.reservations.patterns import Pattern, canonical, matches, overlaps
+from interlock.reservations.patterns import Pattern, canonical, matches, overlaps, prefix_index
+from interlock.reservations.patterns.prefix_index import Near
 
 PARTS = ("a", "b", "ä", "*", "a*", "**", "[ab]", "[[]a]", "{a,b/c}")
 PATHS = ("a", "b", "ä", "a\u0308", "[a]", "a/b", "b/c", "a/a/b", "ab", "a/[a]", "c/d/e")
@@ -30,7 +29,7 @@ TEXTS = texts()
 
 @pytest.fixture
 def every(monkeypatch: pytest.MonkeyPatch) -> Near[str]:
-    monkeypatch.setattr(near, "MAX_COMPARED", len(TEXTS) ** 2)
+    monkeypatch.setattr(prefix_index, "MAX_COMPARED", len(TEXTS) ** 2)
     return Near((text, read(text).prefix, text) for text in TEXTS)
 
 
@@ -63,7 +62,7 @@ def test_of_ten_thousand_patterns_none_is_read_that_is_a_path_or_a_folder(
         calls.append(text)
         return canonical(text)
 
-    monkeypatch.setattr(near, "canonical", counted)
+    monkeypatch.setattr(prefix_index, "canonical", counted)
     assert many.covering("src/7/x.py") == [7]
     assert many.meeting("src/7/**") == [7]
     assert many.meeting("*.py") == many.meeting("lib/**/*.py") == []
@@ -72,5 +71,5 @@ def test_of_ten_thousand_patterns_none_is_read_that_is_a_path_or_a_folder(
 
 
 def test_more_comparisons_than_are_made_in_a_moment_count_as_met() -> None:
-    many = Near((f"src/{number}/*.py", f"src/{number}/", number) for number in range(near.MAX_COMPARED + 5))
-    assert many.meeting("src/**/*.c") == list(range(near.MAX_COMPARED, near.MAX_COMPARED + 5))
+    many = Near((f"src/{number}/*.py", f"src/{number}/", number) for number in range(prefix_index.MAX_COMPARED + 5))
+    assert many.meeting("src/**/*.c") == list(range(prefix_index.MAX_COMPARED, prefix_index.MAX_COMPARED + 5))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from interlock.reservations import negotiation, settings
+from interlock.reservations import settings
+from interlock.reservations.messages import negotiation
 from tests.reservations.team import START, Team, codes, inbox, thread_of
 
 FILE = "src/app.py"

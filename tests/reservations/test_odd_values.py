@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.rules import RULES
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.sqlite import SqliteStore
 
 
 def _nested(depth: int) -> list[Any]:

@@ -9,9 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from interlock.cli.main import interlock
-from interlock.reservations import arguments, held, place
-from interlock.reservations.commit import commit
-from interlock.reservations.hooks import door
+from interlock.reservations import place
+from interlock.reservations.git import foreign_leases
+from interlock.reservations.git.commit import commit
+from interlock.reservations.hooks import client_hook
+from interlock.reservations.leases import arguments
 from interlock.reservations.opening import open_reservations
 from interlock.reservations.patterns import Pattern, PatternProblem
 from interlock.reservations.service import Reservations
@@ -57,7 +59,7 @@ def typed(project: Path) -> Callable[[str], Pattern | PatternProblem]:
 def hooked(project: Path, path: str, cwd: str = ".") -> list[str]:
     """Return by which names the edit hook holds a file in the project's own store."""
     here = place.find(str(project))
-    return sorted(door.located(here, str(project / cwd), [path]).get(here, []))
+    return sorted(client_hook.located(here, str(project / cwd), [path]).get(here, []))
 
 
 FILES = {
@@ -216,13 +218,13 @@ def test_what_is_held_in_a_workspace_is_held_in_its_repositories(
     if not named:
         monkeypatch.delenv("INTERLOCK_PROJECT")
     one = workspace / "one"
-    located = door.located(place.find(str(one)), str(one), ["src/x.py"])
+    located = client_hook.located(place.find(str(one)), str(one), ["src/x.py"])
     assert ["one/src/x.py"] in [names for found, names in located.items() if found.root == str(workspace)]
-    found = held.project(str(one), os.environ)
+    found = foreign_leases.project(str(one), os.environ)
     assert found is not None
     assert found.root == str(one)
-    _, conflicts = held.holdings(found, "git", os.environ | {"INTERLOCK_AGENT_ID": "bob"})
-    assert [path for path, _ in held.touched(conflicts, ["src/x.py", "src/y.py"])] == ["src/x.py"]
+    _, conflicts = foreign_leases.holdings(found, "git", os.environ | {"INTERLOCK_AGENT_ID": "bob"})
+    assert [path for path, _ in foreign_leases.touched(conflicts, ["src/x.py", "src/y.py"])] == ["src/x.py"]
 
 
 def test_who_names_the_workspace_does_not_pass_by_leases_of_a_repository_in_it(
@@ -233,7 +235,7 @@ def test_who_names_the_workspace_does_not_pass_by_leases_of_a_repository_in_it(
     monkeypatch.delenv("INTERLOCK_PROJECT")
     open_reservations(str(workspace / "one"), name="bob").reserve_files(["src/y.py"])
     monkeypatch.setenv("INTERLOCK_PROJECT", str(workspace))
-    located = door.located(here, str(workspace), ["one/src/y.py"])
+    located = client_hook.located(here, str(workspace), ["one/src/y.py"])
     assert {found.root: names for found, names in located.items()} == {
         str(workspace): ["one/src/y.py"], str(workspace / "one"): ["src/y.py"]
     }  # fmt: skip

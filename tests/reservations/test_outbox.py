@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.journal import Entry, Journal
-from interlock.reservations import outbox
+from interlock.reservations.store import outbox
 from tests.reservations.world import ROOT, World
 
 
@@ -28,8 +28,8 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def test_events_become_lines_of_the_journal_and_leave_the_queue(world: World, journal: Journal) -> None:
-    assert outbox.drain(world.store, ROOT, journal) == 5
-    lines = list(journal.entries(outbox.RUN))
+    assert outbox.drain_events(world.store, ROOT, journal) == 5
+    lines = list(journal.entries(outbox.JOURNAL_RUN))
     assert [line.type for line in lines] == [
         "agent_joined", "lease_granted", "lease_granted", "agent_joined", "lease_refused",
     ]  # fmt: skip
@@ -40,7 +40,7 @@ def test_events_become_lines_of_the_journal_and_leave_the_queue(world: World, jo
 
 
 def test_without_events_no_journal_is_made(tmp_path: Path) -> None:
-    assert outbox.drain(World().store, str(tmp_path)) == 0
+    assert outbox.drain_events(World().store, str(tmp_path)) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -49,7 +49,7 @@ def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path) -> None:
     with world.store.transaction() as tx:
         tx.add_event(str(tmp_path), "lease_granted", "{}", 0)
         tx.add_event("/another", "lease_granted", "{}", 0)
-    assert outbox.drain(world.store, str(tmp_path)) == 1
+    assert outbox.drain_events(world.store, str(tmp_path)) == 1
     lines = Journal(tmp_path / "artifacts" / "interlock" / "events.jsonl").entries()
     assert [line.key for line in lines] == ["0123456789abcdef/1"]
     with world.store.transaction() as tx:
@@ -57,13 +57,13 @@ def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path) -> None:
 
 
 def test_no_more_than_the_limit_is_written(world: World, journal: Journal) -> None:
-    assert outbox.drain(world.store, ROOT, journal, limit=3) == 3
+    assert outbox.drain_events(world.store, ROOT, journal, limit=3) == 3
     assert (len(list(journal.entries())), len(world.queue())) == (3, 2)
 
 
 def test_many_events_go_in_several_batches(world: World, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "BATCH", 2)
-    assert outbox.drain(world.store, ROOT, journal) == 5
+    assert outbox.drain_events(world.store, ROOT, journal) == 5
     assert len(list(journal.entries())) == 5
 
 
@@ -85,9 +85,9 @@ def test_a_drain_that_was_killed_is_repeated_without_a_line_twice(
     failing = Failing(journal.path)
     failing.after = after
     with pytest.raises(OSError, match="killed"):
-        outbox.drain(world.store, ROOT, failing)
+        outbox.drain_events(world.store, ROOT, failing)
     assert len(world.queue()) == 5
-    assert outbox.drain(world.store, ROOT, journal) == 5
+    assert outbox.drain_events(world.store, ROOT, journal) == 5
     assert len({line.key for line in journal.entries()}) == len(list(journal.entries())) == 5
 
 
@@ -102,7 +102,7 @@ def test_two_drains_at_once_write_every_event_once(tmp_path: Path, monkeypatch: 
     def drain() -> None:
         barrier.wait(10)
         try:
-            outbox.drain(world.store, ROOT, Journal(tmp_path / "events.jsonl"))
+            outbox.drain_events(world.store, ROOT, Journal(tmp_path / "events.jsonl"))
         except BaseException as error:  # noqa: BLE001 - shown below
             failures.append(error)
 
@@ -117,9 +117,8 @@ def test_two_drains_at_once_write_every_event_once(tmp_path: Path, monkeypatch: 
 
 
 def test_the_journal_is_not_loaded_by_the_rules() -> None:
-    program = (
-        "import sys, interlock.reservations.service, interlock.reservations.outbox, interlock.reservations.fencing\n"
-    )
+    program = "import sys, interlock.reservations.leases.fencing as a, interlock.reservations.store.outbox as b\n"
+    program += "import interlock.reservations.service\n"
     program += "print(sorted(m for m in sys.modules if m.startswith(('interlock.journal', 'pathlib', 'subprocess'))))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -8,8 +8,8 @@ from types import FrameType
 import pytest
 
 from interlock.reservations import patterns
-from interlock.reservations.overlap import Automaton, automaton
 from interlock.reservations.patterns import ancestors, canonical, covers, index_prefix, matches, overlaps
+from interlock.reservations.patterns.overlap import Automaton, automaton
 from tests.reservations.pattern_pairs import PAIRS, Pair
 from tests.table import each_row
 

@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from interlock.reservations.charsets import LAST_CASED, fold
-from interlock.reservations.globs import MAX_CHARACTERS, MAX_CLASSES, MAX_NESTING, MAX_PARTS, MAX_WILDCARDS
 from interlock.reservations.patterns import (
     Pattern,
     PatternProblem,
@@ -18,6 +16,8 @@ from interlock.reservations.patterns import (
     quote,
     relative,
 )
+from interlock.reservations.patterns.charsets import LAST_CASED, fold
+from interlock.reservations.patterns.globs import MAX_CHARACTERS, MAX_CLASSES, MAX_NESTING, MAX_PARTS, MAX_WILDCARDS
 from tests.table import each_row
 
 CANONICAL = [

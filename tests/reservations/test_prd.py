@@ -4,12 +4,12 @@ import time
 from pathlib import Path
 from typing import Final
 
-from interlock.reservations.desk import Caller
-from interlock.reservations.hooks import requests
-from interlock.reservations.negotiation import NORMAL_TIMEOUT_MINUTES, URGENT_TIMEOUT_MINUTES
-from interlock.reservations.records import replace
+from interlock.reservations.hooks import release_requests
+from interlock.reservations.leases.runtime import Caller
+from interlock.reservations.messages.negotiation import NORMAL_TIMEOUT_MINUTES, URGENT_TIMEOUT_MINUTES
 from interlock.reservations.service import Reservations
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.records import replace
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.clauses.clause import Source, clause
 from tests.names import existing_tests
 from tests.reservations.team import Team, body, codes, inbox
@@ -192,8 +192,8 @@ def test_f2_looking_for_requests_costs_the_hook_less_than_200_ms(tmp_path: Path)
     took: list[float] = []
     for _ in range(5):
         begin = time.perf_counter()
-        waiting = requests.look(desk, calls["Ada"].caller)
-        requests.handle(desk, calls["Ada"].caller, waiting, "1")
+        waiting = release_requests.look(desk, calls["Ada"].caller)
+        release_requests.handle(desk, calls["Ada"].caller, waiting, "1")
         took.append(time.perf_counter() - begin)
         assert len(waiting.open) == 10
     assert min(took) < 0.2

@@ -9,18 +9,19 @@ from typing import TypeAlias
 
 import pytest
 
-from interlock.reservations import process, waiting
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations import process
+from interlock.reservations.leases import wait_queue
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.service import Reservations
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.world import ids
 
 PEOPLE = """
 import os, sys
 from interlock.reservations import process
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.service import Reservations
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.sqlite import SqliteStore
 
 folder, name = sys.argv[1:3]
 caller = Caller(name, "agent", folder, "run", process.host(), os.getpid())
@@ -88,7 +89,7 @@ def await_line(agent: Reservations, length: int) -> None:
             if len(tx.waiters()) == length:
                 return
         assert agent.desk.monotonic() < until, f"no {length} in line after 30 seconds"
-        waiting.until_changed(agent.desk, stamp, 1)
+        wait_queue.until_changed(agent.desk, stamp, 1)
 
 
 def test_eight_processes_are_served_in_the_order_they_came_and_a_killed_one_is_passed_over(

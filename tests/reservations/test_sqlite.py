@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from interlock.reservations import migrations, sqlite
-from interlock.reservations.errors import ReservationError, StoreDamaged, StoreUnwritten
-from interlock.reservations.sqlite import SqliteStore, journal_mode
-from interlock.reservations.sqlite_rows import SqliteTransaction, near_query
-from interlock.reservations.store import Transaction
+from interlock.reservations.errors import ReservationError, StoreDamagedError, StoreUnwrittenError
+from interlock.reservations.store import migrations, sqlite
+from interlock.reservations.store.contract import Transaction
+from interlock.reservations.store.sqlite import SqliteStore, journal_mode
+from interlock.reservations.store.sqlite_rows import SqliteTransaction, near_query
 from tests.conformance.rows import agent, lease, message, negotiation, waiter
 
-OPENING = "import sys\nfrom interlock.reservations.sqlite import SqliteStore\nstore = SqliteStore(sys.argv[1])\n"
+OPENING = "import sys\nfrom interlock.reservations.store.sqlite import SqliteStore\nstore = SqliteStore(sys.argv[1])\n"
 
 FIRST_USE = (
     OPENING
@@ -33,7 +33,7 @@ FILL_UP = (
     OPENING
     + """
 import resource
-from interlock.reservations.errors import StoreUnwritten
+from interlock.reservations.errors import StoreUnwrittenError
 with store.transaction() as tx:
     tx.next_number("token")
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
@@ -45,7 +45,7 @@ try:
             tx.remember("Ada", str(number), "digest", "x" * 20_000, 1.0)
         print(number, flush=True)
         number += 1
-except StoreUnwritten as error:
+except StoreUnwrittenError as error:
     print(error.code, bool(error.fix), flush=True)
 with store.transaction() as tx:
     print(tx.remembered("Ada", str(number)))
@@ -205,7 +205,7 @@ def test_a_new_file_gets_a_log_and_an_old_one_keeps_its_journal(
 
 def test_opening_a_store_imports_nothing_slow() -> None:
     slow = {"pathlib", "subprocess", "tomllib", "hashlib", "uuid", "random", "threading", "asyncio", "logging"}
-    program = "import sys, interlock.reservations.sqlite\nprint(*sys.modules)"
+    program = "import sys, interlock.reservations.store.sqlite\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) & slow == set()
 
@@ -231,13 +231,13 @@ PLACES: dict[str, Callable[[Path], None]] = {
 def test_only_a_regular_file_is_opened(path: Path, store: SqliteStore, name: str) -> None:
     path.parent.mkdir(parents=True)
     PLACES[name](path)
-    assert refused(store).code == StoreUnwritten.code
+    assert refused(store).code == StoreUnwrittenError.code
     assert not path.with_name("nothing").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_told(path: Path, store: SqliteStore) -> None:
     path.parent.parent.write_text("a file where a folder should be")
-    assert refused(store).code == StoreUnwritten.code
+    assert refused(store).code == StoreUnwrittenError.code
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
@@ -248,7 +248,7 @@ def test_a_folder_that_is_read_only_is_told_and_changes_nothing(path: Path, stor
         each.chmod(0o400)
     path.parent.chmod(0o500)
     try:
-        assert refused(store).code == StoreUnwritten.code
+        assert refused(store).code == StoreUnwrittenError.code
     finally:
         path.parent.chmod(0o700)
         for each in path.parent.iterdir():
@@ -288,7 +288,7 @@ def test_garbage_in_its_place_is_refused_and_left_as_it_is(
     with path.open("r+b") as file:
         file.write(garbage)
         file.truncate(len(garbage))
-    assert refused(store).code == StoreDamaged.code
+    assert refused(store).code == StoreDamagedError.code
     assert path.read_bytes() == garbage
 
 
@@ -297,7 +297,7 @@ def test_a_file_cut_in_the_middle_is_refused(path: Path, store: SqliteStore) -> 
         write(store)
     store.close()
     os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(StoreDamaged):
+    with pytest.raises(StoreDamagedError):
         tokens(store)
 
 
@@ -306,7 +306,7 @@ def test_a_database_of_another_program_is_refused(path: Path, store: SqliteStore
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE notes (text)")
     connection.close()
-    assert refused(store).code == StoreDamaged.code
+    assert refused(store).code == StoreDamagedError.code
 
 
 def test_a_store_without_one_of_its_tables_is_refused(path: Path, store: SqliteStore) -> None:
@@ -314,14 +314,14 @@ def test_a_store_without_one_of_its_tables_is_refused(path: Path, store: SqliteS
     connection = sqlite3.connect(path)
     connection.execute("DROP TABLE lease")
     connection.close()
-    assert refused(store).code == StoreDamaged.code
+    assert refused(store).code == StoreDamagedError.code
 
 
 def test_a_disk_that_is_full_is_told_and_loses_nothing(path: Path, store: SqliteStore) -> None:
     child = python(FILL_UP, path)
     *numbers, code, last = child.communicate()[0].splitlines()
     assert child.returncode == 0
-    assert code == f"{StoreUnwritten.code} True"
+    assert code == f"{StoreUnwrittenError.code} True"
     assert last == "None"
     assert [int(number) for number in numbers] == list(range(len(numbers)))
     assert len(numbers) > 5
@@ -348,23 +348,23 @@ def test_a_store_of_an_older_version_is_brought_up_with_its_rows(
         "CREATE TABLE later (a TEXT) {strict};",
         "INSERT INTO later VALUES ('kept'); UPDATE lease SET reason = 'new';",
     )
-    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, *more))
+    monkeypatch.setattr(migrations, "SCHEMA_STEPS", (*migrations.SCHEMA_STEPS, *more))
     with SqliteStore(str(path)).transaction() as tx:
-        assert pragma(tx, "user_version") == len(migrations.STEPS)
+        assert pragma(tx, "user_version") == len(migrations.SCHEMA_STEPS)
         assert [each.reason for each in tx.leases()] == ["new"]
     monkeypatch.undo()
-    assert refused(store).code == StoreDamaged.code
-    assert refused(SqliteStore(str(path))).code == StoreDamaged.code
+    assert refused(store).code == StoreDamagedError.code
+    assert refused(SqliteStore(str(path))).code == StoreDamagedError.code
 
 
 def test_a_step_that_fails_leaves_the_version_before_it(
     path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(store)
-    steps = (*migrations.STEPS, "CREATE TABLE later (a TEXT);", "DROP TABLE agent; SELECT nothing FROM nowhere;")
-    monkeypatch.setattr(migrations, "STEPS", steps)
-    assert refused(SqliteStore(str(path))).code == StoreDamaged.code
-    monkeypatch.setattr(migrations, "STEPS", steps[:-1])
+    steps = (*migrations.SCHEMA_STEPS, "CREATE TABLE later (a TEXT);", "DROP TABLE agent; SELECT nothing FROM nowhere;")
+    monkeypatch.setattr(migrations, "SCHEMA_STEPS", steps)
+    assert refused(SqliteStore(str(path))).code == StoreDamagedError.code
+    monkeypatch.setattr(migrations, "SCHEMA_STEPS", steps[:-1])
     with SqliteStore(str(path)).transaction() as tx:
         assert pragma(tx, "user_version") == len(steps) - 1
         assert tx.agents() == []

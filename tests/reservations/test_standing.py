@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations import standing
-from interlock.reservations.desk import Caller
+from interlock.reservations import status
+from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.service import Reservations
 from tests.reservations.team import ROOT, START, Team, codes, inbox
 from tests.table import each_row
@@ -188,7 +188,7 @@ def test_a_caller_without_a_process_may_leave() -> None:
 def test_of_many_rows_the_newest_are_shown_and_the_others_counted() -> None:
     team = Team()
     ada, bob = team.agent("Ada"), team.agent("Bob")
-    count = standing.MAX_ROWS + 7
+    count = status.MAX_ROWS + 7
     for number in range(0, count, 50):
         team.minutes(0.1, ada, bob)
         ada.reserve_files([f"f{each:03}" for each in range(number, min(number + 50, count))])
@@ -197,7 +197,7 @@ def test_of_many_rows_the_newest_are_shown_and_the_others_counted() -> None:
         bob.negotiate_release(f"f{number:03}", "why")
     shown = bob.standing()
     assert shown.get("more") == {"leases": 7, "negotiations": 7}
-    assert [len(shown["leases"]), len(shown["negotiations"])] == [standing.MAX_ROWS] * 2
+    assert [len(shown["leases"]), len(shown["negotiations"])] == [status.MAX_ROWS] * 2
     assert shown["leases"][0]["pattern"] == f"f{count - 1:03}"
     assert shown["negotiations"][0]["file"] == f"f{count - 1:03}"
     assert "more" not in Team().agent("Ada").standing()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.reservations.git.uncommitted import unsaved
 from interlock.reservations.opening import open_reservations
 from interlock.reservations.service import Reservations
-from interlock.reservations.unsaved import unsaved
 from tests.reservations.hooks.checkout import Checkout, git
 from tests.reservations.hooks.test_projects import make
 

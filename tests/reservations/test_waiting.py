@@ -2,13 +2,14 @@
 
 import pytest
 
-from interlock.reservations import granting, leases, waiting
-from interlock.reservations.desk import Caller
-from interlock.reservations.granting import Wanted
-from interlock.reservations.records import replace
+from interlock.reservations.leases import calls as leases
+from interlock.reservations.leases import granting, wait_queue
+from interlock.reservations.leases.granting import Wanted
+from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from tests.reservations.memory import MemoryStore
+from interlock.reservations.store.records import replace
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.world import HOST, ROOT, World, codes, ids
 
 
@@ -21,7 +22,7 @@ def wait(world: World, name: str, *patterns: str, seconds: float = 60) -> None:
     """Put an agent at the end of the line, as a call does that gave up at once."""
     wanted = Wanted(tuple(map(granting.pattern_of, sorted(patterns))), True, False, "", 900)
     with leases.entered(world.desk, world.caller(name)) as entry:
-        waiting.join(entry, wanted, world.now + seconds)
+        wait_queue.join(entry, wanted, world.now + seconds)
 
 
 def test_a_waiting_call_gets_what_is_released_while_it_waits(world: World) -> None:
@@ -60,7 +61,7 @@ def test_a_waiting_call_takes_over_when_the_holder_dies_meanwhile(world: World) 
     begun = world.now
     answer = world.agent("bob").reserve_files(["a"], wait_seconds=20)
     assert [row["holder"] for row in answer.get("taken_over", [])] == ["ann"]
-    assert world.now - begun <= waiting.LOOK_SECONDS + 0.1
+    assert world.now - begun <= wait_queue.LOOK_SECONDS + 0.1
 
 
 def test_an_exception_while_waiting_gives_the_place_up(world: World) -> None:
@@ -273,20 +274,20 @@ def test_the_place_of_a_call_ends_with_it_and_the_lingering_if_it_was_killed(wor
 
 def test_an_agent_has_no_more_than_so_many_places(world: World) -> None:
     world.agent("ann").reserve_files(["**"])
-    for number in range(waiting.MAX_PLACES + 5):
+    for number in range(wait_queue.MAX_PLACES + 5):
         wait(world, "bob", f"f{number}")
-    assert len(world.line()) == waiting.MAX_PLACES
+    assert len(world.line()) == wait_queue.MAX_PLACES
     assert len(world.events("waiter_left")) == 5
 
 
 def test_a_wait_ends_when_the_store_changes_or_the_time_has_come() -> None:
-    store = MemoryStore()
+    store = SqliteStore(":memory:")
     world = World(store=store)
     begun, stamp = world.now, store.stamp()
-    waiting.until_changed(world.desk, stamp, 1)
+    wait_queue.until_changed(world.desk, stamp, 1)
     assert world.now == pytest.approx(begun + 1)
     world.pauses = [lambda: None, world.look]
-    waiting.until_changed(world.desk, stamp, 1000)
+    wait_queue.until_changed(world.desk, stamp, 1000)
     assert world.now < begun + 2
 
 

@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from interlock.reservations import granting, patterns
+from interlock.reservations import patterns
+from interlock.reservations.leases import granting
 from interlock.reservations.settings import Settings
 from tests.reservations.world import World, codes
 from tests.table import each_row

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.reservations import leases
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.records import AgentKind, Event, Lease, Message
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from interlock.reservations.store import Store
-from tests.reservations.memory import MemoryStore
+from interlock.reservations.store.contract import Store
+from interlock.reservations.store.records import AgentKind, Event, Lease, Message
+from interlock.reservations.store.sqlite import SqliteStore
 
 START = 1_800_000_000.0
 ROOT = "/checkout"
@@ -32,7 +32,7 @@ class World:
         pauses: What happens while a call waits, one function a pause; then only time passes.
     """
 
-    store: Store = field(default_factory=MemoryStore)
+    store: Store = field(default_factory=lambda: SqliteStore(":memory:"))
     settings: Settings = field(default_factory=Settings)
     now: float = START
     waited: float = 0.0
@@ -89,7 +89,7 @@ class World:
 
     def look(self, name: str = "observer") -> None:
         """Let somebody call who wants nothing: what is over ends, and the line moves."""
-        leases.mine(self.desk, self.caller(name))
+        calls.mine(self.desk, self.caller(name))
 
     def _is_running(self, host: str, pid: int, started: str) -> bool | None:
         return None if host != HOST else pid not in self.ended

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from mcp_types import TextContent, TextResourceContents
 
-from interlock.reservations.bounded import MAX_ANSWER_BYTES
-from interlock.reservations.messages import MAX_ANSWER_BYTES as MAX_INBOX_BYTES
+from interlock.reservations import MAX_ANSWER_BYTES, MAX_INBOX_BYTES
 from interlock.server.reservations import STANDING_URI, ReservationCalls
 from tests.server.reservation_team import call, team
 from tests.server.test_reservations import TOOLS

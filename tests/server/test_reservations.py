@@ -16,8 +16,9 @@ from mcp_types import TextResourceContents
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.journal import Journal
-from interlock.reservations import outbox, place
+from interlock.reservations import journal_of, place
 from interlock.server import make_server
+from interlock.server import reservations as server_reservations
 from interlock.server.reservations import STANDING_URI, WAITING_CALLS, CallEnded, ReservationCalls
 from tests.server.reservation_team import Answer, call, codes, masked, team
 from tests.server.stdio_process import call as request
@@ -376,13 +377,13 @@ async def test_the_journal_is_read_once_for_as_long_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    journal_of = outbox.journal_of
+    real = journal_of
 
     def counted(root: str) -> Journal:
         opened.append(root)
-        return journal_of(root)
+        return real(root)
 
-    monkeypatch.setattr(outbox, "journal_of", counted)
+    monkeypatch.setattr(server_reservations, "journal_of", counted)
     calls = ReservationCalls(tmp_path)
     journal = tmp_path / "artifacts" / "interlock" / "events.jsonl"
     for name in ("a", "b", "c"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations.opening import open_reservations
+from interlock.reservations import open_reservations
 from interlock.server.reservations import ReservationCalls
 
 PATTERNS = (

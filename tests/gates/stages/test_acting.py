@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.gates.stages import Observed, Surroundings, requirement_ids
-from interlock.reservations.attribution import Authors
+from interlock.reservations import Authors
 from tests.gates.stages.support import GOOD, codes, earlier, judged
 from tests.table import each_row
 

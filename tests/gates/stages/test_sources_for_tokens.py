@@ -9,7 +9,7 @@ import pytest
 
 from interlock.gates.shared import is_shared, reaches_more
 from interlock.gates.stages import Issue, Observed, Surroundings, artifact_records
-from interlock.reservations.attribution import Authors
+from interlock.reservations import Authors
 from tests.gates.stages.support import GOOD, codes, item, judged, put
 
 SECRET = "STRIPE_SECRET=sk_live_abcdefgh"

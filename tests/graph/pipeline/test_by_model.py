@@ -24,7 +24,7 @@ from interlock.graph.pipeline.store import TicketStore
 from interlock.graph.pipeline.ticket_file import TicketFile, TicketFileError
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.journal import Journal
-from interlock.reservations.opening import open_reservations
+from interlock.reservations import open_reservations
 from tests.graph.pipeline.scripted import ACTS, BEFORE, EDIT, WHOLE, KilledError, ScriptedModel, calls, runner, says
 from tests.graph.pipeline.walk import PAYLOADS, SOURCE, events, walk_to
 from tests.reservations.hooks.checkout import git

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from interlock.graph.pipeline.tickets import Tickets
-from interlock.reservations import attribution, place
+from interlock.reservations import place
+from interlock.reservations.git import attribution
 from tests.graph.pipeline.walk import PAYLOADS, codes, ticket_of
 from tests.reservations.hooks.checkout import Checkout, git
 

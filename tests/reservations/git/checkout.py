@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.reservations import leases, place, settings
+from interlock.reservations import place, settings
 from interlock.reservations.answers import ReserveAnswer
-from interlock.reservations.desk import Caller, Desk
+from interlock.reservations.git.hook_scripts import GIT_HOOKS, git_hook
+from interlock.reservations.git.uncommitted import unsaved
 from interlock.reservations.guard.check import check_command
-from interlock.reservations.hooks.scripts import GIT_HOOKS, git_hook
-from interlock.reservations.sqlite import SqliteStore
-from interlock.reservations.unsaved import unsaved
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.store.sqlite import SqliteStore
 
 COMMAND = [sys.executable, "-m", "interlock"]
 
@@ -44,12 +45,12 @@ class Checkout:
         return Caller(name, "agent", str(self.root), "cli")
 
     def reserve(self, name: str, *patterns: str, exclusive: bool = True, reason: str = "rewriting it") -> ReserveAnswer:
-        answer = leases.reserve(self.desk, self.caller(name), list(patterns), reason=reason, exclusive=exclusive)
+        answer = calls.reserve(self.desk, self.caller(name), list(patterns), reason=reason, exclusive=exclusive)
         assert answer["errors"] == []
         return answer
 
     def release(self, name: str) -> None:
-        leases.release_all(self.desk, self.caller(name))
+        calls.release_all(self.desk, self.caller(name))
 
     def env(self, name: str) -> dict[str, str]:
         """The environment of an agent; nothing of the developer's git or agent gets in."""

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations import commit_lock, disturbed, leases, messages, negotiation
-from interlock.reservations.commit import CommitAnswer, commit
-from interlock.reservations.commit_lock import at_work
-from interlock.reservations.desk import Desk
-from interlock.reservations.held import foreign, touched
+from interlock.reservations.git import commit_lock, overwritten
+from interlock.reservations.git.commit import CommitAnswer, commit
+from interlock.reservations.git.commit_lock import at_work
+from interlock.reservations.git.foreign_leases import foreign, touched
+from interlock.reservations.git.left_out import MAX_LEFT
 from interlock.reservations.hooks import pre_edit
-from interlock.reservations.left import MAX_LEFT
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.runtime import Desk
+from interlock.reservations.messages import negotiation, sending
 from tests.reservations.git.checkout import Checkout
 
 
@@ -343,28 +345,28 @@ def test_unsaved_work_that_a_hook_set_aside_is_told_once_to_both(shared: Checkou
     assert (answer["errors"], answer.get("disturbed")) == ([], ["ann.py", "src/ann.py"])
     assert shared.read("ann.py") == "ann.py two\n"
     assert [row["path"] for row in events(shared, "surprise_write")] == ["ann.py", "src/ann.py"]
-    told = messages.fetch(shared.desk, shared.caller("ann"))["messages"]
+    told = sending.fetch(shared.desk, shared.caller("ann"))["messages"]
     assert [row["topic"] for row in told] == ["surprise-write"]
     assert "ann.py" in told[0]["body"]
     assert committed(shared, "bob").get("disturbed") == ["ann.py", "src/ann.py"]
-    assert messages.fetch(shared.desk, shared.caller("ann"))["messages"] == []
+    assert sending.fetch(shared.desk, shared.caller("ann"))["messages"] == []
 
 
 def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_it(shared: Checkout) -> None:
     hits = touched(foreign(shared.desk, shared.caller("bob")), ["ann.py", "src/ann.py"])
-    disturbed.tell(shared.desk, shared.caller("bob"), hits[:1], "while git reset ran", "git")
+    overwritten.tell(shared.desk, shared.caller("bob"), hits[:1], "while git reset ran", "git")
     shared.write("ann.py", "of bob\n")
     refused = committed(shared, "ann")
     assert (codes(refused), refused["commit"], refused["errors"][0]["found"]) == (["RSV208"], None, "ann.py")
     assert committed(shared, "ann", "src/ann.py")["paths"] == ["src/ann.py"]
-    assert messages.send(shared.desk, shared.caller("bob"), "ann", "src/ann.py", topic="surprise-write")["sent"]
-    messages.fetch(shared.desk, shared.caller("ann"))
+    assert sending.send(shared.desk, shared.caller("bob"), "ann", "src/ann.py", topic="surprise-write")["sent"]
+    sending.fetch(shared.desk, shared.caller("ann"))
     assert committed(shared, "ann")["paths"] == ["ann.py"]
 
 
 def test_damage_that_is_known_is_committed_anyway(shared: Checkout) -> None:
     hits = touched(foreign(shared.desk, shared.caller("bob")), ["ann.py"])
-    disturbed.tell(shared.desk, shared.caller("bob"), hits * 9, "while git reset ran", "git")
+    overwritten.tell(shared.desk, shared.caller("bob"), hits * 9, "while git reset ran", "git")
     assert codes(committed(shared, "ann", "src/ann.py")) == ["RSV208"], "the message names not all"
     answer = commit(shared.desk, shared.caller("ann"), "mine", anyway=True)
     assert answer["paths"] == ["ann.py", "src/ann.py"]
@@ -463,8 +465,8 @@ def test_release_with_a_commit_hands_the_file_to_who_waits_and_tells_them(shared
     assert asked["errors"] == []
     answer = committed(shared, "bob", "bob.py", release=True)
     assert len(answer["released"]) == 1
-    assert "bob.py" in [row["pattern"] for row in leases.mine(desk, shared.caller("ann"))["reservations"]]
-    told = messages.fetch(desk, shared.caller("ann"))["messages"]
+    assert "bob.py" in [row["pattern"] for row in calls.mine(desk, shared.caller("ann"))["reservations"]]
+    told = sending.fetch(desk, shared.caller("ann"))["messages"]
     assert [(row["topic"], "bob.py" in row["body"]) for row in told] == [("granted", True)]
 
 
@@ -473,5 +475,5 @@ def test_lease_below_which_another_worktree_has_unsaved_work_is_not_released(sha
     shared.must("bob", "worktree", "add", "-q", "--detach", str(other))
     (other / "bob.py").write_text("unsaved\n")
     answer = committed(shared, "bob", release=True)
-    kept = [row["pattern"] for row in leases.mine(shared.desk, shared.caller("bob"))["reservations"]]
+    kept = [row["pattern"] for row in calls.mine(shared.desk, shared.caller("bob"))["reservations"]]
     assert (len(answer["released"]), kept) == (1, ["bob.py", "new/**"])

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations import git, near
-from interlock.reservations.errors import StoreDamaged
+from interlock.reservations.errors import StoreDamagedError
+from interlock.reservations.git import commands
 from interlock.reservations.guard import prefilter
 from interlock.reservations.guard.check import check_command
-from interlock.reservations.patterns import canonical
-from interlock.reservations.records import replace
+from interlock.reservations.patterns import canonical, prefix_index
+from interlock.reservations.store.records import replace
 from tests.reservations.git.checkout import Checkout, copied, make
 from tests.reservations.git.lines import PASSES, REFUSED
 from tests.table import each_row
@@ -293,7 +293,7 @@ def test_refusal_quotes_the_command_as_it_was_written(standing: Checkout, comman
 def test_dead_store_is_an_error_for_what_it_would_have_judged_and_none_for_the_rest(guarded: Checkout) -> None:
     (guarded.root / ".git" / "interlock" / "reservations.sqlite").write_bytes(b"garbage" * 1000)
     assert guarded.guard("bob", "ls -l") is None
-    with pytest.raises(StoreDamaged):
+    with pytest.raises(StoreDamagedError):
         guarded.guard("bob", "git reset --hard")
 
 
@@ -419,7 +419,7 @@ def test_among_ten_thousand_leases_few_are_read(guarded: Checkout, monkeypatch: 
         read_ones.append(text)
         return canonical(text)
 
-    monkeypatch.setattr(near, "canonical", counted)
+    monkeypatch.setattr(prefix_index, "canonical", counted)
     for command in ("rm -rf build dist out tmp x", "git add a b c d e", "find docs -name '*.log' -delete"):
         assert guarded.guard("bob", command) is None
     assert guarded.guard("bob", "rm lib/1/1.py") is not None
@@ -428,13 +428,13 @@ def test_among_ten_thousand_leases_few_are_read(guarded: Checkout, monkeypatch: 
 
 def test_unknown_subcommands_ask_git_for_aliases_once(standing: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    answer = git.ask
+    answer = commands.ask
 
     def counted(root: str, arguments: Sequence[str], **rest: Any) -> bytes:
         asked.append(arguments[0])
         return answer(root, arguments, **rest)
 
-    monkeypatch.setattr(git, "ask", counted)
+    monkeypatch.setattr(commands, "ask", counted)
     assert standing.guard("bob", "; ".join(f"git unknown{number}" for number in range(50))) is None
     assert asked == ["config"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from interlock.journal import Journal, JournalDamaged
-from interlock.reservations import outbox
-from interlock.reservations.arrivals import CommitsUnread, read_commits
-from interlock.reservations.commit import commit as interlock_commit
-from interlock.reservations.commits import Judge, Report, check_commits
-from interlock.reservations.history import Held, History, Made, history_of
+from interlock.reservations.git.commit import commit as interlock_commit
+from interlock.reservations.git.commit_check import Judge, Report, check_commits
+from interlock.reservations.git.commit_range import CommitsUnreadError, read_commits
+from interlock.reservations.store import outbox
+from interlock.reservations.store.history import Held, History, Made, history_of
 from tests.reservations.git.checkout import Checkout, Done, make
 from tests.table import each_row
 
@@ -168,7 +168,7 @@ def test_the_ways_past_a_pre_commit_hook_are_seen(bare: Checkout, command: tuple
 
 def test_a_clone_reads_the_journal_that_came_with_the_commits(bare: Checkout, tmp_path: Path) -> None:
     committed(bare, "bob", "ann.py")
-    outbox.drain(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.desk.store, str(bare.root))
     bare.must("bob", "add", "-f", "artifacts")
     bare.must("bob", "commit", "-q", "--no-verify", "-m", "records")
     bare.must("bob", "clone", "-q", str(bare.root), str(tmp_path / "clone"), cwd=tmp_path)
@@ -180,9 +180,9 @@ def test_a_clone_reads_the_journal_that_came_with_the_commits(bare: Checkout, tm
 def test_the_journals_of_all_worktrees_are_read(bare: Checkout, tmp_path: Path) -> None:
     other = tmp_path / "other"
     bare.must("bob", "worktree", "add", "-q", str(other))
-    outbox.drain(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.desk.store, str(bare.root))
     Checkout(other).reserve("cid", "src/bob.py")
-    outbox.drain(bare.desk.store, str(other))
+    outbox.drain_events(bare.desk.store, str(other))
     committed(bare, "bob", "src/bob.py")
     report = checked(bare)
     assert (rows(report), len(report.journals)) == ([("RSV210", "src/bob.py", "cid")], 2)
@@ -191,7 +191,7 @@ def test_the_journals_of_all_worktrees_are_read(bare: Checkout, tmp_path: Path) 
 def test_a_journal_that_misses_events_says_so(bare: Checkout, tmp_path: Path) -> None:
     bare.reserve("cid", "src/bob.py")
     whole = Journal(tmp_path / "whole.jsonl")
-    outbox.drain(bare.desk.store, str(bare.root), whole)
+    outbox.drain_events(bare.desk.store, str(bare.root), whole)
     part = Journal(tmp_path / "part.jsonl")
     last = list(whole.entries())[-1]
     part.append(last.run, last.key, last.type, last.data)
@@ -204,7 +204,7 @@ def test_a_journal_that_misses_events_says_so(bare: Checkout, tmp_path: Path) ->
 
 
 def test_a_commit_from_a_time_whose_events_are_missing_is_not_said_to_be_good(bare: Checkout, tmp_path: Path) -> None:
-    outbox.drain(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    outbox.drain_events(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
     made = committed(bare, "bob", "bob.py")
     bare.reserve("cid", "src/bob.py")
     report = checked(bare)
@@ -218,26 +218,26 @@ def test_a_commit_from_a_time_whose_events_are_missing_is_not_said_to_be_good(ba
 
 
 def test_a_journal_that_was_cut_off_is_noticed_where_the_store_is(bare: Checkout) -> None:
-    outbox.drain(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.desk.store, str(bare.root))
     path = bare.root / "artifacts" / "interlock" / "events.jsonl"
     early = path.read_bytes()
     made = committed(bare, "bob", "bob.py")
     assert checked(bare).verdicts == {made: "free"}
     bare.reserve("cid", "src/bob.py")
-    outbox.drain(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.desk.store, str(bare.root))
     path.write_bytes(early)
     assert checked(bare).verdicts == {made: "incomplete"}
 
 
 def test_a_recorded_commit_is_proven_whatever_else_is_missing(bare: Checkout, tmp_path: Path) -> None:
-    outbox.drain(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    outbox.drain_events(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
     bare.write("ann.py", "ann\n")
     made = interlock_commit(bare.desk, bare.caller("ann"), "work")["commit"]
     assert checked(bare).verdicts == {made: "proven"}
 
 
 def test_a_damaged_journal_is_believed_nothing(bare: Checkout) -> None:
-    outbox.drain(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.desk.store, str(bare.root))
     path = bare.root / "artifacts" / "interlock" / "events.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"pattern":"ann.py"', b'"pattern":"bnn.py"'))
     with pytest.raises(JournalDamaged):
@@ -246,25 +246,25 @@ def test_a_damaged_journal_is_believed_nothing(bare: Checkout) -> None:
 
 def test_without_a_record_nothing_is_said_to_be_good(checkout: Checkout, tmp_path: Path) -> None:
     checkout.must("bob", "clone", "-q", str(checkout.root), str(tmp_path / "clone"), cwd=tmp_path)
-    with pytest.raises(CommitsUnread):
+    with pytest.raises(CommitsUnreadError):
         check_commits(str(tmp_path / "clone"), "HEAD")
 
 
 def test_a_folder_without_git_is_said_to_be_one(tmp_path: Path) -> None:
-    with pytest.raises(CommitsUnread, match="no git checkout"):
+    with pytest.raises(CommitsUnreadError, match="no git checkout"):
         check_commits(str(tmp_path), "HEAD")
 
 
 def test_a_shallow_clone_is_refused(bare: Checkout, tmp_path: Path) -> None:
     committed(bare, "bob", "bob.py")
     bare.must("bob", "clone", "-q", "--depth", "1", f"file://{bare.root}", str(tmp_path / "clone"), cwd=tmp_path)
-    with pytest.raises(CommitsUnread, match="shallow"):
+    with pytest.raises(CommitsUnreadError, match="shallow"):
         check_commits(str(tmp_path / "clone"), "HEAD")
 
 
 @pytest.mark.parametrize("wanted", ["nowhere..HEAD", "--all", "--output=x", "", "HEAD:ann.py"])
 def test_what_names_no_commits_is_refused(bare: Checkout, wanted: str) -> None:
-    with pytest.raises(CommitsUnread):
+    with pytest.raises(CommitsUnreadError):
         checked(bare, wanted)
 
 
@@ -277,7 +277,7 @@ def test_repositories_of_a_workspace_are_seen_from_the_workspace(
     assert "project/ann.py" in commit.paths
     (commit,) = read_commits(str(bare.root), str(bare.root / "src"), "HEAD")
     assert set(commit.paths) == {"ann.py", "bob.py"}
-    with pytest.raises(CommitsUnread):
+    with pytest.raises(CommitsUnreadError):
         read_commits(str(bare.root), str(workspace / "elsewhere"), "HEAD")
 
 
@@ -337,14 +337,14 @@ def test_the_command_names_rule_path_lease_and_fix_and_ends_with_1(bare: Checkou
 def test_the_command_ends_with_1_where_the_record_is_missing_unless_that_is_allowed(
     bare: Checkout, tmp_path: Path
 ) -> None:
-    outbox.drain(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    outbox.drain_events(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
     committed(bare, "bob", "bob.py")
     bare.reserve("cid", "src/bob.py")
     done = verify(bare, "--commits", "HEAD~1..HEAD", "--json")
     data: dict[str, Any] = json.loads(done.out)
     assert (done.status, data["ok"], data["verdict"]) == (1, False, "incomplete")
     assert verify(bare, "--commits", "HEAD~1..HEAD", "--allow-incomplete").status == 0
-    outbox.drain(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.desk.store, str(bare.root))
     plain = verify(bare, "--json")
     data = json.loads(plain.out)
     assert (plain.status, data["ok"], data["verdict"]) == (1, False, "incomplete")
@@ -372,7 +372,7 @@ def test_a_wrong_command_line_ends_with_2(bare: Checkout, arguments: tuple[str, 
 
 @pytest.mark.long
 def test_verify_says_whether_the_leases_are_those_of_the_journal(bare: Checkout) -> None:
-    outbox.drain(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.desk.store, str(bare.root))
     good = verify(bare)
     assert (good.status, "2 leases as the journal gives them" in good.out) == (0, True)
     with bare.desk.store.transaction() as tx:
@@ -387,7 +387,7 @@ def test_verify_says_whether_the_leases_are_those_of_the_journal(bare: Checkout)
 
 @pytest.mark.long
 def test_verify_names_a_store_that_cannot_be_read(bare: Checkout) -> None:
-    outbox.drain(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.desk.store, str(bare.root))
     (bare.root / ".git" / "interlock" / "reservations.sqlite").write_bytes(b"no database" * 1000)
     done = verify(bare, "--json")
     data: dict[str, Any] = json.loads(done.out)

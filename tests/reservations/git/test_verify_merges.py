@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from interlock.reservations.commit import commit as interlock_commit
+from interlock.reservations.git.commit import commit as interlock_commit
 from tests.reservations.git.checkout import Checkout
 from tests.reservations.git.test_verify_commits import LATER, checked, rows
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from interlock.reservations import place
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.git import dirty
-from interlock.reservations.records import Event, Lease, Message
+from interlock.reservations.git.commands import dirty
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.records import Event, Lease, Message
+from interlock.reservations.store.sqlite import SqliteStore
 
 HOOK = (str(Path(sys.executable).with_name("interlock")), "hook")
 """The console script, as a client's settings name it."""

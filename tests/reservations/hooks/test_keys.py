@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations.desk import Caller
-from interlock.reservations.errors import KeyInName
-from interlock.reservations.hooks import reading
+from interlock.reservations.errors import KeyInNameError
+from interlock.reservations.hooks import client_input
 from interlock.reservations.identity import of_session
+from interlock.reservations.leases.runtime import Caller
 from tests.table import each_row
 
 KEY = "sk-live/abcdef+1234567890"
@@ -26,7 +26,7 @@ def key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def paths(tool: str, arguments: dict[str, Any], **fields: str) -> list[str]:
     call = {"tool_name": tool, "tool_input": arguments, **fields}
-    return reading.written(reading.read(json.dumps(call).encode()))
+    return client_input.written(client_input.read(json.dumps(call).encode()))
 
 
 @each_row(
@@ -41,7 +41,7 @@ def paths(tool: str, arguments: dict[str, Any], **fields: str) -> list[str]:
     ],
 )
 def test_a_hook_refuses_a_name_with_a_key(tool: str, arguments: dict[str, Any], fields: dict[str, str]) -> None:
-    with pytest.raises(KeyInName) as refused:
+    with pytest.raises(KeyInNameError) as refused:
         paths(tool, arguments, **fields)
     assert refused.value.code == "KEY101"
     assert KEY not in f"{refused.value.message} {refused.value.fix}"
@@ -53,6 +53,6 @@ def test_an_edit_is_not_refused_for_a_word_that_is_somebodys_password() -> None:
 
 @each_row("name", [KEY, f"claude-{KEY}", of_session(KEY)])
 def test_no_agent_has_a_key_for_its_name(name: str) -> None:
-    with pytest.raises(KeyInName):
+    with pytest.raises(KeyInNameError):
         Caller(name, "agent", "/tmp", "cli")
     assert Caller("claude-postgres", "agent", "/tmp", "cli").name == "claude-postgres"

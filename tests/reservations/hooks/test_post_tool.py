@@ -23,7 +23,7 @@ def run_tool(checkout: Checkout, session: str = "one", use: str = "toolu_1", too
 def held(checkout: Checkout) -> Checkout:
     """Give a checkout in which alice has held `a.py` and `src/**` for an hour, and has touched nothing since."""
     checkout.agent("alice").reserve_files(["a.py", "src/**"], ttl_minutes=240)
-    from interlock.reservations.records import replace
+    from interlock.reservations.store.records import replace
 
     with checkout.desk.store.transaction() as tx:
         for lease in tx.leases():
@@ -101,7 +101,7 @@ def test_without_git_single_files_are_watched(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("first\n")
     checkout = Checkout(tmp_path.resolve())
     checkout.agent("alice").reserve_files(["a.py"])
-    from interlock.reservations.records import replace
+    from interlock.reservations.store.records import replace
 
     with checkout.desk.store.transaction() as tx:
         (lease,) = tx.leases()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlock.reservations.hooks.requests import mode_of
+from interlock.reservations.hooks.release_requests import mode_of
 from tests.reservations.hooks.checkout import Checkout, Ran, git
 from tests.reservations.hooks.test_projects import make
 from tests.table import each_row
@@ -25,7 +25,7 @@ def asked(checkout: Checkout, file: str = "a.py", *, holds: str = "", **argument
 
 def make_overdue(checkout: Checkout, thread: str) -> None:
     """Move the time limit of a request into the past."""
-    from interlock.reservations.records import replace
+    from interlock.reservations.store.records import replace
 
     with checkout.desk.store.transaction() as tx:
         row = tx.negotiation(thread)

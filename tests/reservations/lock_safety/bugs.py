@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from interlock.reservations import fencing, granting, leases, liveness, waiting
-from interlock.reservations.entry import Entry
-from interlock.reservations.granting import Look, Wanted
-from interlock.reservations.records import Lease, Waiter, replace
-from interlock.reservations.sqlite import SqliteStore
-from interlock.reservations.sqlite_rows import SqliteTransaction
+from interlock.reservations.leases import calls, fencing, granting, liveness, wait_queue
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.granting import Look, Wanted
+from interlock.reservations.store.records import Lease, Waiter, replace
+from interlock.reservations.store.sqlite import SqliteStore
+from interlock.reservations.store.sqlite_rows import SqliteTransaction
 
 if TYPE_CHECKING:
     from tests.reservations.lock_safety.worker import Worker
@@ -53,7 +53,7 @@ def no_transaction(worker: "Worker") -> None:
 
 def check_before(worker: "Worker") -> None:
     """What stands in the way is looked up in one transaction, and the lease is put in the next."""
-    real_look, real_once = granting.look, leases._once  # pyright: ignore[reportPrivateUsage]
+    real_look, real_once = granting.look, calls._once  # pyright: ignore[reportPrivateUsage]
     known: dict[tuple[str, ...], list[Look]] = {}
 
     def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], **more: Any) -> list[Look]:
@@ -62,9 +62,9 @@ def check_before(worker: "Worker") -> None:
         return real_look(entry, agent, wanted, ahead, **more)
 
     def once(desk: Any, caller: Any, asked: Any, *more: Any) -> Any:
-        with leases.entered(desk, caller) as entry:
-            place = waiting.place_of(entry, asked.wanted)
-            front = waiting.ahead(entry, caller.name, place)
+        with calls.entered(desk, caller) as entry:
+            place = wait_queue.place_of(entry, asked.wanted)
+            front = wait_queue.ahead(entry, caller.name, place)
             found = real_look(entry, caller.name, asked.wanted, front)
         time.sleep(SLIP_SECONDS)
         known[asked.wanted.texts] = found
@@ -73,7 +73,7 @@ def check_before(worker: "Worker") -> None:
         finally:
             known.clear()
 
-    granting.look, leases._once = look, once  # pyright: ignore[reportPrivateUsage]
+    granting.look, calls._once = look, once  # pyright: ignore[reportPrivateUsage]
 
 
 def token_twice(worker: "Worker") -> None:
@@ -135,7 +135,7 @@ def renews_ended(worker: "Worker") -> None:
             return
         row = worker.ended[-1]
         start = worker.note("call", call="reserve", asked=[row["pattern"]], exclusive=True, ttl=2.0, wait=0)
-        with leases.entered(worker.desk, worker.caller) as entry:
+        with calls.entered(worker.desk, worker.caller) as entry:
             lease = _as_remembered(worker, row, entry.now)
             entry.tx.put_lease(lease)
             entry.event("lease_renewed", **granting.facts(lease))
@@ -152,7 +152,7 @@ def takes_from_living(worker: "Worker") -> None:
 def jumps_the_line(worker: "Worker") -> None:
     """Nobody is in front."""
     worker.waits = (0.0, 1.0)
-    waiting.ahead = lambda entry, agent, place: []
+    wait_queue.ahead = lambda entry, agent, place: []
 
 
 def keeps_released(worker: "Worker") -> None:

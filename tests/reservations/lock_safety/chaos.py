@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.lock_safety import worker
 from tests.reservations.lock_safety.history import History, read
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from interlock.reservations import patterns
 from interlock.reservations.patterns import Pattern, canonical
-from interlock.reservations.records import Lease
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.records import Lease
+from interlock.reservations.store.sqlite import SqliteStore
 
 Row = dict[str, Any]
 

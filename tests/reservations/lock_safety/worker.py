@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from interlock.reservations import patterns, process
-from interlock.reservations.desk import Caller, Desk
-from interlock.reservations.errors import StoreBusy
-from interlock.reservations.fencing import Guard, GuardRefused, check_token, guarded
+from interlock.reservations.errors import StoreBusyError
+from interlock.reservations.leases.fencing import Guard, NotCoveredError, check_token, guarded
+from interlock.reservations.leases.runtime import Caller, Desk
 from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from interlock.reservations.sqlite import SqliteStore
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.lock_safety import bugs
 
 END: Final = "end"
@@ -80,7 +80,7 @@ class Worker:
         acts = (self.reserve, self.reserve, self.use, self.use, self.renew, self.release, self.release, self.try_ended)
         try:
             self.rng.choice(acts)()
-        except StoreBusy:
+        except StoreBusyError:
             self.note("busy")
 
     def reserve(self) -> None:
@@ -149,7 +149,7 @@ class Worker:
                 if seconds is not None:
                     guard.confirm()
                 self._write(guard, path, start)
-        except GuardRefused as refused:
+        except NotCoveredError as refused:
             self.note("use refused", start=start, path=path, codes=[row["code"] for row in refused.errors])
         if seconds is not None:
             self.release()

@@ -1,0 +1,3 @@
+"""What git is asked and told: changed paths, commits, and whose they are."""
+
+__all__: list[str] = []

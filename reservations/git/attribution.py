@@ -1,0 +1,143 @@
+"""Whose change a change on the disk is, as far as leases, hooks and recorded commits tell."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from interlock.reservations import identity, place
+from interlock.reservations.git import checkouts, commands
+from interlock.reservations.git.lease_history import LeasesByPath, read_history
+from interlock.reservations.leases.marks import GRAIN_SECONDS, edited_at, time_of
+from interlock.reservations.rules import shown
+from interlock.reservations.store.history import Held, History
+from interlock.reservations.store.records import key_of
+from interlock.reservations.store.sqlite import SqliteStore
+
+EDIT_SECONDS: Final = 120.0
+"""So long after the hook an edit may still be written: clients ask a person in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authors:
+    """Who changed some files; of a file that is in neither, nobody is known.
+
+    Args:
+        own: Files that the agent itself was seen to edit last.
+        others: Of the rest, files that are another agent's, each with how: `held by ann`, `committed by ann`.
+        theirs: Of these, the files that were last written while the other agent held them, or before it committed them.
+        problem: Why nobody is known, where what was recorded cannot be read; else empty.
+    """
+
+    own: frozenset[str] = frozenset()
+    others: Mapping[str, str] = field(default_factory=dict[str, str])
+    theirs: frozenset[str] = frozenset()
+    problem: str = ""
+
+
+Rows: TypeAlias = Sequence[tuple[str, Held]]
+"""Files, each with each lease that ever covered it."""
+
+AuthorsOf: TypeAlias = Callable[[Sequence[str]], Authors]
+"""Gives the authors of files, whose paths are relative to the project's root."""
+
+
+def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: float) -> Authors:
+    """Say whose changes these are, of those that were made since a time.
+
+    A file is the agent's own where the hook let it edit the file, and the file was last written right after that,
+    before another agent had it. What is left is another agent's who holds it, held it alone at any moment since, or
+    committed it with `interlock commit`; a lease of another worktree counts too.
+
+    Args:
+        start: The folder that the paths are relative to.
+        agents: The names of who asks; none: the agent that this process works for.
+        paths: The files that changed.
+        since: Seconds since the epoch.
+
+    Raises:
+        GitError: Git does not answer.
+        JournalDamaged: A journal is not what was written to it.
+        ReservationError: The project, the store or the journal cannot be read.
+    """
+    found = place.find(start)
+    if not paths or not os.path.exists(found.store_path):
+        return Authors()
+    below = os.path.relpath(os.path.realpath(start), found.root)
+    inside = {path if below == "." else f"{below}/{path}": path for path in paths}
+    store = SqliteStore(found.store_path)
+    try:
+        names = agents or [identity.who(os.environ, store, door="mcp").name]
+        with store.transaction() as tx:
+            marks = [(path, edited_at(tx, name, found.root, path)) for path in inside for name in names]
+    finally:
+        store.close()
+    roots = checkouts.roots_of(found)
+    own = {path for path, at in marks if at is not None and at >= since and _wrote(f"{found.root}/{path}", at)}
+    history = read_history(found.store_path, roots, checkouts.journals_of(roots))
+    mine = {key_of(name) for name in names}
+    leases = list(LeasesByPath(history).covering(list(inside)))
+    written = {path: time_of(f"{found.root}/{path}") for path in inside}
+    own -= _handed_on(leases, mine, written)
+    others, theirs = _others(found.root, history, leases, mine, written, since)
+    return Authors(
+        frozenset(inside[path] for path in own),
+        {inside[path]: how for path, how in others.items() if path not in own},
+        frozenset(inside[path] for path in theirs - own),
+    )
+
+
+def _wrote(path: str, at: float) -> bool:
+    """Say whether a file changed when an edit was let through, or soon after."""
+    return at - GRAIN_SECONDS <= time_of(path) <= at + EDIT_SECONDS
+
+
+def _handed_on(leases: Rows, own: Set[str], written: Mapping[str, float]) -> set[str]:
+    """Return the files that another agent had after the agent itself, and that may have been written since then."""
+    last: dict[tuple[str, str], int] = {}
+    for path, held in leases:
+        if key_of(held.agent) in own:
+            last[path, held.store] = max(last.get((path, held.store), 0), held.granted)
+    return {
+        path
+        for path, held in leases
+        if key_of(held.agent) not in own
+        and held.exclusive is not False
+        and held.granted > last.get((path, held.store), 0)
+        and held.since <= written[path]
+    }
+
+
+def _others(
+    root: str, history: History, leases: Rows, own: Set[str], written: Mapping[str, float], since: float
+) -> tuple[dict[str, str], set[str]]:
+    """Return which files are other agents', each with how, and those that they wrote last.
+
+    Events bear whole seconds, so a second is begun whole.
+    """
+    found: dict[str, str] = {}
+    theirs: set[str] = set()
+    for commit, made in history.made.items():
+        if made.at >= int(since) and key_of(made.agent) not in own:
+            paths = [path for path in _changed_by(root, commit) if path in written]
+            found |= dict.fromkeys(paths, f"committed by {shown(made.agent)}")
+            theirs.update(path for path in paths if written[path] < made.at + 1)
+    for path, held in leases:
+        if held.exclusive is not False and held.until >= int(since) and key_of(held.agent) not in own:
+            found[path] = f"held by {shown(held.agent)}"
+            theirs.update({path} if held.stood(int(written[path])) else ())
+    return found, theirs
+
+
+def _changed_by(root: str, commit: str) -> list[str]:
+    """Return what a commit changed, relative to the root; of one that is not here any more, nothing."""
+    try:
+        return commands.names(
+            commands.ask(
+                root, ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
+            )
+        )
+    except commands.GitError as error:
+        if error.status is None:
+            raise
+        return []

@@ -1,0 +1,258 @@
+"""Asking git, and nothing else: no lock taken, no configuration changed, file names as bytes from end to end.
+
+Paths are relative to the top of the checkout with `/` between parts; a name that is not UTF-8 is decoded with
+surrogates, as `os.fsdecode` does it, and encoded again the same way.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Final
+
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.patterns import FOLD_CASE, Pattern, PatternProblem, canonical, index_prefix, matches
+
+LIMIT_SECONDS: Final = 20.0
+"""A question to git takes milliseconds; one that takes this long has met a hanging disk or a prompt."""
+
+_PLACES: Final = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
+)  # fmt: skip
+"""What moves git to another repository, index or object store: right inside git's own hook, wrong everywhere else."""
+
+_HABITS: Final = (
+    "GIT_CEILING_DIRECTORIES", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+    "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_TRACE", "GIT_TRACE2", "GIT_TRACE2_EVENT",
+)  # fmt: skip
+"""What changes how git reads our arguments or writes its answer."""
+
+
+_LINK: Final = "160000"
+"""The mode of a submodule in the index."""
+
+
+class GitError(ReservationError):
+    """Git did not answer, or answered with an error.
+
+    Args:
+        status: Git's exit status; None when it did not run or did not end in time.
+    """
+
+    code: ClassVar[str] = "RSV906"
+
+    def __init__(self, message: str, fix: str, status: int | None = None) -> None:
+        super().__init__(message, fix)
+        self.status = status
+
+
+def environment(env: Mapping[str, str] | None = None, *, in_hook: bool = False) -> dict[str, str]:
+    """Return the environment to run git in.
+
+    Args:
+        env: Where it comes from; default: this process.
+        in_hook: Keep the variables by which git tells its hook which repository and which index it is about.
+    """
+    found = dict(os.environ if env is None else env)
+    for name in _HABITS if in_hook else (*_HABITS, *_PLACES):
+        found.pop(name, None)
+    found |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
+    return found
+
+
+def ask(
+    root: str,
+    arguments: Sequence[str],
+    *,
+    in_hook: bool = False,
+    data: bytes = b"",
+    env: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return what git writes to its standard output.
+
+    Args:
+        root: The folder to ask in.
+        arguments: The subcommand and what follows; pathspecs are taken literally.
+        in_hook: See `environment`.
+        data: Its standard input.
+        env: See `environment`.
+
+    Raises:
+        GitError: There is no git, it took longer than `LIMIT_SECONDS`, or it ended with an error.
+    """
+    import subprocess  # noqa: PLC0415 - 10 ms that most hooks never need
+
+    command = ["git", "--literal-pathspecs", "--no-pager", *arguments]
+    try:
+        done = subprocess.run(
+            command, cwd=root, input=data, capture_output=True, check=False, timeout=LIMIT_SECONDS,
+            env=environment(env, in_hook=in_hook),
+        )  # fmt: skip
+    except OSError as error:
+        raise GitError(
+            f"git cannot be run in {root}: {error.strerror}", "Install git, or put it on the PATH."
+        ) from None
+    except subprocess.TimeoutExpired:
+        text = f"git {arguments[0]} did not end within {LIMIT_SECONDS:.0f} seconds in {root}"
+        raise GitError(text, "See whether another git process hangs here, then try again.") from None
+    if done.returncode != 0:
+        lines = os.fsdecode(done.stderr).strip().splitlines() or ["no message"]
+        fix = f"Run `git {arguments[0]}` by hand to see what is wrong with the repository."
+        raise GitError(f"git {arguments[0]} failed in {root}: {lines[0]}", fix, done.returncode)
+    return done.stdout
+
+
+def names(output: bytes) -> list[str]:
+    """Return the paths of an answer in which each ends with a NUL byte."""
+    return [os.fsdecode(item) for item in output.split(b"\0") if item]
+
+
+def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -> dict[str, str]:
+    """Return the paths with uncommitted changes and git's two letters for each: index, then working tree.
+
+    New files are there one by one (`??`), ignored ones are not; a rename is a deletion and an addition.
+
+    Args:
+        root: The top of a checkout.
+        prefixes: Only below these folders, or these files; none for everything.
+        in_hook: See `environment`.
+
+    Raises:
+        GitError: See `ask`.
+    """
+    arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", *_only(prefixes)]
+    output = ask(root, arguments, in_hook=in_hook)
+    return {item[3:]: item[:2] for item in names(output)}
+
+
+def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
+    """Say which patterns cover files with uncommitted changes; None where git cannot tell, as outside a repository.
+
+    A root below the top of its repository is understood: paths are counted from the root.
+    """
+    wanted = {text: canonical(text) for text in patterns}
+    known = {text: pattern for text, pattern in wanted.items() if not isinstance(pattern, PatternProblem)}
+    answer: dict[str, bool | None] = dict.fromkeys(patterns)
+    if not known:
+        return answer
+    try:
+        below = os.fsdecode(ask(root, ["rev-parse", "--show-prefix"])).removesuffix("\n")
+        found = changed(root, [beginning(pattern) for pattern in known.values()])
+    except GitError:
+        return answer
+    paths = [path[len(below) :].removesuffix("/") for path in found if path.startswith(below)]
+    for text, pattern in known.items():
+        answer[text] = any(matches(pattern, path) for path in paths)
+    return answer
+
+
+def beginning(pattern: Pattern) -> str:
+    """Return where to look for a pattern's files; everywhere, where a name may be spelled in several ways."""
+    prefix = index_prefix(pattern)
+    return "" if FOLD_CASE or not prefix.isascii() else prefix
+
+
+def links(root: str, prefixes: Iterable[str] = ()) -> list[str]:
+    """Return the paths of a checkout's submodules, as the index has them.
+
+    Args:
+        root: The top of a checkout.
+        prefixes: See `changed`.
+
+    Raises:
+        GitError: See `ask`.
+    """
+    rows = names(ask(root, ["ls-files", "-s", "-z", *_only(prefixes)]))
+    return [path for row in rows if row.startswith(_LINK) for _, _, path in (row.partition("\t"),)]
+
+
+def _only(prefixes: Iterable[str]) -> list[str]:
+    asked = sorted(set(prefixes))
+    return [] if not asked or "" in asked else ["--", *asked]
+
+
+def staged_paths(root: str, *, in_hook: bool = False) -> list[str]:
+    """Return the paths that the index changes against the last commit: both ends of a rename, submodules too.
+
+    Raises:
+        GitError: See `ask`.
+    """
+    arguments = ["diff", "--cached", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty"]
+    return names(ask(root, arguments, in_hook=in_hook))
+
+
+def commit_of(root: str, name: str, *, in_hook: bool = False) -> str | None:
+    """Return the id of the commit that a name stands for; None without one.
+
+    Raises:
+        GitError: There is no git, or it hangs.
+    """
+    if name.startswith("-"):
+        return None
+    try:
+        output = ask(root, ["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], in_hook=in_hook)
+    except GitError as error:
+        if error.status is None:
+            raise
+        return None
+    return output.decode().strip() or None
+
+
+def between(root: str, old: str | None, new: str, *, in_hook: bool = False) -> list[str]:
+    """Return the paths that differ between two commits or trees; an `old` of None stands for no files at all.
+
+    Raises:
+        GitError: See `ask`.
+    """
+    first = old or empty_tree(root, in_hook=in_hook)
+    return names(ask(root, ["diff-tree", "-r", "-z", "--name-only", "--no-renames", first, new], in_hook=in_hook))
+
+
+def empty_tree(root: str, *, in_hook: bool = False) -> str:
+    """Return the id of the tree without files, in the kind of ids that this repository has.
+
+    Raises:
+        GitError: See `ask`.
+    """
+    return ask(root, ["hash-object", "-t", "tree", "--stdin"], in_hook=in_hook).decode().strip()
+
+
+def merged_paths(root: str, ours: str, theirs: str, *, in_hook: bool = False) -> list[str]:
+    """Return the paths that bringing `theirs` into `ours` may change: what differs from where they parted.
+
+    Raises:
+        GitError: See `ask`.
+    """
+    try:
+        base = ask(root, ["merge-base", ours, theirs], in_hook=in_hook).decode().split()[0]
+    except GitError as error:
+        if error.status != 1:
+            raise
+        base = None
+    return between(root, base, theirs, in_hook=in_hook)
+
+
+def reaches(root: str, tips: Sequence[str], commit: str, *, in_hook: bool = False) -> bool:
+    """Say whether a commit is one of some others, or comes before one of them.
+
+    Args:
+        root: A folder of the checkout.
+        tips: Commits, or options such as `--all`.
+        commit: Which one.
+        in_hook: See `environment`.
+
+    Raises:
+        GitError: See `ask`.
+    """
+    return not ask(root, ["rev-list", "--max-count=1", commit, "--not", *tips], in_hook=in_hook)
+
+
+def stashed_paths(here: str, stash: str, *, in_hook: bool = False) -> list[str]:
+    """Return the paths whose changes a stash holds: working tree, index, and new files.
+
+    Raises:
+        GitError: It is no stash.
+    """
+    parents = ask(here, ["rev-list", "--parents", "-n1", stash], in_hook=in_hook).decode().split()[1:]
+    paths = [path for parent in parents[:2] for path in between(here, parent, stash, in_hook=in_hook)]
+    return paths + [path for new_files in parents[2:] for path in between(here, None, new_files, in_hook=in_hook)]

@@ -1,0 +1,246 @@
+"""`interlock commit`: exactly one's own paths, whatever others have staged or changed in the same checkout.
+
+Git itself makes the partial commit (`git commit --only`): the index keeps everybody else's entries as they were, the
+user's hooks run, and a commit that fails leaves the index as it was found.
+"""
+
+import os
+import os.path
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NotRequired, TypedDict
+
+from interlock.core.project import PROJECT
+from interlock.reservations.answers import Refusal
+from interlock.reservations.git import commands, partial_commit
+from interlock.reservations.git import overwritten as disturbed
+from interlock.reservations.git.commit_lock import HOLD_SECONDS, alone, announce
+from interlock.reservations.git.foreign_leases import foreign, touched
+from interlock.reservations.git.hook_scripts import KEPT_SUFFIX, MARK
+from interlock.reservations.git.left_out import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.fencing import NotCoveredError, guarded
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.patterns import matches
+from interlock.reservations.rules import refuse, shown
+
+OWN_FOLDER: Final = "artifacts/interlock"
+"""Where Interlock writes by itself: committed when it is named, and nobody's change else."""
+MAX_EVENT_PATHS: Final = 50
+
+_HOOKS: Final = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+_HEAD_BYTES: Final = 200
+_UNMERGED: Final = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
+_UNDERWAY: Final = {
+    "MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert", "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+}  # fmt: skip
+
+
+class CommitAnswer(TypedDict):
+    """The answer of a commit: `commit` is null when none was made; with errors beside it, it stands all the same.
+
+    `left` are the changed paths that stay as they are, those that nobody holds first: of `left_count` at most
+    `MAX_LEFT`; `said` is what git or a hook printed; `disturbed` are files of others that a hook has written or set
+    aside meanwhile.
+    """
+
+    commit: str | None
+    paths: list[str]
+    left: list[Left]
+    left_count: int
+    released: list[str]
+    said: NotRequired[str]
+    disturbed: NotRequired[list[str]]
+    errors: list[Refusal]
+
+
+def commit(
+    desk: Desk,
+    caller: Caller,
+    message: str | None,
+    paths: Sequence[str] = (),
+    *,
+    release: bool = False,
+    anyway: bool = False,
+) -> CommitAnswer:
+    """Commit the changed paths that own exclusive leases cover, and nothing else.
+
+    New files and deletions are taken along. A path counts as a whole: what is staged of it and what is not.
+
+    Args:
+        desk: The store and the world.
+        caller: Who commits.
+        message: The message; None opens the user's editor.
+        paths: Files and folders relative to the root, all of whose changes must be own ones; none: every own one.
+        release: Give up the leases of what was committed, where nothing else below them is changed.
+        anyway: Commit also what another agent wrote over, with the message about it unread.
+
+    Raises:
+        GitError: There is no git, or it hangs.
+        ReservationError: The store cannot be used.
+    """
+    where = _where(caller.root)
+    if where is None:
+        fix = "Run it in a git checkout; `git init` makes one."
+        if os.environ.get(PROJECT):
+            fix = (
+                f"What {PROJECT} names is no git checkout: commit in the repository itself with "
+                "`git commit -m MESSAGE -- PATHS`, which its hooks judge by the same leases."
+            )
+        return _refused("There is no git checkout with its top here.", caller.root, fix)
+    folder, common = where
+    for name, what in _UNDERWAY.items():
+        if os.path.lexists(os.path.join(folder, name)):
+            text = f"A {what} is under way, and git makes no partial commit then."
+            return _refused(
+                text, name, f"Finish it with `git commit` or `--continue`, or go back: `git {what} --abort`."
+            )
+    with alone(desk, common) as lock:
+        if lock is None:
+            text = "Another `interlock commit` is at work in this repository."
+            return _refused(text, "commit.lock", "Try again when it has ended.")
+        if message is not None and _runs_hooks(caller.root):
+            announce(lock, caller.name, caller.root)  # not while an editor is open, which sets nothing aside
+        return _commit(desk, caller, message, paths, release=release, anyway=anyway)
+
+
+def _commit(
+    desk: Desk, caller: Caller, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool
+) -> CommitAnswer:
+    """Commit while no other commit of ours is at work."""
+    named = {*paths}
+    changed = {path: state for path, state in commands.changed(caller.root).items()
+               if not path.startswith(f"{OWN_FOLDER}/") or named & {path, OWN_FOLDER}}  # fmt: skip
+    own = [lease for lease in calls.mine(desk, caller)["reservations"] if lease["exclusive"]]
+    covered = {path for path in changed if any(matches(lease["pattern"], path) for lease in own)}
+    wanted, missing = (sorted(covered), []) if not paths else _named(caller.root, changed, paths)
+    if missing:
+        text = f"{shown(missing[0])} is no file here, and git knows none."
+        return _refused(text, missing[0], "Correct the path.")
+    if not wanted:
+        rows = whose(desk, caller, changed, covered)
+        return _with_left(_none([nothing(desk, caller, rows, paths)]), rows)
+    unmerged = [path for path in wanted if changed[path] in _UNMERGED]
+    if unmerged:
+        return _refused(f"{shown(unmerged[0])} has conflicts.", unmerged[0], "Settle them, then `git add` the file.")
+    if not anyway and (over := disturbed.unread(desk, caller, wanted)):
+        text = f"{shown(over[0])} was written while you held it, maybe by another agent; you have not read the message."
+        fix = (
+            "Read `interlock inbox`, look at `git diff`, and commit again where it is as you want it; or give --anyway."
+        )
+        return _refused(text, ", ".join(map(shown, over[: disturbed.MAX_NAMED])), fix)
+    try:
+        with guarded(desk, caller, wanted, hold_seconds=HOLD_SECONDS):
+            answer = _made(desk, caller, message, wanted, changed)
+    except NotCoveredError as refused:
+        answer = _none(refused.errors)
+    _with_left(answer, whose(desk, caller, changed.keys() - set(answer["paths"]), covered))
+    if answer["commit"] is None:
+        return answer
+    _record(desk, caller, answer)
+    if release and not answer["errors"]:
+        touched_ids = {row["reservation_id"]: row["pattern"] for row in own
+                       if any(matches(row["pattern"], path) for path in wanted)}  # fmt: skip
+        still = desk.dirty(caller.root, tuple(touched_ids.values()))
+        clean = [key for key, pattern in touched_ids.items() if still[pattern] is False]
+        answer["released"] = calls.release(desk, caller, clean)["released"] if clean else []
+    return answer
+
+
+def _made(
+    desk: Desk, caller: Caller, message: str | None, paths: list[str], changed: Mapping[str, str]
+) -> CommitAnswer:
+    """Let git make the commit, take it back if a hook swept in what others hold, and see what became of their files."""
+    before = disturbed.stamps(caller.root, touched(foreign(desk, caller), changed))
+    made = partial_commit.make(desk, caller, message, paths, [path for path in paths if changed[path] == "??"])
+    answer = _judged(desk, caller, made, paths)
+    if made.said:
+        answer["said"] = made.said
+    if found := disturbed.report(desk, caller, before):
+        answer["disturbed"] = found
+    return answer
+
+
+def _judged(desk: Desk, caller: Caller, made: partial_commit.Made, paths: Sequence[str]) -> CommitAnswer:
+    """Return the answer to what git made."""
+    if made.commit is None:
+        lines = made.said.splitlines() or ["no message"]
+        text = "Git or one of your hooks refused the commit; nothing was committed."
+        return _refused(text, lines[-1], "See what it said, fix that, and commit again.")
+    answer: CommitAnswer = {**_none([]), "commit": made.commit, "paths": made.paths}
+    strange = touched(foreign(desk, caller), sorted({*made.paths} - {*paths}))
+    if not strange:
+        return answer
+    path, holder = strange[0][0], strange[0][1]["holder"]
+    text, fix = f"A hook of yours added {shown(path)}, which {shown(holder)} holds", "Let the hook stage only the files"
+    if partial_commit.undo(caller.root, made):
+        return _refused(f"{text}; the commit was undone.", path, f"{fix} of the commit.")
+    refusal = _refused(
+        f"{text}; the commit stands, for it could not be undone.", path,
+        f"{fix} of the commit, show {shown(holder)} `git show {made.commit}`, and revert it unless that agent agrees.",
+    )  # fmt: skip
+    answer["errors"] = refusal["errors"]
+    return answer
+
+
+def _where(root: str) -> tuple[str, str] | None:
+    """Return git's folder of this checkout and the one that all worktrees share; None outside of a checkout's top."""
+    try:
+        output = commands.ask(root, ["rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-cdup"])
+    except commands.GitError as error:
+        if error.status is None:
+            raise
+        return None
+    folder, common, up = (os.fsdecode(output) + "\n").split("\n")[:3]
+    return None if up else (folder, os.path.join(root, common))
+
+
+def _runs_hooks(root: str) -> bool:
+    """Say whether a commit runs hooks of the user's: Interlock's own set nothing aside, and end at once."""
+    folder = os.path.join(
+        root, os.fsdecode(commands.ask(root, ["rev-parse", "--git-path", "hooks"])).removesuffix("\n")
+    )
+    for name in _HOOKS:
+        path = os.path.join(folder, name)
+        if os.access(path + KEPT_SUFFIX, os.X_OK):
+            return True
+        if os.access(path, os.X_OK):
+            with open(path, "rb") as file:
+                if MARK.encode() not in file.read(_HEAD_BYTES):
+                    return True
+    return False
+
+
+def _named(root: str, changed: Mapping[str, str], paths: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the changed files that paths name, and the paths that name nothing at all."""
+    found: set[str] = set()
+    missing: list[str] = []
+    for path in paths:
+        below = [name for name in changed if path in {"", "."} or name == path or name.startswith(f"{path}/")]
+        found.update(below)
+        known = below or os.path.lexists(os.path.join(root, path)) or commands.ask(root, ["ls-files", "--", path])
+        missing += [] if known else [path]
+    return sorted(found), missing
+
+
+def _refused(message: str, found: str, fix: str) -> CommitAnswer:
+    """Return the refusal of a commit that could not be made."""
+    return _none([refuse("RSV208", message, place="commit", found=found, expected=EXPECTED, fix=fix)])
+
+
+def _with_left(answer: CommitAnswer, rows: Sequence[Owned]) -> CommitAnswer:
+    """Put what stays as it is into an answer, and return that."""
+    answer["left"], answer["left_count"] = [each.row for each in rows[:MAX_LEFT]], len(rows)
+    return answer
+
+
+def _none(errors: list[Refusal]) -> CommitAnswer:
+    """Return the answer without a commit."""
+    return {"commit": None, "paths": [], "left": [], "left_count": 0, "released": [], "errors": errors}
+
+
+def _record(desk: Desk, caller: Caller, answer: CommitAnswer) -> None:
+    """Add the commit to the events."""
+    paths = [shown(path) for path in answer["paths"][:MAX_EVENT_PATHS]]
+    with calls.entered(desk, caller) as entry:
+        entry.event("committed", agent=caller.name, commit=answer["commit"], paths=paths, count=len(answer["paths"]))

@@ -1,0 +1,265 @@
+"""What other agents hold, and the refusal of what would touch it: shared by the commit, git's hooks and the guard."""
+
+import os
+import os.path
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from interlock.core.project import PROJECT
+from interlock.reservations.answers import Conflict
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.views import Holder, conflict_of, lasting, seen
+from interlock.reservations.patterns import as_prefix, quote
+from interlock.reservations.patterns.prefix_index import Near
+from interlock.reservations.rules import RULES, shown
+from interlock.reservations.store.records import Lease, key_of, replace
+
+if TYPE_CHECKING:
+    from interlock.reservations import place
+
+MAX_LISTED: Final = 8
+"""So many paths are named in one refusal."""
+
+Hit: TypeAlias = tuple[str, Conflict]
+"""A path or pattern that would be touched, and who holds it."""
+
+
+class Hold(NamedTuple):
+    """A lease of another agent.
+
+    Args:
+        pattern: Its pattern, as it is seen from the project that is looked at.
+        prefix: The index prefix of that.
+        lease: The lease.
+        holder: How its holder was found.
+    """
+
+    pattern: str
+    prefix: str
+    lease: Lease
+    holder: Holder
+
+    @property
+    def conflict(self) -> Conflict:
+        """The lease as callers see it."""
+        return conflict_of(self.pattern, self.lease, self.pattern, self.holder)
+
+
+Held: TypeAlias = Near[Hold]
+"""What others hold in a project."""
+
+Opened: TypeAlias = tuple[Desk, Caller]
+"""A store, opened in the agent's name."""
+
+
+def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> Opened | None:
+    """Return what a guard works with; None where nothing was ever reserved, so that there is nothing to guard.
+
+    Args:
+        found: The project.
+        client: The door, for the record.
+        env: Where the identity is read from.
+
+    Raises:
+        ReservationError: The settings or the store cannot be read.
+    """
+    from interlock.reservations import identity, process, settings  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.store.sqlite import SqliteStore  # noqa: PLC0415
+
+    if not os.path.lexists(found.store_path):
+        return None
+    desk = Desk(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
+    known = identity.who(env, desk.store, door=client)
+    return desk, Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
+
+
+def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Place | None":
+    """Return the project whose leases count in a folder; None for a folder that is not in the one that is named.
+
+    Where the environment names a project around it, a repository is judged from its own top all the same: what is held
+    in the project that is named counts as that of any other around it (`holdings`), and no name makes leases go away.
+
+    Args:
+        start: A folder.
+        env: Where the project may be named.
+        git_dir: The repository, where git was told of another one than that around the folder.
+    """
+    from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.git import commands  # noqa: PLC0415 - not for a quick yes
+
+    named = bool(env.get(PROJECT))
+    if not git_dir and not named:
+        return place.find(start)
+    own = None
+    if git_dir:
+        own = place_of(os.path.join(start, git_dir), start)
+    else:
+        with suppress(commands.GitError):
+            told = os.fsdecode(commands.ask(start, ["rev-parse", "--absolute-git-dir", "--show-toplevel"])).split("\n")
+            own = place_of(told[0], told[1] or start)
+    if own is not None or not named:
+        return own
+    found = place.find(start)
+    return found if place.inside(found.root, os.path.realpath(start)) else None
+
+
+def place_of(git_dir: str, root: str) -> "place.Place":
+    """Return the project of a repository that git was told of by its folder, with the files in another one."""
+    from interlock.reservations import place  # noqa: PLC0415
+
+    common = git_dir
+    pointer = os.path.join(git_dir, "commondir")
+    if os.path.isfile(pointer):
+        with open(pointer, encoding="utf-8", errors="surrogateescape") as file:
+            common = os.path.join(git_dir, file.readline().rstrip("\n"))
+    common = os.path.realpath(common)
+    return place.Place(os.path.realpath(root), common, os.path.join(common, "interlock", place.STORE))
+
+
+def git_dir_of(root: str) -> str:
+    """Return the folder of git's that belongs to the top of a checkout, linked worktrees and submodules included."""
+    path = os.path.join(root, ".git")
+    if os.path.isfile(path):
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            path = os.path.join(root, file.readline().rstrip("\n").removeprefix("gitdir:").strip())
+    return os.path.realpath(path)
+
+
+def foreign(desk: Desk, caller: Caller) -> Held:
+    """Return the leases of others that have not ended, each with the state of its holder; dead holders too.
+
+    A dead holder's unsaved work is still there: who wants to touch it reserves it, which takes it over and says so.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    return _near(_foreign(desk, caller))
+
+
+def _foreign(desk: Desk, caller: Caller) -> list[Hold]:
+    """Return the leases of others."""
+    from interlock.reservations.leases import calls, liveness  # noqa: PLC0415 - not for a quick yes
+
+    me = key_of(caller.name)
+    with calls.entered(desk, caller) as entry:
+        others = [lease for lease in entry.tx.leases() if key_of(lease.agent) != me]
+        agents = {name: entry.tx.agent(name) for name in {lease.agent for lease in others}}
+        found = {
+            name: Holder(liveness.state(entry, name), agent.last_seen if agent else 0.0, entry.now)
+            for name, agent in agents.items()
+        }
+    return [Hold(lease.pattern, lease.prefix, lease, found[lease.agent]) for lease in others]
+
+
+def _near(rows: Iterable[Hold]) -> Held:
+    return Near((row.pattern, row.prefix, row) for row in rows)
+
+
+def holdings(
+    found: "place.Place", client: str, env: Mapping[str, str], known: Mapping[str, Opened] = MappingProxyType({})
+) -> tuple[Opened | None, Held]:
+    """Return a project's store and what others hold there, with what they hold of it in projects around it.
+
+    A submodule, or a repository inside another one, has leases of its own; those of the outer one count as well. Where
+    only an outer project has a store, that one is returned.
+
+    Args:
+        found: The project.
+        client: The door, for the record.
+        env: Where the identity is read from.
+        known: Stores that are open already, by their paths.
+
+    Raises:
+        ReservationError: A store cannot be read.
+    """
+    from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
+
+    first = known.get(found.store_path) or opened(found, client, env)
+    held = [] if first is None else _foreign(*first)
+    for outer in place.around(os.path.join(found.root, "file"), found):
+        if outer.store_path == found.store_path or (above := opened(outer, client, env)) is None:
+            continue
+        folder = os.path.relpath(found.root, outer.root)
+        held += [_inside(row, folder) for row in foreign(*above).meeting(f"{quote(folder)}/**")]
+        first = first or above
+    return first, _near(held)
+
+
+def _inside(row: Hold, folder: str) -> Hold:
+    """Return a lease that has paths in a folder as it is seen from there."""
+    text, prefix = f"{quote(folder)}/", f"{as_prefix(folder)}/"
+    if row.pattern.startswith(text) and row.prefix.startswith(prefix):
+        return replace(row, pattern=row.pattern[len(text) :], prefix=row.prefix[len(prefix) :])
+    # A pattern with wildcards above the folder may mean anything in it.
+    return replace(row, pattern="**", prefix="")
+
+
+def touched(held: Held, paths: Iterable[str]) -> list[Hit]:
+    """Return the given paths that somebody holds, each once."""
+    return [(path, found[0].conflict) for path in dict.fromkeys(paths) if (found := held.covering(path))]
+
+
+def overlapping(held: Held, pattern: str) -> list[Hit]:
+    """Return what is held and may have a path in common with a pattern; the whole tree is `**`.
+
+    A pattern that cannot be read overlaps everything: what is not understood is not let through.
+    """
+    return [(row.pattern, row.conflict) for row in held.meeting(pattern)]
+
+
+def explain(action: str, hits: Sequence[Hit], fix: str, *, why: str = "", asks: bool = True) -> str:
+    """Return the refusal as text: the rule, the action, each path with its holder, and the way that is safe.
+
+    Args:
+        action: What would happen, such as ``this commit carries``.
+        hits: What it would touch.
+        fix: What to do.
+        why: Why it is refused though nothing of theirs has changed.
+        asks: Having these paths would let it pass.
+    """
+    lines = [f"interlock RSV207: {action} what other agents hold."]
+    lines += [f"  why: {why}"] if why else []
+    lines += [f"  {_line(path, conflict)}" for path, conflict in hits[:MAX_LISTED]]
+    lines += [f"  and {len(hits) - MAX_LISTED} more"] if len(hits) > MAX_LISTED else []
+    lines += [f"  expected: {RULES['RSV207']}", f"  fix: {fix}"]
+    if not asks:
+        return "\n".join(lines)
+    dead = sorted({hit["holder"] for _, hit in hits if hit["holder_state"] != "alive"})
+    if dead:
+        lines.append(
+            f"  {', '.join(map(shown, dead))} may be dead: `interlock reserve PATH` takes over from a dead holder."
+        )
+    elif hits:
+        it, file = ("it", f"'{shown(hits[0][0])}'") if len(hits) == 1 else ("one of them", "FILE")
+        lines.append(f"  to get {it}: `interlock negotiate {file} --reason WHY` (tool: negotiate_release).")
+    return "\n".join(lines)
+
+
+def note(desk: Desk, caller: Caller, door: str, action: str, hits: Sequence[Hit]) -> None:
+    """Add the refusal to the events of the store: what was tried and whose paths it met; never the whole command.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    import json  # noqa: PLC0415 - only a refusal writes
+
+    data = {
+        "agent": caller.name,
+        "door": door,
+        "action": action,
+        "paths": [shown(path) for path, _ in hits[:MAX_LISTED]],
+        "holders": sorted({conflict["holder"] for _, conflict in hits}),
+    }
+    with desk.store.transaction() as tx:
+        tx.add_event(caller.root, "guard_refused", json.dumps(data, sort_keys=True), desk.clock())
+
+
+def _line(path: str, conflict: Conflict) -> str:
+    """Describe one held path."""
+    within = "" if conflict["held_pattern"] == path else f" as {shown(conflict['held_pattern'])}"
+    reason = f": {shown(conflict['reason'])}" if conflict["reason"] else ""
+    changed = ", with uncommitted changes" if conflict["dirty"] else ""
+    holder = f"{shown(conflict['holder'])} ({seen(conflict)}, {lasting(conflict)}{changed})"
+    return f"{shown(path)}{within} is held by {holder}{reason}"

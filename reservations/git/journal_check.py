@@ -1,0 +1,166 @@
+"""Whether the leases of a store are those that the journals of its checkouts give."""
+
+import os.path
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from interlock.reservations import place
+from interlock.reservations.answers import iso
+from interlock.reservations.git import checkouts
+from interlock.reservations.store.contract import Store
+from interlock.reservations.store.history import Happened, Held, from_journal, from_queue, history_of
+from interlock.reservations.store.readonly import to_read
+from interlock.reservations.store.records import Event, Lease, key_of
+
+if TYPE_CHECKING:
+    from interlock.journal import Entry
+
+ALL: Final = 10_000_000
+"""So many queued events are read at most."""
+
+LOOKS: Final = 5
+"""So often a comparison is begun anew because somebody wrote meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A lease that the store and the journal tell differently.
+
+    Args:
+        reservation_id: The lease.
+        found: What the store has.
+        expected: What the journal gives.
+    """
+
+    reservation_id: str
+    found: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether the leases of the store are those that the journal gives.
+
+    Args:
+        verdict: `same`; `differs`; `partial`: they differ, and not all events of the store are in the journals here;
+            `busy`: others wrote all the time.
+        leases: How many leases the store has.
+        queued: How many events waited in the store for the journal, which count as if they were in it.
+        differences: Of `differs`.
+        missing: How many events of the store are in no journal here. Leases that agree are `same` all the same.
+    """
+
+    verdict: Literal["same", "differs", "partial", "busy"]
+    leases: int
+    queued: int = 0
+    differences: tuple[Difference, ...] = ()
+    missing: int = 0
+
+
+def compare_here(start: str) -> Comparison | None:
+    """Hold the leases of the project around a folder against its journals; None where nothing was ever reserved.
+
+    Raises:
+        JournalDamaged: A journal is not what was written to it.
+        ReservationError: Git, the journal or the store cannot be read.
+    """
+    from interlock.reservations.store.sqlite import SqliteStore  # noqa: PLC0415 - where no store is, none is needed
+
+    found = place.find(start)
+    if not os.path.exists(found.store_path):
+        return None
+    roots = checkouts.roots_of(found)
+    with to_read(found.store_path) as path, closing(SqliteStore(path)) as store:
+        return compare(store, roots, lambda: checkouts.told(checkouts.journals_of(roots)), time.time())
+
+
+def compare(store: Store, roots: Iterable[str], told: Callable[[], Iterable["Entry"]], now: float) -> Comparison:
+    """Hold the leases of a store against what the journals of its checkouts tell.
+
+    Nothing is written. When somebody else writes meanwhile, it looks again, a few times. A lease that is over in both
+    is over, whether an event says so by now or not.
+
+    Args:
+        store: The store.
+        roots: Its checkouts.
+        told: Gives the lines of their journals as they are now.
+        now: The time, seconds since the epoch.
+
+    Raises:
+        HistoryUnreadableError: A line is not what this room writes.
+        JournalDamaged: A journal is not what was written to it.
+        ReservationError: The store cannot be used.
+    """
+    wanted = list(roots)
+    leases = 0
+    for _ in range(LOOKS):
+        stamp = store.stamp()
+        seen = look(store, wanted)
+        events = [*from_journal(told()), *from_queue(seen.store, seen.queue)]
+        if store.stamp() == stamp:
+            return _compared(seen, events, now)
+        leases = len(seen.leases)
+    return Comparison("busy", leases)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A store at one moment: its leases, what waits for the journal, and how many events it ever had."""
+
+    store: str
+    leases: list[Lease]
+    queue: list[Event]
+    events: int
+
+
+class _Undone(Exception):  # noqa: N818 - no error: it ends a transaction that leaves nothing behind
+    pass
+
+
+def look(store: Store, roots: Iterable[str]) -> Seen:
+    """Read a store at one moment, with what waits for the journals of some checkouts, and leave it as it was."""
+    seen: list[Seen] = []
+    with suppress(_Undone), store.transaction() as tx:
+        queue = [event for root in roots for event in tx.events(root, ALL)]
+        # The number that the next event would get says how many there were; the event itself is undone.
+        tx.add_event("", "looked", "{}", 0.0)
+        number = tx.events("", ALL)[-1].event_id
+        seen.append(Seen(tx.store_id(), tx.leases(), queue, number - 1))
+        raise _Undone
+    return seen[0]
+
+
+def _compared(seen: Seen, events: list[Happened], now: float) -> Comparison:
+    rebuilt = history_of(events).standing(seen.store)
+    stored = {lease.reservation_id: lease for lease in seen.leases}
+    differences: list[Difference] = []
+    for reservation_id in sorted({*rebuilt, *stored}):
+        lease, held = stored.get(reservation_id), rebuilt.get(reservation_id)
+        over = all(each is None or each.expires_at <= now for each in (lease, held))
+        if not over and (lease is None or held is None or not _alike(lease, held)):
+            differences.append(Difference(reservation_id, _words(lease), _words(held)))
+    known = {event.number for event in events if event.store == seen.store}
+    missing = max(0, seen.events - len(known))
+    if differences and missing:
+        # What is missing may be why.
+        return Comparison("partial", len(stored), len(seen.queue), missing=missing)
+    verdict = "differs" if differences else "same"
+    return Comparison(verdict, len(stored), len(seen.queue), tuple(differences), missing)
+
+
+def _alike(lease: Lease, held: Held) -> bool:
+    """Compare one lease; it may live longer than the journal knows, since a guarded action writes no event."""
+    same = (key_of(lease.agent), lease.pattern, lease.exclusive, lease.claim, lease.token, int(lease.granted_at)) == (
+        key_of(held.agent), held.pattern, held.exclusive, held.claim, held.token, int(held.since),
+    )  # fmt: skip
+    return same and lease.expires_at >= held.expires_at
+
+
+def _words(lease: Lease | Held | None) -> str:
+    if lease is None:
+        return "no such lease"
+    right = "exclusive" if lease.exclusive else "shared"
+    return f"{lease.agent}, {lease.pattern}, {right}, token {lease.token}, until {iso(lease.expires_at)}"

@@ -1,0 +1,98 @@
+"""Files of others that git or the hooks of a commit have written: overwritten, or set aside and put back.
+
+Who holds them is told, since work in them may be gone.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from interlock.reservations.git.foreign_leases import Hit
+from interlock.reservations.leases import calls, marks
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.rules import shown
+from interlock.reservations.store.records import HOUSE
+
+TOPIC: Final = "surprise-write"
+MAX_NAMED: Final = 8
+_MORE: Final = re.compile(r" and [0-9]+ more\. ")
+
+_Stamp: TypeAlias = tuple[int, int, int] | None
+
+
+def stamps(root: str, hits: Iterable[Hit]) -> list[tuple[Hit, _Stamp]]:
+    """Return files that others hold, each with what tells whether it was written since."""
+    return [(hit, _stamp(os.path.join(root, hit[0]))) for hit in hits]
+
+
+def report(desk: Desk, caller: Caller, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
+    """Tell the holders which of the files were written since, and return these.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    hits = [hit for hit, stamp in before if _stamp(os.path.join(caller.root, hit[0])) != stamp]
+    if hits and (new := _new(desk, caller, hits)):
+        when = f"while the hooks of an `interlock commit` of {shown(caller.name)} ran"
+        tell(desk, caller, new, when, "interlock commit")
+    return [path for path, _ in hits]
+
+
+def tell(desk: Desk, caller: Caller, hits: Sequence[Hit], when: str, tool: str) -> None:
+    """Tell each holder in one message what was written of its files.
+
+    Args:
+        desk: The store.
+        caller: Who had it written.
+        hits: What was written.
+        when: When that was, as in "… changed on the disk WHEN".
+        tool: What wrote, for the events.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    with calls.entered(desk, caller) as entry:
+        # A lease of a project around this one stands in another store.
+        new = [hit for hit in hits if entry.tx.lease(hit[1]["reservation_id"]) is not None]
+        for holder in dict.fromkeys(row["holder"] for _, row in new):
+            paths = [shown(path) for path, row in new if row["holder"] == holder]
+            named = ", ".join(paths[:MAX_NAMED]) + (f" and {len(paths) - MAX_NAMED} more" if paths[MAX_NAMED:] else "")
+            entry.tell(
+                holder,
+                TOPIC,
+                f"What you hold changed on the disk {when}: {named}. Unless it was you, work in it may be gone: read "
+                "it again and look at the difference before you go on.",
+            )
+        for path, row in new:
+            entry.event(
+                "surprise_write", agent=entry.agent.name, holder=row["holder"], reservation_id=row["reservation_id"],
+                pattern=row["held_pattern"], path=shown(path), tool=tool,
+            )  # fmt: skip
+
+
+def unread(desk: Desk, caller: Caller, paths: Iterable[str]) -> list[str]:
+    """Return which of some paths messages name that the caller has not read; all of them, where one names not all.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    with calls.entered(desk, caller) as entry:
+        name = entry.agent.name
+        rows = entry.tx.inbox(name, after=0, unread_only=True, limit=entry.tx.unread_count(name))
+    told = [row.body for row in rows if row.topic == TOPIC and row.sender == HOUSE]
+    return [path for path in paths if any(shown(path) in body or _MORE.search(body) for body in told)]
+
+
+def _new(desk: Desk, caller: Caller, hits: Sequence[Hit]) -> list[Hit]:
+    """Return what was not told of before: a file that is set aside at each commit is told of once in a lease."""
+    with calls.entered(desk, caller) as entry:
+        return [hit for hit in hits if marks.once(entry, f"disturbed {hit[1]['reservation_id']} {hit[0]}")]
+
+
+def _stamp(path: str) -> _Stamp:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_ctime_ns

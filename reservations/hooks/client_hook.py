@@ -1,0 +1,81 @@
+"""What the clients' hooks have in common: opening the project in the agent's name, and answering the client."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from interlock.reservations import identity, place, process, settings
+from interlock.reservations.hooks.client_input import Call
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.store.sqlite import SqliteStore
+
+__all__ = ["answer", "identified", "located", "opened"]
+
+MAX_CONTEXT: Final = 4000
+"""So many characters of context an agent is given at once."""
+
+
+def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> tuple[Desk, Caller]:
+    """Return the desk of a project and the agent whose client called.
+
+    Raises:
+        ReservationError: The settings or the store cannot be used.
+    """
+    store = SqliteStore(found.store_path)
+    desk = Desk(
+        store,
+        settings.read(found.root),
+        is_running=process.is_running,
+        dirty=unsaved,
+        changed_here=lambda root, patterns: unsaved(root, patterns, 0.0),
+        is_folder=place.is_folder,
+    )
+    known = identity.who(env, store, call.session_id, client, door="hook")
+    return desk, Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
+
+
+def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:
+    """Say under which patterns there is work that is not committed, in whatever checkout; see `unsaved.unsaved`."""
+    from interlock.reservations.git.uncommitted import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
+
+    return look(root, patterns, seconds)
+
+
+def identified(env: Mapping[str, str], call: Call, client: str) -> dict[str, str]:
+    """Return the variables that let a program know the agent by its name; none when only the store knows it."""
+    name = identity.told(env, call.session_id, client) if call.session_id else ""
+    return {identity.NAMES[0]: name, identity.EXPORTED: ""} if name else {}
+
+
+def located(here: place.Place, cwd: str, paths: Iterable[str]) -> dict[place.Place, list[str]]:
+    """Return the projects that may have leases on some files, each with the files' paths from its root.
+
+    A path counts where its symbolic links lead, and as the link that it is itself. In another worktree it counts from
+    the root of that one, since they share their leases. One that is in no project is left out.
+
+    Args:
+        here: The project that the agent works in.
+        cwd: What a relative path counts from.
+        paths: As the client gave them.
+    """
+    stores: dict[str, place.Place] = {here.store_path: here}
+    rows: dict[place.Place, dict[str, None]] = {}
+    for path in paths:
+        spelled = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
+        for text in reversed(place.links(spelled)):
+            for found in place.around(text, here):
+                if place.inside(found.root, text) and text != found.root:
+                    project = stores.setdefault(found.store_path, found)
+                    rows.setdefault(project, {})[os.path.relpath(text, found.root)] = None
+    return {project: [*names] for project, names in rows.items()}
+
+
+def answer(call: Call, default_event: str, context: str) -> None:
+    """Give the agent some context, in the form that the clients read; nothing when there is none."""
+    if not context:
+        return
+    text = context if len(context) <= MAX_CONTEXT else f"{context[: MAX_CONTEXT - 1]}…"
+    output = {"hookEventName": call.event or default_event, "additionalContext": text}
+    sys.stdout.write(json.dumps({"hookSpecificOutput": output}) + "\n")

@@ -1,0 +1,280 @@
+"""What a client says to a hook: its event, the tool, and the paths that the tool is about to write."""
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, NamedTuple, cast
+
+from interlock.redaction import long_key_in
+from interlock.reservations.errors import KeyInNameError, ReservationError
+
+__all__ = [
+    "CLIENTS",
+    "EDITS",
+    "READS",
+    "Call",
+    "InputRefusedError",
+    "client_of",
+    "command",
+    "is_watched",
+    "read",
+    "written",
+]
+
+CLIENTS: Final = ("claude", "codex", "gemini")
+"""The clients that send this input; the first is meant when the command line names none."""
+
+_FILE: Final = ("file_path", "absolute_path", "filePath", "path")
+EDITS: Final = {
+    "Edit": _FILE,
+    "Write": _FILE,
+    "MultiEdit": _FILE,
+    "NotebookEdit": ("notebook_path", *_FILE),
+    "Update": _FILE,
+    "write_file": _FILE,
+    "replace": _FILE,
+    "edit_file": _FILE,
+    "str_replace_based_edit_tool": _FILE,
+    "str_replace_editor": _FILE,
+    "apply_patch": (),
+}
+"""Tool to the fields of its input that may hold the path, each of which counts; for `apply_patch` the patch does."""
+
+FILE_SERVERS: Final = {
+    **dict.fromkeys(
+        ("write_file", "edit_file", "create_file", "append_file", "delete_file", "edit_block"),
+        (*_FILE, "relative_path"),
+    ),
+    **dict.fromkeys(("move_file", "rename_file"), ("source", "destination", "from", "to")),
+    **dict.fromkeys(("str_replace_based_edit_tool", "str_replace_editor"), _FILE),
+}
+"""Tool of an MCP server for files to the fields that may hold a path, each of which counts.
+
+Clients name such a tool `mcp__SERVER__TOOL`, `mcp_SERVER_TOOL`, `SERVER__TOOL` or as the server does, so that the end
+of its name says what it is. The server may serve other files than those of this machine: a call without any of the
+fields is none of ours.
+"""
+
+SERVED: Final = f"(?:.+_)?(?:{'|'.join(FILE_SERVERS)})"
+"""The names of such tools as a regular expression, for the clients' matchers."""
+
+READS: Final = frozenset({
+    "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "ToolSearch",
+    "AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "read_file", "read_many_files", "list_directory", "glob",
+    "search_file_content", "grep_search", "google_web_search", "web_fetch", "view_image", "update_plan",
+})  # fmt: skip
+"""Tools that write no file of the project."""
+
+SHELLS: Final = {
+    "Bash": ("command",),
+    "PowerShell": ("command",),
+    "shell": ("command",),
+    "local_shell": ("command",),
+    "exec_command": ("cmd", "command"),
+    "shell_command": ("command",),
+    "run_shell_command": ("command",),
+}
+"""Tool to the fields that may hold its command line: a text, or a list of words."""
+
+FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
+"""Fields of a shell tool that may hold the folder of its command."""
+
+_LOOK: Final = "view"
+"""The `command` by which `_VIEWERS` only show a file; to other tools it means nothing."""
+_VIEWERS: Final = ("str_replace_based_edit_tool", "str_replace_editor")
+_PATCH: Final = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+_PATCH_FIELDS: Final = ("command", "input", "patch")
+_EDITS: Final = {name.lower(): fields for name, fields in EDITS.items()}
+_SHELLS: Final = {name.lower(): fields for name, fields in SHELLS.items()}
+_READS: Final = frozenset(name.lower() for name in READS)
+_SHAPE: Final = "one JSON object on standard input, as the client sends it to its hooks"
+
+
+class InputRefusedError(ReservationError):
+    """What came on standard input is not what a client sends, so nobody knows what is about to be written."""
+
+    code: ClassVar[str] = "RSV907"
+
+
+class Call(NamedTuple):
+    """The input of one hook.
+
+    Args:
+        event: `PreToolUse`, `SessionStart`, …; empty when the client does not say.
+        session_id: The client's session.
+        cwd: The folder that the agent works in, which exists; of a shell tool the one that its call names.
+        tool: The tool's name; empty for events without one.
+        tool_use_id: Which use of the tool; the same before and after.
+        tool_input: The tool's arguments.
+        fields: Everything that was sent.
+    """
+
+    event: str
+    session_id: str
+    cwd: str
+    tool: str
+    tool_use_id: str
+    tool_input: dict[str, Any]
+    fields: dict[str, Any]
+
+
+def client_of(argv: Sequence[str]) -> str:
+    """Return the client that the hook's command line names by `--client NAME`.
+
+    Raises:
+        InputRefusedError: It names none that is known, or says something else.
+    """
+    if not argv:
+        return CLIENTS[0]
+    if len(argv) == 2 and argv[0] == "--client" and argv[1] in CLIENTS:
+        return argv[1]
+    raise InputRefusedError(
+        f"`{' '.join(argv)}` is not understood.", f"Write `--client {' | '.join(CLIENTS)}`, or nothing."
+    )
+
+
+def read(data: bytes) -> Call:
+    """Return what a client said.
+
+    Raises:
+        InputRefusedError: It is no JSON object, or a field has a type that no client sends.
+        KeyInNameError: What names the session or the call holds a key of the environment.
+    """
+    if not data.strip():
+        raise InputRefusedError("standard input is empty.", f"Send {_SHAPE}.")
+    try:
+        found: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputRefusedError(f"standard input is no JSON: {error}.", f"Send {_SHAPE}.") from None
+    if not isinstance(found, dict):
+        raise InputRefusedError(f"standard input is a JSON {type(found).__name__}.", f"Send {_SHAPE}.")
+    fields = cast("dict[str, Any]", found)
+    tool = _text(fields, "tool_name")
+    shell = _SHELLS.get(tool.lower())
+    arguments: object = fields.get("tool_input") or {}
+    if not isinstance(arguments, dict):
+        # A tool of free text, such as a patch or a command line, may be sent as the text alone.
+        arguments = {shell[0] if shell else "input": arguments}
+    given = cast("dict[str, Any]", arguments)
+    cwd = _text(fields, "cwd", name=True) or os.getcwd()
+    if not os.path.isdir(cwd):
+        raise InputRefusedError(f"`cwd` is {cwd}, which is no folder.", "Send the folder that the agent works in.")
+    if shell:
+        cwd = os.path.join(cwd, next((folder for key in FOLDERS if (folder := _text(given, key, name=True))), ""))
+    names = {field: _text(fields, field) for field in ("session_id", "tool_use_id")}
+    for field, name in names.items():
+        if (key := long_key_in(name, cwd)) is not None:
+            raise KeyInNameError(f"`{field}`", key)
+    return Call(
+        event=_text(fields, "hook_event_name"),
+        session_id=names["session_id"],
+        cwd=cwd,
+        tool=tool,
+        tool_use_id=names["tool_use_id"],
+        tool_input=given,
+        fields=fields,
+    )
+
+
+def written(call: Call) -> list[str]:
+    """Return the paths that an editing tool is about to write, as the client spells them; none for other tools.
+
+    A shell command that carries a patch for `apply_patch` counts as that tool.
+
+    Raises:
+        InputRefusedError: The tool edits, and the path is not where it should be.
+        KeyInNameError: A path holds a key of the environment.
+    """
+    paths = _written(call)
+    for path in paths:
+        if (key := long_key_in(path, call.cwd)) is not None:
+            raise KeyInNameError("the path of the file", key)
+    return paths
+
+
+def _written(call: Call) -> list[str]:
+    tool = call.tool.lower()
+    if tool in _SHELLS:
+        return _patched(command(call))
+    if call.tool_input.get("command") == _LOOK and tool.endswith(_VIEWERS):
+        return []
+    if tool not in _EDITS:
+        values = (call.tool_input.get(name) for name in _served(tool))
+        rows = (cast("list[object]", value) if isinstance(value, list) else [value] for value in values)
+        return [path for row in rows for path in row if isinstance(path, str) and path and _is_name(path)]
+    names = _EDITS[tool]
+    if names:
+        given = [call.tool_input[name] for name in names if name in call.tool_input]
+        texts = [path for path in given if isinstance(path, str) and path]
+        paths = texts if len(texts) == len(given) else []
+    else:
+        paths = _patched("\n".join(_words(call.tool_input.get(name)) for name in _PATCH_FIELDS))
+    if not paths or not all(_is_name(path) for path in paths):
+        where = " or ".join(f"tool_input.{name}" for name in names or _PATCH_FIELDS)
+        raise InputRefusedError(
+            f"{call.tool} writes a file, and {where} does not say which.", f"Send the path in {where}."
+        )
+    return paths
+
+
+def command(call: Call) -> str:
+    """Return the command line of a shell tool; empty for other tools."""
+    for name in _SHELLS.get(call.tool.lower(), ()):
+        if text := _words(call.tool_input.get(name)):
+            return text
+    return ""
+
+
+def is_watched(call: Call) -> bool:
+    """Say whether a tool may have changed files that the edit hook was not asked about."""
+    return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
+
+
+def _served(tool: str) -> tuple[str, ...]:
+    """Return the fields that may hold a path, of a tool whose name ends like one of `FILE_SERVERS`; none for others."""
+    return next((fields for name, fields in FILE_SERVERS.items() if f"_{tool}".endswith(f"_{name}")), ())
+
+
+def _is_name(path: str) -> bool:
+    """Say whether a text can be the name of a file."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_text(value: str) -> bool:
+    """Say whether a text can be stored: no NUL, and no half of a surrogate pair."""
+    return "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def _patched(text: str) -> list[str]:
+    """Return the paths that a patch for `apply_patch` names."""
+    if "*** Begin Patch" not in text:
+        return []
+    lines = (line.strip() for line in text.splitlines())
+    return [line[len(mark) :].strip() for line in lines for mark in _PATCH if line.startswith(mark)]
+
+
+def _words(value: object) -> str:
+    """Return a text, or the words of a list as a command line."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return ""
+    from shlex import quote  # noqa: PLC0415 - few clients send a list
+
+    words = [word for word in cast("list[object]", value) if isinstance(word, str)]
+    # `bash -lc TEXT` is the usual list: the text is the command.
+    shell = len(words) == 3 and words[1] in {"-c", "-lc"}
+    return words[2] if shell else " ".join(quote(word) for word in words)
+
+
+def _text(fields: dict[str, Any], key: str, *, name: bool = False) -> str:
+    """Return a field that is a text when it is there; `name` allows what only the name of a file can have."""
+    value = fields.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not (_is_name(value) if name else _is_text(value)):
+        raise InputRefusedError(f"`{key}` is no text.", f"Send {_SHAPE}.")
+    return value

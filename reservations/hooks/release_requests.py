@@ -1,0 +1,169 @@
+"""What the edit hook does about release requests that wait for its agent (Negotiation PRD F2, Reservation Tools).
+
+`INTERLOCK_AUTO_RELEASE` decides: without it a new request is mentioned; `1` shows each with the call to make, and those
+whose time ran out; `clean` hands over what has no uncommitted change and says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
+
+from interlock.reservations.errors import SettingsError
+from interlock.reservations.leases import calls
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.messages.bodies import RELEASE_REQUEST, type_of
+from interlock.reservations.patterns import covers
+from interlock.reservations.rules import shown
+from interlock.reservations.store.records import Lease, Negotiation, replace
+
+__all__ = ["VARIABLE", "Mode", "Waiting", "handle", "look", "mode_of", "spelled"]
+
+VARIABLE: Final = "INTERLOCK_AUTO_RELEASE"
+MAX_SHOWN: Final = 5
+"""So many requests are spelled out; the inbox has the others."""
+_PAGE: Final = 50
+
+Mode: TypeAlias = Literal["", "1", "clean"]
+
+
+class Waiting(NamedTuple):
+    """What waits for an agent when its edit hook looks.
+
+    Args:
+        own: The patterns that it holds.
+        open: The requests that it has not resolved, the oldest first, each with the leases that a release would end:
+            the one that it is about, and the agent's others that overlap the file.
+        new: The threads of those that the hook has not mentioned yet.
+        overdue: Those whose time limit has passed, with the minutes since then.
+    """
+
+    own: tuple[str, ...]
+    open: tuple[tuple[Negotiation, tuple[Lease, ...]], ...]
+    new: frozenset[str]
+    overdue: Mapping[str, int]
+
+
+def mode_of(env: Mapping[str, str]) -> Mode:
+    """Return what `INTERLOCK_AUTO_RELEASE` says; `0` and `off` are nothing.
+
+    Raises:
+        SettingsError: It says something else.
+    """
+    value = env.get(VARIABLE, "").strip().lower()
+    if value in {"", "0", "off"}:
+        return ""
+    if value in {"1", "clean"}:
+        return cast("Mode", value)
+    raise SettingsError(f"{VARIABLE} is {shown(value)}.", f"Set {VARIABLE} to 1 or clean, or unset it.", VARIABLE)
+
+
+def look(desk: Desk, caller: Caller) -> Waiting:
+    """Return what waits for the agent, and remember what is new as mentioned (`Agent.cursor`).
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    with calls.entered(desk, caller) as entry:
+        held = {lease.reservation_id: lease for lease in entry.tx.leases_of(entry.agent.name)}
+        asked = [row for row in entry.tx.open_negotiations(holder=entry.agent.name) if row.reservation_id in held]
+        new: set[str] = set()
+        if asked:
+            unread = entry.tx.inbox(entry.agent.name, after=entry.agent.cursor, unread_only=True, limit=_PAGE)
+            new = {message.thread_id for message in unread if type_of(message.topic) == RELEASE_REQUEST}
+            if unread:
+                entry.tx.put_agent(replace(entry.agent, cursor=unread[-1].message_id))
+        overdue = {
+            row.thread_id: int((entry.now - row.deadline) // 60)
+            for row in asked
+            if row.deadline is not None and row.deadline <= entry.now
+        }
+        pairs = tuple((row, _ended_by(entry, row)) for row in asked)
+        return Waiting(tuple(lease.pattern for lease in held.values()), pairs, frozenset(new), overdue)
+
+
+def _ended_by(entry: Entry, row: Negotiation) -> tuple[Lease, ...]:
+    """Return the leases that a release of a request would end."""
+    from interlock.reservations.messages.response import what_ends  # noqa: PLC0415 - only when something was asked for
+
+    return tuple(what_ends(entry, row))
+
+
+def handle(desk: Desk, caller: Caller, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
+    """Do what the mode says, and return what to tell the agent; nothing when there is nothing new.
+
+    Args:
+        desk: The store and the world.
+        caller: Who edits.
+        waiting: What was asked for.
+        mode: What `INTERLOCK_AUTO_RELEASE` says.
+        edited: Patterns of the files that this call edits: none of them is released by it.
+
+    Raises:
+        ReservationError: The store cannot be used.
+    """
+    if mode == "clean" and waiting.open:
+        return _release_clean(desk, caller, waiting, edited)
+    fresh = [row for row, _ in waiting.open if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
+    if mode == "1":
+        return "\n".join(spelled(waiting, fresh))
+    fresh = [row for row in fresh if row.thread_id in waiting.new]
+    if not fresh:
+        return ""
+    count = len(waiting.open)
+    wait = "1 release request waits" if count == 1 else f"{count} release requests wait"
+    return f"Interlock: {wait} for your answer: call fetch_inbox(), then respond_to_release(…)."
+
+
+def spelled(waiting: Waiting, rows: Sequence[Negotiation]) -> list[str]:
+    """Return requests as lines, each with the calls that answer it."""
+    lines = [line for row in rows[:MAX_SHOWN] for line in _request(row, waiting.overdue.get(row.thread_id))]
+    if len(rows) > MAX_SHOWN:
+        lines.append(f"Interlock: {len(rows) - MAX_SHOWN} more requests wait: call fetch_inbox().")
+    return lines
+
+
+def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
+    """Return one request and its answers."""
+    late = "" if minutes_over is None else f" Its time ran out {minutes_over} min ago."
+    reason = f": {shown(row.reason)}" if row.reason else ""
+    call = f'respond_to_release(thread_id="{row.thread_id}", file="{shown(row.file)}", action='
+    return [
+        f"Interlock: {shown(row.requester)} asks you to release {shown(row.file)} ({row.urgency}){reason}.{late}",
+        f'  done with it: {call}"release")',
+        f'  need it: {call}"defer", eta_minutes=…, reason="…")',
+    ]
+
+
+def _release_clean(desk: Desk, caller: Caller, waiting: Waiting, edited: Sequence[str]) -> str:
+    """Hand over what was asked for where it has no uncommitted changes, in the order of the requests.
+
+    All that a release would end is looked at, and the whole of each lease; what git cannot tell is kept.
+    """
+    from interlock.reservations.messages import negotiation  # noqa: PLC0415 - only when something was asked for
+
+    dirty = desk.dirty(caller.root, tuple(dict.fromkeys(lease.pattern for _, held in waiting.open for lease in held)))
+    lines: list[str] = []
+    kept: list[Negotiation] = []
+    gone: set[str] = set()
+    for row, held in waiting.open:
+        if row.reservation_id in gone:
+            continue
+        if any(dirty.get(lease.pattern) is not False or _touches(lease, edited) for lease in held):
+            kept.append(row)
+            continue
+        answer = negotiation.respond(desk, caller, row.thread_id, "release", file=row.file)
+        if answer["status"] in {"released", "free"}:
+            gone.update(lease.reservation_id for lease in held)
+            names = ", ".join(shown(lease.pattern) for lease in held)
+            lines.append(
+                f"Interlock: released {names}, without uncommitted changes: {shown(row.requester)} asked for "
+                f"{shown(row.file)}. Reserve it again before you edit it."
+            )
+        else:
+            kept.append(row)
+    told = [row for row in kept if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
+    return "\n".join([*lines, *spelled(waiting, told)])
+
+
+def _touches(lease: Lease, edited: Sequence[str]) -> bool:
+    return any(covers(lease.pattern, pattern) for pattern in edited)

@@ -1,0 +1,3 @@
+"""Leases: granting, waiting, renewing, ending, and acting under them."""
+
+__all__: list[str] = []

@@ -1,0 +1,217 @@
+"""What a call about leases was given, checked: agents send anything, and each slip is refused at its place."""
+
+import json
+import os
+from collections.abc import Sequence
+from math import inf
+from typing import Any, Final, NamedTuple, cast
+
+from interlock.reservations import patterns
+from interlock.reservations.answers import Refusal
+from interlock.reservations.leases.granting import Wanted
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.patterns import Pattern, PatternProblem
+from interlock.reservations.rules import refuse, shown
+
+MAX_REASON_CHARS: Final = 500
+MAX_KEY_CHARS: Final = 200
+MIN_TTL_SECONDS: Final = 1.0
+_COMMONS: Final = frozenset({".git", ".interlock"})
+"""Where such files are, in a checkout."""
+
+
+class Given(NamedTuple):
+    """One pattern of a call.
+
+    Args:
+        pattern: In canonical form.
+        text: As it was given.
+        place: `patterns[3]`.
+    """
+
+    pattern: Pattern
+    text: str
+    place: str
+
+
+class Asked(NamedTuple):
+    """A call of reserve_files whose arguments are good.
+
+    Args:
+        wanted: What it asks for.
+        given: Each canonical pattern as it was given first, by its text.
+        partial: Grant what is free in place of all or none.
+        wait_seconds: How long to wait in the line.
+        key: The idempotency key; empty for none.
+        digest: What another call with the same key must have in common with this one; empty without a key.
+    """
+
+    wanted: Wanted
+    given: dict[str, Given]
+    partial: bool
+    wait_seconds: float
+    key: str
+    digest: str
+
+
+def read_reserve(desk: Desk, caller: Caller, found: object, options: dict[str, Any]) -> Asked | list[Refusal]:
+    """Return what reserve_files was asked for, or everything that is wrong with its arguments.
+
+    Args:
+        desk: The bounds, and what is a folder.
+        caller: Whose checkout the patterns are relative to.
+        found: The patterns.
+        options: The other arguments, by their names.
+    """
+    given, errors = read_patterns(desk, caller, found)
+    errors += [
+        refusal for row in given if (refusal := _commons(caller, row) or _elsewhere(desk, caller, row)) is not None
+    ]
+    limits = desk.settings
+    ttl = limits.ttl_minutes if options["ttl_minutes"] is None else options["ttl_minutes"]
+    errors += _number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
+    errors += _number("wait_seconds", options["wait_seconds"], 0, inf)
+    for name in ("exclusive", "no_force", "partial"):
+        errors += _flag(name, options[name])
+    errors += _text("reason", options["reason"], 0, MAX_REASON_CHARS)
+    key = options["idempotency_key"]
+    errors += [] if key is None else _text("idempotency_key", key, 1, MAX_KEY_CHARS)
+    if not errors and options["partial"] and options["wait_seconds"]:
+        errors.append(
+            _bad("partial", True, "partial or wait_seconds, not both", "Take what is free, then wait for the rest.")
+        )
+    if errors:
+        return errors
+    by_text = {row.pattern.text: row for row in reversed(given)}
+    wanted = Wanted(
+        patterns=tuple(by_text[text].pattern for text in sorted(by_text)),
+        exclusive=options["exclusive"],
+        no_force=options["no_force"],
+        reason=options["reason"],
+        ttl_seconds=float(ttl) * 60,
+    )
+    digest = "" if key is None else digest_of("reserve_files", [*cast("Sequence[str]", found)], options)
+    wait_seconds = float(min(options["wait_seconds"], limits.max_wait_seconds))
+    return Asked(wanted, by_text, options["partial"], wait_seconds, key or "", digest)
+
+
+def shortened_wait(desk: Desk, wait_seconds: object) -> dict[str, float]:
+    """Return what an answer says of a wait that was longer than one call may wait: the longest one."""
+    most = desk.settings.max_wait_seconds
+    shortened = isinstance(wait_seconds, int | float) and not isinstance(wait_seconds, bool) and wait_seconds > most
+    return {"longest_wait_seconds": most} if shortened else {}
+
+
+def read_patterns(desk: Desk, caller: Caller, found: object) -> tuple[list[Given], list[Refusal]]:
+    """Return the patterns of a call, and what is wrong with the others."""
+    texts, errors = read_list("patterns", found, desk.settings.max_patterns)
+    given: list[Given] = []
+    for place, text in texts:
+        pattern = typed(desk, caller, text)
+        if isinstance(pattern, Pattern):
+            given.append(Given(pattern, text, place))
+        else:
+            errors.append(
+                refuse(
+                    pattern.code, pattern.message, place=place, found=pattern.found, expected=pattern.expected,
+                    fix=pattern.fix,
+                )
+            )  # fmt: skip
+    return given, errors
+
+
+def _commons(caller: Caller, given: Given) -> Refusal | None:
+    """Refuse what belongs to all agents: no edit of it passes, whoever holds it."""
+    path = given.pattern.prefix.rstrip("/")
+    if path.split("/")[0] not in _COMMONS:
+        return None
+    from interlock.reservations import place, shared_files  # noqa: PLC0415
+
+    if not shared_files.has(shared_files.paths(place.at(caller.root)), f"{caller.root}/{path}"):
+        return None
+    return refuse(
+        "RSV213", "The pattern lies in what belongs to git, or to Interlock, and with it to all agents here.",
+        place=given.place, found=given.text, expected="files that agents edit",
+        fix="Use git's own commands (`git config NAME VALUE`), or leave it to a person.",
+    )  # fmt: skip
+
+
+def _elsewhere(desk: Desk, caller: Caller, given: Given) -> Refusal | None:
+    """Refuse a pattern that lies in another repository below the root: its files are held in that one's store."""
+    folder = desk.nested(caller.root, given.pattern.prefix)
+    if not folder:
+        return None
+    below = "/".join(given.pattern.text.split("/")[folder.count("/") + 1 :]) or "**"
+    return refuse(
+        "RSV101",
+        "The pattern lies in another repository inside this one, which has reservations of its own.",
+        place=given.place,
+        found=given.text,
+        expected=f"a pattern outside of {shown(folder)}/",
+        fix=f"Reserve it there: `cd '{shown(f'{caller.root}/{folder}')}' && interlock reserve '{shown(below)}'`.",
+    )
+
+
+def typed(desk: Desk, caller: Caller, text: str) -> Pattern | PatternProblem:
+    """Return the pattern that an agent means by a text: what is there decides about folders, links and brackets.
+
+    An absolute one below the checkout means the same as the relative one: the tools of clients name files like that.
+    """
+    return patterns.canonical(
+        _relative(caller.root, text),
+        is_folder=lambda path: desk.is_folder(caller.root, path),
+        exists=lambda path: desk.exists(caller.root, path),
+        real=lambda path: desk.real(caller.root, path),
+    )
+
+
+def _relative(root: str, text: str) -> str:
+    for top in (root, os.path.realpath(root)):
+        if text.startswith(f"{top.rstrip('/')}/"):
+            return text[len(top.rstrip("/")) :].lstrip("/")
+    return text
+
+
+def read_list(name: str, found: object, limit: int) -> tuple[list[tuple[str, str]], list[Refusal]]:
+    """Return the texts of a list argument with their places, and what is wrong with it."""
+    if not isinstance(found, list | tuple):
+        fix = f"Send {name} as a list" + (f': ["{shown(found[:40])}"].' if isinstance(found, str) else ".")
+        return [], [_bad(name, found, "a list of texts", fix)]
+    rows = cast("Sequence[object]", found)
+    if not 0 < len(rows) <= limit:
+        message = "The list is empty." if not rows else f"The list has {len(rows)} items; one call takes {limit}."
+        fix = "Name at least one." if not rows else "Split the call, or use a wider pattern such as src/**."
+        expected = f"1 to {limit} items"
+        return [], [refuse("RSV104", message, place=name, found=f"{len(rows)} items", expected=expected, fix=fix)]
+    places = [(f"{name}[{index}]", row) for index, row in enumerate(rows)]
+    good = [(place, row) for place, row in places if isinstance(row, str)]
+    return good, [_bad(place, row, "a text", "Send a text.") for place, row in places if not isinstance(row, str)]
+
+
+def digest_of(tool: str, *arguments: object) -> str:
+    """Return what two calls with the same arguments have in common; to be remembered with an idempotency key."""
+    from hashlib import sha256  # noqa: PLC0415 - only calls with a key need it
+
+    return sha256(json.dumps([tool, *arguments], sort_keys=True).encode()).hexdigest()
+
+
+def _number(name: str, value: object, low: float, high: float) -> list[Refusal]:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+    # A comparison with NaN is false, so it is refused here like any other number out of bounds.
+    expected = f"a number from {low:.3g}" if high == inf else f"a number from {low:.3g} to {high:g}"
+    return [] if good else [_bad(name, value, expected, f"Give {expected}, or leave it out.")]
+
+
+def _flag(name: str, value: object) -> list[Refusal]:
+    return [] if isinstance(value, bool) else [_bad(name, value, "true or false", "Give true or false.")]
+
+
+def _text(name: str, value: object, low: int, high: int) -> list[Refusal]:
+    expected = f"a text of {low} to {high} printable characters"
+    good = isinstance(value, str) and low <= len(value) <= high and value.replace("\n", " ").isprintable()
+    return [] if good else [_bad(name, value, expected, f"Give {expected}.")]
+
+
+def _bad(place: str, found: object, expected: str, fix: str) -> Refusal:
+    message = f"`{place}` is not what it has to be."
+    return refuse("RSV105", message, place=place, found=found, expected=expected, fix=fix)

@@ -1,0 +1,435 @@
+"""The calls about leases, and the one way into the store that every call takes."""
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, cast
+
+from interlock.reservations.answers import (
+    Conflict,
+    ConflictsAnswer,
+    MineAnswer,
+    Refusal,
+    ReleaseAllAnswer,
+    ReleaseAnswer,
+    ReserveAnswer,
+)
+from interlock.reservations.leases import arguments, deadlock, granting, handover, liveness, refusals, wait_queue
+from interlock.reservations.leases.arguments import Asked
+from interlock.reservations.leases.ending import drop, end
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.granting import Look, Wanted
+from interlock.reservations.leases.handover import Before
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.views import conflict_info, iso, lease_info
+from interlock.reservations.store.records import Agent, Lease, Waiter, key_of, replace
+
+KEEP_SECONDS: Final = 7 * 24 * 3600.0
+"""So long remembered answers, read messages and resolved negotiations are kept."""
+
+AWAY_SECONDS: Final = 3600.0
+"""An agent that comes back after so long has the store tidied: seldom enough to cost nothing."""
+
+MAX_CONFLICTS: Final = 100
+"""So many conflicts one answer of check_conflicts lists; `more` says how many there are besides."""
+
+
+# -- the way in ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def entered(
+    desk: Desk, caller: Caller, unsaved: Mapping[str, bool] = MappingProxyType({})
+) -> Generator[Entry, None, None]:
+    """Open the transaction of a call; every call of every door goes through here.
+
+    The agent is registered (event `agent_joined`) or its `last_seen` moved, its process bound to it, what expired is
+    ended, and the line is settled. What the body puts stands when it ends, and is undone when it raises::
+
+        with leases.entered(desk, caller) as entry:
+            held = entry.tx.leases_of(entry.agent.name)
+
+    Inside it: no I/O, no second `entered`, and `entry.now` for the time. To give up a lease call `end`.
+
+    Args:
+        desk: The store and the world.
+        caller: Who calls.
+        unsaved: What is known of unsaved work, for who may take from the silent; see `liveness.asking`.
+
+    Raises:
+        StoreBusyError: The turn did not come in time.
+        StoreDamagedError: What is stored cannot be read.
+        StoreUnwrittenError: It cannot be written.
+    """
+    with desk.store.transaction() as tx:
+        now = desk.clock()
+        agent, before = liveness.touch(desk, tx, caller, now)
+        entry = Entry(desk, caller, tx, now, agent, unsaved)
+        if before is None:
+            entry.event("agent_joined", agent=agent.name, kind=agent.kind, client=agent.client)
+        if before is None or now - before.last_seen > AWAY_SECONDS:
+            tx.forget(now - KEEP_SECONDS)
+        end(entry, tx.expired(now), "expired")
+        yield entry
+
+
+@contextmanager
+def seen(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
+    """Open the transaction of somebody who only looks: nobody is registered, and no sign of life is left.
+
+    What expired is ended and the line settled all the same, so that a look never shows what is over; when nothing is
+    due, nothing is written.
+
+    Raises:
+        ReservationError: See `entered`.
+    """
+    with desk.store.transaction() as tx:
+        now = desk.clock()
+        agent = Agent(
+            caller.name,
+            caller.kind,
+            caller.host,
+            caller.pid,
+            caller.started,
+            caller.client,
+            joined_at=now,
+            last_seen=now,
+        )
+        entry = Entry(desk, caller, tx, now, tx.agent(caller.name) or agent)
+        end(entry, tx.expired(now), "expired")
+        yield entry
+
+
+# -- reserving -----------------------------------------------------------------------------------------------------
+
+
+class _Attempt(NamedTuple):
+    """One look of a call: its answer, or, while it waits, its place and in how many seconds to look again.
+
+    `new` is what it granted and git is to be asked about.
+    """
+
+    answer: ReserveAnswer
+    waiter_id: int = 0
+    look_in: float | None = None
+    new: Mapping[str, Before] = MappingProxyType({})
+
+
+def reserve(
+    desk: Desk,
+    caller: Caller,
+    patterns: object,
+    *,
+    reason: object = "",
+    ttl_minutes: object = None,
+    exclusive: object = True,
+    no_force: object = False,
+    partial: object = False,
+    wait_seconds: object = 0,
+    idempotency_key: object = None,
+) -> ReserveAnswer:
+    """Reserve patterns, all or none, or with `partial` what is free; see `Reservations.reserve_files`.
+
+    Asking for less than one holds renews what one holds. An idempotency key remembers an answer without refusals: a
+    retry gets it again, byte for byte, even when the lease has ended since. After a refusal, or a part of what was
+    asked for, a retry tries again; what was granted is renewed then, and never granted twice.
+    """
+    options = {
+        "reason": reason,
+        "ttl_minutes": ttl_minutes,
+        "exclusive": exclusive,
+        "no_force": no_force,
+        "partial": partial,
+        "wait_seconds": wait_seconds,
+        "idempotency_key": idempotency_key,
+    }
+    asked = arguments.read_reserve(desk, caller, patterns, options)
+    if not isinstance(asked, Asked):
+        return {"reservations": [], "errors": asked}
+    attempt = _wait(desk, caller, asked) if asked.wait_seconds else _once(desk, caller, asked, {})
+    _ask_dirty(desk, caller, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
+    _tell_received(desk, caller, asked, attempt)
+    return attempt.answer
+
+
+def _tell_received(desk: Desk, caller: Caller, asked: Asked, attempt: _Attempt) -> None:
+    """Say what of the new leases had uncommitted changes before; after the transaction, for it asks git."""
+    told = handover.received(desk, caller, attempt.new) if attempt.new else {}
+    if not told:
+        return
+    answer = cast("dict[str, Any]", attempt.answer)
+    answer |= told
+    with entered(desk, caller) as entry:
+        handover.tell_those_who_lost_it(entry, attempt.new, told["unsaved"])
+        if asked.key and not answer["errors"]:
+            entry.tx.remember(entry.agent.name, asked.key, asked.digest, json.dumps(answer), entry.now)
+
+
+def _wait(desk: Desk, caller: Caller, asked: Asked) -> _Attempt:
+    """Try until it is granted, refused or the time is over; an exception gives the place up."""
+    end = desk.monotonic() + asked.wait_seconds
+    waiter_id = 0
+    unsaved: dict[str, bool] = {}
+    try:
+        while True:
+            stamp = desk.store.stamp()
+            attempt = _once(desk, caller, asked, unsaved, end, waiter_id)
+            if attempt.look_in is None:
+                return attempt
+            waiter_id = attempt.waiter_id
+            wait_queue.until_changed(desk, stamp, attempt.look_in)
+    except BaseException:
+        with entered(desk, caller) as entry:
+            _leave(entry, asked, "its call was ended")
+            wait_queue.settle(entry)
+        raise
+
+
+def _once(
+    desk: Desk,
+    caller: Caller,
+    asked: Asked,
+    unsaved: dict[str, bool],
+    end: float | None = None,
+    waiter_id: int = 0,
+) -> _Attempt:
+    """Grant, refuse or wait, in one transaction; before that git is asked, where it depends on that.
+
+    Args:
+        desk: The store and the world.
+        caller: Who calls.
+        asked: For what.
+        unsaved: What the call knows of unsaved work of the silent; filled.
+        end: Until when the call waits, by `Desk.monotonic`; None when it does not.
+        waiter_id: The place that it had when it looked last.
+    """
+    return liveness.asking(desk, caller, unsaved, lambda: _attempt(desk, caller, asked, unsaved, end, waiter_id))
+
+
+def _attempt(
+    desk: Desk, caller: Caller, asked: Asked, unsaved: Mapping[str, bool], end: float | None, waiter_id: int
+) -> _Attempt:
+    with entered(desk, caller, unsaved) as entry:
+        if asked.key and (known := _remembered(entry, asked)) is not None:
+            return _Attempt(known)
+        me = entry.agent.name
+        place = wait_queue.place_of(entry, asked.wanted)
+        try:
+            front = wait_queue.ahead(entry, me, place)
+            looks = granting.look(entry, me, asked.wanted, front, most=granting.MAX_COMPARED)
+        except granting.TooWideError as error:
+            return _Attempt(_refused(entry, asked, [refusals.too_wide(error.compared)]))
+        blocked = [found for found in looks if not found.is_free(entry)]
+        takes = [found for found in looks if found not in blocked] if asked.partial or not blocked else []
+        over = _too_many(entry, takes)
+        if over is not None:
+            wait_queue.confirm(entry, waiter_id)
+            return _Attempt(_refused(entry, asked, [over]))
+        if takes:
+            new = handover.new_of(entry, takes) if asked.wanted.exclusive else {}
+            answer = _take(entry, asked, takes, waiter_id)
+            answer["errors"] = [refusals.blocked(entry, asked, found) for found in blocked]
+            if asked.key and not blocked:
+                entry.tx.remember(me, asked.key, asked.digest, json.dumps(answer), entry.now)
+            return _Attempt(answer, new=new)
+        if end is None:
+            return _Attempt(_give_up(entry, asked, blocked))
+        members = deadlock.circle(entry, deadlock.waited_for(blocked))
+        if members:
+            return _Attempt(_circle(entry, asked, members, blocked))
+        left = end - desk.monotonic()
+        if left <= 0:
+            return _Attempt(_give_up(entry, asked, blocked))
+        place = wait_queue.join(entry, asked.wanted, entry.now + left + desk.settings.linger_seconds)
+        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, _next_look(entry, blocked, left))
+
+
+def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> ReserveAnswer:
+    """Put the leases, those of dead holders ended before; then whoever waits for what became free gets it."""
+    taken: dict[str, dict[str, Any]] = {}
+    for held in (held for found in takes for held in found.blockers):
+        if isinstance(held, Lease) and held.reservation_id not in taken:
+            taken[held.reservation_id] = _take_over(entry, held)
+    wanted = replace(asked.wanted, patterns=tuple(found.pattern for found in takes))
+    leases = granting.grant(entry, entry.agent.name, wanted)
+    _leave(entry, asked, "granted")
+    wait_queue.confirm(entry, waiter_id)
+    wait_queue.settle(entry)
+    answer: ReserveAnswer = {"reservations": [lease_info(lease, entry.now) for lease in leases], "errors": []}
+    if taken:
+        answer["taken_over"] = list(taken.values())
+    requests = len(entry.tx.open_negotiations(holder=entry.agent.name))
+    if requests:
+        answer["release_requests"] = requests
+    return answer
+
+
+def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
+    """End a lease of a dead holder, and tell it."""
+    state = liveness.state(entry, lease.agent)
+    drop(entry, lease, "taken_over")
+    why = "your process has ended" if state == "gone" else "you were silent for too long"
+    body = f"{lease.pattern}: taken over by {entry.agent.name}, because {why}. Reserve it again before you edit it."
+    entry.tell(lease.agent, "taken-over", body)
+    return {
+        "reservation_id": lease.reservation_id,
+        "pattern": lease.pattern,
+        "holder": lease.agent,
+        "holder_state": state,
+    }
+
+
+def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnswer:
+    """Refuse; a place in the line stands a little longer."""
+    errors = [refusals.blocked(entry, asked, found) for found in blocked]
+    place = wait_queue.linger(entry, asked.wanted)
+    if place is None:
+        return _refused(entry, asked, errors)
+    position = 1 + sum(waiter.waiter_id < place.waiter_id for waiter in entry.tx.waiters())
+    refusals.keep_waiting(errors, asked, position, place.until - entry.now, entry.desk.settings.max_wait_seconds)
+    answer = _refused(entry, asked, errors)
+    answer["waiting"] = {"position": position, "since": iso(place.since), "kept_until": iso(place.until)}
+    return answer
+
+
+def _circle(entry: Entry, asked: Asked, members: Sequence[str], blocked: Sequence[Look]) -> ReserveAnswer:
+    """Refuse the call that would close a circle, and tell the others."""
+    _leave(entry, asked, "deadlock")
+    deadlock.report(entry, members)
+    wait_queue.settle(entry)
+    return _refused(entry, asked, [refusals.circle(entry, asked, members, blocked[0])])
+
+
+def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer:
+    names = list(asked.wanted.texts[: wait_queue.NAMED])
+    entry.event("lease_refused", agent=entry.agent.name, code=errors[0]["code"], patterns=names)
+    return {"reservations": [], "errors": errors}
+
+
+def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
+    """Return the refusal of a call after which its agent would hold more than it may."""
+    limit = entry.desk.settings.max_leases
+    new = sum(found.serving is None for found in takes)
+    if not new:
+        return None
+    held = len(entry.tx.leases_of(entry.agent.name))
+    if held + new <= limit:
+        return None
+    return refusals.too_many(held, new, limit)
+
+
+def _remembered(entry: Entry, asked: Asked) -> ReserveAnswer | None:
+    """Return the answer that stands for an idempotency key."""
+    found = entry.tx.remembered(entry.agent.name, asked.key)
+    if found is None:
+        return None
+    digest, answer = found
+    if digest == asked.digest:
+        return cast("ReserveAnswer", json.loads(answer))
+    return _refused(entry, asked, [refusals.other_arguments(asked.key)])
+
+
+def _leave(entry: Entry, asked: Asked, why: str) -> None:
+    place = wait_queue.place_of(entry, asked.wanted)
+    if place is not None:
+        wait_queue.leave(entry, place, why)
+
+
+def _next_look(entry: Entry, blocked: Sequence[Look], left: float) -> float:
+    """Return in how many seconds a waiting call looks again, if nothing changes before."""
+    ends = [held.until if isinstance(held, Waiter) else held.expires_at for found in blocked for held in found.blockers]
+    return min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
+
+
+def _ask_dirty(desk: Desk, caller: Caller, conflicts: Sequence[Conflict]) -> None:
+    """Say of each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
+    leases = [row for row in conflicts if "waiting" not in row]
+    held = tuple(sorted({row["held_pattern"] for row in leases}))
+    if held:
+        known = desk.dirty(caller.root, held)
+        for row in leases:
+            row["dirty"] = known.get(row["held_pattern"])
+
+
+# -- releasing and looking -----------------------------------------------------------------------------------------
+
+
+def release(desk: Desk, caller: Caller, reservation_ids: object, *, tell: bool = False) -> ReleaseAnswer:
+    """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
+
+    Args:
+        desk: The store and the world.
+        caller: Who releases.
+        reservation_ids: Which.
+        tell: Ask git, and say what of it has uncommitted changes.
+    """
+    ids, errors = arguments.read_list("reservation_ids", reservation_ids, desk.settings.max_leases)
+    if not ids:
+        return {"released": [], "errors": errors}
+    own: dict[str, Lease] = {}
+    with entered(desk, caller) as entry:
+        for place, reservation_id in ids:
+            # An id that no store can hold is unknown like any other.
+            lease = entry.tx.lease(reservation_id) if reservation_id.isascii() else None
+            if lease is None:
+                errors.append(refusals.unknown_id(place, reservation_id))
+            elif key_of(lease.agent) != key_of(entry.agent.name):
+                errors.append(refusals.foreign(place, lease))
+            else:
+                own[reservation_id] = lease
+        end(entry, own.values(), "released")
+        patterns = handover.given_up(entry, own.values()) if tell else []
+    return cast("ReleaseAnswer", {"released": [*own], "errors": errors, **handover.given(desk, caller, patterns)})
+
+
+def release_all(desk: Desk, caller: Caller, *, tell: bool = False) -> ReleaseAllAnswer:
+    """Release everything the caller holds, and leave the line (Reservation Tools, release_all); see `release`."""
+    with entered(desk, caller) as entry:
+        for waiter in wait_queue.places_of(entry, entry.agent.name):
+            wait_queue.leave(entry, waiter, "released all")
+        own = entry.tx.leases_of(entry.agent.name)
+        end(entry, own, "released")
+        patterns = handover.given_up(entry, own) if tell else []
+    return cast("ReleaseAllAnswer", {"released_count": len(own), **handover.given(desk, caller, patterns)})
+
+
+def mine(desk: Desk, caller: Caller) -> MineAnswer:
+    """Return the active leases of the caller (Reservation Tools, my_reservations)."""
+    with entered(desk, caller) as entry:
+        own = entry.tx.leases_of(entry.agent.name)
+        return {"reservations": [lease_info(lease, entry.now) for lease in own]}
+
+
+def check(desk: Desk, caller: Caller, patterns: object) -> ConflictsAnswer:
+    """Say what an exclusive reservation of patterns would meet, and reserve nothing.
+
+    A pattern is clear when reserving it would be granted with nobody in the way; leases of the dead are conflicts here,
+    though reserving would take them over. Wrong patterns are refused, the others are answered.
+    """
+    given, errors = arguments.read_patterns(desk, caller, patterns)
+    answer: ConflictsAnswer = {"conflicts": [], "clear": [], "errors": errors}
+    if not given:
+        return answer
+    asked = tuple(row.pattern for row in given)
+    wanted = Wanted(asked, exclusive=True, no_force=False, reason="", ttl_seconds=0)
+    with entered(desk, caller) as entry:
+        front = wait_queue.ahead(entry, entry.agent.name, None)
+        try:
+            looks = granting.look(entry, entry.agent.name, wanted, front, most=granting.MAX_COMPARED)
+        except granting.TooWideError as error:
+            answer["errors"] = [*errors, refusals.too_wide(error.compared)]
+            return answer
+        more = 0
+        for row, found in zip(given, looks, strict=True):
+            if not found.blockers:
+                answer["clear"].append(row.text)
+            shown = found.blockers[: MAX_CONFLICTS - len(answer["conflicts"])]
+            answer["conflicts"] += [
+                conflict_info(entry, row.text, held, granting.held_pattern(row.pattern, wanted, held)) for held in shown
+            ]
+            more += len(found.blockers) - len(shown)
+    if more:
+        answer["more"] = more
+    _ask_dirty(desk, caller, answer["conflicts"])
+    return answer

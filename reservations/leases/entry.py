@@ -1,0 +1,77 @@
+"""What the rules of one call work with while its transaction is open."""
+
+import json
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.store.contract import Transaction
+from interlock.reservations.store.records import HOUSE, Agent, Importance, Message
+
+
+class Entry:
+    """One call inside the one transaction; made by `leases.entered`.
+
+    Args:
+        desk: The store and the world.
+        caller: Who calls.
+        tx: The rows; what is put here stands or falls with the call.
+        now: The time of the whole call, seconds since the epoch.
+        agent: The caller as it is registered, seen at `now` or up to a second before.
+        unsaved: Whether there is unsaved work under a lease, by reservation id, as far as git was asked.
+
+    Attributes:
+        states: What `liveness` found out in this call, so that each process is asked about once.
+    """
+
+    __slots__ = ("agent", "caller", "desk", "now", "states", "tx", "unsaved")
+
+    def __init__(
+        self,
+        desk: Desk,
+        caller: Caller,
+        tx: Transaction,
+        now: float,
+        agent: Agent,
+        unsaved: Mapping[str, bool] = MappingProxyType({}),
+    ) -> None:
+        self.desk = desk
+        self.caller = caller
+        self.tx = tx
+        self.now = now
+        self.agent = agent
+        self.unsaved = unsaved
+        self.states: dict[str, Any] = {}
+
+    def event(self, kind: str, /, **data: Any) -> None:
+        """Queue an event for the journal of the caller's checkout; the values are JSON."""
+        self.tx.add_event(self.caller.root, kind, json.dumps(data, sort_keys=True), self.now)
+
+    def tell(
+        self, recipient: str, topic: str, body: str, *, thread_id: str = "", importance: Importance = "high"
+    ) -> Message:
+        """Leave a notice of the store in an agent's inbox.
+
+        Args:
+            recipient: An agent that is registered.
+            topic: Its subject: `granted`, `passed-over`, `taken-over`, `ran-out`, `deadlock`, `forced`.
+            body: Text.
+            thread_id: The conversation; a new one without.
+            importance: How much it matters.
+        """
+        thread_id = thread_id or new_id("thr")
+        draft = Message(
+            0, thread_id, HOUSE, recipient, topic, importance, ack_required=False, acked_at=None, body=body,
+            sent_at=self.now, read_at=None,
+        )  # fmt: skip
+        message = self.tx.add_message(draft)
+        named = {"message_id": message.message_id, "thread_id": thread_id, "sender": HOUSE, "recipient": recipient}
+        self.event("message_sent", **named, topic=topic, importance=importance)
+        return message
+
+
+def new_id(kind: str) -> str:
+    """Return `kind_` and 16 random hex digits."""
+    return f"{kind}_{os.urandom(8).hex()}"

@@ -1,0 +1,320 @@
+"""What is granted: one look at the rows says what stands in the way, and one step puts the leases."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from interlock.reservations import patterns
+from interlock.reservations.errors import StoreDamagedError
+from interlock.reservations.leases import grant_log, liveness
+from interlock.reservations.leases.entry import Entry, new_id
+from interlock.reservations.patterns import Pattern
+from interlock.reservations.store.records import Lease, Negotiation, Waiter, key_of, replace
+
+Blocker: TypeAlias = Lease | Waiter
+"""A lease of somebody else, or somebody who waits in front."""
+
+MAX_COMPARED: Final = 50_000
+"""A call of several patterns compares at most so many pairs while everybody else waits: a fraction of a second."""
+
+
+class TooWideError(Exception):
+    """The patterns of one call are near so much that comparing all of it would hold everybody else up.
+
+    Args:
+        compared: How many pairs there would be at least.
+    """
+
+    def __init__(self, compared: int) -> None:
+        super().__init__(f"{compared} pairs")
+        self.compared = compared
+
+
+class Wanted(NamedTuple):
+    """What a call or a place in the line asks for.
+
+    Args:
+        patterns: In canonical form, sorted, each once.
+        exclusive: Nobody else may hold an overlapping lease.
+        no_force: Never to be taken by escalation.
+        reason: In the words of who asks.
+        ttl_seconds: How long the leases are to live.
+    """
+
+    patterns: tuple[Pattern, ...]
+    exclusive: bool
+    no_force: bool
+    reason: str
+    ttl_seconds: float
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The patterns as text, in order."""
+        return tuple(pattern.text for pattern in self.patterns)
+
+
+class Look(NamedTuple):
+    """What stands in the way of one pattern.
+
+    Args:
+        pattern: What is wanted.
+        serving: The own lease that serves already, so that nothing can stand in the way; None without one.
+        blockers: Foreign leases and waiters in front that overlap it.
+    """
+
+    pattern: Pattern
+    serving: Lease | None
+    blockers: tuple[Blocker, ...]
+
+    def is_free(self, entry: Entry) -> bool:
+        """Say whether it can be granted, if need be by a takeover.
+
+        That takes leases of the dead, and nobody in front of them in the line who is not dead too.
+
+        Raises:
+            liveness.GitNeededError: It depends on git.
+        """
+        held = [each for each in self.blockers if isinstance(each, Lease)]
+        waiting = [each for each in self.blockers if isinstance(each, Waiter)]
+        if not held:
+            return not waiting
+        return all(liveness.state(entry, waiter.agent) != "alive" for waiter in waiting) and all(
+            liveness.is_takeable(entry, lease) for lease in held
+        )
+
+
+def pattern_of(text: str) -> Pattern:
+    """Return the pattern of a stored text.
+
+    Raises:
+        StoreDamagedError: The store holds what was never a pattern.
+    """
+    found = patterns.canonical(text)
+    if isinstance(found, Pattern):
+        return found
+    raise StoreDamagedError(
+        f"the store holds the pattern {text!r}, which cannot be read: {found.message}",
+        "Upgrade interlock if a newer version wrote it; else remove the lease with `interlock release --all`.",
+    )
+
+
+def wanted_by(waiter: Waiter) -> Wanted:
+    """Return what a place in the line asks for."""
+    asked = tuple(pattern_of(text) for text in waiter.patterns)
+    return Wanted(asked, waiter.exclusive, waiter.no_force, waiter.reason, waiter.ttl_seconds)
+
+
+def near(entry: Entry, pattern: Pattern) -> list[Lease]:
+    """Return the leases whose literal beginnings allow an overlap with a pattern."""
+    return entry.tx.near(patterns.ancestors(pattern.prefix), pattern.prefix)
+
+
+def on_file(entry: Entry, asked: Negotiation) -> list[Lease]:
+    """Return what a holder has on the file that it is asked for: the reservation of the request first, if it stands."""
+    file = pattern_of(asked.file)
+    holder = key_of(asked.holder)
+    held = [lease for lease in near(entry, file) if key_of(lease.agent) == holder and overlaps(file, lease)]
+    return sorted(held, key=lambda lease: lease.reservation_id != asked.reservation_id)
+
+
+def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
+    """Say whether a pattern meets another one; two that only share never collide."""
+    if not exclusive or pattern.text == held:
+        return exclusive
+    plain = patterns.plain_prefix(held)
+    return patterns.overlaps(pattern, pattern_of(held)) if plain is None else patterns.meets_plain(pattern, plain)
+
+
+def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], *, most: int | None = None) -> list[Look]:
+    """Say for each pattern what stands in the way of an agent.
+
+    Args:
+        entry: The call.
+        agent: Who wants it.
+        wanted: What.
+        ahead: Who waits in front, the agent's own places left out.
+        most: How many pairs of patterns may be compared when there are several; None for any number.
+
+    Raises:
+        TooWideError: There would be more.
+    """
+    return list(_looks(entry, agent, wanted, ahead, most))
+
+
+def is_free(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> bool:
+    """Say whether nothing at all stands in the way of an agent; the first thing that does ends the look."""
+    return not any(found.blockers for found in _looks(entry, agent, wanted, ahead, None))
+
+
+def _looks(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], most: int | None) -> Iterator[Look]:
+    waited = sum(len(waiter.patterns) for waiter in ahead)
+    known: dict[str, list[Lease]] = {}
+    compared = 0
+    for pattern in wanted.patterns:
+        if pattern.prefix not in known:
+            known[pattern.prefix] = near(entry, pattern)
+        found = known[pattern.prefix]
+        compared += len(found) + waited
+        if most is not None and compared > most and len(wanted.patterns) > 1:
+            raise TooWideError(compared)
+        yield _look(agent, wanted, pattern, found, ahead)
+
+
+def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], ahead: Sequence[Waiter]) -> Look:
+    me = key_of(agent)
+    own = [lease for lease in found if key_of(lease.agent) == me]
+    serving = next((lease for lease in own if serves(lease, pattern, wanted)), None)
+    if serving is not None:
+        return Look(pattern, serving, blockers=())
+    held = tuple(
+        lease
+        for lease in found
+        if key_of(lease.agent) != me and (wanted.exclusive or lease.exclusive) and overlaps(pattern, lease)
+    )
+    # Whoever waits for what the agent itself shares cannot go on before it: raising the right must not queue behind.
+    shares = any(lease.pattern == pattern.text for lease in own)
+    waiting = () if shares else tuple(waiter for waiter in ahead if meets(pattern, wanted, waiter))
+    return Look(pattern, None, blockers=(*held, *waiting))
+
+
+def overlaps(pattern: Pattern, lease: Lease) -> bool:
+    """Say whether a pattern overlaps that of a lease."""
+    # No need to read 10,000 patterns to refuse `src/**` or `**/*.py`: everything that begins below a whole folder is in
+    # it, and most leases are plain paths.
+    if pattern.text == pattern.prefix + "**" and lease.prefix.startswith(pattern.prefix):
+        return True
+    if patterns.is_plain(lease.pattern, lease.prefix):
+        return patterns.meets_plain(pattern, lease.prefix)
+    return collides(pattern, lease.pattern, exclusive=True)
+
+
+def meets(pattern: Pattern, wanted: Wanted, waiter: Waiter) -> str:
+    """Return the first pattern of a waiter that collides with a wanted one; empty for none."""
+    exclusive = wanted.exclusive or waiter.exclusive
+    return next((text for text in waiter.patterns if collides(pattern, text, exclusive=exclusive)), "")
+
+
+def held_pattern(pattern: Pattern, wanted: Wanted, held: Blocker) -> str:
+    """Return the pattern of what stands in the way; of a place in the line, the one that collides."""
+    return meets(pattern, wanted, held) if isinstance(held, Waiter) else held.pattern
+
+
+def serves(lease: Lease, pattern: Pattern, wanted: Wanted) -> bool:
+    """Say whether an own lease gives at least what is wanted, once it is renewed."""
+    if wanted.exclusive and not lease.exclusive:
+        return False
+    if lease.pattern == pattern.text:
+        return True
+    return (lease.no_force or not wanted.no_force) and patterns.covers(pattern_of(lease.pattern), pattern)
+
+
+def unserved(entry: Entry, agent: str, wanted: Wanted) -> int:
+    """Return how many of the wanted patterns no own lease serves: a grant adds so many leases at most."""
+    me = key_of(agent)
+    return sum(
+        not any(key_of(lease.agent) == me and serves(lease, pattern, wanted) for lease in near(entry, pattern))
+        for pattern in wanted.patterns
+    )
+
+
+def grant(entry: Entry, agent: str, wanted: Wanted, *, claim: bool = False) -> list[Lease]:
+    """Give an agent what it wants; nothing stands in the way any more.
+
+    A lease that serves is renewed: same id, same token, never a shorter life; one that only shares the same pattern
+    is raised in place with a new token; what is new gets a lease with a new token, and own leases that it covers with
+    at least their right fall into it.
+
+    Returns:
+        The leases that serve the patterns, each once.
+    """
+    ids = [_grant(entry, agent, wanted, pattern, claim=claim) for pattern in wanted.patterns]
+    found = (entry.tx.lease(reservation_id) for reservation_id in dict.fromkeys(ids))
+    return [lease for lease in found if lease is not None]
+
+
+def _grant(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, *, claim: bool) -> str:
+    me = key_of(agent)
+    own = [lease for lease in near(entry, pattern) if key_of(lease.agent) == me]
+    serving = next((lease for lease in own if serves(lease, pattern, wanted)), None)
+    if serving is None:
+        lease = _put(entry, agent, wanted, pattern, own, claim=claim)
+    elif claim:
+        # A place in the line makes no promise about what its agent holds already: the call renews it.
+        return serving.reservation_id
+    else:
+        lease = _renew(entry, serving, pattern, wanted)
+    if serving is None or lease.no_force != serving.no_force:
+        for other in own:
+            if other.reservation_id != lease.reservation_id and _falls_into(entry, other, lease, pattern):
+                _merge(entry, other, lease)
+    return lease.reservation_id
+
+
+def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequence[Lease], *, claim: bool) -> Lease:
+    """Put a new lease, or raise the one of the same pattern in place; either has a new token."""
+    same = next((lease for lease in own if lease.pattern == pattern.text), None)
+    minutes = entry.desk.settings.claim_minutes
+    life = min(wanted.ttl_seconds, minutes * 60) if claim else wanted.ttl_seconds
+    lease = Lease(
+        reservation_id=same.reservation_id if same else new_id("rsv"),
+        agent=agent,
+        pattern=pattern.text,
+        prefix=pattern.prefix,
+        exclusive=wanted.exclusive,
+        no_force=wanted.no_force or (same is not None and same.no_force),
+        claim=claim and same is None,
+        reason=wanted.reason or (same.reason if same else ""),
+        token=entry.tx.next_number("token"),
+        granted_at=entry.now,
+        renewed_at=entry.now,
+        expires_at=max(entry.now + life, same.expires_at if same else 0.0),
+    )
+    entry.tx.put_lease(lease)
+    grant_log.record(entry, lease)
+    entry.event("lease_granted", **facts(lease), exclusive=lease.exclusive, claim=lease.claim)
+    return lease
+
+
+def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Lease:
+    """Let a lease live longer, and give it what else was asked for under its own pattern."""
+    same = lease.pattern == pattern.text
+    renewed = replace(
+        lease,
+        claim=False,
+        no_force=lease.no_force or (same and wanted.no_force),
+        reason=(same and wanted.reason) or lease.reason,
+        renewed_at=entry.now,
+        expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds),
+    )
+    entry.tx.put_lease(renewed)
+    entry.event("lease_renewed", **facts(renewed))
+    return renewed
+
+
+def _falls_into(entry: Entry, other: Lease, lease: Lease, pattern: Pattern) -> bool:
+    """Say whether one lease makes another needless; one that is asked for stays, for a request is about it alone."""
+    right = (lease.exclusive or not other.exclusive) and (lease.no_force or not other.no_force)
+    covered = right and patterns.covers(pattern, pattern_of(other.pattern))
+    return covered and not entry.tx.open_negotiations(reservation_id=other.reservation_id)
+
+
+def _merge(entry: Entry, other: Lease, lease: Lease) -> None:
+    if other.expires_at > lease.expires_at or other.held_until > lease.held_until:
+        current = entry.tx.lease(lease.reservation_id) or lease
+        ends = max(current.expires_at, other.expires_at)
+        held_until = max(current.held_until, other.held_until)
+        entry.tx.put_lease(replace(current, expires_at=ends, held_until=held_until))
+    entry.tx.drop_lease(other.reservation_id)
+    entry.event("lease_released", **facts(other), into=lease.reservation_id)
+
+
+def facts(lease: Lease) -> dict[str, object]:
+    """Return what every event about a lease says."""
+    return {
+        "agent": lease.agent,
+        "reservation_id": lease.reservation_id,
+        "pattern": lease.pattern,
+        "reason": lease.reason,
+        "no_force": lease.no_force,
+        "token": lease.token,
+        "expires_at": lease.expires_at,
+    }

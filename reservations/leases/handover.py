@@ -1,0 +1,161 @@
+"""Unsaved work that changes hands: who gives it away and who gets it are told. Facts, after the deed; never a refusal.
+
+Git is asked outside the transaction, and about the caller's checkout alone: what is in another one stays there.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from interlock.reservations.answers import iso
+from interlock.reservations.leases import grant_log, granting
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.patterns import Pattern, canonical, covers, is_plain
+from interlock.reservations.rules import shown
+from interlock.reservations.store.records import Lease, key_of
+
+__all__ = ["Before", "given", "given_up", "new_of", "received", "review_command", "tell_those_who_lost_it"]
+
+MAX_NAMED: Final = 3
+"""So many patterns are named in a text."""
+MAX_LISTED: Final = 20
+"""So many are listed, the others are counted."""
+MAX_PATH_CHARS: Final = 200
+"""A longer path is not spelled in a command."""
+
+ASKED_ALWAYS: Final = frozenset({"cli", "http", "mcp"})
+"""The doors of a call that somebody made on purpose. A hook or a run asks git only where another had the file."""
+
+
+class Before(NamedTuple):
+    """Who had a pattern before the one who gets it now.
+
+    Args:
+        agent: Its name; empty when nobody is known.
+        ran_out: When its lease ran out; None when it ended otherwise.
+    """
+
+    agent: str
+    ran_out: float | None
+
+
+def given_up(entry: Entry, ended: Iterable[Lease]) -> list[str]:
+    """Return the patterns of ended leases that the caller may no longer write in, by none of its leases."""
+    # What is one path covers nothing but itself, and nobody has two leases on that.
+    wide = (
+        row for row in entry.tx.leases_of(entry.agent.name) if row.exclusive and not is_plain(row.pattern, row.prefix)
+    )
+    own = [granting.pattern_of(lease.pattern) for lease in wide]
+    patterns = [lease.pattern for lease in ended if lease.exclusive]
+    return [text for text in patterns if not any(covers(mine, granting.pattern_of(text)) for mine in own)]
+
+
+def given(desk: Desk, caller: Caller, patterns: Iterable[str]) -> dict[str, Any]:
+    """Return what an answer tells of patterns that were given up with uncommitted changes; nothing without any."""
+    unsaved = _changed(desk, caller, patterns)
+    if not unsaved:
+        return {}
+    text = (
+        f"Uncommitted changes of {_named(unsaved)} go with it; commit first with `interlock commit` if you meant to "
+        "keep them (reserve it again for that)."
+    )
+    call = {"tool": "reserve_files", "arguments": {"patterns": unsaved[:MAX_NAMED]}}
+    return {"unsaved": _told(unsaved, text, call)}
+
+
+def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Before]:
+    """Return the patterns that a grant gives to the caller anew and that git is to be asked about.
+
+    Left out is what the caller had last itself: what is in it is its own. Call it before the grant.
+
+    Args:
+        entry: The call.
+        looks: What is about to be granted, to write in it.
+    """
+    me = key_of(entry.agent.name)
+    found: dict[str, Before] = {}
+    for look in looks:
+        claim = look.serving
+        if claim is not None and not claim.claim:
+            continue
+        text = look.pattern.text if claim is None else claim.pattern
+        turn = grant_log.last(entry, text, but=me if claim is not None or look.blockers else "")
+        if turn is not None and key_of(turn.agent) == me:
+            continue
+        if turn is not None or claim is not None or look.blockers or entry.caller.client in ASKED_ALWAYS:
+            found[text] = Before("", None) if turn is None else Before(turn.agent, turn.ran_out)
+    return found
+
+
+def received(desk: Desk, caller: Caller, new: Mapping[str, Before]) -> dict[str, Any]:
+    """Return what an answer tells of patterns that were got with uncommitted changes; nothing without any."""
+    unsaved = _changed(desk, caller, new)
+    if not unsaved:
+        return {}
+    before = list(dict.fromkeys(new[text].agent for text in unsaved if new[text].agent))[:MAX_NAMED]
+    whose = f" ({', '.join(map(shown, before))} had it before you)" if before else ""
+    text = (
+        f"{_named(unsaved)} had uncommitted changes when you got it{whose}: see whose they are before you edit or "
+        "commit."
+    )
+    return {"unsaved": _told(unsaved, text, {"command": review_command(unsaved)})}
+
+
+def _told(unsaved: list[str], note: str, next: dict[str, Any]) -> dict[str, Any]:  # noqa: A002 - the name of the field
+    more = {"more": len(unsaved) - MAX_LISTED} if len(unsaved) > MAX_LISTED else {}
+    return {"patterns": unsaved[:MAX_LISTED], **more, "note": note, "next": next}
+
+
+def tell_those_who_lost_it(entry: Entry, new: Mapping[str, Before], told: Mapping[str, Any]) -> None:
+    """Tell those whose lease ran out with uncommitted changes, as far as they are listed, that somebody else has them.
+
+    Args:
+        entry: The call.
+        new: What was granted.
+        told: What `received` returned.
+    """
+    for text in told["patterns"]:
+        agent, ran_out = new[text]
+        if ran_out is not None and entry.tx.agent(agent) is not None:
+            body = (
+                f"{shown(text)}: your reservation ran out at {iso(ran_out)}, and {entry.agent.name} has it now, with "
+                "the uncommitted changes in it. Ask for it before you edit it again."
+            )
+            entry.tell(agent, "ran-out", body)
+
+
+def review_command(patterns: Iterable[str], up: str = "", root: str = "") -> str:
+    """Return the command line that shows what is not committed, new files too.
+
+    Args:
+        patterns: In canonical form; the first ones are named.
+        up: What leads from the current folder to the root, such as `../`.
+        root: The root, to be named where the current folder is outside of it.
+    """
+    import shlex  # noqa: PLC0415 - it imports `re`, and few grants need it
+
+    paths = list(dict.fromkeys(_path(text) for text in list(patterns)[:MAX_NAMED]))
+    words = ["git", *(["-C", root] if root else []), "status", "-vv", "--"]
+    return shlex.join([*words, *(f"{up}{path}" or "." for path in paths)])
+
+
+def _path(text: str) -> str:
+    """Return the path that a pattern names, or the folder that its files are in."""
+    found = canonical(text)
+    assert isinstance(found, Pattern), text
+    path = text if is_plain(text, found.prefix) else found.prefix
+    return path if len(path) <= MAX_PATH_CHARS else ""
+
+
+def _named(patterns: list[str]) -> str:
+    names = ", ".join(shown(text) for text in patterns[:MAX_NAMED])
+    return names + (f" and {len(patterns) - MAX_NAMED} more" if len(patterns) > MAX_NAMED else "")
+
+
+def _changed(desk: Desk, caller: Caller, patterns: Iterable[str]) -> list[str]:
+    """Return those of some patterns that cover uncommitted changes in the caller's checkout, as far as git knows."""
+    asked = tuple(dict.fromkeys(patterns))
+    if not asked:
+        return []
+    known = desk.changed_here(caller.root, asked)
+    return [text for text in asked if known.get(text)]

@@ -1,0 +1,140 @@
+"""Who is there: signs of life, and who counts as dead."""
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias, TypeVar
+
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.store.contract import Transaction
+from interlock.reservations.store.records import Agent, Lease, key_of, replace
+
+HolderState: TypeAlias = Literal["alive", "silent", "gone"]
+_T = TypeVar("_T")
+
+TOUCH_SECONDS = 1.0
+"""A sign of life within so many seconds of the last one is not written: it would cost every reader a disk write."""
+
+
+BINDING = frozenset({"hook", "mcp"})
+"""The doors through which a client's process calls: from then on what it starts acts in the agent's name."""
+
+LIVING = BINDING | {"run"}
+"""The doors whose process is the agent's own. A shell or a script that calls the command line may end at once."""
+
+
+def touch(desk: Desk, tx: Transaction, caller: Caller, now: float) -> tuple[Agent, Agent | None]:
+    """Register the caller or move its `last_seen`, and bind its process to it.
+
+    An agent's process is the one it was first seen with for as long as that runs: a short-lived program that calls in
+    its name must not make it look dead when it ends. A caller without a known process leaves one that runs in place
+    and clears one that has ended.
+
+    Returns:
+        The agent as it stands now, and as it was; None for a new one.
+    """
+    known = tx.agent(caller.name)
+    bound = "" if caller.pid is None else tx.agent_of_process(caller.host, caller.pid, caller.started)
+    is_own = key_of(bound or "") == key_of(caller.name)
+    if caller.client not in LIVING and not is_own:
+        caller = replace(caller, pid=None, started="")
+    if known is None:
+        agent = Agent(caller.name, caller.kind, caller.host, caller.pid, caller.started, caller.client, now, now)
+        tx.put_agent(agent)
+    else:
+        agent = replace(known, kind=caller.kind)
+        if (known.host, known.pid, known.started) != (caller.host, caller.pid, caller.started) and not _runs(
+            desk, known
+        ):
+            agent = replace(agent, host=caller.host, pid=caller.pid, started=caller.started)
+        if agent != known or abs(now - known.last_seen) >= TOUCH_SECONDS:
+            agent = replace(agent, last_seen=now)
+            tx.put_agent(agent)
+    if caller.pid is not None and caller.client in BINDING and not is_own:
+        tx.bind_process(caller.host, caller.pid, caller.started, agent.name, now)
+    return agent, known
+
+
+def state(entry: Entry, name: str) -> HolderState:
+    """Say whether an agent still works.
+
+    `gone`: its process on this machine has ended. `silent`: it was not seen for `dead_after_minutes`; a person is
+    never silent. The caller itself is alive.
+    """
+    key = key_of(name)
+    if key == key_of(entry.agent.name):
+        return "alive"
+    if key not in entry.states:
+        entry.states[key] = state_of(entry.desk, entry.tx.agent(name), entry.now)
+    return entry.states[key]
+
+
+def state_of(desk: Desk, agent: Agent | None, now: float) -> HolderState:
+    """Say whether a registered agent still works; see `state`."""
+    if agent is None or (agent.pid is not None and desk.is_running(agent.host, agent.pid, agent.started) is False):
+        return "gone"
+    silent = agent.kind == "agent" and now - agent.last_seen > desk.settings.dead_after_minutes * 60
+    return "silent" if silent else "alive"
+
+
+class GitNeededError(Exception):
+    """Whether a silent holder whose process runs has unsaved work is not known; git is asked outside the transaction.
+
+    Args:
+        leases: Everything that it holds.
+    """
+
+    def __init__(self, leases: list[Lease]) -> None:
+        super().__init__(f"{len(leases)} leases")
+        self.leases = leases
+
+
+def asking(desk: Desk, caller: Caller, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
+    """Do something in a transaction, and do it again for as long as it turns out that git must be asked before.
+
+    Args:
+        desk: The store and the world.
+        caller: Who calls.
+        unsaved: What is known, by reservation id; filled. What git cannot tell counts as unsaved.
+        act: Opens the transaction; what it did is undone when it raises.
+    """
+    while True:
+        try:
+            return act()
+        except GitNeededError as error:
+            known = desk.dirty(caller.root, tuple({lease.pattern for lease in error.leases}))
+            unsaved |= {lease.reservation_id: known.get(lease.pattern) is not False for lease in error.leases}
+
+
+def is_takeable(entry: Entry, lease: Lease) -> bool:
+    """Say whether a lease may be taken from a dead holder.
+
+    That is one that is gone, or silent: without any protection, and without unsaved work if its process runs.
+
+    Raises:
+        GitNeededError: It depends on git; see `asking`.
+    """
+    found = state(entry, lease.agent)
+    if found != "silent" or is_protected(entry, lease):
+        return found == "gone"
+    agent = entry.tx.agent(lease.agent)
+    if agent is None or not _runs(entry.desk, agent):
+        return True
+    if lease.reservation_id not in entry.unsaved:
+        raise GitNeededError(entry.tx.leases_of(lease.agent))
+    return not entry.unsaved[lease.reservation_id]
+
+
+def is_there(entry: Entry, name: str) -> bool:
+    """Say whether an agent would notice that it gets something: it was seen lately, or its process runs."""
+    found = state(entry, name)
+    agent = entry.tx.agent(name)
+    return found == "alive" or (found == "silent" and agent is not None and _runs(entry.desk, agent))
+
+
+def is_protected(entry: Entry, lease: Lease) -> bool:
+    """Say whether a lease is kept from force: by `no_force`, or for as long as its holder acts under it."""
+    return lease.no_force or lease.held_until > entry.now
+
+
+def _runs(desk: Desk, agent: Agent) -> bool:
+    return agent.pid is not None and desk.is_running(agent.host, agent.pid, agent.started) is True

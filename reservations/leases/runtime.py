@@ -1,0 +1,140 @@
+"""What every call works with: the store, the settings, who calls, and the world around."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from interlock.core.project import NoProject
+from interlock.redaction import long_key_in
+from interlock.reservations import process
+from interlock.reservations.errors import KeyInNameError, NameRefusedError
+from interlock.reservations.settings import Settings
+from interlock.reservations.store.contract import Store
+from interlock.reservations.store.records import HOUSE, MAX_NAME_CHARS, AgentKind, key_of
+
+
+class _Caller(NamedTuple):
+    name: str
+    kind: AgentKind
+    root: str
+    client: str
+    host: str = ""
+    pid: int | None = None
+    started: str = ""
+
+
+class Caller(_Caller):
+    """Who calls, and from where.
+
+    Args:
+        name: The agent's name.
+        kind: `person` for `user@host`.
+        root: The checkout, absolute; its journal gets the events of this call.
+        client: The door: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
+        host: The machine; empty over HTTP, where the process of the caller is unknown.
+        pid: The caller's client process; None when unknown.
+        started: See `records.Agent`.
+
+    Raises:
+        NameRefusedError: No agent may have this name.
+        KeyInNameError: It holds a key of the environment.
+        NoProject: The path of the checkout is no UTF-8, so that no store can hold it.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, name: str, kind: AgentKind, root: str, client: str, host: str = "", pid: int | None = None,
+        started: str = "",
+    ) -> "Caller":  # fmt: skip
+        """Return a caller with a name that an agent may have."""
+        self = super().__new__(cls, name, kind, root, client, host, pid, started)
+        long = not 0 < len(self.name) <= MAX_NAME_CHARS
+        if long or not self.name.isprintable() or self.name != self.name.strip() or key_of(self.name) == HOUSE:
+            raise NameRefusedError(
+                f"{self.name[: MAX_NAME_CHARS + 1]!a} cannot be the name of an agent: expected 1 to {MAX_NAME_CHARS} "
+                f"printable characters without blanks around them, and not `{HOUSE}`",
+                "Set INTERLOCK_AGENT_ID to such a name, or unset it.",
+            )
+        if (key := long_key_in(self.name, self.root)) is not None:
+            raise KeyInNameError("the name of the agent", key)
+        if not self.root.isascii() and any("\ud800" <= char <= "\udfff" for char in self.root):
+            message = f"The path of the checkout is no UTF-8: {self.root!a}."
+            raise NoProject(message, "Move it to a folder whose name is UTF-8.")
+        return self
+
+
+_Running: TypeAlias = Callable[[str, int, str], bool | None]
+_Dirty: TypeAlias = Callable[[str, tuple[str, ...]], Mapping[str, bool | None]]
+_Probe: TypeAlias = Callable[[str, str], bool]
+_IsFolder: TypeAlias = Callable[[str, str], bool | None]
+
+
+class Desk:
+    """The store and the world, as the rules see them; tests give a clock and probes of their own.
+
+    Args:
+        store: Where the rows are.
+        settings: `[reservations]`.
+        clock: Seconds since the epoch.
+        monotonic: Seconds that only rise, whoever sets the clock: what a wait is measured by.
+        is_running: Says whether a process of this machine still runs: (host, pid, started) to True, False, or None
+            when that cannot be known from here.
+        dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
+            each pattern, None where that is not known. It may be slow; nothing calls it inside a transaction.
+        changed_here: The same of the checkout at that root alone, without the other worktrees.
+        is_folder: Says whether a path below a root is a folder: (root, path); None where the caller is not told.
+        exists: Says whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
+            `app/[slug]` is that folder where it is there; a door that quotes real names itself leaves it out.
+        nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
+            the root, empty for none.
+        real: Says by which names a path below a root is held: (root, path), see `place.real`.
+        pause: Waits some seconds between two looks at the store.
+    """
+
+    __slots__ = (
+        "changed_here",
+        "clock",
+        "dirty",
+        "exists",
+        "is_folder",
+        "is_running",
+        "monotonic",
+        "nested",
+        "pause",
+        "real",
+        "settings",
+        "store",
+    )
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings = Settings(),  # noqa: B008 - it never changes
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        is_running: _Running = process.is_running,
+        dirty: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
+        changed_here: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
+        is_folder: _IsFolder = lambda _root, _path: False,
+        exists: _Probe = lambda _root, _path: False,
+        nested: Callable[[str, str], str] = lambda _root, _path: "",
+        real: Callable[[str, str], Sequence[str]] = lambda _root, path: (path,),
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self.monotonic = monotonic
+        self.is_running = is_running
+        self.dirty = dirty
+        self.changed_here = changed_here
+        self.is_folder = is_folder
+        self.exists = exists
+        self.nested = nested
+        self.pause = pause
+        self.real = real
+
+    def _replace(self, **changes: Any) -> "Desk":
+        """Return a desk with some fields changed; for `records.replace`."""
+        return Desk(**{name: getattr(self, name) for name in self.__slots__} | changes)

@@ -1,0 +1,186 @@
+"""The line: whoever waits has a place, and what becomes free goes to the first whose patterns are all free."""
+
+from typing import Final
+
+from interlock.reservations.answers import iso
+from interlock.reservations.leases import granting, liveness
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.granting import Wanted
+from interlock.reservations.leases.runtime import Desk
+from interlock.reservations.store.records import Waiter, key_of, replace
+
+POLL_SECONDS: Final = 0.02
+"""How often a waiting call asks whether the store has changed."""
+
+LOOK_SECONDS: Final = 1.0
+"""A waiting call looks at least so often: the death of a process writes nothing into the store."""
+
+MAX_PLACES: Final = 50
+"""So many places of one agent; one more and its oldest is given up."""
+
+
+NAMED: Final = 5
+"""So many patterns are named in the message about a grant."""
+
+GRAIN_SECONDS: Final = 1.0
+"""A place is moved on by so much at least: clocks drift apart, and each write wakes everybody who waits."""
+
+
+def thread_of(waiter_id: int) -> str:
+    """Return the thread of the one message that tells a waiter what became of its place."""
+    return f"wait_{waiter_id}"
+
+
+def place_of(entry: Entry, wanted: Wanted) -> Waiter | None:
+    """Return the caller's place for the same patterns and the same right."""
+    own = places_of(entry, entry.agent.name)
+    return next((w for w in own if w.patterns == wanted.texts and w.exclusive == wanted.exclusive), None)
+
+
+def places_of(entry: Entry, agent: str) -> list[Waiter]:
+    """Return the places of an agent, the oldest first."""
+    me = key_of(agent)
+    return [waiter for waiter in entry.tx.waiters() if key_of(waiter.agent) == me]
+
+
+def ahead(entry: Entry, agent: str, place: Waiter | None) -> list[Waiter]:
+    """Return who waits in front of an agent, its own places left out; without a place, all others are in front.
+
+    Who is not there keeps nobody waiting: see `settle`.
+    """
+    me = key_of(agent)
+    others = (waiter for waiter in entry.tx.waiters() if key_of(waiter.agent) != me)
+    front = [waiter for waiter in others if place is None or waiter.waiter_id < place.waiter_id]
+    return [waiter for waiter in front if liveness.is_there(entry, waiter.agent)]
+
+
+def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
+    """Put the caller at the end of the line; asking again for the same keeps the place, and moves its end on.
+
+    Args:
+        entry: The call.
+        wanted: What it waits for, all together.
+        until: When the place is given up, seconds since the epoch.
+    """
+    known = place_of(entry, wanted)
+    if known is not None:
+        if until >= known.until + GRAIN_SECONDS:
+            known = _moved(known, wanted, until)
+            entry.tx.put_waiter(known)
+        return known
+    own = places_of(entry, entry.agent.name)
+    for oldest in own[: max(0, len(own) - MAX_PLACES + 1)]:
+        leave(entry, oldest, "too many places")
+    waiter = entry.tx.add_waiter(_new(entry, wanted, until))
+    entry.event("waiter_joined", waiter_id=waiter.waiter_id, agent=waiter.agent, patterns=list(waiter.patterns[:NAMED]))
+    return waiter
+
+
+def linger(entry: Entry, wanted: Wanted) -> Waiter | None:
+    """Let a place of the caller, if it has one, stand for `linger_seconds` from now, or as long as it was to stand.
+
+    A request that is negotiated gave it a long place, which a call that asks for the same does not shorten.
+    """
+    known = place_of(entry, wanted)
+    if known is not None:
+        known = _moved(known, wanted, max(known.until, entry.now + entry.desk.settings.linger_seconds))
+        entry.tx.put_waiter(known)
+    return known
+
+
+def shorten(entry: Entry, agent: str, text: str, until: float) -> None:
+    """Let no place of an agent for one pattern alone stand longer than until then."""
+    for waiter in places_of(entry, agent):
+        if waiter.patterns == (text,) and waiter.until > until:
+            entry.tx.put_waiter(replace(waiter, until=until))
+
+
+def leave(entry: Entry, waiter: Waiter, why: str) -> None:
+    """Take a place out of the line."""
+    entry.tx.drop_waiter(waiter.waiter_id)
+    entry.event("waiter_left", waiter_id=waiter.waiter_id, agent=waiter.agent, reason=why)
+
+
+def settle(entry: Entry) -> None:
+    """Grant to the first in line what is free of leases and of waiters in front; give up places that are over.
+
+    Who is silent and not known to run is passed over, and keeps its place for when it calls again.
+    Whoever holds the files by now leaves the line, and so does, with a message (topic `passed-over`), an agent that
+    would hold more leases than one may. What is granted is a claim of `claim_minutes`, and its agent gets one message
+    (topic `granted`); a call that is waiting at that moment makes it an ordinary lease and marks the message as read,
+    see `confirm`.
+    """
+    front: list[Waiter] = []
+    for waiter in entry.tx.waiters():
+        if waiter.until <= entry.now:
+            leave(entry, waiter, "its time is over")
+        elif liveness.state(entry, waiter.agent) == "gone":
+            leave(entry, waiter, "its process has ended")
+        elif liveness.is_there(entry, waiter.agent):
+            me = key_of(waiter.agent)
+            wanted = granting.wanted_by(waiter)
+            in_front = [other for other in front if key_of(other.agent) != me]
+            if granting.is_free(entry, waiter.agent, wanted, in_front):
+                _serve(entry, waiter, wanted)
+            else:
+                front.append(waiter)
+
+
+def confirm(entry: Entry, waiter_id: int) -> None:
+    """Mark the message about a place as read: the call that waited brings the news itself. 0 is no place."""
+    for message in entry.tx.thread(thread_of(waiter_id)) if waiter_id else ():
+        if message.read_at is None:
+            entry.tx.put_message(replace(message, read_at=entry.now))
+
+
+def until_changed(desk: Desk, stamp: object, seconds: float) -> None:
+    """Wait until the store has changed since `stamp` was taken, or for so long.
+
+    Args:
+        desk: The store and the world; `desk.pause` waits.
+        stamp: `store.stamp()` from before the rows were looked at.
+        seconds: How long at most.
+    """
+    end = desk.monotonic() + seconds
+    while desk.store.stamp() == stamp and (left := end - desk.monotonic()) > 0:
+        desk.pause(min(POLL_SECONDS, left))
+
+
+def _new(entry: Entry, wanted: Wanted, until: float) -> Waiter:
+    return Waiter(
+        waiter_id=0,
+        agent=entry.agent.name,
+        patterns=wanted.texts,
+        exclusive=wanted.exclusive,
+        no_force=wanted.no_force,
+        reason=wanted.reason,
+        ttl_seconds=wanted.ttl_seconds,
+        since=entry.now,
+        until=until,
+    )
+
+
+def _moved(waiter: Waiter, wanted: Wanted, until: float) -> Waiter:
+    return replace(waiter, no_force=wanted.no_force, reason=wanted.reason, ttl_seconds=wanted.ttl_seconds, until=until)
+
+
+def _serve(entry: Entry, waiter: Waiter, wanted: Wanted) -> None:
+    """Give a waiter what is free for it, unless it has it already or would have too much."""
+    new = granting.unserved(entry, waiter.agent, wanted)
+    if not new:
+        leave(entry, waiter, "it holds them")
+        return
+    names = ", ".join(waiter.patterns[:NAMED]) + (", …" if len(waiter.patterns) > NAMED else "")
+    most = entry.desk.settings.max_leases
+    if len(entry.tx.leases_of(waiter.agent)) + new > most:
+        leave(entry, waiter, "it would hold too many leases")
+        text = f"{names}: free, but you would hold more than {most} leases. Release some, then reserve again."
+        entry.tell(waiter.agent, "passed-over", text, thread_id=thread_of(waiter.waiter_id))
+        return
+    leases = granting.grant(entry, waiter.agent, wanted, claim=True)
+    entry.tx.drop_waiter(waiter.waiter_id)
+    ids = [lease.reservation_id for lease in leases]
+    entry.event("waiter_granted", waiter_id=waiter.waiter_id, agent=waiter.agent, reservation_ids=ids)
+    until = min(lease.expires_at for lease in leases)
+    text = f"{names}: yours until {iso(until)}. Reserve again to keep it, or release it."
+    entry.tell(waiter.agent, "granted", text, thread_id=thread_of(waiter.waiter_id))

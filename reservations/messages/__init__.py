@@ -1,0 +1,3 @@
+"""Messages between agents, and negotiations about leases."""
+
+__all__: list[str] = []

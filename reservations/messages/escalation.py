@@ -1,0 +1,154 @@
+"""Requests whose time ran out, looked at when their requester next calls (Negotiation PRD F5)."""
+
+from typing import Any, Final
+
+from interlock.reservations.answers import iso
+from interlock.reservations.leases import calls, granting, liveness
+from interlock.reservations.leases.entry import HOUSE, Entry
+from interlock.reservations.leases.views import span
+from interlock.reservations.messages import bodies
+from interlock.reservations.messages.mailbox import cut, post
+from interlock.reservations.store.records import Lease, Negotiation, NegotiationState, key_of, replace
+
+MAX_SHOWN_BYTES: Final = 200
+"""So much of a file's name is reported; the thread says which request is meant."""
+
+MAX_NAMED: Final = 3
+"""So many leases are named."""
+
+
+def run(entry: Entry) -> list[dict[str, Any]]:
+    """Look after the caller's own requests that timed out; return what to report, what was taken first.
+
+    With `escalation = "force"` the holder loses what it had on the file when it was asked, and is told; the thread gets
+    a release-ack with the reason `timeout`. A lease with `no_force` is reported with RSV307 and never taken. With
+    `"advisory"` all are reported.
+    """
+    rows: list[dict[str, Any]] = []
+    for row in entry.tx.open_negotiations(requester=entry.agent.name):
+        # What was taken for the request before may have been that of this one.
+        asked = entry.tx.negotiation(row.thread_id)
+        if asked is not None and is_over(asked, entry.now):
+            rows.append(_escalate(entry, asked))
+    return sorted(rows, key=lambda row: row["state"] != "forced")
+
+
+def is_over(asked: Negotiation, now: float) -> bool:
+    """Say whether a request has timed out: it is open, it has a time limit, and that has passed."""
+    return asked.resolved_at is None and asked.deadline is not None and asked.deadline <= now
+
+
+def resolve(entry: Entry, asked: Negotiation, state: NegotiationState, note: str = "") -> Negotiation:
+    """Close a negotiation; its request counts as answered."""
+    closed = replace(asked, state=state, note=note or asked.note, resolved_at=entry.now)
+    entry.tx.put_negotiation(closed)
+    acknowledge(entry, asked.thread_id)
+    return closed
+
+
+def acknowledge(entry: Entry, thread_id: str) -> None:
+    """Mark the requests of a thread as answered."""
+    for message in entry.tx.thread(thread_id):
+        if message.topic == bodies.RELEASE_REQUEST and message.acked_at is None:
+            entry.tx.put_message(replace(message, acked_at=entry.now))
+
+
+def acknowledgement(entry: Entry, thread_id: str) -> dict[str, Any]:
+    """Return whether a request asked for an acknowledgement, and when it got one: any answer is one."""
+    asked = [message for message in entry.tx.thread(thread_id) if message.topic == bodies.RELEASE_REQUEST]
+    times = [message.acked_at for message in asked if message.acked_at is not None]
+    required = any(message.ack_required for message in asked)
+    return {"ack_required": required, "acked_at": iso(max(times)) if times else None}
+
+
+def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
+    assert asked.deadline is not None
+    row: dict[str, Any] = {
+        "thread_id": asked.thread_id,
+        "file": cut(asked.file, MAX_SHOWN_BYTES),
+        "holder": asked.holder,
+        "reservation_id": asked.reservation_id,
+        "urgency": asked.urgency,
+        "state": "expired",
+        "minutes_over": int((entry.now - asked.deadline) // 60),
+    }
+    lease = entry.tx.lease(asked.reservation_id)
+    assert lease is not None, asked.thread_id
+    _record_once(entry, asked)
+    if entry.desk.settings.escalation == "force" and not liveness.is_protected(entry, lease):
+        left = _force(entry, asked)
+        if left:
+            text = "It was taken, and its holder has more on the file: ask again with negotiate_release."
+            return row | {"state": "forced", "still_held": cut(left[0].pattern, MAX_SHOWN_BYTES), "suggestion": text}
+        return row | {"state": "forced", "suggestion": _who_has_it(entry, asked)}
+    if liveness.state(entry, asked.holder) == "gone":
+        return row | {"suggestion": "Its holder is dead: reserve_files takes it over."}
+    if lease.no_force:
+        return row | {
+            "code": "RSV307",
+            "suggestion": "It is never taken by force: write to its holder, or to a person.",
+        }
+    if liveness.is_protected(entry, lease):
+        return row | {"suggestion": "Its holder acts under it at this moment: ask again in a minute."}
+    return row | {"suggestion": "Nothing is taken by force here: wait with reserve_files, or write to its holder."}
+
+
+def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
+    """Take from a holder what it had on a file when it was asked for it, and tell both (Negotiation PRD F5).
+
+    Returns:
+        What the holder has on the file besides: protected, or reserved since. If there is any, the requester is told so
+        in place of a release-ack, which would say that the file is free.
+    """
+    held = granting.on_file(entry, asked)
+    taken = [lease for lease in held if _was_asked_for(asked, lease) and not liveness.is_protected(entry, lease)]
+    resolve(entry, asked, "forced", "timeout")
+    calls.end(entry, taken, "forced")
+    left = [lease for lease in held if lease not in taken]
+    if left:
+        shown = cut(left[0].pattern, MAX_SHOWN_BYTES)
+        text = (
+            f"{asked.file}: taken from {asked.holder}, who has {shown} on it besides. Ask again with negotiate_release."
+        )
+        entry.tell(asked.requester, "forced", text, thread_id=asked.thread_id)
+    else:
+        body = bodies.ack(asked.file, HOUSE, "timeout")
+        post(entry, asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=HOUSE)
+    names = ", ".join(f"{lease.reservation_id} of {cut(lease.pattern, MAX_SHOWN_BYTES)}" for lease in taken[:MAX_NAMED])
+    names += f" and {len(taken) - MAX_NAMED} more" if len(taken) > MAX_NAMED else ""
+    text = (
+        f"Your reservation {names} was taken: {asked.requester} asked for {asked.file} ({asked.urgency}) and had no "
+        "answer in time. Reserve it again before you write there."
+    )
+    entry.tell(asked.holder, "forced", text, thread_id=asked.thread_id, importance="urgent")
+    return left
+
+
+def _who_has_it(entry: Entry, asked: Negotiation) -> str:
+    """Say who has a file that was taken: its requester, or somebody who stood before it in the line."""
+    file = granting.pattern_of(asked.file)
+    me = key_of(asked.requester)
+    held = [lease for lease in granting.near(entry, file) if granting.overlaps(file, lease)]
+    other = next((lease for lease in held if key_of(lease.agent) != me), None)
+    if other is None:
+        return "It was taken from its holder: call reserve_files."
+    left = span(other.expires_at - entry.now)
+    return (
+        f"It was taken from {asked.holder}; {other.agent} was before you in the queue and has it for {left}. You keep "
+        "your place: call reserve_files with wait_seconds."
+    )
+
+
+def _was_asked_for(asked: Negotiation, lease: Lease) -> bool:
+    """Say whether a lease on the file is what the request was about: it, or one that stood beside it by then."""
+    return lease.reservation_id == asked.reservation_id or lease.granted_at < asked.created_at
+
+
+def _record_once(entry: Entry, asked: Negotiation) -> None:
+    """Queue the event of a request that timed out, at its first report; a new deadline is a new time-out."""
+    # No idempotency key has a control character, so this is nobody else's.
+    key = f"\x1ftimeout {asked.thread_id} {asked.deadline}"
+    if entry.tx.remembered(asked.requester, key) is None:
+        entry.tx.remember(asked.requester, key, "", "", entry.now)
+        facts = {"thread_id": asked.thread_id, "reservation_id": asked.reservation_id, "urgency": asked.urgency}
+        entry.event("release_timed_out", **facts, requester=asked.requester, holder=asked.holder)

@@ -1,0 +1,102 @@
+"""Many patterns beside one path or one pattern: which of them meet it, without reading more of them than is near.
+
+A pattern that is one plain path, as most leases are, is a look into a table. Of the others those are read whose literal
+beginning allows it.
+"""
+
+from collections.abc import Iterable
+from typing import Final, Generic, TypeVar
+
+from interlock.reservations.patterns.pattern import (
+    Pattern,
+    PatternProblem,
+    ancestors,
+    as_prefix,
+    canonical,
+    enters,
+    is_folder,
+    is_plain,
+    matches,
+    meets_plain,
+    overlaps,
+)
+
+MAX_COMPARED: Final = 2000
+"""So many pairs of patterns with wildcards are compared one by one: a third of a second."""
+
+ValueT = TypeVar("ValueT")
+
+
+class Near(Generic[ValueT]):
+    """Patterns in canonical form, and what each stands for.
+
+    Args:
+        rows: Text, index prefix and value of each.
+    """
+
+    __slots__ = ("_compared", "_plain", "_values", "_wide")
+
+    def __init__(self, rows: Iterable[tuple[str, str, ValueT]]) -> None:
+        self._values: list[ValueT] = []
+        self._plain: dict[str, list[ValueT]] = {}
+        self._wide: dict[str, list[tuple[str, ValueT]]] = {}
+        self._compared = 0
+        for text, prefix, value in rows:
+            self._values.append(value)
+            if is_plain(text, prefix):
+                self._plain.setdefault(prefix, []).append(value)
+            else:
+                self._wide.setdefault(prefix, []).append((text, value))
+
+    def __len__(self) -> int:
+        """Return how many patterns there are."""
+        return len(self._values)
+
+    def covering(self, path: str) -> list[ValueT]:
+        """Return what stands for a path, given as the file system has it; plain paths first.
+
+        A pattern that cannot be read counts as met: what is not understood is not let through.
+        """
+        key = as_prefix(path)
+        found = list(self._plain.get(key, ()))
+        for prefix in ancestors(key) if self._wide else ():
+            for text, value in self._wide.get(prefix, ()):
+                if (is_folder(text, prefix) and key != prefix) or _covers(text, path):
+                    found.append(value)
+        return found
+
+    def meeting(self, text: str) -> list[ValueT]:
+        """Return what has a path in common with a pattern; `**` is everything.
+
+        A pattern that cannot be read meets everything. After `MAX_COMPARED` comparisons what is near counts as met.
+        """
+        wanted = canonical(text)
+        if isinstance(wanted, PatternProblem) or wanted.text == "**":
+            return list(self._values)
+        if wanted.literal:
+            return self.covering(wanted.path)
+        begins, whole = wanted.prefix, is_folder(wanted.text, wanted.prefix)
+        found = [
+            value
+            for prefix, values in self._plain.items()
+            if prefix.startswith(begins) and (whole or meets_plain(wanted, prefix))
+            for value in values
+        ]
+        for prefix, rows in self._wide.items():
+            if prefix.startswith(begins) and (whole or enters(wanted, prefix)):
+                found += [value for row, value in rows if whole or is_folder(row, prefix) or self._meets(wanted, row)]
+            elif begins.startswith(prefix) and prefix != begins:
+                found += [value for row, value in rows if is_folder(row, prefix) or self._meets(wanted, row)]
+        return found
+
+    def _meets(self, wanted: Pattern, text: str) -> bool:
+        """Compare two patterns with wildcards."""
+        self._compared += 1
+        held = canonical(text) if self._compared <= MAX_COMPARED else None
+        return held is None or isinstance(held, PatternProblem) or overlaps(wanted, held)
+
+
+def _covers(text: str, path: str) -> bool:
+    """Say whether a pattern covers a path, or cannot be read."""
+    held = canonical(text)
+    return isinstance(held, PatternProblem) or matches(held, path)

@@ -1,0 +1,212 @@
+"""Who is here and what stands: the agents, the picture that `interlock status` shows, joining and leaving."""
+
+import math
+from typing import Any, Final
+
+from interlock.reservations.answers import AgentsAnswer, StandingAnswer, iso
+from interlock.reservations.leases import calls, liveness, wait_queue
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.views import lease_info
+from interlock.reservations.messages import escalation
+from interlock.reservations.store.records import Agent, Lease, Negotiation, Waiter, key_of
+
+LATELY_SECONDS: Final = 24 * 3600
+"""An agent without a lease is listed for so long after it was last seen."""
+
+MAX_ROWS: Final = 100
+"""So many leases, places in the line and negotiations are shown."""
+DEFAULT_MINUTES: Final = 60.0
+MAX_MINUTES: Final = 7 * 24 * 60.0
+
+RESOLVED: Final = {
+    "released": "its holder released it",
+    "forced": "its time ran out and it was taken",
+    "free": "the reservation ended",
+    "withdrawn": "its requester left",
+}
+"""How a negotiation came to its end."""
+
+
+def list_agents(desk: Desk, caller: Caller) -> AgentsAnswer:
+    """Return the agents seen in the last day or holding a lease, the one seen last first.
+
+    Each has `name, kind, state, last_seen, last_seen_seconds, leases`.
+    """
+    with calls.entered(desk, caller) as entry:
+        held = _counts(entry.tx.leases())
+        rows = [
+            _agent(entry, agent, held.get(key_of(agent.name), 0))
+            for agent in entry.tx.agents()
+            if key_of(agent.name) in held or entry.now - agent.last_seen <= LATELY_SECONDS
+        ]
+        return {"agents": rows}
+
+
+def standing(desk: Desk, caller: Caller, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:
+    """Return the leases, the line, and the negotiations that are open or recent (Negotiation PRD F4).
+
+    Leases come with the newest first, the line in its order, of the negotiations the open ones first and the newest
+    first among each; of many, `MAX_ROWS` each, and `more` counts the others. Who looks is not registered by it.
+
+    Args:
+        desk: The store and the world.
+        caller: Who looks.
+        since_minutes: How far back resolved negotiations are shown; what is no number counts as the default, NaN as 0.
+    """
+    minutes = DEFAULT_MINUTES
+    if isinstance(since_minutes, int | float) and not isinstance(since_minutes, bool):
+        # `max` keeps its first argument before NaN, which so counts as 0.
+        minutes = min(max(0.0, since_minutes), MAX_MINUTES)
+    with calls.seen(desk, caller) as entry:
+        line = [waiter for waiter in entry.tx.waiters() if not waiter.granted]
+        held = entry.tx.leases()[::-1]
+        since = entry.now - minutes * 60
+        # What is open is shown however old it is; an older resolved one is none of the last minutes.
+        recent = [row for row in entry.tx.negotiations_since(since) if (row.resolved_at or entry.now) >= since]
+        recent.sort(key=lambda row: (row.resolved_at is not None, -row.created_at))
+        answer: StandingAnswer = {
+            "leases": [_lease(entry, lease) for lease in held[:MAX_ROWS]],
+            "waiters": [_waiter(entry, waiter, position) for position, waiter in enumerate(line[:MAX_ROWS], 1)],
+            "negotiations": [_negotiation(entry, row) for row in recent[:MAX_ROWS]],
+        }
+        counts = {"leases": len(held), "waiters": len(line), "negotiations": len(recent)}
+    more = {name: count - MAX_ROWS for name, count in counts.items() if count > MAX_ROWS}
+    if more:
+        answer["more"] = more
+    return answer
+
+
+def join(desk: Desk, caller: Caller) -> dict[str, Any]:
+    """Register the caller and bind its process to it.
+
+    Returns:
+        `name, kind, leases, unread`, `requests` (open ones that the caller has to answer) and `waiting_for` (its
+        places in the line).
+    """
+    with calls.entered(desk, caller) as entry:
+        name = entry.agent.name
+        asked = entry.tx.open_negotiations(holder=name)
+        line = list(enumerate(entry.tx.waiters(), 1))
+        return {
+            "name": name,
+            "kind": entry.agent.kind,
+            "leases": [lease_info(lease, entry.now) for lease in entry.tx.leases_of(name)],
+            "unread": entry.tx.unread_count(name),
+            "requests": [_negotiation(entry, row) for row in asked],
+            "waiting_for": [_waiter(entry, row, place) for place, row in line if key_of(row.agent) == key_of(name)],
+        }
+
+
+def leave(desk: Desk, caller: Caller) -> dict[str, Any]:
+    """Release everything of the caller, take back its requests and its places in the line, and unbind its process.
+
+    The agent and its messages stay: it may come back under its name.
+
+    Returns:
+        `name`, `released_count` and `withdrawn` (how many requests were taken back).
+    """
+    with calls.entered(desk, caller) as entry:
+        name = entry.agent.name
+        for waiter in wait_queue.places_of(entry, name):
+            wait_queue.leave(entry, waiter, "its agent left")
+        asked = entry.tx.open_negotiations(requester=name)
+        for row in asked:
+            escalation.resolve(entry, row, "withdrawn")
+        own = entry.tx.leases_of(name)
+        calls.end(entry, own, "released")
+        if caller.pid is not None:
+            entry.tx.bind_process(caller.host, caller.pid, caller.started, "", entry.now)
+        entry.event("agent_left", agent=name, released_count=len(own), withdrawn=len(asked))
+        return {"name": name, "released_count": len(own), "withdrawn": len(asked)}
+
+
+def leave_queue(desk: Desk, caller: Caller, text: str) -> bool:
+    """Take the caller out of the line for a pattern, its request for it with that; says whether it stood there.
+
+    Args:
+        desk: The store and the world.
+        caller: Who leaves.
+        text: The pattern in canonical form.
+    """
+    with calls.entered(desk, caller) as entry:
+        places = [row for row in wait_queue.places_of(entry, entry.agent.name) if text in row.patterns]
+        for row in places:
+            wait_queue.leave(entry, row, "its agent left the queue")
+        for asked in entry.tx.open_negotiations(requester=entry.agent.name) if places else ():
+            if asked.file == text:
+                escalation.resolve(entry, asked, "withdrawn")
+        wait_queue.settle(entry)
+        return bool(places)
+
+
+def _agent(entry: Entry, agent: Agent, held: int) -> dict[str, Any]:
+    return {
+        "name": agent.name,
+        "kind": agent.kind,
+        "state": liveness.state(entry, agent.name),
+        "last_seen": iso(agent.last_seen),
+        "last_seen_seconds": max(0, int(entry.now - agent.last_seen)),
+        "leases": held,
+    }
+
+
+def _counts(rows: list[Lease]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for lease in rows:
+        counts[key_of(lease.agent)] = counts.get(key_of(lease.agent), 0) + 1
+    return counts
+
+
+def _lease(entry: Entry, lease: Lease) -> dict[str, Any]:
+    agent = entry.tx.agent(lease.agent)
+    last_seen = lease.renewed_at if agent is None else agent.last_seen
+    return {
+        **lease_info(lease, entry.now),
+        "holder_state": liveness.state(entry, lease.agent),
+        "last_seen": iso(last_seen),
+        "last_seen_seconds": max(0, int(entry.now - last_seen)),
+        "age_seconds": max(0, int(entry.now - lease.granted_at)),
+    }
+
+
+def _waiter(entry: Entry, waiter: Waiter, position: int) -> dict[str, Any]:
+    return {
+        "position": position,
+        "agent": waiter.agent,
+        "state": liveness.state(entry, waiter.agent),
+        "patterns": list(waiter.patterns),
+        "exclusive": waiter.exclusive,
+        "reason": waiter.reason,
+        "since": iso(waiter.since),
+        "waiting_seconds": max(0, int(entry.now - waiter.since)),
+        "until": iso(waiter.until),
+    }
+
+
+def _negotiation(entry: Entry, row: Negotiation) -> dict[str, Any]:
+    """Return a negotiation as a row of the Pending Negotiations table."""
+    shown: dict[str, Any] = {
+        "thread_id": row.thread_id,
+        "requester": row.requester,
+        "holder": row.holder,
+        "file": row.file,
+        "pattern": row.pattern,
+        "reservation_id": row.reservation_id,
+        "reason": row.reason,
+        "urgency": row.urgency,
+        "state": row.state,
+        "resolved": row.resolved_at is not None,
+        "age_minutes": max(0, int((entry.now - row.created_at) // 60)),
+        "created_at": iso(row.created_at),
+        "eta_minutes": row.eta_minutes,
+        "minutes_left": None,
+        "expired": escalation.is_over(row, entry.now),
+        **escalation.acknowledgement(entry, row.thread_id),
+    }
+    if row.resolved_at is not None:
+        return shown | {"resolved_at": iso(row.resolved_at), "how": RESOLVED[row.state], "note": row.note}
+    if row.deadline is not None:
+        left = (row.deadline - entry.now) / 60
+        shown["minutes_left"] = math.ceil(left) if left > 0 else math.floor(left)
+    return shown | ({"note": row.note} if row.note else {})

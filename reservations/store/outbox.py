@@ -1,0 +1,69 @@
+"""From the store into the journal of a checkout: each event once, whatever is killed in between."""
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from interlock.reservations.answers import iso
+from interlock.reservations.store.contract import Store
+
+if TYPE_CHECKING:
+    from interlock.journal import Journal
+
+JOURNAL_RUN: Final = "reservations"
+"""The run of the journal that the events belong to."""
+
+BATCH: Final = 500
+"""So many events go into the journal at once."""
+
+
+def drain_events(store: Store, root: str, journal: "Journal | None" = None, limit: int = 10_000) -> int:
+    """Write queued events of a checkout into its journal, and take them out of the queue.
+
+    The key of a line is `<store id>/<event id>`: a drain that was killed before the queue was emptied is repeated
+    without a second line, and two at once write the same lines. Hooks never call this, for the journal is slow to load.
+
+    Args:
+        store: Where they are queued.
+        root: The checkout.
+        journal: Its journal; default: `journal_of` the root, which is read from its beginning.
+        limit: At most so many events.
+
+    Returns:
+        How many were written and taken out of the queue.
+
+    Raises:
+        JournalError: The journal cannot be written; the events stay queued.
+        ReservationError: The store cannot be used.
+    """
+    done = 0
+    while done < limit:
+        with store.transaction() as tx:
+            store_id = tx.store_id()
+            events = tx.events(root, min(BATCH, limit - done))
+        if not events:
+            break
+        journal = journal or journal_of(root)
+        lines = [
+            (f"{store_id}/{event.event_id}", event.type, {**_data(event.data), "at": iso(event.at)}) for event in events
+        ]
+        journal.extend(JOURNAL_RUN, lines)
+        with store.transaction() as tx:
+            tx.drop_events(event.event_id for event in events)
+        done += len(events)
+    return done
+
+
+def _data(text: str) -> dict[str, Any]:
+    """Return the data of an event. Half of a surrogate pair, as in names that are no UTF-8, becomes `?`."""
+    data = json.loads(text)
+    return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")) if "\\ud" in text else data
+
+
+def journal_of(root: str) -> "Journal":
+    """Return the journal of a checkout: `artifacts/interlock/events.jsonl` below its root."""
+    # Late: the hooks' side of this room is loaded without it.
+    import os  # noqa: PLC0415
+
+    from interlock.journal import Journal  # noqa: PLC0415
+
+    return Journal(os.path.join(root, "artifacts", "interlock", "events.jsonl"))

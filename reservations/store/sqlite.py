@@ -1,0 +1,322 @@
+"""The store in one SQLite file: made at its first use, opened late, shared by every process of the machine.
+
+At the path `:memory:` it is no file, and lasts as long as its object.
+"""
+
+import os
+import sqlite3
+import stat
+import time
+from _thread import allocate_lock, get_ident
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+from weakref import WeakSet
+
+from interlock.reservations.errors import StoreBusyError, StoreDamagedError, StoreUnwrittenError
+from interlock.reservations.store import migrations
+from interlock.reservations.store.sqlite_rows import SqliteTransaction
+
+IN_MEMORY: Final = ":memory:"
+
+PATIENCE_SECONDS: Final = 15.0
+"""How long a transaction waits for its turn."""
+
+FIRST_SOUND_WAL: Final = (3, 51, 3)
+"""The first SQLite in which several writers of a write-ahead log cannot damage the file."""
+
+_FIRST_PAUSE: Final = 0.0005
+_LONGEST_PAUSE: Final = 0.004
+
+_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
+_UNWRITTEN: Final = {
+    sqlite3.SQLITE_FULL: "make room on the disk, then call again; nothing that was acknowledged is lost",
+    sqlite3.SQLITE_IOERR: "check the disk and its free room, then call again; nothing that was acknowledged is lost",
+    sqlite3.SQLITE_READONLY: "make the file and its folder writable for this user, then call again",
+    sqlite3.SQLITE_PERM: "make the file and its folder writable for this user, then call again",
+    sqlite3.SQLITE_CANTOPEN: "make the folder and the file readable and writable for this user, then call again",
+    sqlite3.SQLITE_NOLFS: "keep the repository on a file system that allows larger files",
+}
+_MEND: Final = "move the file away to start with an empty store; the leases and messages in it are lost"
+
+
+def journal_mode(sqlite_version: tuple[int, ...] = sqlite3.sqlite_version_info) -> tuple[str, str]:
+    """Return the journal mode for a new store, and why: what `interlock doctor` prints.
+
+    Args:
+        sqlite_version: Such as (3, 40, 1).
+    """
+    number = ".".join(map(str, sqlite_version))
+    if sqlite_version < FIRST_SOUND_WAL:
+        sound = ".".join(map(str, FIRST_SOUND_WAL))
+        return "persist", f"SQLite {number}: a rollback journal; before {sound} two WAL writers could damage the file"
+    return "wal", f"SQLite {number}: a write-ahead log, which several writers may share"
+
+
+class _Link:
+    """One connection, opened at its first use and used by one thread at a time.
+
+    Args:
+        path: The file.
+        patience: Seconds to wait for another thread, and for another process.
+    """
+
+    def __init__(self, path: str, patience: float) -> None:
+        self.path = path
+        self.opened = 0
+        self._patience = patience
+        self._lock = allocate_lock()
+        self._owner = 0
+        self._deadline = 0.0
+        self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
+        _links.add(self)
+
+    @contextmanager
+    def taken(self) -> Generator["_Link"]:
+        """Take the turn among the threads of this process; errors of SQLite leave as errors of the store."""
+        if self._owner == get_ident():
+            raise RuntimeError("a transaction is open in this thread")
+        deadline = time.monotonic() + self._patience
+        if not self._lock.acquire(timeout=self._patience):
+            raise StoreBusyError(
+                f"{self.path}: another thread of this process held it for {self._patience:g} s", "call again"
+            )
+        self._owner, self._deadline = get_ident(), deadline
+        try:
+            yield self
+        except sqlite3.Error as error:
+            # A connection that has failed is not used again; giving it back rolls back what it had begun.
+            if self.path != IN_MEMORY:
+                self.close()
+            raise _translated(error, self.path) from error
+        finally:
+            self._owner = 0
+            self._lock.release()
+
+    def current(self) -> sqlite3.Connection:
+        """Return a connection to the file that is at the path now; somebody may have removed the one that was open."""
+        if self._connection is not None and _identity(self.path) != self._file:
+            self.close()
+        return self._connection or self._open()
+
+    def begin(self) -> sqlite3.Connection:
+        """Begin the transaction that may write, when the turn comes."""
+        while True:
+            connection = self.current()
+            self.run(connection, "BEGIN IMMEDIATE")
+            if _identity(self.path) == self._file:
+                return connection
+            self.close()
+
+    def run(self, connection: sqlite3.Connection, statement: str) -> object:
+        """Run a statement outside a transaction when the turn comes, and return the first value of its answer.
+
+        SQLite itself would sleep up to 100 ms between two tries: beside a busy writer it may never meet a gap.
+        """
+        connection.execute("PRAGMA busy_timeout = 0")
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                row = connection.execute(statement).fetchone()
+                break
+            except sqlite3.OperationalError as error:
+                if _code(error) not in _BUSY or time.monotonic() >= self._deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        # Inside a transaction only a reader may be in the way, and only for microseconds.
+        connection.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000)}")
+        return row and row[0]
+
+    def close(self) -> None:
+        """Give back the connection; what it has begun and not committed is undone."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def hold(self) -> bool:
+        """Keep every thread out while the process forks; False when this thread has a transaction of its own."""
+        return self._owner != get_ident() and self._lock.acquire(timeout=self._patience)
+
+    def let_go(self) -> None:
+        """Let the threads in again."""
+        self._lock.release()
+
+    def _open(self) -> sqlite3.Connection:
+        new = self.path != IN_MEMORY and _make(self.path)
+        self._file = _identity(self.path)
+        # `mode=rw`: were the file removed just now, SQLite must not make one with rights of its own.
+        quoted = self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        name = IN_MEMORY if self.path == IN_MEMORY else f"file:{quoted}?mode=rw"
+        connection = sqlite3.connect(
+            name, timeout=self._patience, isolation_level=None, check_same_thread=False, uri=True
+        )
+        try:
+            self._configure(connection, new=new)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        self.opened += 1
+        return connection
+
+    def _configure(self, connection: sqlite3.Connection, *, new: bool) -> None:
+        # The file keeps the journal mode that it was made with; but an SQLite that cannot be trusted with a
+        # write-ahead log turns it back, once nobody else has it open.
+        mode, _ = journal_mode()
+        if mode == "wal" and (new or self.run(connection, "PRAGMA journal_mode") == "wal"):
+            self.run(connection, "PRAGMA journal_mode = WAL")
+        else:
+            # The file of the journal stays: making and deleting one for each transaction writes to the folder twice.
+            self.run(connection, "PRAGMA journal_mode = PERSIST")
+        connection.execute("PRAGMA synchronous = FULL")
+
+
+_links: Final[WeakSet[_Link]] = WeakSet()
+_held: Final[list[_Link]] = []
+
+
+def _before_fork() -> None:
+    # A child must find no transaction half way in a connection that it inherits: giving that back would undo it in
+    # the file, under the parent's feet.
+    _held[:] = [link for link in list(_links) if link.hold()]
+
+
+def _after_fork_in_parent() -> None:
+    for link in _held:
+        link.let_go()
+    _held.clear()
+
+
+def _after_fork_in_child() -> None:
+    for link in _held:
+        link.close()
+        link.let_go()
+    _held.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+class SqliteStore:
+    """Keeps the rows in a file. Threads may share a store; a child process may go on with its parent's.
+
+    Folder and file are made at the first use, for this user alone. Transactions write with `synchronous=FULL`: what
+    has ended is on the disk. A process must not fork inside a transaction of the same thread.
+
+    Args:
+        path: The file; no symbolic link. `:memory:` keeps the rows in this object.
+        patience_seconds: How long a transaction waits for its turn.
+    """
+
+    def __init__(self, path: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self.path = path if path == IN_MEMORY else os.path.abspath(path)
+        self._writer = _Link(self.path, patience_seconds)
+        self._written = 0
+        self._watcher = _Link(self.path, patience_seconds)
+
+    @contextmanager
+    def transaction(self) -> Generator[SqliteTransaction]:
+        """Open the one transaction that may read and write now.
+
+        Raises:
+            StoreBusyError: The turn did not come in time.
+            StoreDamagedError: The file is no store, is damaged, or was written by a newer version.
+            StoreUnwrittenError: The file cannot be made or written.
+            RuntimeError: A transaction of this store is open in this thread.
+        """
+        with self._writer.taken() as link:
+            connection = link.begin()
+            rows = SqliteTransaction(connection)
+            changes = connection.total_changes
+            try:
+                _migrate(connection, self.path)
+                yield rows
+                connection.execute("COMMIT")
+                self._written += connection.total_changes - changes
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            finally:
+                rows.end()
+
+    def stamp(self) -> object:
+        """Return a value that changes when a transaction has written, in this process or another."""
+        if self.path == IN_MEMORY:
+            return self._written
+        # A connection of its own: to it our own writes are those of another.
+        with self._watcher.taken() as link:
+            return link.run(link.current(), "PRAGMA data_version"), link.opened
+
+    def close(self) -> None:
+        """Give back connections; the next use opens them again."""
+        for link in () if self.path == IN_MEMORY else (self._writer, self._watcher):
+            with link.taken():
+                link.close()
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Return what tells the file at a path from another; zeros when there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+def _make(path: str) -> bool:
+    """Make the empty file unless it is there; True when it was this call."""
+    try:
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            # Never opened when it is there: closing a second descriptor would drop the locks of our own connections.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            return True
+    except FileExistsError:
+        return False
+    except OSError as error:
+        fix = "let this user make files in the folder that would hold it"
+        raise StoreUnwrittenError(f"{path}: {error.strerror or error}", fix) from error
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
+        raise StoreUnwrittenError(f"{path}: it is {kind}", "remove it; the store makes its file itself")
+    return False
+
+
+def _migrate(connection: sqlite3.Connection, path: str) -> None:
+    """Bring the tables to the version of this program, each step in a transaction; ends inside a fresh one."""
+    while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != len(migrations.SCHEMA_STEPS):
+        if not 0 <= version < len(migrations.SCHEMA_STEPS):
+            message = f"{path}: written by a newer version (tables {version}, known {len(migrations.SCHEMA_STEPS)})"
+            raise StoreDamagedError(
+                message, "upgrade interlock; every program that uses this checkout needs the newer one"
+            )
+        if version == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise StoreDamagedError(f"{path}: a database of another program", _MEND)
+        for statement in migrations.statements(version, sqlite3.sqlite_version_info):
+            connection.execute(statement)
+        connection.execute("COMMIT")
+        connection.execute("BEGIN IMMEDIATE")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return the primary result code; -1 for an error of the binding itself."""
+    found: int | None = getattr(error, "sqlite_errorcode", None)
+    return -1 if found is None else found & 0xFF
+
+
+def _translated(error: sqlite3.Error, path: str) -> Exception:
+    """Return the error of the store for one of SQLite; a mistake in our own statements stays what it is."""
+    code = _code(error)
+    if code in _BUSY:
+        return StoreBusyError(f"{path}: {error}: another process holds it", "call again; if it lasts, end that process")
+    if code in _DAMAGED:
+        return StoreDamagedError(f"{path}: {error}", _MEND)
+    if code in _UNWRITTEN:
+        return StoreUnwrittenError(f"{path}: {error}", _UNWRITTEN[code])
+    return error

@@ -1,0 +1,326 @@
+"""The rows of the SQLite store: one statement for each question of `store.Transaction`."""
+# ruff: noqa: S608 - names of tables and columns come from this package alone, values are always bound
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from interlock.reservations.store.records import Agent, Event, Lease, Message, Negotiation, Waiter, key_of, replace
+
+_MAX_INTEGER: Final = 2**63 - 1
+_SURROGATES: Final = range(0xD800, 0xE000)
+_LAST_CHARACTER: Final = 0x10FFFF
+
+
+def _put(table: str, columns: tuple[str, ...], key: str, keep: str = "") -> str:
+    """Return the statement that adds a row, or replaces the one with the same key; `keep` keeps its first value."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in (key, keep))
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT ({key}) DO UPDATE SET {changes}"
+
+
+def _change(table: str, columns: tuple[str, ...], key: str) -> str:
+    """Return the statement that replaces the row whose number is the first column, if it is there."""
+    changes = ", ".join(f"{name} = ?{number}" for number, name in enumerate(columns, 1) if name != key)
+    return f"UPDATE {table} SET {changes} WHERE {key} = ?1"
+
+
+_AGENT: Final = Agent._fields
+_LEASE: Final = Lease._fields
+_WAITER: Final = Waiter._fields
+_MESSAGE: Final = Message._fields
+_NEGOTIATION: Final = Negotiation._fields
+_OPEN: Final = "state IN ('pending', 'deferred')"
+# One search in an index for each reason to be listed; an OR would read every row.
+_RECENT: Final = " UNION ALL ".join(
+    f"SELECT number FROM negotiation WHERE {each}" for each in (_OPEN, "created_at >= ?1", "resolved_at >= ?1")
+)
+
+_agent_values: Final[Callable[[Agent], tuple[Any, ...]]] = attrgetter(*_AGENT)
+_lease_values: Final[Callable[[Lease], tuple[Any, ...]]] = attrgetter(*_LEASE)
+_message_values: Final[Callable[[Message], tuple[Any, ...]]] = attrgetter(*_MESSAGE)
+_negotiation_values: Final[Callable[[Negotiation], tuple[Any, ...]]] = attrgetter(*_NEGOTIATION)
+
+_PUT_AGENT: Final = _put("agent", (*_AGENT, "key"), "key", keep="name")
+_PUT_LEASE: Final = _put("lease", (*_LEASE, "agent_key"), "reservation_id")
+_PUT_NEGOTIATION: Final = _put("negotiation", (*_NEGOTIATION, "holder_key", "requester_key"), "thread_id")
+_ADD_WAITER: Final = f"INSERT INTO waiter ({', '.join(_WAITER[1:])}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_CHANGE_WAITER: Final = _change("waiter", _WAITER, "waiter_id")
+_ADD_MESSAGE: Final = (
+    f"INSERT INTO message ({', '.join(_MESSAGE[1:])}, recipient_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_CHANGE_MESSAGE: Final = _change("message", (*_MESSAGE, "recipient_key"), "message_id")
+_SELECT_AGENT: Final = f"SELECT {', '.join(_AGENT)} FROM agent"
+_SELECT_LEASE: Final = f"SELECT {', '.join(_LEASE)} FROM lease"
+_SELECT_WAITER: Final = f"SELECT {', '.join(_WAITER)} FROM waiter"
+_SELECT_MESSAGE: Final = f"SELECT {', '.join(_MESSAGE)} FROM message"
+_SELECT_NEGOTIATION: Final = f"SELECT {', '.join(_NEGOTIATION)} FROM negotiation"
+
+
+def _flags(row: tuple[Any, ...], *places: int) -> list[Any]:
+    """Return a row with truth values at some places, where SQLite has 0 and 1."""
+    values = list(row)
+    for place in places:
+        values[place] = bool(values[place])
+    return values
+
+
+def _lease(row: tuple[Any, ...]) -> Lease:
+    return Lease(*_flags(row, 4, 5, 6))
+
+
+def _waiter_values(waiter: Waiter) -> tuple[Any, ...]:
+    """Return the columns of a waiter; lists of names are JSON."""
+    return (
+        waiter.waiter_id, waiter.agent, json.dumps(waiter.patterns), waiter.exclusive, waiter.no_force, waiter.reason,
+        waiter.ttl_seconds, waiter.since, waiter.until, json.dumps(waiter.granted),
+    )  # fmt: skip
+
+
+def _waiter(row: tuple[Any, ...]) -> Waiter:
+    values = _flags(row, 3, 4)
+    values[2], values[-1] = tuple(json.loads(values[2])), tuple(json.loads(values[-1]))
+    return Waiter(*values)
+
+
+def _message(row: tuple[Any, ...]) -> Message:
+    return Message(*_flags(row, 6))
+
+
+def _negotiation(row: tuple[Any, ...]) -> Negotiation:
+    return Negotiation(*_flags(row, 8))
+
+
+def _after_all(prefix: str) -> str | None:
+    """Return the first text behind all that begin with a prefix, None when there is none behind."""
+    for end in range(len(prefix) - 1, -1, -1):
+        number = ord(prefix[end]) + 1
+        if number <= _LAST_CHARACTER:
+            return prefix[:end] + chr(_SURROGATES.stop if number in _SURROGATES else number)
+    return None
+
+
+def near_query(ancestors: Sequence[str], prefix: str) -> tuple[str, list[str]]:
+    """Return the statement of `near` and its values: two searches in the index, where an OR would read every row."""
+    # What begins with the prefix is found by the range; UNION ALL must not bring it twice.
+    above = [each for each in dict.fromkeys(ancestors) if not each.startswith(prefix)]
+    end = _after_all(prefix)
+    values = [*above, prefix] if end is None else [*above, prefix, end]
+    below = f"{_SELECT_LEASE} WHERE prefix >= ?" + ("" if end is None else " AND prefix < ?")
+    if not above:
+        return below, values
+    return f"{_SELECT_LEASE} WHERE prefix IN ({', '.join('?' * len(above))}) UNION ALL {below}", values
+
+
+class SqliteTransaction:
+    """The rows inside one open transaction; see `store.Transaction` for the promises.
+
+    Args:
+        connection: With a transaction under way that may write.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection: sqlite3.Connection | None = connection
+
+    def end(self) -> None:
+        """Make every further use an error: outside the transaction a statement would commit by itself."""
+        self._connection = None
+
+    def _run(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        if self._connection is None:
+            raise RuntimeError("this transaction has ended")
+        return self._connection.execute(statement, values)
+
+    # -- counters and processes ------------------------------------------------------------------------------------
+
+    def store_id(self) -> str:
+        """Return the 16 hex digits that this store was made with."""
+        return self._run("SELECT value FROM meta WHERE name = 'store_id'").fetchone()[0]
+
+    def next_number(self, counter: str) -> int:
+        """Return the next number of a counter."""
+        self._run("INSERT INTO counter VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (counter,))
+        return self._run("SELECT value FROM counter WHERE name = ?", (counter,)).fetchone()[0]
+
+    def bind_process(self, host: str, pid: int, started: str, agent: str, at: float) -> None:
+        """Remember which agent a client process is."""
+        self._run("INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?, ?)", (host, pid, started, agent, at))
+
+    def agent_of_process(self, host: str, pid: int, started: str) -> str | None:
+        """Return the agent of a client process."""
+        where = "SELECT agent FROM process WHERE host = ? AND pid = ? AND started = ?"
+        row = self._run(where, (host, pid, started)).fetchone()
+        return row and row[0]
+
+    # -- agents ----------------------------------------------------------------------------------------------------
+
+    def agent(self, name: str) -> Agent | None:
+        """Return an agent."""
+        row = self._run(f"{_SELECT_AGENT} WHERE key = ?", (key_of(name),)).fetchone()
+        return row and Agent(*row)
+
+    def put_agent(self, agent: Agent) -> None:
+        """Add an agent, or replace all but the name of the one that is there."""
+        self._run(_PUT_AGENT, (*_agent_values(agent), key_of(agent.name)))
+
+    def agents(self) -> list[Agent]:
+        """Return all agents, the one seen last first."""
+        return [Agent(*row) for row in self._run(f"{_SELECT_AGENT} ORDER BY last_seen DESC, key")]
+
+    # -- leases ----------------------------------------------------------------------------------------------------
+
+    def lease(self, reservation_id: str) -> Lease | None:
+        """Return a lease."""
+        row = self._run(f"{_SELECT_LEASE} WHERE reservation_id = ?", (reservation_id,)).fetchone()
+        return row and _lease(row)
+
+    def put_lease(self, lease: Lease) -> None:
+        """Add or replace a lease."""
+        self._run(_PUT_LEASE, (*_lease_values(lease), key_of(lease.agent)))
+
+    def drop_lease(self, reservation_id: str) -> None:
+        """End a lease."""
+        self._run("DELETE FROM lease WHERE reservation_id = ?", (reservation_id,))
+
+    def leases_of(self, agent: str) -> list[Lease]:
+        """Return the leases of an agent."""
+        query = f"{_SELECT_LEASE} WHERE agent_key = ? ORDER BY granted_at, token"
+        return [_lease(row) for row in self._run(query, (key_of(agent),))]
+
+    def leases(self) -> list[Lease]:
+        """Return all leases."""
+        return [_lease(row) for row in self._run(f"{_SELECT_LEASE} ORDER BY granted_at, token")]
+
+    def others_hold(self, agent: str) -> bool:
+        """Say whether another agent has a lease; names on either side of its own are two looks into the index."""
+        other = "EXISTS (SELECT 1 FROM lease WHERE agent_key {} ?1)"
+        query = f"SELECT {other.format('<')} OR {other.format('>')}"
+        return bool(self._run(query, (key_of(agent),)).fetchone()[0])
+
+    def near(self, ancestors: Sequence[str], prefix: str) -> list[Lease]:
+        """Return the leases that may overlap by their prefix."""
+        found = [_lease(row) for row in self._run(*near_query(ancestors, prefix))]
+        return sorted(found, key=lambda lease: (lease.granted_at, lease.token))
+
+    def expired(self, now: float) -> list[Lease]:
+        """Return the leases that are void."""
+        query = f"{_SELECT_LEASE} WHERE expires_at <= ? ORDER BY expires_at, token"
+        return [_lease(row) for row in self._run(query, (now,))]
+
+    # -- the line --------------------------------------------------------------------------------------------------
+
+    def add_waiter(self, waiter: Waiter) -> Waiter:
+        """Put a waiter at the end of the line."""
+        number = self._run(_ADD_WAITER, _waiter_values(waiter)[1:]).lastrowid
+        assert number is not None
+        return replace(waiter, waiter_id=number)
+
+    def put_waiter(self, waiter: Waiter) -> None:
+        """Replace a waiter."""
+        self._run(_CHANGE_WAITER, _waiter_values(waiter))
+
+    def drop_waiter(self, waiter_id: int) -> None:
+        """Take a waiter out of the line."""
+        self._run("DELETE FROM waiter WHERE waiter_id = ?", (waiter_id,))
+
+    def waiter(self, waiter_id: int) -> Waiter | None:
+        """Return a waiter."""
+        row = self._run(f"{_SELECT_WAITER} WHERE waiter_id = ?", (waiter_id,)).fetchone()
+        return row and _waiter(row)
+
+    def waiters(self) -> list[Waiter]:
+        """Return the line."""
+        return [_waiter(row) for row in self._run(f"{_SELECT_WAITER} ORDER BY waiter_id")]
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def add_message(self, message: Message) -> Message:
+        """Keep a message."""
+        values = (*_message_values(message)[1:], key_of(message.recipient))
+        number = self._run(_ADD_MESSAGE, values).lastrowid
+        assert number is not None
+        return replace(message, message_id=number)
+
+    def put_message(self, message: Message) -> None:
+        """Replace a message."""
+        self._run(_CHANGE_MESSAGE, (*_message_values(message), key_of(message.recipient)))
+
+    def inbox(self, agent: str, *, after: int, unread_only: bool, limit: int) -> list[Message]:
+        """Return messages to an agent."""
+        unread = "AND read_at IS NULL" if unread_only else ""
+        query = f"{_SELECT_MESSAGE} WHERE recipient_key = ? AND message_id > ? {unread} ORDER BY message_id LIMIT ?"
+        values = (key_of(agent), *(min(max(number, 0), _MAX_INTEGER) for number in (after, limit)))
+        return [_message(row) for row in self._run(query, values)]
+
+    def unread_count(self, agent: str) -> int:
+        """Return how many messages to an agent have not been read."""
+        query = "SELECT count(*) FROM message WHERE recipient_key = ? AND read_at IS NULL"
+        return self._run(query, (key_of(agent),)).fetchone()[0]
+
+    def thread(self, thread_id: str) -> list[Message]:
+        """Return the messages of a thread."""
+        query = f"{_SELECT_MESSAGE} WHERE thread_id = ? ORDER BY message_id"
+        return [_message(row) for row in self._run(query, (thread_id,))]
+
+    # -- negotiations ----------------------------------------------------------------------------------------------
+
+    def negotiation(self, thread_id: str) -> Negotiation | None:
+        """Return a negotiation."""
+        row = self._run(f"{_SELECT_NEGOTIATION} WHERE thread_id = ?", (thread_id,)).fetchone()
+        return row and _negotiation(row)
+
+    def put_negotiation(self, negotiation: Negotiation) -> None:
+        """Add or replace a negotiation."""
+        keys = key_of(negotiation.holder), key_of(negotiation.requester)
+        self._run(_PUT_NEGOTIATION, (*_negotiation_values(negotiation), *keys))
+
+    def open_negotiations(self, *, reservation_id: str | None = None, requester: str | None = None,
+                          holder: str | None = None) -> list[Negotiation]:  # fmt: skip
+        """Return the open negotiations that fit."""
+        given = {
+            "reservation_id": reservation_id,
+            "requester_key": requester and key_of(requester),
+            "holder_key": holder and key_of(holder),
+        }
+        filters = {name: value for name, value in given.items() if value is not None}
+        where = " AND ".join([_OPEN, *(f"{name} = ?" for name in filters)])
+        query = f"{_SELECT_NEGOTIATION} WHERE {where} ORDER BY created_at, number"
+        return [_negotiation(row) for row in self._run(query, tuple(filters.values()))]
+
+    def negotiations_since(self, at: float) -> list[Negotiation]:
+        """Return the negotiations that are open or recent."""
+        query = f"{_SELECT_NEGOTIATION} WHERE number IN ({_RECENT}) ORDER BY created_at, number"
+        return [_negotiation(row) for row in self._run(query, (at,))]
+
+    # -- repetition and the journal --------------------------------------------------------------------------------
+
+    def remembered(self, agent: str, key: str) -> tuple[str, str] | None:
+        """Return what was remembered for an idempotency key."""
+        query = "SELECT digest, answer FROM answer WHERE agent_key = ? AND key = ?"
+        return self._run(query, (key_of(agent), key)).fetchone()
+
+    def remember(self, agent: str, key: str, digest: str, answer: str, at: float) -> None:
+        """Remember the answer to a call."""
+        self._run("INSERT OR REPLACE INTO answer VALUES (?, ?, ?, ?, ?)", (key_of(agent), key, digest, answer, at))
+
+    def add_event(self, root: str, type: str, data: str, at: float) -> None:  # noqa: A002
+        """Queue an event."""
+        self._run("INSERT INTO event (root, type, data, at) VALUES (?, ?, ?, ?)", (root, type, data, at))
+
+    def events(self, root: str, limit: int) -> list[Event]:
+        """Return the first queued events of a checkout."""
+        query = "SELECT event_id, root, type, data, at FROM event WHERE root = ? ORDER BY event_id LIMIT ?"
+        return [Event(*row) for row in self._run(query, (root, limit))]
+
+    def drop_events(self, event_ids: Iterable[int]) -> None:
+        """Take events out of the queue."""
+        for event_id in event_ids:
+            self._run("DELETE FROM event WHERE event_id = ?", (event_id,))
+
+    def forget(self, before: float) -> None:
+        """Remove what nobody asks for any more."""
+        self._run("DELETE FROM answer WHERE at < ?", (before,))
+        self._run("DELETE FROM message WHERE read_at < ?", (before,))
+        self._run(f"DELETE FROM negotiation WHERE resolved_at < ? AND NOT {_OPEN}", (before,))
