@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias, TypedDict
 
 from interlock.agents.ask import RunnerError
+from interlock.core.rule import rules
 from interlock.reservations.answers import Refusal
 from interlock.reservations.rules import shown
 
@@ -13,7 +14,7 @@ Answer: TypeAlias = dict[str, Any]
 MAX_FILE_BYTES: Final = 1024 * 1024
 """A larger file is neither read nor written as text."""
 
-RULES: Final = {
+RULES: Final = rules({
     "AGT911": "A path is a plain path below the root, relative to it.",
     "AGT912": "Git's folder, `.interlock`, `artifacts` and `interlock.toml` are not an agent's to read or write here.",
     "AGT913": "A path lies in the scope of the task.",
@@ -25,7 +26,7 @@ RULES: Final = {
     "AGT919": "What is looked at is evidence of the task.",
     "AGT920": "A command can be started, ends in its time, and prints no flood.",
     "AGT921": "A picture decodes, and is of a size that a model takes.",
-}
+})  # fmt: skip
 """Code to rule of what is refused here; refusals for want of a lease have the codes of the reservations, `RSV…`."""
 
 

@@ -8,7 +8,7 @@ from interlock.agents.changes import TITLE, ChangedFile, changed_files
 from interlock.agents.contract import answer_form, contract
 from interlock.agents.failures import FailedGate, failed_gates
 from interlock.agents.quoting import bounded, bullets, data_block, visible
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
 
 KIB: Final = 1024

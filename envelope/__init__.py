@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from interlock.core.finding import Edit, Finding, Level
+from interlock.core.rule import Rule
 from interlock.envelope.characters import MAX_BYTES
-from interlock.envelope.finding import Edit, Finding, Level
 from interlock.envelope.model import Envelope, FieldText, Item
 from interlock.envelope.protocol import (
     DEFAULT_PROTOCOL,
@@ -17,7 +18,6 @@ from interlock.envelope.protocol import (
 )
 from interlock.envelope.reading import Reading, parse
 from interlock.envelope.render import render
-from interlock.envelope.rule import Rule
 from interlock.envelope.rules import RULES, RULES_BY_CODE
 from interlock.envelope.validate import Report, Verdict, validate
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from interlock.core.text import shown
 
 if TYPE_CHECKING:
-    from interlock.envelope.finding import Level
+    from interlock.core.finding import Level
 
 
 class Patch(NamedTuple):

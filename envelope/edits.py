@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from interlock.core.finding import Edit, Finding
 from interlock.envelope.characters import split_lines
 from interlock.envelope.draft import Delete, Draft, Insert, Join, Move, Op, Patch, code_span
-from interlock.envelope.finding import Edit, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from interlock.envelope.rule import Rule
+    from interlock.core.rule import Rule
 
 MAX_FIX_CHARS: Final = 1600
 """The most text that the edits of one finding may carry; beyond it the fix is in words."""

@@ -20,9 +20,9 @@ from interlock.envelope.rules import RULES_BY_CODE
 from interlock.envelope.scanner import scan
 
 if TYPE_CHECKING:
+    from interlock.core.finding import Finding
     from interlock.envelope.blocks import Scan
     from interlock.envelope.extract import Extract
-    from interlock.envelope.finding import Finding
     from interlock.envelope.model import Envelope, FieldText
 
 _NO_FIELDS: Final[Mapping[str, "FieldText"]] = {}

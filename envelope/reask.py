@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
 
 if TYPE_CHECKING:
-    from interlock.envelope.finding import Finding
+    from interlock.core.finding import Finding
 
 MAX_FINDINGS_BYTES: Final = 8000
 """The most bytes of UTF-8 that the findings of one re-ask take; the first is listed whatever its size."""

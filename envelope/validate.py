@@ -14,7 +14,7 @@ from interlock.envelope.reask import reask
 from interlock.envelope.rules import RULES, RULES_BY_CODE
 
 if TYPE_CHECKING:
-    from interlock.envelope.finding import Finding
+    from interlock.core.finding import Finding
     from interlock.envelope.model import Envelope
 
 Verdict: TypeAlias = Literal["PASS", "FAIL"]

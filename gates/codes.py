@@ -1,9 +1,13 @@
-"""What the codes of this package's errors mean and what to do; its rules have rows of their own."""
+"""Every code of this package with its row: those of its errors, and the rules of evidence, rosters and payloads."""
 
-from collections.abc import Mapping
 from typing import Final
 
-CODES: Final[Mapping[str, tuple[str, str]]] = {
+from interlock.core.rule import Rule, rules
+from interlock.gates.collect.errors import ERRORS as COLLECTORS
+from interlock.gates.rules import BY_CODE as EVIDENCE
+from interlock.gates.stages.rules import BY_CODE as STAGES
+
+_ERRORS: Final = rules({
     # -- interlock.toml
     "CFG101": ("The configuration can be read and is TOML.", "Correct the file at the place that the message names."),
     "CFG102": (
@@ -135,4 +139,6 @@ CODES: Final[Mapping[str, tuple[str, str]]] = {
         "Put them back and resume, or start a new run.",
     ),
     "HELD109": ("The base has the function of the table (warning).", "Correct it, unless the work is to write it."),
-}
+})  # fmt: skip
+
+CODES: Final[dict[str, Rule]] = {**_ERRORS, **COLLECTORS, **EVIDENCE, **STAGES}

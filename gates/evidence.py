@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from interlock.core.files import opened_beneath, write_in
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.gates import rules
 from interlock.redaction import redactor_for
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, Grade
 from interlock.gates.checks.subject import Subject
 from interlock.gates.errors import ManifestError

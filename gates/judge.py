@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, GateSpec, Grade, Protocol
 from interlock.gates import rules
 from interlock.gates.checks import Subject, check_gate
@@ -139,7 +139,7 @@ def judge_evidence(
         file = case.shelf.get(path)
         if isinstance(file, Finding):
             if (line, column) not in told:
-                findings.append(replace(file, field=f"EVIDENCE.{key}", line=line, column=column))
+                findings.append(file._replace(field=f"EVIDENCE.{key}", line=line, column=column))
             refused.add(key)
             continue
         subject = Subject(file, key, line, column)
@@ -195,7 +195,7 @@ def judge_collection(
     for row in collection.files:
         file = shelf.get(row.path)
         if isinstance(file, Finding):
-            findings.append(replace(file, field=f"EVIDENCE.{row.key}"))
+            findings.append(file._replace(field=f"EVIDENCE.{row.key}"))
             continue
         subject = Subject(file, row.key)
         stale = run_grade(subject, (collection,), binding)[1]
@@ -223,7 +223,7 @@ def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Find
     for row in dict.fromkeys(files):
         file = read_evidence(root, row.path)
         if isinstance(file, Finding):
-            findings.append(replace(file, field=f"EVIDENCE.{row.key}"))
+            findings.append(file._replace(field=f"EVIDENCE.{row.key}"))
         elif file.sha256 != row.sha256:
             findings.append(
                 rules.finding(
@@ -280,7 +280,7 @@ def _uncited(gate: GateSpec, case: _Case, binding: Binding) -> tuple[list[Subjec
             continue
         file = case.shelf.get(row.path)
         if isinstance(file, Finding):
-            findings.append(replace(file, field=f"EVIDENCE.{row.key}"))
+            findings.append(file._replace(field=f"EVIDENCE.{row.key}"))
             continue
         subject = Subject(file, row.key)
         case.grades[row.path], swapped = run_grade(subject, case.history, binding)

@@ -26,9 +26,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, cast
 
-from interlock.envelope.finding import Finding, Level
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey
 from interlock.gates.checks.subject import MalformedError, decode, loads
 from interlock.gates.errors import ManifestError
@@ -244,9 +244,9 @@ def _finding(value: object, where: str, key: str) -> Finding:
     for name, text in texts.items():
         if not isinstance(text, str):
             raise _bad(where, f"{key}.{name}", "the value is no text")
-    if texts["level"] not in get_args(Level):
+    if texts["level"] not in ("error", "warning", "note"):
         raise _bad(where, f"{key}.level", "the value is no level")
-    return Finding(line=0, column=0, **cast("dict[str, Any]", texts))
+    return Finding(**cast("dict[str, Any]", texts))
 
 
 def _table(value: object, keys: tuple[str, ...], where: str, key: str) -> Mapping[str, object]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import (
     ANYBODY,
     DEFAULT_PROTOCOL,
@@ -238,8 +238,7 @@ def _undefined(protocol: Protocol, gate_id: str) -> Finding:
     )
     if meant or not (protocol.of_kind("qa") or protocol.of_kind("review")):
         return found
-    return replace(
-        found,
+    return found._replace(
         level="warning",
         message=f"{found.message} Any QA or review role may pass it with one file that is not empty.",
         fix=f"Define [gates.{gate_id}] to say who certifies it, and by what.",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from interlock.envelope.protocol import EVIDENCE_KEYS
 
 if TYPE_CHECKING:
+    from interlock.core.finding import Finding
     from interlock.envelope.case import Inputs
-    from interlock.envelope.finding import Finding
     from interlock.envelope.model import Envelope
     from interlock.envelope.protocol import Protocol, Status
     from interlock.envelope.validate import Report

@@ -7,9 +7,9 @@ whether a task can ever be approved.
 
 from typing import Final
 
+from interlock.core.finding import Finding
+from interlock.core.rule import Rule
 from interlock.core.text import visible
-from interlock.envelope.finding import Finding
-from interlock.envelope.rule import Rule
 
 _PATH: Final = "Strict Envelope §3 EVIDENCE: Each entry must be a valid relative file path"
 _EXISTS: Final = "Strict Envelope §4: No agent may claim PASS without evidence files existing"
@@ -317,7 +317,7 @@ def finding(
 ) -> Finding:
     """Make the finding of one rule; level and source come from its row."""
     rule = BY_CODE[code]
-    return Finding(code, rule.level, field, line, column, message, found, expected, fix, rule.source)
+    return Finding(code, rule.level, field, message, found, expected, fix, line, column, rule.source)
 
 
 def quote(text: str, limit: int = 120) -> str:

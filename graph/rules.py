@@ -242,7 +242,7 @@ def unopened(report: "Report", role: "Role", root: str, opened: Collection[str])
 
 def _at(rule: Rule, field: str, item: "Item", message: str, expected: str) -> Finding:
     return Finding(
-        rule.code, rule.level, field, item.line, item.column, message, item.text[:200], expected, rule.remedy,
+        rule.code, rule.level, field, message, item.text[:200], expected, rule.remedy, item.line, item.column,
         rule.source,
     )  # fmt: skip
 

@@ -3,19 +3,20 @@
 import re
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
 from interlock.core.errors import InterlockError
-from interlock.envelope.explain import RuleRow
-from interlock.envelope.rule import Rule
-
-if TYPE_CHECKING:
-    from interlock.envelope.finding import Level
+from interlock.core.rule import Rule, rules
 
 CODE: Final = r"[A-Z]{3,4}\d{3}"
 """What a code looks like."""
-_OURS: Final = "Interlock: what cannot be checked is refused with a reason"
-_LEFT: Final = "Follow the fix of the message."
+_TABLES: Final = (
+    ("envelope", "RULES"), ("gates.rules", "RULES"), ("gates.codes", "CODES"), ("gates.collect.errors", "ERRORS"),
+    ("gates.stages.rules", "RULES"), ("graph.rules", "RULES"), ("graph.pipeline.rules", "RULES"),
+    ("agents.file_refusals", "RULES"), ("install.errors", "CODES"), ("journal.errors", "RULES"),
+    ("reservations.rules", "RULES"), ("server.codes", "CODES"), ("server.rules", "RULES"),
+)  # fmt: skip
+"""The tables of rows, imported when they are asked for: few ask, and all of them cost."""
 _WITH_ERRORS: Final = (
     "redaction", "agents.ask", "graph.errors", "graph.orchestrator", "graph.verify", "graph.pipeline.ticket_file",
     "reservations.git.commit_range",
@@ -34,61 +35,33 @@ UNREADABLE: Final = Rule(
 """The one rule that `validate-envelope` itself enforces."""
 
 
-def catalog() -> dict[str, RuleRow]:
+def catalog() -> dict[str, Rule]:
     """Return each code with its row, in the order of the codes."""
     from interlock.agents.file_refusals import RULES as FILES  # noqa: PLC0415
     from interlock.envelope.rules import RULES as ENVELOPE  # noqa: PLC0415 - and below: few ask, and all tables cost
     from interlock.gates.codes import CODES as GATES  # noqa: PLC0415
-    from interlock.gates.collect.errors import ERRORS as COLLECTORS  # noqa: PLC0415
-    from interlock.gates.rules import RULES as EVIDENCE  # noqa: PLC0415
-    from interlock.gates.stages.rules import RULES as STAGES  # noqa: PLC0415
     from interlock.graph.pipeline.rules import RULES as TICKETS  # noqa: PLC0415
     from interlock.graph.rules import RULES as RUNS  # noqa: PLC0415
     from interlock.install.errors import CODES as INSTALL  # noqa: PLC0415
-    from interlock.journal.errors import FIXES, TITLES  # noqa: PLC0415
+    from interlock.journal.errors import RULES as JOURNAL  # noqa: PLC0415
     from interlock.reservations.rules import RULES as RESERVATIONS  # noqa: PLC0415
     from interlock.server.codes import CODES as SERVER  # noqa: PLC0415
     from interlock.server.rules import RULES as MESSAGES  # noqa: PLC0415
 
-    journal = {code: (title, FIXES[code]) for code, title in TITLES.items()}
-    collectors = {code: (f"{title[:1].upper()}{title[1:]}.", fix) for code, (title, fix) in COLLECTORS.items()}
-    tables = (GATES, SERVER, INSTALL, collectors, journal)
-    rows: list[RuleRow] = [
-        *_of_errors(),
-        *ENVELOPE,
-        *EVIDENCE,
-        *RUNS,
-        *(_row(row.code, row.title, row.remedy, row.source, row.level) for row in STAGES),
-        *(_row(row.code, _sentence(row.title), _LEFT, row.source, row.level) for row in TICKETS.values()),
-        *(_row(row.code, row.title, row.fix) for row in MESSAGES.values()),
-        *(_row(code, title) for code, title in (*RESERVATIONS.items(), *FILES.items())),
-        *(_row(code, *entry) for table in tables for code, entry in table.items()),
-        UNREADABLE,
-    ]
+    tables = (GATES, TICKETS, INSTALL, JOURNAL, FILES, SERVER, MESSAGES, rules(RESERVATIONS))
+    rows = (*_of_errors(), *ENVELOPE, *RUNS, *(row for table in tables for row in table.values()), UNREADABLE)
     return {row.code: row for row in sorted(rows, key=lambda row: row.code)}
 
 
-def _row(code: str, title: str, remedy: str = _LEFT, source: str = _OURS, level: str = "error") -> Rule:
-    """Return a row of a table that has no examples; the level of a ticket's rule is `retry`, `stop` or `warn`."""
-    plain = title.removesuffix(" (warning).")
-    level = level if plain == title else "warning"
-    return Rule(code, cast("Level", level), title if plain == title else f"{plain}.", source, remedy, "", "")
-
-
 def _of_errors() -> Iterable[Rule]:
-    """Yield a row for each error with a code of its own: what its class says of it."""
+    """Return a row for each error with a code of its own: what its class says of it."""
     for module in _WITH_ERRORS:
         import_module(f"interlock.{module}")
-    found: list[Rule] = []
+    titles: dict[str, str] = {}
     waiting = [InterlockError]
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         if re.fullmatch(CODE, vars(kind).get("code", "")) and kind is not InterlockError:
-            found.append(_row(kind.code, (kind.__doc__ or "").partition("\n")[0]))
-    return found
-
-
-def _sentence(title: str) -> str:
-    """Return what is wrong as a sentence; the table of tickets says what is, and not what must be."""
-    return f"{title[:1].upper()}{title[1:]}."
+            titles[kind.code] = (kind.__doc__ or "").partition("\n")[0]
+    return rules(titles).values()

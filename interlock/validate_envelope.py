@@ -15,17 +15,19 @@ from interlock import __version__
 from interlock.catalog import UNREADABLE, catalog
 from interlock.core.errors import InterlockError
 from interlock.core.project import NoProject, find_root
+from interlock.core.render import FORMS as FORMATS
+from interlock.core.render import OF_SERVICES
 from interlock.core.text import closest
 from interlock.envelope.export import FORMS
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES
-from interlock.envelope.renderers import FORMATS, FileResult, render_results
+from interlock.envelope.renderers import FileResult, render_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from io import TextIOWrapper
 
+    from interlock.core.rule import Rule
     from interlock.envelope.case import Inputs
-    from interlock.envelope.explain import RuleRow
     from interlock.envelope.protocol import Protocol
 
 VALID: Final = 0
@@ -36,8 +38,6 @@ INTERRUPTED: Final = 130
 MAX_BYTES: Final = 1024 * 1024
 STDIN: Final = 0
 CHUNK_BYTES: Final = 256 * 1024
-OF_CHECKOUT: Final = ("github", "sarif")
-"""Formats that services read, which place findings by paths from the top of the checkout."""
 
 FIXES: Final[dict[type[OSError], str]] = {
     FileNotFoundError: "Name a file that exists; `-` reads standard input.",
@@ -114,7 +114,7 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
     if args.files.count("-") > 1:
         raise UsageError("`-` is named twice, but standard input can be read once. Name it once.")
     results = [_check(path, args, root, protocol, inputs) for path in args.files]
-    if args.format in OF_CHECKOUT:
+    if args.format in OF_SERVICES:
         from dataclasses import replace  # noqa: PLC0415
 
         results = [replace(row, path=_from_root(row.path, root)) for row in results]
@@ -244,7 +244,7 @@ def _is_configured(root: str) -> bool:
         return False
 
 
-def _rules() -> "tuple[RuleRow, ...]":
+def _rules() -> "tuple[Rule, ...]":
     """Return every rule that can speak here: the envelope's, the evidence's, and this command's own.
 
     Those of a run are not among them: they are explained here, but no check of a file can break them.
@@ -256,10 +256,10 @@ def _rules() -> "tuple[RuleRow, ...]":
 
 
 def _explain(code: str) -> str:
-    from interlock.envelope.explain import explain, overview  # noqa: PLC0415
+    from interlock.core.rule import explain, overview  # noqa: PLC0415
     from interlock.graph.rules import RULES as RUN_RULES  # noqa: PLC0415
 
-    rules: tuple[RuleRow, ...] = (*_rules(), *RUN_RULES)
+    rules: tuple[Rule, ...] = (*_rules(), *RUN_RULES)
     if code == "all":
         return overview(rules)
     if page := explain(rules, code):
@@ -355,7 +355,7 @@ def _read(path: str, max_bytes: int) -> bytes:
 
 def _unreadable(path: str, error: OSError, *, told: bool) -> FileResult:
     """Return the result of a file that was not read; where programs read the answer, a person is told on stderr."""
-    from interlock.envelope.finding import Finding  # noqa: PLC0415
+    from interlock.core.finding import Finding  # noqa: PLC0415
 
     reason = (error.strerror or "unknown reason").lower()
     fix = FIXES.get(type(error), UNREADABLE.remedy)
@@ -365,8 +365,6 @@ def _unreadable(path: str, error: OSError, *, told: bool) -> FileResult:
         code=UNREADABLE.code,
         level=UNREADABLE.level,
         field="",
-        line=0,
-        column=0,
         message=f"The file cannot be read: {reason}.",
         found=reason,
         expected="a readable file",

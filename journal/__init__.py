@@ -12,7 +12,7 @@ from typing import Final
 
 from interlock.journal.errors import (
     CODES,
-    FIXES,
+    RULES,
     Code,
     JournalConflict,
     JournalDamaged,
@@ -27,8 +27,8 @@ from interlock.journal.verify import verify
 
 __all__ = [
     "CODES",
-    "FIXES",
     "MAX_LINE_BYTES",
+    "RULES",
     "Code",
     "Entry",
     "Head",

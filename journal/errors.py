@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.rule import rules
 
 Code: TypeAlias = Literal[
     "JRN701",
@@ -34,53 +35,58 @@ _DO_NOT_EDIT: Final = (
     "Lines were removed, repeated or moved. Restore the file from a copy; nothing but Journal.append may write it."
 )
 
-FIXES: Final[dict[Code, str]] = {
-    "JRN701": _ALTERED,
-    "JRN702": _ALTERED,
-    "JRN703": _ALTERED,
-    "JRN704": _DO_NOT_EDIT,
-    "JRN705": _DO_NOT_EDIT,
-    "JRN706": _DO_NOT_EDIT,
+RULES: Final = rules({
+    "JRN701": ("A line of the journal is canonical JSON.", _ALTERED),
+    "JRN702": ("A line of the journal has the fields of an entry, each of its type.", _ALTERED),
+    "JRN703": ("The hash of a line belongs to it.", _ALTERED),
+    "JRN704": ("The lines of a run are numbered without a gap.", _DO_NOT_EDIT),
+    "JRN705": ("A line follows the one before it in its run.", _DO_NOT_EDIT),
+    "JRN706": ("A key is in a run once.", _DO_NOT_EDIT),
     "JRN707": (
-        "If a writer was killed here, its next append moves the fragment to the .torn file beside the journal; "
-        "otherwise the end was cut off: restore the file from a copy."
+        "The last line of the journal is whole.",
+        ("If a writer was killed here, its next append moves the fragment to the .torn file beside the journal; "
+        "otherwise the end was cut off: restore the file from a copy."),
     ),
-    "JRN708": _ALTERED,
-    "JRN711": "The run was removed, or this is another journal. Check the path, then restore the file from a copy.",
-    "JRN712": "The end of the run was cut off. Restore the file from a copy.",
-    "JRN713": "The run was rewritten after its head was taken. Restore the file from a copy.",
+    "JRN708": ("A line of the journal has a bounded length.", _ALTERED),
+    "JRN711": (
+        "A run whose head was kept is in the journal.",
+        "The run was removed, or this is another journal. Check the path, then restore the file from a copy.",
+    ),
+    "JRN712": (
+        "A run reaches the head that was kept of it.",
+        "The end of the run was cut off. Restore the file from a copy.",
+    ),
+    "JRN713": (
+        "A run holds the head that was kept of it.",
+        "The run was rewritten after its head was taken. Restore the file from a copy.",
+    ),
     "JRN714": (
-        "Lines were added after the head was taken. If the run went on since, or was taken up again, compare with the "
-        "head that it has now; else somebody added them: restore the file from a copy."
+        "A run ends with the head that was kept of it.",
+        ("Lines were added after the head was taken. If the run went on since, or was taken up again, compare with the "
+        "head that it has now; else somebody added them: restore the file from a copy."),
     ),
-    "JRN721": "Check the path. The journal must be a regular file in a real folder, neither of them a symbolic link.",
-    "JRN722": "Stop every writer, then restore the file from a copy, or move it aside and start a new one.",
-    "JRN731": "Give the new event a key of its own. A key stands for one event of its run, for ever.",
-    "JRN732": "Correct the arguments. Put large content in a file and its digest in the event.",
-    "JRN733": "Free some space or repair the disk, then repeat the append: nothing was acknowledged.",
-}
-"""What to do about each code."""
-
-TITLES: Final[dict[Code, str]] = {
-    "JRN701": "A line of the journal is canonical JSON.",
-    "JRN702": "A line of the journal has the fields of an entry, each of its type.",
-    "JRN703": "The hash of a line belongs to it.",
-    "JRN704": "The lines of a run are numbered without a gap.",
-    "JRN705": "A line follows the one before it in its run.",
-    "JRN706": "A key is in a run once.",
-    "JRN707": "The last line of the journal is whole.",
-    "JRN708": "A line of the journal has a bounded length.",
-    "JRN711": "A run whose head was kept is in the journal.",
-    "JRN712": "A run reaches the head that was kept of it.",
-    "JRN713": "A run holds the head that was kept of it.",
-    "JRN714": "A run ends with the head that was kept of it.",
-    "JRN721": "The journal is a regular file that can be opened and locked.",
-    "JRN722": "The journal is what was written to it.",
-    "JRN731": "A key of a run belongs to one event.",
-    "JRN732": "An event has a name, a key and data that the journal can keep.",
-    "JRN733": "The journal can be written.",
-}
-"""What must hold, for each code."""
+    "JRN721": (
+        "The journal is a regular file that can be opened and locked.",
+        "Check the path. The journal must be a regular file in a real folder, neither of them a symbolic link.",
+    ),
+    "JRN722": (
+        "The journal is what was written to it.",
+        "Stop every writer, then restore the file from a copy, or move it aside and start a new one.",
+    ),
+    "JRN731": (
+        "A key of a run belongs to one event.",
+        "Give the new event a key of its own. A key stands for one event of its run, for ever.",
+    ),
+    "JRN732": (
+        "An event has a name, a key and data that the journal can keep.",
+        "Correct the arguments. Put large content in a file and its digest in the event.",
+    ),
+    "JRN733": (
+        "The journal can be written.",
+        "Free some space or repair the disk, then repeat the append: nothing was acknowledged.",
+    ),
+})  # fmt: skip
+"""What must hold and what to do, for each code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ class Problem:
     Args:
         line: 1-based line; 0 when the whole file, or the end of a run, is meant.
         run: The run that is concerned; empty when the line does not say.
-        code: Stable code, a key of `FIXES`.
+        code: Stable code, a key of `RULES`.
         message: What is wrong, in one sentence.
         found: What stands there.
         expected: What would be right.
@@ -106,21 +112,21 @@ class Problem:
     @property
     def fix(self) -> str:
         """What to do about it, in the imperative."""
-        return FIXES[self.code]
+        return RULES[self.code].remedy
 
 
 class JournalError(InterlockError):
     """Base of what this package raises.
 
     Args:
-        code: Stable code, a key of `FIXES`.
+        code: Stable code, a key of `RULES`.
         message: What is wrong, in one sentence.
         path: The journal.
         line: 1-based line of the journal; 0 when no line is meant.
     """
 
     def __init__(self, code: Code, message: str, *, path: Path, line: int = 0) -> None:
-        super().__init__(message, FIXES[code], code)
+        super().__init__(message, RULES[code].remedy, code)
         if code == "JRN721":  # the system refused the path, not this package its arguments
             self.exit_code = Exit.SYSTEM
         self.path = path

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from interlock.server.app import ALL, InterlockServer, make_server
     from interlock.server.guard import inspect
-    from interlock.server.rules import Problem
 
-__all__ = ["ALL", "InterlockServer", "Problem", "inspect", "make_server"]
+__all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
 
 PUBLIC_MODULES: Final = ("codes", "rules")
 """What others import besides the names above."""
 
 _HOME: Final = {
     **dict.fromkeys(("ALL", "InterlockServer", "make_server"), "app"),
-    "Problem": "rules",
     "inspect": "guard",
 }
 

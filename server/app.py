@@ -41,6 +41,7 @@ from interlock.server.arguments import check_arguments, key_problem, refined, un
 from interlock.server.places import READS, Places
 from interlock.server.resources import task_uris
 from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call, sentences, without_keys
+from interlock.server.rules import refusal_data
 from interlock.server.schemas import answer_schema, trimmed
 from interlock.server.stdio import serve_stdio
 from interlock.server.subscribers import Subscribers
@@ -354,7 +355,9 @@ def _named(arguments: Mapping[str, Any], redactor: Redactor) -> None:
         clean_arguments(arguments, redactor, prose=())
     except KeyRefused as refused:
         wrong = key_problem(refused)
-        raise MCPError(INVALID_PARAMS, f"{wrong.code}: {wrong.message} {wrong.fix}", data=wrong.to_json()) from refused
+        raise MCPError(
+            INVALID_PARAMS, f"{wrong.code}: {wrong.message} {wrong.fix}", data=refusal_data(wrong)
+        ) from refused
 
 
 def _shown(content: str | bytes, redactor: Redactor) -> str | bytes:

@@ -6,15 +6,16 @@ from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
+from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.redaction import KeyRefused
-from interlock.server.rules import Problem, cut, problem, shown
+from interlock.server.rules import cut, problem, shown
 
 MAX_PROBLEMS: Final = 20
 """How many problems of one call are told."""
 
 
-def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
+def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Return what is wrong with the arguments of a call, by the tool's own schema: everything, up to `MAX_PROBLEMS`.
 
     Args:
@@ -32,12 +33,12 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
     return tuple(islice(found, MAX_PROBLEMS))
 
 
-def key_problem(refused: KeyRefused) -> Problem:
+def key_problem(refused: KeyRefused) -> Finding:
     """Return the finding for an argument that names something and holds a key."""
     return problem("MCP205", f"{refused.message}.", place=cut(refused.place), found="a key", fix=refused.fix)
 
 
-def refined(error: ValidationError) -> tuple[Problem, ...]:
+def refined(error: ValidationError) -> tuple[Finding, ...]:
     """Return the findings for arguments that have their types and break a tool's own limits."""
     return tuple(
         problem(
@@ -50,21 +51,21 @@ def refined(error: ValidationError) -> tuple[Problem, ...]:
     )  # fmt: skip
 
 
-def unknown_tool(name: str, known: Sequence[str]) -> Problem:
+def unknown_tool(name: str, known: Sequence[str]) -> Finding:
     """Return the finding for a tool that is not offered."""
     near = closest(name, known)
     fix = f"Call `{near}`." if near else f"Call one of {', '.join(known)}."
     return problem("MCP201", f"There is no tool `{cut(name)}` here.", place="name", found=name, fix=fix)
 
 
-def _unknown(name: str, known: Mapping[str, Any]) -> Problem:
+def _unknown(name: str, known: Mapping[str, Any]) -> Finding:
     near = closest(name, known)
     fix = f"Write `{near}`." if near else f"Leave it out. The tool takes {', '.join(known) or 'nothing'}."
     return problem("MCP202", f"The tool has no argument `{cut(name)}`.", place=cut(name), found=name,
                    expected=", ".join(known) or "no argument", fix=fix)  # fmt: skip
 
 
-def _missing(name: str, schema: Mapping[str, Any]) -> Problem:
+def _missing(name: str, schema: Mapping[str, Any]) -> Finding:
     wanted = _wanted(schema)
     return problem(
         "MCP203",
@@ -76,7 +77,7 @@ def _missing(name: str, schema: Mapping[str, Any]) -> Problem:
     )
 
 
-def _mistyped(name: str, value: Any, schema: Mapping[str, Any]) -> Problem | None:
+def _mistyped(name: str, value: Any, schema: Mapping[str, Any]) -> Finding | None:
     if _fits(value, schema):
         return None
     wanted = _wanted(schema)

@@ -6,8 +6,8 @@ import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.server.bounds import Limits
-from interlock.server.refusal import Refusal, header, send_json
-from interlock.server.rules import Problem
+from interlock.server.refusal import Refusal, header, refusal, send_json
+from interlock.server.rules import BadMessage
 
 
 class BodyGate:
@@ -19,7 +19,7 @@ class BodyGate:
         inspect: Gives what keeps the body of a POST from being read, or None.
     """
 
-    def __init__(self, inner: ASGIApp, limits: Limits, inspect: Callable[[bytes], Problem | None]) -> None:
+    def __init__(self, inner: ASGIApp, limits: Limits, inspect: Callable[[bytes], BadMessage | None]) -> None:
         self._inner = inner
         self._limits = limits
         self._inspect = inspect
@@ -67,7 +67,7 @@ class BodyGate:
                     return self._too_large(f"more than {most} bytes")
                 if not message.get("more_body", False):
                     return bytes(body)
-        return Refusal(
+        return refusal(
             408,
             "The body did not arrive.",
             f"{len(body)} bytes after {self._limits.body_seconds:g} s",
@@ -77,7 +77,7 @@ class BodyGate:
         )
 
     def _too_large(self, found: str) -> Refusal:
-        return Refusal(
+        return refusal(
             413,
             "The body is too large.",
             found,

@@ -1,9 +1,10 @@
 """What the codes of refused calls, tokens and HTTP requests mean and what to do, for `interlock explain`."""
 
-from collections.abc import Mapping
 from typing import Final
 
-CODES: Final[Mapping[str, tuple[str, str]]] = {
+from interlock.core.rule import rules
+
+CODES: Final = rules({
     "MCP301": ("A toolset is one that exists.", "Name one of those that the message lists."),
     "MCP302": ("A role is one of the roster.", "Name one of the roles that the message lists."),
     "MCP303": ("A subscription names a resource and fits into the bounds.", "Follow the fix of the message."),
@@ -38,4 +39,4 @@ CODES: Final[Mapping[str, tuple[str, str]]] = {
     "WEB429": ("A caller stays within its share.", "Wait as long as `Retry-After` says."),
     "WEB431": ("The head of a request is bounded.", "Send fewer or shorter headers."),
     "WEB503": ("The server has a place free.", "Wait as long as `Retry-After` says."),
-}
+})  # fmt: skip

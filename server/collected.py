@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from interlock.envelope.renderers.json import finding_object
 from interlock.gates.manifest import from_json
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def made_by_hand(collection: "Collection") -> Made:
             EvidenceRow(key=file.key, path=file.path, sha256=file.sha256, size_bytes=file.size_bytes)
             for file in collection.files
         ],
-        findings=[finding_object(finding) for finding in collection.findings],
+        findings=[finding.to_json() for finding in collection.findings],
         error="",
         fix="",
     )

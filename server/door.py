@@ -14,7 +14,7 @@ from mcp.server.auth.provider import AccessToken
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.server.bounds import Limits, Meter, TooMuch
-from interlock.server.refusal import Refusal, header
+from interlock.server.refusal import Refusal, header, refusal
 from interlock.server.tokens import TOKEN_PREFIX, TokenError, TokenRecord, TokenStore
 
 PATH: Final = "/mcp"
@@ -83,7 +83,7 @@ class AddressGate:
         hosts, origins = header(scope, b"host"), header(scope, b"origin")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             allowed = ", ".join(f"`{host}`" for host in sorted(self._hosts))
-            return Refusal(
+            return refusal(
                 421,
                 "This server is not known by that Host.",
                 _shown(hosts),
@@ -92,7 +92,7 @@ class AddressGate:
             )
         if len(origins) > 1 or (origins and origins[0] not in self._origins):
             allowed = ", ".join(f"`{origin}`" for origin in sorted(self._origins))
-            return Refusal(
+            return refusal(
                 403,
                 "Pages of that origin may not call this server.",
                 _shown(origins),
@@ -100,7 +100,7 @@ class AddressGate:
                 "If the page is yours, start the server with `--allow-origin` and its origin.",
             )
         if scope["path"] not in {PATH, HEALTH}:
-            return Refusal(
+            return refusal(
                 404, "Nothing is served there.", f"`{scope['path'][:80]}`", f"`{PATH}` or `{HEALTH}`", f"Use `{PATH}`."
             )
         return None
@@ -159,7 +159,7 @@ class TokenGate:
                 await self._serve(caller, scope, receive, send)
         except TooMuch as error:
             seconds = math.ceil(error.retry_seconds)
-            await Refusal(
+            await refusal(
                 429,
                 "Too much at once.",
                 error.found,
@@ -208,7 +208,7 @@ class TokenGate:
             if self._complained != error.message:
                 self._complained = error.message
                 self._complain(f"nobody is let in: {error.message}. fix: {error.fix}")
-            return Refusal(
+            return refusal(
                 503,
                 "The tokens of this server cannot be read.",
                 "a token file that is not safe to use",
@@ -232,7 +232,7 @@ def _instead_of_bearer(given: str) -> str:
 
 
 def _unknown_caller(found: str, challenge: str) -> Refusal:
-    return Refusal(
+    return refusal(
         401,
         "This server answers known callers alone.",
         found,

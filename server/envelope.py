@@ -10,7 +10,6 @@ from interlock.agents.contract import contract
 from interlock.core.errors import InterlockError
 from interlock.core.text import closest
 from interlock.envelope import Status, Verdict
-from interlock.envelope.renderers.json import finding_object
 from interlock.envelope.template import template
 from interlock.gates.response import Expected, distinct_gates, has_runs, judge_response
 from interlock.server.annotations import READS
@@ -112,7 +111,7 @@ def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_
         ok=report.ok,
         effective_status=report.effective_status,
         verdict=report.verdict,
-        findings=[finding_object(finding) for finding in report.findings],
+        findings=[finding.to_json() for finding in report.findings],
         normalised=list(report.normalised),
         reask=report.as_reask(),
     )

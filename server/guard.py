@@ -4,15 +4,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from interlock.core.finding import Finding
 from interlock.redaction import redact
 from interlock.server.rules import (
     MAX_DEPTH,
     MAX_MESSAGE_BYTES,
     MAX_VALUES,
-    Problem,
+    BadMessage,
     RequestId,
     cut,
     is_broken,
@@ -28,7 +29,7 @@ _LAST_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def inspect(raw: bytes) -> Problem | None:
+def inspect(raw: bytes) -> BadMessage | None:
     """Return what keeps a raw message from being acted on, or None.
 
     Args:
@@ -36,10 +37,10 @@ def inspect(raw: bytes) -> Problem | None:
             `MAX_MESSAGE_BYTES` the middle may be missing: its id is looked for at both ends.
     """
     message = read_message(raw)
-    return message if isinstance(message, Problem) else None
+    return message if isinstance(message, BadMessage) else None
 
 
-def read_message(raw: bytes) -> dict[str, Any] | Problem:
+def read_message(raw: bytes) -> dict[str, Any] | BadMessage:
     """Return the JSON-RPC message that some bytes hold, or why they hold none (see `inspect`)."""
     if len(raw) > MAX_MESSAGE_BYTES:
         return _of(raw, problem("MCP103", "The message is too long.", found=f"more than {MAX_MESSAGE_BYTES} bytes"))
@@ -68,7 +69,7 @@ def read_message(raw: bytes) -> dict[str, Any] | Problem:
     crowded = opened > MAX_DEPTH or opened + commas >= MAX_VALUES
     fault = _walk(value) if oddities or crowded or _SURROGATE.search(raw) else None
     fault = fault or _not_rpc(value)
-    return value if fault is None else replace(fault, request_id=_id_of(value))
+    return value if fault is None else BadMessage(fault, _id_of(value))
 
 
 def _marks(text: bytes) -> tuple[int, int]:
@@ -87,7 +88,7 @@ def _is_crowded(raw: bytes) -> bool:
     return max(_marks(b"".join(quotes_are_ends.split(b'"')[::2]))) > MAX_VALUES
 
 
-def _crowded() -> Problem:
+def _crowded() -> Finding:
     return problem("MCP109", "The message holds too many values.", found=f"more than {MAX_VALUES} values")
 
 
@@ -128,7 +129,7 @@ def _decoder(oddities: list[object]) -> json.JSONDecoder:
     )
 
 
-def _walk(value: Any) -> Problem | None:
+def _walk(value: Any) -> Finding | None:
     """Return the first thing in a value that no message may hold; it may be deep or large, so one path is kept."""
     path: list[str | int] = []
     ahead: list[Iterator[tuple[str | int, Any]]] = [iter([("", value)])]
@@ -145,14 +146,14 @@ def _walk(value: Any) -> Problem | None:
         name, item = step
         fault = _fault(name, item, len(ahead))
         if fault is not None:
-            return replace(fault, place=_place([*path, name]))
+            return fault._replace(field=_place([*path, name]))
         if isinstance(item, dict | list):
             path.append(name)
             ahead.append(_members(cast("dict[str, Any] | list[Any]", item)))
     return None
 
 
-def _fault(name: str | int, item: Any, depth: int) -> Problem | None:
+def _fault(name: str | int, item: Any, depth: int) -> Finding | None:
     """Return what is wrong with one member, by its name, its value, and its level from 1."""
     for text in (name, item):
         if isinstance(text, str) and is_broken(text):
@@ -176,14 +177,14 @@ def _place(path: Sequence[str | int]) -> str:
     return cut("".join(f"[{part}]" if isinstance(part, int) else f".{cut(part)}" for part in path).lstrip("."))
 
 
-def _not_rpc(value: Any) -> Problem | None:
+def _not_rpc(value: Any) -> Finding | None:
     """Return why a value is not one JSON-RPC message."""
     if not isinstance(value, dict):
         return problem("MCP108", "The message is not an object.", found=kind(value))
     return _not_message(cast("dict[str, Any]", value))
 
 
-def _not_message(value: dict[str, Any]) -> Problem | None:
+def _not_message(value: dict[str, Any]) -> Finding | None:
     if value.get("jsonrpc") != "2.0":
         return problem("MCP108", "The message is not JSON-RPC 2.0.", place="jsonrpc", found=said(value, "jsonrpc"))
     if "method" not in value:
@@ -222,7 +223,7 @@ def _id_of(value: Any) -> RequestId | None:
             return None
 
 
-def _of(raw: bytes, fault: Problem) -> Problem:
+def _of(raw: bytes, fault: Finding) -> BadMessage:
     """Return the finding with the request's id, read from a message that cannot be parsed."""
     tail = _LAST_ID.search(raw[-_TAIL_BYTES:])
     found = _first_id(raw[:_HEAD_BYTES]) or (tail and tail.group(1))
@@ -230,7 +231,7 @@ def _of(raw: bytes, fault: Problem) -> Problem:
         value = json.loads(found) if found else None
     except ValueError:
         value = None
-    return replace(fault, request_id=_id_of({"id": value}))
+    return BadMessage(fault, _id_of({"id": value}))
 
 
 def _first_id(head: bytes) -> bytes | None:

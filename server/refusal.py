@@ -2,32 +2,43 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from starlette.types import Scope, Send
+
+from interlock.core.finding import Finding
 
 _JSON_RPC_REFUSED: Final = -32600
 """JSON-RPC's `Invalid Request`: what a client shows of a refusal that comes before its message is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An HTTP answer that says no. Its code is `WEB` and the status; the body is a JSON-RPC error without an id."""
+class Refusal(NamedTuple):
+    """An HTTP answer that says no; the body is a JSON-RPC error without an id.
+
+    Args:
+        status: The status of HTTP.
+        finding: Why; its code is `WEB` and the status.
+        headers: What is sent besides.
+    """
 
     status: int
-    message: str
-    found: str
-    expected: str
-    fix: str
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    finding: Finding
+    headers: Mapping[str, str]
 
     async def __call__(self, send: Send) -> None:
         """Send it."""
-        data = {"code": f"WEB{self.status}", "found": self.found, "expected": self.expected, "fix": self.fix}
-        text = f"{self.message} Found: {self.found}. Expected: {self.expected}. Fix: {self.fix}"
+        code, _, _, message, found, expected, fix = self.finding[:7]
+        data = {"code": code, "found": found, "expected": expected, "fix": fix}
+        text = f"{message} Found: {found}. Expected: {expected}. Fix: {fix}"
         error = {"code": _JSON_RPC_REFUSED, "message": text, "data": data}
         await send_json(send, self.status, {"jsonrpc": "2.0", "id": None, "error": error}, self.headers)
+
+
+def refusal(
+    status: int, message: str, found: str, expected: str, fix: str, headers: Mapping[str, str] | None = None
+) -> Refusal:
+    """Return the answer for a request that breaks the rule of a status."""
+    return Refusal(status, Finding(f"WEB{status}", "error", "", message, found, expected, fix), headers or {})
 
 
 async def send_json(send: Send, status: int, value: Mapping[str, Any], headers: Mapping[str, str]) -> None:

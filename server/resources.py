@@ -22,7 +22,7 @@ from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUS_MEAN
 from interlock.graph.errors import UnknownRunError
 from interlock.server.project import tables
 from interlock.server.results import compact, sentences
-from interlock.server.rules import cut, problem, shown
+from interlock.server.rules import cut, problem, refusal_data, shown
 
 if TYPE_CHECKING:
     from interlock.server.app import InterlockServer
@@ -198,7 +198,7 @@ def _number(name: str, text: str) -> int:
         "MCP204", f"`{name}` is no whole number.", place=name, found=shown(cut(text)),
         expected="a whole number", fix=f"Write digits, such as `{name}=100`, or leave `{name}` out.",
     )  # fmt: skip
-    raise MCPError(INVALID_PARAMS, f"MCP204: {wrong.message} {wrong.fix}", data=wrong.to_json())
+    raise MCPError(INVALID_PARAMS, f"MCP204: {wrong.message} {wrong.fix}", data=refusal_data(wrong))
 
 
 async def _read(server: "InterlockServer", work: Callable[[], str]) -> str:

@@ -8,8 +8,9 @@ from typing import Any, Final, cast
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 
+from interlock.core.finding import Finding
 from interlock.redaction import Redactor
-from interlock.server.rules import Problem
+from interlock.server.rules import refusal_data
 
 DEFECT_FIX: Final = (
     "This is a defect of Interlock, and nothing was acknowledged. Read where the run stands before going on, and "
@@ -41,9 +42,9 @@ def answer(data: Mapping[str, Any]) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=compact(data))], structured_content=dict(data))
 
 
-def refused_call(problems: Sequence[Problem]) -> CallToolResult:
+def refused_call(problems: Sequence[Finding]) -> CallToolResult:
     """Return the error result for a call that does not fit its tool; `error` is the first problem."""
-    first, *others = (each.to_json() for each in problems)
+    first, *others = (refusal_data(each) for each in problems)
     return error_result({**first, "problems": others} if others else first)
 
 

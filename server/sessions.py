@@ -10,7 +10,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.server.bounds import Limits
-from interlock.server.refusal import Refusal, header
+from interlock.server.refusal import Refusal, header, refusal
 
 _SESSION: Final = b"mcp-session-id"
 _VERSION: Final = b"mcp-protocol-version"
@@ -122,7 +122,7 @@ class SessionGate:
             return None
         quiet = [each.quiet_since - oldest for each in mine.values() if not each.requests]
         seconds = math.ceil(min(quiet, default=self._limits.session_idle_seconds))
-        return Refusal(
+        return refusal(
             429,
             "Too many sessions.",
             f"{len(mine)} sessions are open with this token",

@@ -19,7 +19,7 @@ from mcp.server.stdio import stdio_server
 
 from interlock.redaction import redactor_for
 from interlock.server.guard import read_message
-from interlock.server.rules import MAX_MESSAGE_BYTES, Problem, RequestId
+from interlock.server.rules import MAX_MESSAGE_BYTES, BadMessage, RequestId
 
 _READ_BYTES: Final = 256 * 1024
 _WRITE_BYTES: Final = 4096
@@ -135,7 +135,7 @@ class _Sink:
                 self._gone()
                 await checkpoint()
 
-    async def refuse(self, problem: Problem) -> None:
+    async def refuse(self, problem: BadMessage) -> None:
         """Answer a message that is not acted on."""
         await self._write(json.dumps(problem.to_rpc(), separators=(",", ":")) + "\n")
 
@@ -149,7 +149,7 @@ async def _messages(source: int, sink: _Sink, leaving: Callable[[], None]) -> As
         if not line.strip():
             continue
         message = read_message(line)
-        if isinstance(message, Problem):
+        if isinstance(message, BadMessage):
             await sink.refuse(message)
         else:
             sink.expect(message)

@@ -2,13 +2,12 @@
 
 import re
 
+from interlock.core.rule import Rule
 from interlock.envelope import RULES
 from interlock.envelope.protocol import TRANSITIONS
 from interlock.gates.rules import RULES as EVIDENCE_RULES
 from interlock.gates.stages.rules import RULES as STAGE_RULES
-from interlock.gates.stages.rules import Rule as StageRule
 from interlock.graph.pipeline.rules import RULES as TICKET_RULES
-from interlock.graph.pipeline.rules import Rule as TicketRule
 from tests.clauses.page import PAGE, SOURCES, render, rows
 from tests.names import existing_tests
 from tests.requirements import CLAUSES, PROMISES
@@ -48,7 +47,7 @@ def test_no_sentence_stands_twice_under_its_heading() -> None:
 
 
 @each_row("rule", [*STAGE_RULES, *TICKET_RULES.values()], ids=lambda rule: rule.code)
-def test_every_rule_of_tickets_names_a_heading_of_its_source(rule: StageRule | TicketRule) -> None:
+def test_every_rule_of_tickets_names_a_heading_of_its_source(rule: Rule) -> None:
     source, _, clause = rule.source.partition(" §")
     heading = re.sub(r"^\d+\. ", "", clause.partition(":")[0])
     assert rule.source.startswith("Interlock: ") or heading in SOURCES[source]

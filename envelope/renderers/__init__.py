@@ -1,26 +1,19 @@
 """Renderers: one result type, four forms of it. Text in, text out; printing it is the caller's business."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
+from interlock.core.render import Form, render
 from interlock.envelope.renderers.result import FileResult
 
 if TYPE_CHECKING:
-    from interlock.envelope.explain import RuleRow
+    from interlock.core.rule import Rule
 
-Format: TypeAlias = Literal["text", "json", "sarif", "github"]
-FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-
-__all__ = ["FORMATS", "FileResult", "Format", "render_results"]
+__all__ = ["FileResult", "render_results"]
 
 
 def render_results(
-    results: Sequence[FileResult],
-    form: Format,
-    *,
-    rules: "Iterable[RuleRow]" = (),
-    version: str = "",
-    color: bool = False,
+    results: Sequence[FileResult], form: Form, *, rules: "Iterable[Rule]" = (), version: str = "", color: bool = False
 ) -> str:
     """Return the results in one form, ended by a newline unless there is nothing to say.
 
@@ -40,10 +33,4 @@ def render_results(
         from interlock.envelope.renderers.json import render_json  # noqa: PLC0415
 
         return render_json(results)
-    if form == "sarif":
-        from interlock.envelope.renderers.sarif import render_sarif  # noqa: PLC0415
-
-        return render_sarif(results, rules, version)
-    from interlock.envelope.renderers.github import render_github  # noqa: PLC0415
-
-    return render_github(results)
+    return render([row.checked for row in results], form, rules=rules, tool="validate-envelope", version=version)

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from interlock.envelope.protocol import LABELS
 
 if TYPE_CHECKING:
-    from interlock.envelope.finding import Finding
     from interlock.envelope.model import Envelope
     from interlock.envelope.renderers.result import FileResult
 
 SCHEMA: Final = "interlock.findings/1"
-FINDING_KEYS: Final = ("code", "level", "field", "line", "column", "message", "found", "expected", "fix", "source")
 
 
 def render_json(results: "Sequence[FileResult]") -> str:
@@ -25,11 +23,6 @@ def envelope_object(envelope: "Envelope") -> dict[str, Any]:
     return {label.lower(): _plain(getattr(envelope, label.lower())) for label in LABELS}
 
 
-def finding_object(finding: "Finding") -> dict[str, Any]:
-    """Return a finding as an object with the ten keys that are promised."""
-    return {key: getattr(finding, key) for key in FINDING_KEYS}
-
-
 def _file(result: "FileResult") -> dict[str, Any]:
     return {
         "path": result.path,
@@ -38,7 +31,7 @@ def _file(result: "FileResult") -> dict[str, Any]:
         "effective_status": result.effective_status,
         "envelope": None if result.envelope is None else envelope_object(result.envelope),
         "normalised": list(result.normalised),
-        "findings": [finding_object(finding) for finding in result.findings],
+        "findings": [finding.to_json() for finding in result.findings],
     }
 
 

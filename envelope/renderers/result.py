@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interlock.core.render import Checked
+
 if TYPE_CHECKING:
-    from interlock.envelope.finding import Finding
+    from interlock.core.finding import Finding
     from interlock.envelope.model import Envelope
     from interlock.envelope.validate import Report
 
@@ -45,6 +47,11 @@ class FileResult:
         )
 
     @property
+    def checked(self) -> Checked:
+        """The file in the form that the services' renderers take."""
+        return Checked(self.path, self.findings, self.text, self.effective_status is not None)
+
+    @property
     def ok(self) -> bool:
         """Whether no finding is an error."""
-        return all(finding.level != "error" for finding in self.findings)
+        return not any(finding.refuses for finding in self.findings)

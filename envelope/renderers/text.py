@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from interlock.core.text import shown, visible
 
 if TYPE_CHECKING:
-    from interlock.envelope.finding import Finding
+    from interlock.core.finding import Finding
     from interlock.envelope.renderers.result import FileResult
 
 WIDTH: Final = 100

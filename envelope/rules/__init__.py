@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from interlock.envelope.rule import Rule
+from interlock.core.rule import Rule
 from interlock.envelope.rules.characters import CHARACTER_RULES
 from interlock.envelope.rules.gates import GATE_RULES
 from interlock.envelope.rules.items import ITEM_RULES

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from interlock.envelope.rule import Rule
+from interlock.core.rule import Rule
 
 _OURS: Final = "Interlock: a response must read the same to every reader"
 

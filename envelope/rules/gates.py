@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from interlock.core.rule import Rule
 from interlock.core.text import closest
 from interlock.envelope.case import Case, Gate, add, choice, draft, drop
 from interlock.envelope.draft import Draft, Op, Patch
@@ -17,7 +18,6 @@ from interlock.envelope.repair import (
     state,
     unpassed_by_qa,
 )
-from interlock.envelope.rule import Rule
 
 
 def _first_claims(case: Case) -> Iterator[Gate]:

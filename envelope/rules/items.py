@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from interlock.core.rule import Rule
 from interlock.envelope.case import (
     GATE,
     Case,
@@ -17,7 +18,6 @@ from interlock.envelope.lookalikes import plain, strange
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.envelope.repair import evidence_path
-from interlock.envelope.rule import Rule
 
 _PATH: Final = re.compile(r"artifacts(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._@+=-]+)+")
 _FOLDERS: Final = re.compile(r"(?<![\w./-])/?artifacts/[A-Za-z0-9._@+=/-]+")

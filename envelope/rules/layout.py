@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from interlock.core.rule import Rule
 from interlock.envelope.case import Case, draft, drop, put
 from interlock.envelope.draft import Draft
 from interlock.envelope.lookalikes import fold, strange
-from interlock.envelope.rule import Rule
 
 _ENVELOPE: Final = "Strict Envelope §2 Required Envelope"
 

@@ -1,13 +1,13 @@
 """Rows of who may say what, and when (ENV40x, ENV42x)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
+from interlock.core.rule import Rule
 from interlock.envelope.case import TASK_ID, Case, draft, put
 from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch, snippet
 from interlock.envelope.protocol import ECHO, STATUS_OWNER, STATUSES
 from interlock.envelope.repair import better_status, blocked, state
-from interlock.envelope.rule import Check, Rule
 
 _SKIPS: Final = {
     ("READY_FOR_QA", "APPROVED"): ("ENV406", "it skips QA"),
@@ -38,7 +38,7 @@ def _verdict_on_status(case: Case) -> tuple[str, str] | None:
     return code, f"The task is {current}; it cannot become {status}: {why}."
 
 
-def _status_row(code: str) -> Check:
+def _status_row(code: str) -> Callable[[Case], Iterator[Draft]]:
     def check(case: Case) -> Iterator[Draft]:
         verdict = _verdict_on_status(case)
         item = case.value("STATUS")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from interlock.core.rule import Rule
 from interlock.core.text import closest
 from interlock.envelope.case import (
     REASON,
@@ -22,7 +23,6 @@ from interlock.envelope.lookalikes import changes, fold, looks, plain, strange
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES
 from interlock.envelope.repair import better_status, deny, open_gate, some_action, state
-from interlock.envelope.rule import Rule
 
 _ASCII_FIELDS: Final = ("STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED")
 _HOLE: Final = re.compile(r"[<\[{].*[>\]}]")

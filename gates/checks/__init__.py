@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, ContentCheck, EvidenceKey, GateSpec
 from interlock.gates import rules
 from interlock.gates.checks.subject import Subject, Subjects

@@ -6,7 +6,7 @@ Outside of a run a plain result of axe is read too.
 from collections.abc import Collection, Iterator
 from typing import Any, Final, cast
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.gates import rules
 from interlock.gates.checks.subject import MalformedError, Subject, Subjects, decode, loads
 

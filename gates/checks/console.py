@@ -2,7 +2,7 @@
 
 from typing import Any, Final, cast
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.gates import rules
 from interlock.gates.checks.subject import MalformedError, Subject, Subjects, decode, loads
 

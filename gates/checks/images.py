@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.gates.checks.subject import Subject, Subjects
 
 if TYPE_CHECKING:

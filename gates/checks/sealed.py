@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.gates import rules
 from interlock.gates.checks.subject import MalformedError, Subject
 

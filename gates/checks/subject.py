@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import EvidenceKey
 from interlock.gates import rules
 from interlock.gates.evidence import EvidenceFile

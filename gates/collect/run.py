@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.core.locks import locked
-from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import GATES, EvidenceKey
 from interlock.gates.collect.browser import find_browser
 from interlock.gates.collect.errors import collector_error

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from interlock.gates.stages.judge import MAX_PAYLOAD_BYTES, judge_stage
     from interlock.gates.stages.references import requirement_ids
     from interlock.gates.stages.schema import payload_schema
-    from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings
+    from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings, issue_record
     from interlock.gates.stages.tree import list_tree, revealed
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Stage",
     "Surroundings",
     "artifact_records",
+    "issue_record",
     "judge_stage",
     "list_tree",
     "payload_schema",
@@ -37,6 +38,7 @@ _HOME: Final = {
     "Stage": "stage",
     "Surroundings": "stage",
     "artifact_records": "artifacts",
+    "issue_record": "stage",
     "judge_stage": "judge",
     "list_tree": "tree",
     "payload_schema": "schema",

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.shared import shared, untold
 from interlock.gates.stages.case import Case, texts_at
 from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
-from interlock.gates.stages.stage import Issue, Observed
+from interlock.gates.stages.stage import Observed
 from interlock.gates.stages.tree import revealed
 from interlock.gates.tree import tree_diff
 from interlock.reservations import Authors, is_ticket_file
@@ -23,7 +24,7 @@ _MAX_ALTERNATIVES: Final = 2000
 """So many plain patterns are matched; a pattern beyond counts as a path alone."""
 
 
-def observed(case: Case) -> Iterator[Issue]:
+def observed(case: Case) -> Iterator[Finding]:
     """Yield the files that changed outside the plan, or that none changed.
 
     What git ignores when the stage begins is not observed. What a `.gitignore` hides that changed since then is, but
@@ -65,7 +66,7 @@ def observed(case: Case) -> Iterator[Issue]:
         yield _unattributed(rest, authors, seen, scope, told)
 
 
-def _own(outside: Sequence[tuple[str, str]], scope: str) -> Iterator[Issue]:
+def _own(outside: Sequence[tuple[str, str]], scope: str) -> Iterator[Finding]:
     """Yield the changes that the agent itself made outside the plan."""
     for number, (path, what) in enumerate(outside[:MAX_NAMED]):
         back = "Remove" if what == "added" else "Restore"
@@ -89,7 +90,7 @@ def _own(outside: Sequence[tuple[str, str]], scope: str) -> Iterator[Issue]:
         )
 
 
-def _claimed(case: Case, paths: Sequence[str]) -> Iterator[tuple[str, Issue]]:
+def _claimed(case: Case, paths: Sequence[str]) -> Iterator[tuple[str, Finding]]:
     """Yield each of some paths that the agent says it changed, by its name as a word of its own."""
     for at, text in texts_at(case.payload, "actions_taken"):
         for path in paths:
@@ -108,7 +109,7 @@ def _claimed(case: Case, paths: Sequence[str]) -> Iterator[tuple[str, Issue]]:
                 )
 
 
-def _unattributed(paths: Sequence[str], authors: Authors, seen: Observed, scope: str, told: Set[str] | None) -> Issue:
+def _unattributed(paths: Sequence[str], authors: Authors, seen: Observed, scope: str, told: Set[str] | None) -> Finding:
     """Name what changed outside the plan and is not known to be the agent's, and what is others'.
 
     Args:
@@ -194,7 +195,7 @@ class _Patterns:
         return self._scope.accepts(at)
 
 
-def consistent_outcome(case: Case) -> Iterator[Issue]:
+def consistent_outcome(case: Case) -> Iterator[Finding]:
     """Yield a success that the statuses of delegated steps contradict."""
     short = [f"`{step}` {status}" for step, status in case.surroundings.outcomes.items() if status != _APPROVED]
     if short and case.payload.get("outcome") == "success":

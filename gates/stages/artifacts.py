@@ -9,11 +9,12 @@ from pathlib import Path
 from posixpath import normpath
 from typing import Any, Final
 
+from interlock.core.finding import Finding
 from interlock.gates.errors import TreeError
 from interlock.gates.shared import is_shared
 from interlock.gates.stages.case import Case, fit_text, texts_at
 from interlock.gates.stages.rules import copied, issue, shown
-from interlock.gates.stages.stage import Issue, Surroundings
+from interlock.gates.stages.stage import Surroundings
 from interlock.gates.tree import file_value
 
 UNCHANGED: Final = "No file changed"
@@ -43,7 +44,7 @@ class _File:
     why: str = ""
 
 
-def artifacts_exist(case: Case) -> Iterator[Issue]:
+def artifacts_exist(case: Case) -> Iterator[Finding]:
     """Yield the artifacts that name no file below the root, and the addresses that nobody looked at."""
     for at, text in texts_at(case.payload, "artifacts"):
         place = f"artifacts[{at}]"
@@ -82,7 +83,7 @@ def artifact_records(around: Surroundings, payload: Mapping[str, Any]) -> list[d
     return records
 
 
-def unchanged_said(case: Case) -> Iterator[Issue]:
+def unchanged_said(case: Case) -> Iterator[Finding]:
     """Yield a success after acting that changed no file, where the summary does not say so."""
     said = UNCHANGED.casefold() in " ".join(fit_text(case.payload.get("final_summary")).split()).casefold()
     if case.surroundings.unchanged and case.payload.get("outcome") == "success" and not said:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from interlock.core.finding import Finding
 from interlock.gates.stages.acting import consistent_outcome, observed
 from interlock.gates.stages.artifacts import artifacts_exist, unchanged_said
 from interlock.gates.stages.case import Case
@@ -11,10 +12,10 @@ from interlock.gates.stages.claims import one_value, same_numbers
 from interlock.gates.stages.conflicts import no_conflict
 from interlock.gates.stages.grounding import grounded
 from interlock.gates.stages.references import covered, known_refs, unique_ids
-from interlock.gates.stages.stage import CheckName, Issue
+from interlock.gates.stages.stage import CheckName
 from interlock.gates.stages.targets import targets
 
-Check: TypeAlias = Callable[[Case], Iterator[Issue]]
+Check: TypeAlias = Callable[[Case], Iterator[Finding]]
 
 CHECKS: Final[Mapping[CheckName, Check]] = MappingProxyType(
     {

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import Any, Final, cast
 
+from interlock.core.finding import Finding
 from interlock.gates.stages.case import Case, fit_text, items_at
 from interlock.gates.stages.kinds import REPO
 from interlock.gates.stages.rules import issue, listed, shown
-from interlock.gates.stages.stage import Issue
 
 _MAX_NUMBERS: Final = 20
 _MAX_PAIRS: Final = 20_000
@@ -35,7 +35,7 @@ class _Number:
     words: frozenset[str]
 
 
-def one_value(case: Case) -> Iterator[Issue]:
+def one_value(case: Case) -> Iterator[Finding]:
     """Yield a claim whose subject has another value in an item before it, whatever the sources are."""
     first: dict[str, tuple[int, str]] = {}
     for at, item in items_at(case.payload, "evidence_items"):
@@ -57,7 +57,7 @@ def one_value(case: Case) -> Iterator[Issue]:
             )
 
 
-def same_numbers(case: Case) -> Iterator[Issue]:
+def same_numbers(case: Case) -> Iterator[Finding]:
     """Yield one note about items with different numbers beside the same words, such as `30 seconds`, `60 seconds`."""
     by_word: dict[str, list[_Number]] = defaultdict(list)
     for at, item in items_at(case.payload, "evidence_items"):

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.core.finding import Finding
 from interlock.gates.stages.case import Case, fit_text, items_at
 from interlock.gates.stages.grounding import stands
 from interlock.gates.stages.kinds import REPO
 from interlock.gates.stages.rules import issue, shown
 from interlock.gates.stages.snippet import snippet_lines
 from interlock.gates.stages.sources import Source, parse_locator
-from interlock.gates.stages.stage import Issue
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _is_word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-def no_conflict(case: Case) -> Iterator[Issue]:
+def no_conflict(case: Case) -> Iterator[Finding]:
     """Yield items that claim one locator with different texts."""
     groups: dict[object, list[tuple[int, Mapping[str, Any]]]] = {}
     for at, item in items_at(case.payload, "evidence_items"):
@@ -96,7 +96,7 @@ def _claim(case: Case, at: int, item: Mapping[str, Any]) -> _Claim:
     return _Claim(at, text, snippet, in_place)
 
 
-def _conflict(other: _Claim, claim: _Claim) -> Issue:
+def _conflict(other: _Claim, claim: _Claim) -> Finding:
     return issue(
         "STG401",
         f"evidence_items[{claim.at}].snippet",

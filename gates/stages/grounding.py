@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from interlock.core.finding import Finding
 from interlock.gates.shared import is_shared
 from interlock.gates.stages.acting import Allowed
 from interlock.gates.stages.case import Case, blank, fit_text, items_at, texts_at
@@ -10,7 +11,7 @@ from interlock.gates.stages.kinds import REPO, kind_issue
 from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.snippet import closest_line, find_snippet, snippet_lines, strangers
 from interlock.gates.stages.sources import Locator, Source, line_range, locator_issue, parse_locator
-from interlock.gates.stages.stage import Issue, Surroundings
+from interlock.gates.stages.stage import Surroundings
 from interlock.gates.stages.tree import ignored_in, ignored_paths
 
 _MAX_HELPED: Final = 10
@@ -20,7 +21,7 @@ _LEAST_CHARS: Final = 8
 """A shorter snippet stands in any file by chance, unless it is whole lines."""
 
 
-def grounded(case: Case) -> Iterator[Issue]:
+def grounded(case: Case) -> Iterator[Finding]:
     """Yield the repo items whose locator leads nowhere, or whose snippet does not stand there."""
     helped, told = 0, Allowed(_targets(case.earlier))
     any_file = "retrieval_targets" not in case.earlier  # a pipeline without that stage
@@ -40,7 +41,7 @@ def grounded(case: Case) -> Iterator[Issue]:
             yield locator_issue(text, place)
             continue
         source = case.sources.read(locator.path, place)
-        if isinstance(source, Issue):
+        if isinstance(source, Finding):
             yield source
             continue
         quotes = not case.surroundings.remote and (any_file or told.covers(source.path))
@@ -76,7 +77,7 @@ def source_refusal(earlier: Mapping[str, Any], around: Surroundings) -> Callable
     return refused
 
 
-def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Issue]:
+def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Finding]:
     """Yield that a cited file is not known to be the one that stood there when the run began."""
     value = begin.get(source.path)
     what, found = "was changed after the run began", "another content than at the beginning of the run"
@@ -97,7 +98,7 @@ def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Is
 
 def _placed(
     case: Case, locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool, quotes: bool
-) -> Iterator[Issue]:
+) -> Iterator[Finding]:
     """Yield what is wrong with one snippet and its lines.
 
     Args:
@@ -149,7 +150,7 @@ def stands(case: Case, locator: Locator, source: Source, snippet: list[str]) -> 
     return find_snippet(snippet, source, locator.start, last, case.effort, whole=case.surroundings.remote)
 
 
-def _slight(snippet: list[str], source: Source, begin: int, at: int, quotes: bool) -> Issue | None:
+def _slight(snippet: list[str], source: Source, begin: int, at: int, quotes: bool) -> Finding | None:
     """Return the finding of a snippet that is a few characters of a line, or None."""
     text = "\n".join(line.strip() for line in snippet)
     if len("".join(text.split())) >= _LEAST_CHARS or f"\n{text}\n" in f"\n{source.flat}\n":
@@ -167,7 +168,7 @@ def _slight(snippet: list[str], source: Source, begin: int, at: int, quotes: boo
     )
 
 
-def _unknown(source: Source, snippet: list[str], at: int) -> Issue:
+def _unknown(source: Source, snippet: list[str], at: int) -> Finding:
     """Make the finding of a snippet that the file does not hold, for somebody who may not learn what it holds."""
     return issue(
         "STG308",
@@ -179,7 +180,7 @@ def _unknown(source: Source, snippet: list[str], at: int) -> Issue:
     )
 
 
-def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Issue:
+def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Finding:
     """Make the finding of a snippet that the file does not hold, with the line that comes closest."""
     strange = strangers(snippet, source)
     first = snippet[strange[0]].strip() if strange else None

@@ -1,17 +1,17 @@
 """Judging a payload: its size, its shape, then the checks that its stage asks for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from itertools import accumulate
 from typing import Any, Final, cast
 
+from interlock.core.finding import Finding
 from interlock.gates.stages.case import Case
 from interlock.gates.stages.checks import CHECKS
 from interlock.gates.stages.grounding import source_refusal
 from interlock.gates.stages.rules import issue, listed
 from interlock.gates.stages.shape import describe, shape_issues
 from interlock.gates.stages.sources import Sources
-from interlock.gates.stages.stage import Issue, IssueLevel, Stage, Surroundings
+from interlock.gates.stages.stage import Stage, Surroundings, issue_record
 from interlock.journal.line import canonical
 
 MAX_PAYLOAD_BYTES: Final = 32 * 1024
@@ -26,12 +26,12 @@ MAX_FINDINGS_BYTES: Final = 24 * 1024
 _SHORTER: Final = (400, 160, 80)
 _ROOM_BYTES: Final = 400
 
-_WEIGHT: Final[Mapping[IssueLevel, int]] = {"stop": 0, "retry": 1, "warn": 2}
+_WEIGHT: Final[Mapping[str, int]] = {"stop": 0, "retry": 1, "warn": 2}
 
 
 def judge_stage(
     stage: Stage, payload: object, earlier: Mapping[str, Any], surroundings: Surroundings
-) -> tuple[Issue, ...]:
+) -> tuple[Finding, ...]:
     """Judge one payload.
 
     Args:
@@ -59,7 +59,7 @@ def judge_stage(
     return bounded(sorted(found, key=lambda entry: _WEIGHT[entry.level]))
 
 
-def bounded(found: Sequence[Issue]) -> tuple[Issue, ...]:
+def bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings as far as there is room: with shorter texts first, then without the last ones.
 
     Args:
@@ -91,12 +91,11 @@ def bounded(found: Sequence[Issue]) -> tuple[Issue, ...]:
     )
 
 
-def _shortened(entry: Issue, limit: int) -> Issue:
+def _shortened(entry: Finding, limit: int) -> Finding:
     def cut(text: str, end: str) -> str:
         return text if len(text) <= limit else f"{text[:limit].rstrip()}{end}"
 
-    return replace(
-        entry,
+    return entry._replace(
         message=cut(entry.message, "\u2026."),
         found=cut(entry.found, "\u2026"),
         expected=cut(entry.expected, "\u2026"),
@@ -104,11 +103,11 @@ def _shortened(entry: Issue, limit: int) -> Issue:
     )
 
 
-def _bytes(entries: Sequence[Issue]) -> int:
-    return len(canonical([asdict(entry) for entry in entries]))
+def _bytes(entries: Sequence[Finding]) -> int:
+    return len(canonical([issue_record(entry) for entry in entries]))
 
 
-def _no_object(stage: Stage, payload: object) -> Issue:
+def _no_object(stage: Stage, payload: object) -> Finding:
     names = listed([f"`{field.name}`" for field in stage.fields])
     return issue(
         "STG101",
@@ -120,7 +119,7 @@ def _no_object(stage: Stage, payload: object) -> Issue:
     )
 
 
-def _too_large(payload: Mapping[str, Any]) -> Issue | None:
+def _too_large(payload: Mapping[str, Any]) -> Finding | None:
     """Return the finding of a payload that is too large; what JSON cannot say has no size and a wrong shape."""
     size = _size(payload)
     if size is None or size <= MAX_PAYLOAD_BYTES:

@@ -5,9 +5,9 @@ import re
 import unicodedata
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.gates.stages.rules import issue
-from interlock.gates.stages.stage import Issue
 
 REPO: Final = "repo"
 
@@ -15,7 +15,7 @@ _WORD: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _HONEST: Final = (REPO, "web", "ticket", "doc", "api", "user")
 
 
-def kind_issue(kind: str, place: str) -> Issue | None:
+def kind_issue(kind: str, place: str) -> Finding | None:
     """Return the finding of a `source_type` that is no plain word, or None.
 
     Args:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from interlock.core.finding import Finding
 from interlock.gates.stages.case import Case, fit_text, items_at, texts_at
 from interlock.gates.stages.rules import issue, listed, shown
-from interlock.gates.stages.stage import Issue
 
 ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -28,7 +28,7 @@ def requirement_ids(earlier: Mapping[str, Any]) -> dict[str, str]:
     return {f"{prefix}_{at + 1:03d}": text for field, prefix in _PREFIXES for at, text in texts_at(earlier, field)}
 
 
-def unique_ids(case: Case) -> Iterator[Issue]:
+def unique_ids(case: Case) -> Iterator[Finding]:
     """Yield ids that are no ids, and ids that are given twice."""
     for name, key in _IDENTIFIED:
         first: dict[str, int] = {}
@@ -72,7 +72,7 @@ def _free(text: str, given: set[str]) -> str:
     return name
 
 
-def known_refs(case: Case) -> Iterator[Issue]:
+def known_refs(case: Case) -> Iterator[Finding]:
     """Yield references of plan steps to requirements or evidence that nobody has listed."""
     requirements = list(requirement_ids(case.earlier))
     evidence = [fit_text(item.get("source_id")) for _, item in items_at(case.earlier, "evidence_items")]
@@ -87,7 +87,7 @@ def known_refs(case: Case) -> Iterator[Issue]:
                     yield _unknown_ref(code, f"plan_steps[{at}].{key}[{position}]", ref, what, known)
 
 
-def _unknown_ref(code: str, place: str, ref: str, what: str, known: list[str]) -> Issue:
+def _unknown_ref(code: str, place: str, ref: str, what: str, known: list[str]) -> Finding:
     names = listed([f"`{name}`" for name in known])
     plain = ref.strip().casefold()
     near = next((name for name in known if name.casefold() == plain), None)
@@ -102,7 +102,7 @@ def _unknown_ref(code: str, place: str, ref: str, what: str, known: list[str]) -
     )
 
 
-def covered(case: Case) -> Iterator[Issue]:
+def covered(case: Case) -> Iterator[Finding]:
     """Yield the acceptance criteria that no step serves and no unknown names, and that none of them is certain.
 
     While it cannot be told what the steps refer to, nothing is said of what they leave out.

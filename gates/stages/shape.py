@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final, assert_never, cast
 
+from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.gates.stages.case import MAX_ENTRIES, MAX_TEXT_CHARS, UNFIT, blank, fit_text
 from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
-from interlock.gates.stages.stage import Field, Issue
+from interlock.gates.stages.stage import Field
 
 _KINDS: Final = {
     "text": "a text", "texts": "a list of texts", "choice": "one of", "item": "an object",
@@ -18,7 +19,7 @@ _PATH_KEYS: Final = ("path", "file", "file_path", "file_name", "filename", "sour
 _LINE_KEYS: Final = ("lines", "line", "line_range", "range", "line_number", "start_line")
 
 
-def shape_issues(fields: Sequence[Field], holder: Mapping[str, Any], at: str = "") -> Iterator[Issue]:
+def shape_issues(fields: Sequence[Field], holder: Mapping[str, Any], at: str = "") -> Iterator[Finding]:
     """Yield what is wrong with the fields of an object.
 
     Args:
@@ -78,7 +79,7 @@ def _locator_of(holder: Mapping[str, Any]) -> str:
     return f"{path.strip()}:{lines}" if path.strip() and re.fullmatch(r"[0-9]{1,9}(-[0-9]{1,9})?", lines) else ""
 
 
-def _missing(field: Field, at: str, key: str | None, value: str = "") -> Issue:
+def _missing(field: Field, at: str, key: str | None, value: str = "") -> Finding:
     meaning = f": {field.meaning}" if field.meaning else ""
     return issue(
         "STG103",
@@ -94,7 +95,7 @@ def _missing(field: Field, at: str, key: str | None, value: str = "") -> Issue:
     )
 
 
-def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None, at: str) -> Issue:
+def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None, at: str) -> Finding:
     names = [field.name for field in fields]
     wrapped = any(name in keys_of(value) for name in names)
     fix = f"Remove {shown(key, 60)}; the fields here are {listed([f'`{name}`' for name in names])}."
@@ -113,7 +114,7 @@ def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None
     )
 
 
-def _value_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+def _value_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
     match field.kind:
         case "text":
             yield from _text_issues(field, value, at)
@@ -127,7 +128,7 @@ def _value_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
             assert_never(field.kind)
 
 
-def _text_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+def _text_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
     meaning = f": {field.meaning}" if field.meaning else ""
     if not isinstance(value, str):
         simple = isinstance(value, int | float) and not isinstance(value, bool) and _short(value)
@@ -166,7 +167,7 @@ def _text_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
         )
 
 
-def _choice_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+def _choice_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
     if isinstance(value, str) and value in field.choices:
         return
     words = listed([f"`{word}`" for word in field.choices])
@@ -182,7 +183,7 @@ def _choice_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
     )
 
 
-def _list_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+def _list_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
     entry_meaning = f": {field.meaning}" if field.meaning else ""
     if not isinstance(value, list):
         yield _wrong_kind(at, value, _KINDS[field.kind], _as_list(field, value))
@@ -214,7 +215,7 @@ def _list_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
             yield from _item_issues(field, entry, place)
 
 
-def _item_issues(field: Field, value: object, at: str) -> Iterator[Issue]:
+def _item_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
     if isinstance(value, Mapping):
         yield from shape_issues(field.fields, cast("Mapping[str, Any]", value), f"{at}.")
     else:
@@ -233,7 +234,7 @@ def _as_list(field: Field, value: object) -> str:
     return f"Write a list in brackets{f': {field.meaning}' if field.meaning else ''}."
 
 
-def _wrong_kind(at: str, value: object, expected: str, fix: str) -> Issue:
+def _wrong_kind(at: str, value: object, expected: str, fix: str) -> Finding:
     return issue("STG105", at, f"`{at}` is not {expected}.", found=describe(value), expected=expected, fix=fix)
 
 

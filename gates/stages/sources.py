@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.gates.stages.rules import copied, issue, shown
-from interlock.gates.stages.stage import Issue
 from interlock.gates.tree import left_out
 from interlock.reservations import is_ticket_file
 
@@ -75,7 +75,7 @@ class Source:
 class _RefusedError(Exception):
     """Carries one finding out of the walk; never leaves this module."""
 
-    def __init__(self, finding: Issue) -> None:
+    def __init__(self, finding: Finding) -> None:
         super().__init__(finding.code)
         self.finding = finding
 
@@ -94,7 +94,7 @@ def line_range(path: str, first: int, last: int) -> str:
     return f"{path}:{first}" if first == last else f"{path}:{first}-{last}"
 
 
-def locator_issue(text: str, place: str) -> Issue:
+def locator_issue(text: str, place: str) -> Finding:
     """Return the finding of a locator that `parse_locator` does not read, with the one that was probably meant."""
     fix = ""
     if found := _NEARLY.fullmatch(text.strip()):
@@ -128,10 +128,10 @@ class Sources:
         self.root = root
         self._is_refused = refused
         self._quiet = quiet
-        self._read: dict[str, Source | Issue] = {}
+        self._read: dict[str, Source | Finding] = {}
         self._left_bytes = MAX_TOTAL_BYTES
 
-    def read(self, path: str, place: str) -> Source | Issue:
+    def read(self, path: str, place: str) -> Source | Finding:
         """Return a file, or why it is refused.
 
         Args:
@@ -144,7 +144,7 @@ class Sources:
             except _RefusedError as refusal:
                 self._read[path] = refusal.finding
         found = self._read[path]
-        return found if isinstance(found, Source) or found.field == place else replace(found, field=place)
+        return found if isinstance(found, Source) or found.field == place else found._replace(field=place)
 
     def _opened(self, path: str, place: str) -> Source:
         _check_spelling(self.root, path, place)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from interlock.core.finding import Finding, Level
 from interlock.reservations import Authors, AuthorsOf
 
 FieldKind: TypeAlias = Literal["text", "texts", "choice", "item", "items"]
@@ -26,8 +27,10 @@ CheckName: TypeAlias = Literal[
 ]
 """The names of the checks that a stage can ask for; each is a row of `CHECKS`."""
 
-IssueLevel: TypeAlias = Literal["retry", "stop", "warn"]
-"""`retry` can be mended by the next submission, `stop` ends the run, `warn` is reported and passes."""
+
+Issue = Finding
+IssueLevel = Level
+_ISSUE_KEYS: Final = ("code", "level", "field", "message", "found", "expected", "fix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +91,9 @@ class Stage:
     acts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """One finding about a payload.
-
-    Args:
-        code: Stable code, a row of the rule table.
-        level: What it does to the run.
-        field: Where: `plan_steps[0].evidence_refs[1]`; empty for the whole payload.
-        message: What is wrong, one sentence.
-        found: What stands there, bounded.
-        expected: What should.
-        fix: What to do, in the imperative; enough to pass next time.
-    """
-
-    code: str
-    level: IssueLevel
-    field: str
-    message: str
-    found: str
-    expected: str
-    fix: str
+def issue_record(issue: Finding) -> dict[str, str]:
+    """Return a finding about a payload as it is answered and recorded."""
+    return {key: getattr(issue, key) for key in _ISSUE_KEYS}
 
 
 def _nobody(_paths: Sequence[str]) -> Authors:

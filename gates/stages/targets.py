@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.response import input_exists
 from interlock.gates.stages.case import Case, texts_at
 from interlock.gates.stages.rules import copied, issue, shown
-from interlock.gates.stages.stage import Issue
 
 MAX_ALTERNATIVES: Final = 1000
 """So many plain patterns the braces of all targets together may expand to."""
@@ -16,7 +16,7 @@ MAX_ALTERNATIVES: Final = 1000
 _PREFIX: Final = "repo:"
 
 
-def targets(case: Case) -> Iterator[Issue]:
+def targets(case: Case) -> Iterator[Finding]:
     """Yield the targets that are no scope patterns, and those that mean files of the project and do not say `repo:`."""
     left = MAX_ALTERNATIVES
     for at, text in texts_at(case.payload, "retrieval_targets"):
@@ -67,7 +67,7 @@ def _pattern_meant(case: Case, text: str) -> str:
     return pattern
 
 
-def _misspelt(place: str, text: str, better: str) -> Issue:
+def _misspelt(place: str, text: str, better: str) -> Finding:
     return issue(
         "STG604",
         place,
@@ -78,7 +78,7 @@ def _misspelt(place: str, text: str, better: str) -> Issue:
     )
 
 
-def _unfit(place: str, text: str, error: TreeError) -> Issue:
+def _unfit(place: str, text: str, error: TreeError) -> Finding:
     return issue(
         "STG604",
         place,

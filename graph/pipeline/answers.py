@@ -1,10 +1,9 @@
 """What the ticket tools answer, made from a ticket and the findings about a submission."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final, cast
 
-from interlock.gates.stages import Issue
+from interlock.gates.stages import Issue, issue_record
 from interlock.graph.pipeline.contract import (
     FAIL_CLOSED,
     GateResult,
@@ -30,7 +29,7 @@ _BEGIN: Final = "Begin a run with interlock_begin_run(ticket_id)."
 
 def records(issues: Iterable[Issue]) -> list[IssueRecord]:
     """Return findings as JSON objects."""
-    return [cast("IssueRecord", asdict(item)) for item in issues]
+    return [cast("IssueRecord", issue_record(item)) for item in issues]
 
 
 def gate_result(status: GateStatus, issues: Sequence[IssueRecord]) -> GateResult:

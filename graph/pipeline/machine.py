@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
-from interlock.gates.stages import Issue, requirement_ids
+from interlock.gates.stages import Issue, issue_record, requirement_ids
 from interlock.graph.pipeline.contract import (
     FAIL_CLOSED,
     GateStatus,
@@ -148,7 +148,7 @@ def attempt(
         "identical_left": max(same, 0) if decision.status == "retry" else 0,
         "payload_sha256": digest(payload),
         "signature": signature(issues),
-        "issues": [asdict(item) for item in issues[:MAX_ISSUES]],
+        "issues": [issue_record(item) for item in issues[:MAX_ISSUES]],
         "tree": tree,
         "outcomes": dict(outcomes or {}),
     }

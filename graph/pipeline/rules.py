@@ -1,11 +1,10 @@
 """The rules about a submission as a whole: whether it is a ticket, of this run, as the server issued it."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from interlock.core import text as core
+from interlock.core.rule import Rule
 from interlock.gates.stages import Issue
-from interlock.gates.stages.stage import IssueLevel
 
 _PROTOCOL: Final = "Ticket Protocol §"
 _OVERRIDE: Final = _PROTOCOL + "Non-Negotiable Constraints: No local override of server-controlled fields."
@@ -16,37 +15,27 @@ _LATEST: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule: its stable code, what it does to a run, its name, and the clause that it enforces."""
-
-    code: str
-    level: IssueLevel
-    title: str
-    source: str
-
-
 _ROWS: Final = (
-    Rule("TKT101", "retry", "the ticket is no strict JSON", "Governance Design §Complete Flow: Invalid JSON/Schema"),
-    Rule("TKT102", "retry", "the ticket is no JSON object", "Governance Design §Complete Flow: Invalid JSON/Schema"),
-    Rule("TKT103", "retry", "the ticket is too large or too deep", "Interlock: what is stored stays bounded"),
-    Rule("TKT104", "retry", "a field of the ticket is missing", _PARTIAL),
-    Rule("TKT105", "retry", "a field is not one of the ticket", _OVERRIDE),
-    Rule("TKT106", "retry", "an argument has the wrong form", "Governance Design §Ticket Schema: Type checking"),
-    Rule("TKT111", "stop", "the run is unknown", _PROTOCOL + "Source of Truth"),
-    Rule("TKT112", "stop", "the run belongs to another ticket or caller", _PROTOCOL + "Source of Truth"),
-    Rule("TKT113", "stop", "the run is over", _PROTOCOL + "Terminal States"),
-    Rule("TKT114", "retry", "the run is being worked on by another call", _PROTOCOL + "Goal"),
-    Rule("TKT121", "retry", "the ticket is not the latest", _LATEST),
-    Rule("TKT122", "retry", "a field that the server controls was changed", _OVERRIDE),
-    Rule("TKT123", "stop", "the schema version differs", _PROTOCOL + "Source of Truth"),
-    Rule("TKT124", "stop", "refused submissions are bounded", _BUDGETS),
-    Rule("TKT131", "warn", "files changed before the plan passed", "Governance Design §Freedom vs Control"),
-    Rule("TKT132", "warn", "the ticket that was fetched has another id", "Interlock: a run is about one ticket"),
-    Rule("TKT141", "retry", "acting is delegated and takes no payload", _PROTOCOL + "Workflow"),
-    Rule("TKT142", "retry", "the delegated tasks are not at their end", _PROTOCOL + "Workflow"),
-    Rule("TKT144", "retry", "files changed after their task was approved", _PROTOCOL + "Workflow"),
-    Rule("TKT143", "stop", "a delegated task cannot start or go on", _PROTOCOL + "Workflow"),
+    Rule("TKT101", "retry", "The ticket is no strict JSON.", "Governance Design §Complete Flow: Invalid JSON/Schema"),
+    Rule("TKT102", "retry", "The ticket is no JSON object.", "Governance Design §Complete Flow: Invalid JSON/Schema"),
+    Rule("TKT103", "retry", "The ticket is too large or too deep.", "Interlock: what is stored stays bounded"),
+    Rule("TKT104", "retry", "A field of the ticket is missing.", _PARTIAL),
+    Rule("TKT105", "retry", "A field is not one of the ticket.", _OVERRIDE),
+    Rule("TKT106", "retry", "An argument has the wrong form.", "Governance Design §Ticket Schema: Type checking"),
+    Rule("TKT111", "stop", "The run is unknown.", _PROTOCOL + "Source of Truth"),
+    Rule("TKT112", "stop", "The run belongs to another ticket or caller.", _PROTOCOL + "Source of Truth"),
+    Rule("TKT113", "stop", "The run is over.", _PROTOCOL + "Terminal States"),
+    Rule("TKT114", "retry", "The run is being worked on by another call.", _PROTOCOL + "Goal"),
+    Rule("TKT121", "retry", "The ticket is not the latest.", _LATEST),
+    Rule("TKT122", "retry", "A field that the server controls was changed.", _OVERRIDE),
+    Rule("TKT123", "stop", "The schema version differs.", _PROTOCOL + "Source of Truth"),
+    Rule("TKT124", "stop", "Refused submissions are bounded.", _BUDGETS),
+    Rule("TKT131", "warn", "Files changed before the plan passed.", "Governance Design §Freedom vs Control"),
+    Rule("TKT132", "warn", "The ticket that was fetched has another id.", "Interlock: a run is about one ticket"),
+    Rule("TKT141", "retry", "Acting is delegated and takes no payload.", _PROTOCOL + "Workflow"),
+    Rule("TKT142", "retry", "The delegated tasks are not at their end.", _PROTOCOL + "Workflow"),
+    Rule("TKT144", "retry", "Files changed after their task was approved.", _PROTOCOL + "Workflow"),
+    Rule("TKT143", "stop", "A delegated task cannot start or go on.", _PROTOCOL + "Workflow"),
 )
 
 RULES: Final = {rule.code: rule for rule in _ROWS}

@@ -18,7 +18,7 @@ from interlock.core.errors import Exit, InterlockError
 from interlock.core.text import closest
 
 if TYPE_CHECKING:
-    from interlock.envelope.explain import RuleRow
+    from interlock.core.rule import Rule
     from interlock.reservations.answers import StandingAnswer
 
 MAX_SINCE_MINUTES: Final = 60 * 24 * 365
@@ -210,8 +210,8 @@ def _list(
         click.echo(f"  fix: {item['fix']}")
 
 
-def _explain_code(rows: "Mapping[str, RuleRow]", code: str, *, as_json: bool) -> None:
-    from interlock.envelope.explain import explain  # noqa: PLC0415
+def _explain_code(rows: "Mapping[str, Rule]", code: str, *, as_json: bool) -> None:
+    from interlock.core.rule import explain  # noqa: PLC0415
 
     if as_json:
         keys = ("code", "level", "title", "source", "remedy", "good", "bad")

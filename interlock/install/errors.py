@@ -1,12 +1,12 @@
 """Why nothing was installed: one problem for each file, each with its place and what to do."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from interlock.core.errors import InterlockError
+from interlock.core.rule import rules
 
-CODES: Final[Mapping[str, tuple[str, str]]] = {
+CODES: Final = rules({
     "INI101": ("A file that is changed can be read safely.", "Fix the file and run it again, or add the text by hand."),
     "INI102": ("What is changed in a file is Interlock's own.", "Rename or remove the other entry, and run it again."),
     "INI103": ("A file is what was written to it.", "Look at what changed it, then change it by hand."),
@@ -15,7 +15,7 @@ CODES: Final[Mapping[str, tuple[str, str]]] = {
         "Replace the link, or make it writable.",
     ),
     "INI105": ("A template overwrites no file.", "Move the file aside, or change it by hand."),
-}
+})  # fmt: skip
 """What must hold for each code, and what to do."""
 
 

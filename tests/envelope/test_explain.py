@@ -2,17 +2,17 @@
 
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.envelope.explain import RuleRow, explain, overview
+from interlock.core.rule import Rule, explain, overview
 from interlock.envelope.rules import RULES as ENVELOPE_RULES
 from interlock.gates.rules import RULES as EVIDENCE_RULES
 from interlock.graph.rules import RULES as RUN_RULES
 from tests.table import each_row
 
-RULES: tuple[RuleRow, ...] = (*ENVELOPE_RULES, *EVIDENCE_RULES, *RUN_RULES)
+RULES: tuple[Rule, ...] = (*ENVELOPE_RULES, *EVIDENCE_RULES, *RUN_RULES)
 
 
 @each_row("row", RULES, ids=lambda row: row.code)
-def test_every_rule_has_a_page_with_its_clause_and_two_examples(row: RuleRow):
+def test_every_rule_has_a_page_with_its_clause_and_two_examples(row: Rule):
     page = explain(RULES, row.code)
     assert page is not None
     for part in (row.code, row.level, row.title, f"Source: {row.source}", "Bad:\n", "Good:\n"):

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -47,7 +46,7 @@ def test_a_quotation_that_is_cut_is_closed(ticks: str) -> None:
     first = next(iter(validate(change(BUILD, STATUS="STATUS: nope"), **IN_PROGRESS).findings))
     for size in range(380, 402):
         found = f"{ticks}{'x' * size}{ticks} and {ticks}y{ticks}"
-        (line,) = (each for each in reask([replace(first, found=found)]).split("\n") if "Found:" in each)
+        (line,) = (each for each in reask([first._replace(found=found)]).split("\n") if "Found:" in each)
         runs = re.findall("`+", line)
         assert len(runs) % 2 == 0, line
         assert set(runs) == {ticks}, line

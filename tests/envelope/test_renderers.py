@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -10,47 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.envelope.explain import RuleRow
-from interlock.envelope.finding import Edit, Finding
-from interlock.envelope.renderers import FORMATS, FileResult, Format, render_results
-from interlock.envelope.renderers.json import FINDING_KEYS
+from interlock.core.finding import FINDING_KEYS, Edit, Finding
+from interlock.core.render import FORMS, Form
+from interlock.core.rule import Rule
+from interlock.envelope.renderers import FileResult, render_results
 from interlock.envelope.renderers.text import source_line
 from interlock.envelope.template import example
 from tests.table import each_row
 
 TEXT = "STATUS: DONE\nTASK_ID: HOME-UI-001\nTASK: café \tthen\x1b[31m 東京 🎉 done\n"
-
-
-class Row(NamedTuple):
-    """The columns that every rule table has."""
-
-    code: str
-    level: str
-    title: str
-    source: str
-    good: str
-    bad: str
-
-
-RULES: tuple[RuleRow, ...] = (
-    Row("ENV301", "error", "STATUS is one of six", "Strict Envelope §3 STATUS", "STATUS: BLOCKED", "STATUS: DONE"),
-    Row("ENV999", "note", "Never said here", "ours", "x", "y"),
+RULES = (
+    Rule("ENV301", "error", "STATUS is one of six", "Strict Envelope §3 STATUS", "", "STATUS: BLOCKED", "STATUS: DONE"),
+    Rule("ENV999", "note", "Never said here", "ours", "", "x", "y"),
 )
 STATUS = Finding(
-    "ENV301",
-    "error",
-    "STATUS",
-    1,
-    9,
-    "`DONE` is not a status.",
-    "`DONE`",
-    "one of BLOCKED, IN_PROGRESS",
-    "Replace line 1 with `STATUS: IN_PROGRESS`.",
-    "Strict Envelope §3 STATUS",
+    "ENV301", "error", "STATUS", "`DONE` is not a status.", "`DONE`", "one of BLOCKED, IN_PROGRESS",
+    "Replace line 1 with `STATUS: IN_PROGRESS`.", 1, 9, "Strict Envelope §3 STATUS",
     (Edit("replace", 1, 1, "STATUS: IN_PROGRESS"),),
-)
-WARNING = Finding("ENV309", "warning", "TASK", 3, 27, "A wide place: 100%, a:b", "東京", "words", "Leave it.", "ours")
-NOTE = Finding("EVD566", "note", "EVIDENCE.a11y", 0, 0, "No place.\r\nTwo lines.", "x", "y", "Nothing.", "ours")
+)  # fmt: skip
+WARNING = Finding("ENV309", "warning", "TASK", "A wide place: 100%, a:b", "東京", "words", "Leave it.", 3, 27, "ours")
+NOTE = Finding("EVD566", "note", "EVIDENCE.a11y", "No place.\r\nTwo lines.", "x", "y", "Nothing.", 0, 0, "ours")
 BAD = FileResult("docs/my answer,1%.md", (STATUS, WARNING, NOTE), "DONE", "BLOCKED", None, ("a code fence",), TEXT)
 GOOD = FileResult("good.md", (), "IN_PROGRESS", "IN_PROGRESS", example("web-design-lead", outcome="progress"))
 
@@ -59,8 +38,8 @@ def sarif(*results: FileResult) -> dict[str, Any]:
     return json.loads(render_results(results, "sarif", rules=RULES, version="1.2.3"))
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_every_form_is_printed_as_reviewed(form: Format, snapshot: SnapshotAssertion):
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_printed_as_reviewed(form: Form, snapshot: SnapshotAssertion):
     assert render_results([BAD, GOOD], form, rules=RULES, version="1.2.3") == snapshot
 
 
@@ -73,9 +52,9 @@ def test_colours_frame_the_same_text():
 
 @given(hostile=st.text(max_size=200))
 def test_no_renderer_lets_a_file_drive_the_terminal(hostile: str):
-    finding = Finding("ENV301", "error", "STATUS", 1, 3, hostile, hostile, hostile, hostile, "ours")
+    finding = Finding("ENV301", "error", "STATUS", hostile, hostile, hostile, hostile, 1, 3, "ours")
     result = FileResult(hostile, (finding,), hostile, "BLOCKED", None, (hostile,), hostile)
-    for form in FORMATS:
+    for form in FORMS:
         printed = render_results([result], form)
         assert all(character == "\n" or character.isprintable() for character in printed), form
         if form == "github":
@@ -172,7 +151,7 @@ def test_sarif_writes_an_absolute_path_as_a_file_address():
     ],
 )
 def test_a_sarif_fix_does_to_the_text_what_the_edit_says(text: str, edit: Edit, expected: list[str]):
-    finding = Finding("ENV301", "error", "STATUS", 1, 1, "m", "f", "e", "x", "ours", (edit,))
+    finding = Finding("ENV301", "error", "STATUS", "m", "f", "e", "x", 1, 1, "ours", (edit,))
     run = sarif(FileResult("a.md", (finding,), "", "BLOCKED", None, (), text))["runs"][0]
     (replacement,) = run["results"][0]["fixes"][0]["artifactChanges"][0]["replacements"]
     fixed = apply(text, replacement)
@@ -198,7 +177,7 @@ def test_github_annotations_escape_what_would_end_them():
 
 
 def test_a_value_that_is_too_long_to_read_is_cut_for_people_and_whole_for_programs():
-    long = Finding("ENV301", "error", "STATUS", 1, 1, "m", "x" * 9000, "e", "f", "ours")
+    long = Finding("ENV301", "error", "STATUS", "m", "x" * 9000, "e", "f", 1, 1, "ours")
     result = FileResult("a.md", (long,), "", "BLOCKED", None, (), "STATUS: x")
     assert len(render_results([result], "text")) < 1000
     assert json.loads(render_results([result], "json"))["files"][0]["findings"][0]["found"] == "x" * 9000

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.model import Envelope
 from interlock.gates.checks import Subject
 from interlock.gates.evidence import EvidenceFile, read_evidence

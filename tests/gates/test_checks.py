@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, OTHER_GATE, GateSpec
 from interlock.gates.checks import Subject, check_gate
 from interlock.gates.checks.a11y import check_a11y

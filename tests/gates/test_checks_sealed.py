@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.checks import check_gate
 from interlock.gates.checks.sealed import CODES

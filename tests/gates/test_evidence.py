@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.gates import evidence
 from interlock.gates.evidence import EvidenceFile, path_finding, read_evidence, write_evidence
 from tests.gates.support import put, read

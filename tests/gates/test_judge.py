@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, GateSpec, Protocol
 from interlock.gates import judge
@@ -236,7 +236,7 @@ def test_each_refused_entry_is_told_at_its_place(tmp_path: Path) -> None:
 def test_an_entry_that_the_envelope_refused_is_not_told_twice_and_not_verified(tmp_path: Path) -> None:
     answer = envelope([REVIEW], {"reports": ["/etc/passwd", "artifacts/none.md"]})
     places = {"EVIDENCE.reports[0]": (9, 11), "EVIDENCE.reports[1]": (9, 24)}
-    known = [Finding("ENV309", "error", "EVIDENCE.reports", 9, 11, "m", "f", "e", "x", "s")]
+    known = [Finding("ENV309", "error", "EVIDENCE.reports", "m", "f", "e", "x", 9, 11, "s")]
     report = judge_evidence(answer, root=tmp_path, protocol=DEFAULT_PROTOCOL, places=places, known=known)
     assert codes(report.findings) == ["EVD508"]
     assert report.verified == ()

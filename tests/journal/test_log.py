@@ -14,8 +14,8 @@ import pytest
 
 from interlock.journal import (
     CODES,
-    FIXES,
     MAX_LINE_BYTES,
+    RULES,
     Head,
     Journal,
     JournalConflict,
@@ -462,10 +462,10 @@ def test_a_repeat_waits_for_the_disk_unless_this_journal_has_done_so(
 
 
 def test_every_code_has_a_fix_and_every_error_shows_it() -> None:
-    assert set(CODES) == set(FIXES)
+    assert set(CODES) == set(RULES)
     for code in CODES:
         error = JournalError(code, "what is wrong", path=Path("events.jsonl"), line=3)
-        assert str(error) == f"{code} events.jsonl:3: what is wrong\n  fix: {FIXES[code]}"
+        assert str(error) == f"{code} events.jsonl:3: what is wrong\n  fix: {RULES[code].remedy}"
 
 
 def test_importing_the_journal_pulls_in_nothing_heavy() -> None:

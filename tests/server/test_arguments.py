@@ -62,7 +62,7 @@ def test_arguments_that_fit_pass(extra: dict[str, Any]) -> None:
 )
 def test_arguments_that_do_not_fit_are_named(arguments: dict[str, Any], code: str, place: str) -> None:
     (problem,) = check_arguments(SCHEMA, arguments)
-    assert (problem.code, problem.place) == (code, place)
+    assert (problem.code, problem.field) == (code, place)
     assert all((problem.message, problem.found, problem.expected, problem.fix))
 
 

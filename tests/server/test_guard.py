@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.server.guard import inspect
-from interlock.server.rules import MAX_DEPTH, MAX_MESSAGE_BYTES, MAX_VALUES, RULES
+from interlock.server.rules import INVALID_REQUEST, MAX_DEPTH, MAX_MESSAGE_BYTES, MAX_VALUES, PARSE_ERROR, RULES
 from tests.table import each_row
 
 
@@ -79,22 +79,23 @@ def test_a_message_that_must_not_be_acted_on_is_named_and_its_request_answered(
 ) -> None:
     problem = inspect(raw)
     assert problem is not None
-    assert (problem.code, problem.request_id) == (code, number)
-    assert all((problem.message, problem.found, problem.expected, problem.fix))
+    finding, request_id = problem
+    assert (finding.code, request_id) == (code, number)
+    assert all((finding.message, finding.found, finding.expected, finding.fix))
     answer = json.loads(json.dumps(problem.to_rpc()))
-    assert answer["error"]["code"] == RULES[code].rpc_code
+    assert answer["error"]["code"] == (PARSE_ERROR if code in ("MCP101", "MCP102") else INVALID_REQUEST)
     assert answer["error"]["data"]["code"] == code
     assert len(json.dumps(answer)) < 2000
 
 
 def test_every_rule_of_messages_has_a_case() -> None:
-    assert {row[2] for row in REFUSED} == {row.code for row in RULES.values() if row.rpc_code}
+    assert {row[2] for row in REFUSED} == {row.code for row in RULES.values() if row.code < "MCP200"}
 
 
 def test_the_place_of_a_fault_is_told() -> None:
     problem = inspect(message('{"a":[{"b":{"c":1,"c":3}}]}'))
     assert problem is not None
-    assert problem.place == "params.a[0].b"
+    assert problem.finding.field == "params.a[0].b"
 
 
 @each_row(
@@ -140,7 +141,7 @@ def test_whatever_json_can_say_passes(params: dict[str, Any]) -> None:
 @given(st.binary(max_size=200))
 def test_no_bytes_make_it_stumble(raw: bytes) -> None:
     problem = inspect(raw)
-    assert problem is None or problem.code in RULES
+    assert problem is None or problem.finding.code in RULES
 
 
 @given(st.data())

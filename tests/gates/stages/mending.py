@@ -5,7 +5,7 @@ import json
 import re
 from typing import Any
 
-from interlock.gates.stages import Issue
+from interlock.core.finding import Finding
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
 
@@ -35,7 +35,7 @@ def known(content: Any, path: list[str | int]) -> Any:
     return copy.deepcopy(content)
 
 
-def mended(payload: Any, issues: tuple[Issue, ...], content: dict[str, Any]) -> Any:
+def mended(payload: Any, issues: tuple[Finding, ...], content: dict[str, Any]) -> Any:
     """Do what every fix says, entries last to first, so that positions stay right."""
     if any(issue.code == "STG101" for issue in issues):
         return copy.deepcopy(content)
@@ -49,7 +49,7 @@ def steps_key(place: str) -> list[str]:
     return [f"{step:06d}" if isinstance(step, int) else step for step in steps(place)]
 
 
-def mend(result: dict[str, Any], issue: Issue, content: dict[str, Any]) -> None:
+def mend(result: dict[str, Any], issue: Finding, content: dict[str, Any]) -> None:
     """Do what one fix says."""
     path, fix, names = steps(issue.field), issue.fix, quoted(issue.fix)
     last = path[-1]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.gates.stages import Field, Issue, Stage, Surroundings, judge_stage
+from interlock.core.finding import Finding
+from interlock.gates.stages import Field, Stage, Surroundings, judge_stage
 from interlock.gates.stages.stage import CheckName
 from tests.gates.support import put
 
@@ -148,7 +149,9 @@ def project(root: Path) -> Surroundings:
     return Surroundings(root)
 
 
-def judged(stage: str, payload: object, around: Surroundings, known: dict[str, Any] | None = None) -> tuple[Issue, ...]:
+def judged(
+    stage: str, payload: object, around: Surroundings, known: dict[str, Any] | None = None
+) -> tuple[Finding, ...]:
     """Judge a payload and hold every finding to what findings promise."""
     issues = judge_stage(STAGES[stage], payload, earlier() if known is None else known, around)
     for issue in issues:
@@ -173,9 +176,9 @@ def judged(stage: str, payload: object, around: Surroundings, known: dict[str, A
     return issues
 
 
-def codes(issues: tuple[Issue, ...]) -> list[str]:
+def codes(issues: tuple[Finding, ...]) -> list[str]:
     return [issue.code for issue in issues]
 
 
-def holds(issues: tuple[Issue, ...]) -> bool:
+def holds(issues: tuple[Finding, ...]) -> bool:
     return all(issue.level == "warn" for issue in issues)

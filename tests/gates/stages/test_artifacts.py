@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from interlock.gates.stages import Issue, Surroundings, artifact_records
+from interlock.core.finding import Finding
+from interlock.gates.stages import Surroundings, artifact_records
 from tests.gates.stages.support import LOGIN, codes, judged, project
 from tests.gates.support import put
 
 
-def handed_over(root: Path, *artifacts: str, unchanged: bool = False, **more: Any) -> tuple[Issue, ...]:
+def handed_over(root: Path, *artifacts: str, unchanged: bool = False, **more: Any) -> tuple[Finding, ...]:
     payload = {"artifacts": list(artifacts), "final_summary": "Done.", "outcome": "success", **more}
     around = Surroundings(root) if (root / "src").exists() else project(root)
     return judged("record_and_finalize", payload, replace(around, unchanged=unchanged))

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from interlock.gates.stages import Issue
+from interlock.core.finding import Finding
 from tests.gates.stages.support import codes, holds, item, judged, project
 
 
-def gathered(root: Path, *items: dict[str, Any]) -> tuple[Issue, ...]:
+def gathered(root: Path, *items: dict[str, Any]) -> tuple[Finding, ...]:
     return judged("gather_evidence", {"evidence_items": list(items)}, project(root))
 
 

@@ -3,7 +3,7 @@
 import copy
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from interlock.gates.stages.judge import MAX_FINDINGS_BYTES, bounded
 from interlock.gates.stages.rules import issue
+from interlock.gates.stages.stage import issue_record
 from interlock.journal.line import canonical
 from tests.gates.stages.mending import holder, mended, steps
 from tests.gates.stages.support import GOOD, codes, earlier, holds, item, judged, project
@@ -323,7 +324,7 @@ def test_long_findings_in_any_script_make_a_bounded_answer(tmp_path: Path) -> No
     names = [f"{at}{WIDE * 220}/x.py:1" for at in range(10)]
     items = [item(f"e{at}", name, WIDE * 10) for at, name in enumerate(names)]
     issues = judged(EV, {"evidence_items": items}, project(tmp_path))
-    assert len(canonical([asdict(entry) for entry in issues])) <= MAX_FINDINGS_BYTES
+    assert len(canonical([issue_record(entry) for entry in issues])) <= MAX_FINDINGS_BYTES
     assert set(codes(issues)) <= {"STG303", "STG304", "STG305", "STG112"}
     assert not holds(issues)
 
@@ -348,14 +349,14 @@ def test_findings_get_shorter_before_one_is_left_out() -> None:
     kept = bounded([long] * 20)
     assert codes(kept) == ["STG308"] * 20
     assert all(entry.fix.endswith(".") and len(entry.fix) < 410 for entry in kept)
-    assert len(canonical([asdict(entry) for entry in kept])) <= MAX_FINDINGS_BYTES
+    assert len(canonical([issue_record(entry) for entry in kept])) <= MAX_FINDINGS_BYTES
     assert bounded([long]) == (long,)
 
 
 def test_the_last_findings_are_left_out_and_counted() -> None:
     wide = issue("STG308", "a", WIDE * 500, found="f", expected="e", fix=WIDE * 500)
     kept = bounded([wide] * 30)
-    assert len(canonical([asdict(entry) for entry in kept])) <= MAX_FINDINGS_BYTES
+    assert len(canonical([issue_record(entry) for entry in kept])) <= MAX_FINDINGS_BYTES
     assert codes(kept) == ["STG308"] * (len(kept) - 1) + ["STG112"]
     assert len(kept) > 5
     assert str(30 - (len(kept) - 1)) in kept[-1].message

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from interlock.gates.stages import MAX_PAYLOAD_BYTES, Issue, Surroundings, judge_stage, payload_schema
+from interlock.core.finding import Finding
+from interlock.gates.stages import MAX_PAYLOAD_BYTES, Surroundings, judge_stage, payload_schema
 from interlock.gates.stages.shape import shape_issues
 from tests.gates.stages.support import GOOD, STAGES, codes, earlier, holds, judged
 
@@ -22,7 +23,7 @@ def valid(stage: str, payload: Any) -> bool:
     return not list(SCHEMAS[stage].iter_errors(payload))  # pyright: ignore[reportUnknownMemberType]
 
 
-def beyond_schema(issue: Issue) -> bool:
+def beyond_schema(issue: Finding) -> bool:
     """Say whether a schema may miss it: control characters, and characters that show nothing and are no blanks."""
     unseen = issue.code == "STG106" and issue.found.endswith('"') and bool(json.loads(issue.found).strip())
     return issue.code == "STG110" or unseen

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from interlock.core.finding import Finding
 from interlock.gates.shared import is_shared, reaches_more
-from interlock.gates.stages import Issue, Observed, Surroundings, artifact_records
+from interlock.gates.stages import Observed, Surroundings, artifact_records
 from interlock.reservations import Authors
 from tests.gates.stages.support import GOOD, codes, item, judged, put
 
@@ -52,7 +53,7 @@ HIDDEN = (
 )  # fmt: skip
 
 
-def of(root: Path, locator: str, snippet: str, *, remote: bool, known: dict[str, Any]) -> tuple[Issue, ...]:
+def of(root: Path, locator: str, snippet: str, *, remote: bool, known: dict[str, Any]) -> tuple[Finding, ...]:
     around = replace(Surroundings(root), remote=remote)
     return judged("gather_evidence", evidence(item("e", locator, snippet)), around, known)
 

@@ -8,51 +8,52 @@ from urllib.parse import quote
 from interlock.core.text import shown, visible
 
 if TYPE_CHECKING:
-    from interlock.envelope.explain import RuleRow
-    from interlock.envelope.finding import Edit, Finding
-    from interlock.envelope.renderers.result import FileResult
+    from interlock.core.finding import Edit, Finding
+    from interlock.core.render import Checked
+    from interlock.core.rule import Rule
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 VERSION: Final = "2.1.0"
-TOOL: Final = "validate-envelope"
+_LEVELS: Final = {"warning": "warning", "warn": "warning", "note": "note"}
 
 JsonObject = dict[str, Any]
 
 
-def render_sarif(results: "Sequence[FileResult]", rules: "Iterable[RuleRow]", version: str) -> str:
+def render_sarif(files: "Sequence[Checked]", rules: "Iterable[Rule]", tool: str, version: str) -> str:
     """Return one SARIF log with one run (OASIS SARIF 2.1.0).
 
     Columns count code points. The rules that speak in this run are described in the driver; edits become fixes.
 
     Args:
-        results: One row for each file.
+        files: One row for each file.
         rules: The rows that findings may come from.
-        version: The tool's version.
+        tool: The program.
+        version: Its version.
     """
-    spoken = {finding.code for result in results for finding in result.findings}
+    files = sorted(files, key=lambda file: not file.path)  # an index counts the named ones
+    spoken = {finding.code for file in files for finding in file.findings}
     rows = [row for row in rules if row.code in spoken]
     index = {row.code: number for number, row in enumerate(rows)}
-    driver: JsonObject = {"name": TOOL, "rules": [_rule(row) for row in rows]} | (
+    driver: JsonObject = {"name": tool, "rules": [_rule(row) for row in rows]} | (
         {"version": version} if version else {}
     )
     run: JsonObject = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "artifacts": [{"location": _location(result.path)} for result in results],
-        "invocations": [{"executionSuccessful": all(result.effective_status is not None for result in results)}],
-        "results": [
-            _result(result, at, finding, index) for at, result in enumerate(results) for finding in result.findings
-        ],
+        "artifacts": [{"location": _location(file.path)} for file in files if file.path],
+        "invocations": [{"executionSuccessful": all(file.was_read for file in files)}],
+        "results": [_result(file, at, finding, index) for at, file in enumerate(files) for finding in file.findings],
     }
     return json.dumps({"$schema": SCHEMA, "version": VERSION, "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(row: "RuleRow") -> JsonObject:
+def _rule(row: "Rule") -> JsonObject:
+    examples = f"Bad:\n{row.bad}\n\nGood:\n{row.good}" if row.good or row.bad else f"Fix: {row.remedy}"
     return {
         "id": row.code,
         "shortDescription": {"text": row.title},
-        "help": {"text": f"{row.title}\nSource: {row.source}\n\nBad:\n{row.bad}\n\nGood:\n{row.good}"},
-        "defaultConfiguration": {"level": row.level},
+        "help": {"text": f"{row.title}\nSource: {row.source}\n\n{examples}"},
+        "defaultConfiguration": {"level": _LEVELS.get(row.level, "error")},
         "properties": {"source": row.source},
     }
 
@@ -67,24 +68,28 @@ def _location(path: str) -> JsonObject:
     return {"uri": uri}
 
 
-def _result(result: "FileResult", at: int, finding: "Finding", index: dict[str, int]) -> JsonObject:
-    physical: JsonObject = {"artifactLocation": _location(result.path) | {"index": at}}
+def _result(file: "Checked", at: int, finding: "Finding", index: dict[str, int]) -> JsonObject:
+    artifact = _location(file.path) | {"index": at}
+    physical: JsonObject = {"artifactLocation": artifact}
     if finding.line:
         physical["region"] = {"startLine": finding.line} | ({"startColumn": finding.column} if finding.column else {})
-    said = f"{visible(finding.message)}\nFound: {shown(finding.found)}\nExpected: {shown(finding.expected)}"
+    parts = {"Found": shown(finding.found), "Expected": shown(finding.expected)}
+    parts |= {"Fix": visible(finding.fix), "Source": visible(finding.source)}
+    said = "\n".join((visible(finding.message), *(f"{name}: {text}" for name, text in parts.items() if text)))
     row: JsonObject = {
         "ruleId": finding.code,
-        "level": finding.level,
-        "message": {"text": f"{said}\nFix: {visible(finding.fix)}\nSource: {visible(finding.source)}"},
-        "locations": [{"physicalLocation": physical}],
+        "level": _LEVELS.get(finding.level, "error"),
+        "message": {"text": said},
+        "locations": [{"physicalLocation": physical}] if file.path else [],
         "properties": {"field": finding.field},
     }
     if finding.code in index:
         row["ruleIndex"] = index[finding.code]
-    if finding.edits and result.text:
-        lines = result.text.split("\n")
-        replacements = [_replacement(edit, lines) for edit in finding.edits]
-        changes = [{"artifactLocation": _location(result.path) | {"index": at}, "replacements": replacements}]
+    if finding.edits and file.text:
+        lines = file.text.split("\n")
+        changes = [
+            {"artifactLocation": artifact, "replacements": [_replacement(edit, lines) for edit in finding.edits]}
+        ]
         row["fixes"] = [{"description": {"text": visible(finding.fix)}, "artifactChanges": changes}]
     return row
 

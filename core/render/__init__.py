@@ -1,0 +1,71 @@
+"""Findings in the forms that services read: SARIF, and the annotations of GitHub. Text in, text out."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+
+if TYPE_CHECKING:
+    from interlock.core.finding import Finding
+    from interlock.core.rule import Rule
+
+Form: TypeAlias = Literal["text", "json", "sarif", "github"]
+FORMS: Final[tuple[Form, ...]] = get_args(Form)
+"""What a command that prints findings can be asked for; text and JSON are the command's own."""
+OF_SERVICES: Final = ("sarif", "github")
+
+__all__ = ["FORMS", "OF_SERVICES", "Checked", "Form", "checked", "render"]
+
+
+class Checked(NamedTuple):
+    """One file that was checked.
+
+    Args:
+        path: The file, from the top of the checkout; empty where no file is meant.
+        findings: What the checks say, in the order of the text.
+        text: The text as given, to which edits refer; empty when there is none.
+        was_read: Whether it could be read.
+    """
+
+    path: str
+    findings: "Sequence[Finding]"
+    text: str = ""
+    was_read: bool = True
+
+
+def checked(findings: "Iterable[Finding]", path: str = "") -> list[Checked]:
+    """Return findings by the file that each names, in the order of the first of each.
+
+    Args:
+        findings: What was found.
+        path: The file of those that name none.
+    """
+    files: dict[str, list[Finding]] = {}
+    for finding in findings:
+        files.setdefault(finding.path or path, []).append(finding)
+    return [Checked(name, rows) for name, rows in files.items()]
+
+
+def render(
+    files: Sequence[Checked],
+    form: Literal["sarif", "github"],
+    *,
+    rules: "Iterable[Rule]" = (),
+    tool: str = "interlock",
+    version: str = "",
+) -> str:
+    """Return the findings in one form, ended by a newline unless there is nothing to say.
+
+    Args:
+        files: One row for each file.
+        form: Which form.
+        rules: The rows that SARIF describes the findings' codes by.
+        tool: The program that SARIF names.
+        version: Its version.
+    """
+    # Each is imported by who asks for it: a cold start pays for one of them.
+    if form == "sarif":
+        from interlock.core.render.sarif import render_sarif  # noqa: PLC0415
+
+        return render_sarif(files, rules, tool, version)
+    from interlock.core.render.github import render_github  # noqa: PLC0415
+
+    return render_github(files)

@@ -1,0 +1,70 @@
+"""Rules: one row says what must hold, why, and what right and wrong look like; and how a row is explained."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from interlock.core.finding import Level
+
+OURS: Final = "Interlock: what cannot be checked is refused with a reason"
+FOLLOW: Final = "Follow the fix of the message."
+
+
+class Rule(NamedTuple):
+    """One row of a rule table.
+
+    Args:
+        code: Stable code, such as `ENV203`; never used again.
+        level: The level of its findings; a rule whose strictness the caller chooses states the default.
+        title: What must hold, in one sentence.
+        source: The clause that it enforces (`Strict Envelope §3 STATUS`), or `Interlock:` and the reason.
+        remedy: How a breach is fixed, in the imperative.
+        good: What keeps the rule; empty where no example helps.
+        bad: What breaks it.
+        check: Takes the package's own case and yields what breaks the rule. None where reading finds it by itself.
+        expected: What would be right, a phrase, where that is the same for every breach.
+    """
+
+    code: str
+    level: "Level"
+    title: str
+    source: str = OURS
+    remedy: str = FOLLOW
+    good: str = ""
+    bad: str = ""
+    check: "Callable[[Any], Iterator[Any]] | None" = None
+    expected: str = ""
+
+
+def rules(table: Mapping[str, str | tuple[str, str]]) -> dict[str, Rule]:
+    """Return the rows of errors that need no more than a title and what to do.
+
+    Args:
+        table: Code to title, or to title and remedy. A title that ends with `(warning).` is that of a warning.
+    """
+    return {code: _plain(code, *((row,) if isinstance(row, str) else row)) for code, row in table.items()}
+
+
+def _plain(code: str, title: str, remedy: str = FOLLOW) -> Rule:
+    plain = title.removesuffix(" (warning).")
+    warns = plain != title
+    return Rule(code, "warning" if warns else "error", f"{plain}." if warns else title, remedy=remedy)
+
+
+def explain(rows: Iterable[Rule], code: str) -> str | None:
+    """Return the page of one rule, or None when no row has this code. Case does not matter."""
+    row = next((row for row in rows if row.code == code.upper()), None)
+    if row is None:
+        return None
+    parts = [f"{row.code} ({row.level}): {row.title}", "", f"Source: {row.source}", f"Fix: {row.remedy}"]
+    examples = ("", "Bad:", _indented(row.bad), "", "Good:", _indented(row.good)) if row.good or row.bad else ()
+    return "\n".join((*parts, *examples, ""))
+
+
+def overview(rows: Iterable[Rule]) -> str:
+    """Return one line for each rule: code, level, title, source."""
+    return "".join(f"{row.code}  {row.level:7}  {row.title} [{row.source}]\n" for row in rows)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in text.split("\n"))
