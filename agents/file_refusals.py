@@ -1,12 +1,12 @@
 """Refusals of the tools, and the arguments that they are made of: the rules are a table."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias, TypedDict
+from typing import Any, Final, TypeAlias
 
-from interlock.agents.ask import RunnerError
+from interlock.agents.ask import AgentsError, RunnerError
+from interlock.core.finding import Finding
 from interlock.core.rule import rules
-from interlock.reservations.answers import Refusal
 from interlock.reservations.rules import shown
 
 Answer: TypeAlias = dict[str, Any]
@@ -30,26 +30,15 @@ RULES: Final = rules({
 """Code to rule of what is refused here; refusals for want of a lease have the codes of the reservations, `RSV…`."""
 
 
-class FileRefusal(TypedDict):
-    """One thing that was refused here."""
-
-    code: str
-    message: str
-    place: str
-    found: str
-    expected: str
-    fix: str
-
-
-class Refused(Exception):  # noqa: N818 - never leaves the tools
+class Refused(AgentsError):  # noqa: N818 - never leaves the tools
     """Ends a call.
 
     Args:
         errors: Its refusals, at least one.
     """
 
-    def __init__(self, *errors: FileRefusal | Refusal) -> None:
-        super().__init__(errors)
+    def __init__(self, *errors: Mapping[str, Any]) -> None:
+        super().__init__(str(errors[0]["message"]), str(errors[0]["fix"]))
         self.errors = list(errors)
 
 
@@ -63,10 +52,10 @@ def answering(answer: Answer) -> Generator[Answer]:
         answer["errors"] = refused.errors
 
 
-def refusal_row(code: str, message: str, *, place: str, found: object, expected: str, fix: str) -> FileRefusal:
+def refusal_row(code: str, message: str, *, place: str, found: object, expected: str, fix: str) -> dict[str, str]:
     """Return one refusal; place and what was found are cut to one short line."""
     assert code in RULES, code
-    return FileRefusal(code=code, message=message, place=shown(place), found=shown(found), expected=expected, fix=fix)
+    return Finding(code, "error", shown(place), message, shown(found), expected, fix).to_refusal()
 
 
 def refusal(code: str, message: str, *, place: str, found: object, expected: str, fix: str) -> Refused:

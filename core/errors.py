@@ -42,7 +42,7 @@ class InterlockError(Exception):
         exit_code: What a command that ends with this error exits with. The agent's text and a conflict of agents have
             their own; the user's call or configuration is `Exit.USAGE`, the disk or a database `Exit.SYSTEM`, a defect
             of Interlock `Exit.INTERNAL`.
-        problems: Everything that was found, where there is more than the message.
+        problems: Everything that was found, where there is more than the message: findings, or texts.
     """
 
     code: str = "INT900"

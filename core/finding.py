@@ -67,6 +67,17 @@ class Finding(NamedTuple):
         """Whether what was checked does not pass because of it."""
         return self.level in ("error", "retry", "stop")
 
+    @property
+    def location(self) -> str:
+        """The file with line and column, as far as they are known: `.mcp.json:3:5`."""
+        numbers = (self.line, self.column) if self.line else ()
+        return ":".join([self.path, *map(str, numbers)])
+
+    @property
+    def text(self) -> str:
+        """Where, and what is wrong, in one line."""
+        return ": ".join(part for part in (self.location, self.field, self.message) if part)
+
     def to_refusal(self) -> dict[str, str]:
         """Return the six keys by which a refused call is answered; `place` is the part that is meant."""
         return {

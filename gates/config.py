@@ -33,6 +33,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
+from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.config_tables import (
@@ -47,7 +48,7 @@ from interlock.gates.config_tables import (
     RunConfig,
     TicketsConfig,
 )
-from interlock.gates.errors import ConfigError, ConfigProblem, TreeError
+from interlock.gates.errors import ConfigError, TreeError, config_problem
 from interlock.gates.patterns import compile_scope
 from interlock.reservations.settings import faults
 
@@ -245,31 +246,31 @@ def _value(config: Config, key: str) -> Any:
     return value
 
 
-def _out_of_bounds(config: Config, path: str) -> Iterator[ConfigProblem]:
+def _out_of_bounds(config: Config, path: str) -> Iterator[Finding]:
     """Yield a problem for each number out of bounds, each bad command, and an empty list of gates."""
     for key, least, most in BOUNDS:
         value = _value(config, key)
         if value is not None and not least <= value <= most:
-            yield ConfigProblem("CFG104", path, key, f"{value} is out of bounds.", f"Write {least} to {most}.")
+            yield config_problem("CFG104", path, key, f"{value} is out of bounds.", f"Write {least} to {most}.")
     for name, price in config.prices.items():
         for key, value in asdict(price).items():
             if value is not None and not 0 <= value <= _MAX_PRICE:
                 text = f"{value} is out of bounds."
-                yield ConfigProblem("CFG104", path, f"prices.{name}.{key}", text, f"Write 0 to {_MAX_PRICE}.")
+                yield config_problem("CFG104", path, f"prices.{name}.{key}", text, f"Write 0 to {_MAX_PRICE}.")
     for name, argv in config.commands.items():
         key = f"commands.{name}"
         if _COMMAND_NAME.fullmatch(name) is None:
             fix = "Write a letter and up to 39 more letters, digits, `-` or `_`."
-            yield ConfigProblem("CFG104", path, key, "this is no name of a command.", fix)
+            yield config_problem("CFG104", path, key, "this is no name of a command.", fix)
         if not argv or not all(argv) or any("\0" in word for word in argv):
             fix = f'Write the program and its arguments, such as {name} = ["npm", "test"].'
-            yield ConfigProblem("CFG104", path, key, "a word of the command is empty, or there is none.", fix)
+            yield config_problem("CFG104", path, key, "a word of the command is empty, or there is none.", fix)
     if _value(config, "tickets.delegate.gates") == ():
         fix = "List the gates that each plan step must pass, or remove the table to act by hand."
-        yield ConfigProblem("CFG104", path, "tickets.delegate.gates", "no gate is listed.", fix)
+        yield config_problem("CFG104", path, "tickets.delegate.gates", "no gate is listed.", fix)
 
 
-def _bad_patterns(config: Config, path: str) -> Iterator[ConfigProblem]:
+def _bad_patterns(config: Config, path: str) -> Iterator[Finding]:
     """Yield a problem for each scope pattern that does not compile."""
     for key in _SCOPES:
         for at, pattern in enumerate(_value(config, key) or ()):
@@ -277,32 +278,32 @@ def _bad_patterns(config: Config, path: str) -> Iterator[ConfigProblem]:
                 compile_scope([pattern.removeprefix("!")])
             except TreeError as error:
                 message = f"{error.message[:1].lower()}{error.message[1:]}"
-                yield ConfigProblem("CFG105", path, f"{key}.{at}", message, error.fix)
+                yield config_problem("CFG105", path, f"{key}.{at}", message, error.fix)
 
 
-def _bad_settings(config: Config, path: str) -> Iterator[ConfigProblem]:
+def _bad_settings(config: Config, path: str) -> Iterator[Finding]:
     """Yield a problem for each fault of `[reservations]`."""
     for fault in faults(config.reservations):
-        yield ConfigProblem("CFG103" if fault.unknown else "CFG104", path, fault.key, fault.message, fault.fix)
+        yield config_problem("CFG103" if fault.unknown else "CFG104", path, fault.key, fault.message, fault.fix)
 
 
-def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str, value: object) -> ConfigProblem:
+def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str, value: object) -> Finding:
     """Turn one complaint of the schema into ours."""
     key = ".".join(str(part) for part in location)
     if kind in {"missing", "missing_argument"}:
-        return ConfigProblem("CFG104", path, key, f"the key `{location[-1]}` is missing.", f"Add `{location[-1]}`.")
+        return config_problem("CFG104", path, key, f"the key `{location[-1]}` is missing.", f"Add `{location[-1]}`.")
     if kind not in {"unexpected_keyword_argument", "extra_forbidden"}:
         text = f"the value is refused: {message[:1].lower()}{message[1:]}."
         fix = f"Correct the value of `{key}`."
         *above, last = location
         if above == ["commands"] or (len(above) == 2 and above[0] == "gates" and last == "command"):
             fix = f"Write the program and its arguments as a list: {last} = {_as_list(value)}."
-        return ConfigProblem("CFG104", path, key, text, fix)
+        return config_problem("CFG104", path, key, text, fix)
 
     known = [entry.name for entry in fields(_model(location[:-1])) if entry.init]
     near = closest(str(location[-1]), known)
     fix = f"Write `{near}`." if near else f"Remove it; the keys here are {', '.join(known)}."
-    return ConfigProblem("CFG103", path, key, f"the key `{location[-1]}` is unknown.", fix)
+    return config_problem("CFG103", path, key, f"the key `{location[-1]}` is unknown.", fix)
 
 
 def _as_list(value: object) -> str:
@@ -326,4 +327,4 @@ def _model(table: tuple[int | str, ...]) -> type:
 
 
 def _error(code: str, path: str, key: str, message: str, fix: str) -> ConfigError:
-    return ConfigError((ConfigProblem(code, path, key, message, fix),))
+    return ConfigError((config_problem(code, path, key, message, fix),))

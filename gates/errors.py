@@ -1,8 +1,7 @@
 """The errors of this room, split by who can mend them: the configuration's owner, or the collector's user."""
 
-from dataclasses import dataclass
-
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.finding import Finding
 
 
 class GateError(InterlockError):
@@ -41,9 +40,8 @@ class TreeError(GateError):
         self.path = path
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
-    """One fault of a configuration file.
+def config_problem(code: str, path: str, key: str, message: str, fix: str) -> Finding:
+    """Return one fault of a configuration file.
 
     Args:
         code: Stable code, `CFGnnn`.
@@ -52,12 +50,7 @@ class ConfigProblem:
         message: What is wrong, in one sentence.
         fix: What to do, in the imperative.
     """
-
-    code: str
-    path: str
-    key: str
-    message: str
-    fix: str
+    return Finding(code, "error", key, message, fix=fix, path=path)
 
 
 class ConfigError(GateError):
@@ -68,10 +61,10 @@ class ConfigError(GateError):
             first one's.
     """
 
-    def __init__(self, problems: tuple[ConfigProblem, ...]) -> None:
+    def __init__(self, problems: tuple[Finding, ...]) -> None:
         first = problems[0]
-        super().__init__(first.code, f"{first.path}: {first.key or 'file'}: {first.message}", first.fix)
+        super().__init__(first.code, f"{first.path}: {first.field or 'file'}: {first.message}", first.fix)
         self.problems = problems
         self.path = first.path
-        self.key = first.key
+        self.key = first.field
         self.message = first.message

@@ -19,7 +19,7 @@ from interlock.gates import rules
 from interlock.gates.coherence import GATE_ID, MAX_NAME_CHARS, NEEDED_KEYS, gate_problems, near, role_problems
 from interlock.gates.config import FILE, Config
 from interlock.gates.config_tables import GateConfig, RoleConfig
-from interlock.gates.errors import ConfigError, ConfigProblem
+from interlock.gates.errors import ConfigError, config_problem
 from interlock.gates.sealed.settings import seal_problems
 
 _BROWSER_CHECKS: Final = frozenset({"visual", "a11y"})
@@ -93,7 +93,7 @@ def roster_problems(protocol: Protocol, gates_required: Sequence[str], page: str
 class _ProblemError(Exception):
     """Carries a fault that leaves nothing to check further; never leaves this module."""
 
-    def __init__(self, problem: ConfigProblem) -> None:
+    def __init__(self, problem: Finding) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
@@ -107,7 +107,7 @@ def _roles(config: Config, path: str) -> tuple[dict[str, Role], dict[str, str]]:
             continue
         if row.replaces not in shipped or row.replaces in renamed or name in shipped:
             raise _ProblemError(
-                ConfigProblem(
+                config_problem(
                     "CFG206",
                     path,
                     f"roles.{name}.replaces",
@@ -146,7 +146,7 @@ def _role(name: str, row: RoleConfig, base: Role | None, path: str) -> Role:
     kind = row.kind or (base.kind if base else None)
     if kind is None:
         raise _ProblemError(
-            ConfigProblem(
+            config_problem(
                 "CFG201",
                 path,
                 f"roles.{name}.kind",

@@ -60,7 +60,7 @@ def describe(error: BaseException) -> dict[str, Any] | None:
     """
     message, fix = getattr(error, "message", None), getattr(error, "fix", None)
     if isinstance(message, str) and isinstance(fix, str):
-        problems = [_problem_text(each) for each in getattr(error, "problems", ())]
+        problems = [each if isinstance(each, str) else each.text for each in getattr(error, "problems", ())]
         # Errors of a file that the user wrote name it, and the place in it.
         place = [getattr(error, name, "") for name in ("path", "key")] if problems else []
         message = ": ".join([*(part for part in place if isinstance(part, str) and part), message])
@@ -97,9 +97,3 @@ def defect(error: BaseException) -> dict[str, Any]:
 def sentences(message: str, fix: str) -> str:
     """Return what is wrong and what to do as one text; a message may or may not end with a full stop."""
     return f"{message.rstrip('.')}. {fix}"
-
-
-def _problem_text(item: object) -> str:
-    if isinstance(item, str):
-        return item
-    return ": ".join(str(part) for name in ("path", "key", "message") if (part := getattr(item, name, "")))

@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from interlock.agents.file_refusals import Answer, FileRefusal, refusal_row
+from interlock.agents.file_refusals import Answer, refusal_row
 from interlock.core.text import closest
 
 MAX_ROWS: Final = 5
@@ -64,7 +64,7 @@ def json_text(answer: Answer) -> str:
     return json.dumps(answer, ensure_ascii=False)
 
 
-def _row(details: ErrorDetails, properties: Mapping[str, Any]) -> FileRefusal:
+def _row(details: ErrorDetails, properties: Mapping[str, Any]) -> dict[str, str]:
     """Return the refusal for one slip that pydantic found."""
     name = str(details["loc"][0]) if details["loc"] else "arguments"
     schema = cast("dict[str, Any] | None", properties.get(name))

@@ -153,7 +153,7 @@ class Sealed:
             done = judge(self.case, Work(project.scope), self.tests)
         except CollectorError as error:
             return Verdict(False, f"{error.code} {error.message}")
-        return Verdict(done.ok, "; ".join(f"{row.kind} {row.test}".strip() for row in done.faults[:3]))
+        return Verdict(done.ok, "; ".join(f"{row.code} {row.field}".strip() for row in done.faults[:3]))
 
 
 GATES: Final[dict[str, Gate]] = {

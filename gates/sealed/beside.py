@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.gates.sealed.compare import BaseList, file_of
 from interlock.gates.sealed.export import Plan
-from interlock.gates.sealed.faults import Fault, fault_of
+from interlock.gates.sealed.faults import fault_of
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import CODE, above, kind_of
 
@@ -137,7 +138,7 @@ def _led(path: str, links: Mapping[str, str]) -> str:
     return ""
 
 
-def shadowed(plan: Plan, before: TestRun, now: TestRun) -> list[Fault]:
+def shadowed(plan: Plan, before: TestRun, now: TestRun) -> list[Finding]:
     """Return the files of the work that were imported in place of another module of the same name, not so on the base.
 
     Args:
@@ -145,7 +146,7 @@ def shadowed(plan: Plan, before: TestRun, now: TestRun) -> list[Fault]:
         before: The run of the base.
         now: The present run.
     """
-    rows: list[Fault] = []
+    rows: list[Finding] = []
     for path, other in sorted({*now.shadows} - {*before.shadows}):
         inside = plan.base.inside(path)
         # pytest loads each `conftest.py` by its path.
@@ -197,7 +198,7 @@ def _loaded_as(path: str) -> Iterator[tuple[str, int]]:
             yield f"js:{stem.removesuffix('/index')}", 3
 
 
-def hiding(plan: Plan, before: TestRun, folders: Iterable[str], added: Iterable[str]) -> list[Fault]:
+def hiding(plan: Plan, before: TestRun, folders: Iterable[str], added: Iterable[str]) -> list[Finding]:
     """Return the added files that processes which tests start import in place of a module of the same name.
 
     Args:

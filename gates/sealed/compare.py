@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, assert_never
 
-from interlock.gates.sealed.faults import Fault, FaultKind, fault_of
+from interlock.core.finding import Finding
+from interlock.gates.sealed.faults import FaultKind, fault_of
 from interlock.gates.sealed.outcomes import TestCase, TestRun, run_from_json, run_to_json
 from interlock.gates.sealed.static_tests import ANY_TEST, StaticTest, StaticTests
 
@@ -70,7 +71,7 @@ class Comparison:
         counts: How many tests came to each outcome.
     """
 
-    faults: tuple[Fault, ...]
+    faults: tuple[Finding, ...]
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
@@ -196,7 +197,7 @@ class _Comparing:
 
     def result(self) -> Comparison:
         base, now, counts = self.base.run, self.now, self.counts
-        faults: list[Fault] = []
+        faults: list[Finding] = []
         gone: list[str] = []
         if not now.complete:
             faults.append(_ended(now, list(dict.fromkeys((*base.collected, *(case.id for case in base.cases))))))
@@ -239,7 +240,7 @@ class _Comparing:
         """Return whether the tests of a file may be other ones than the base's."""
         return bool(file) and self.may_change(file) and self.changed(file)
 
-    def _one(self, identity: str, was: TestCase | None, case: TestCase | None, gone: list[str]) -> list[Fault]:
+    def _one(self, identity: str, was: TestCase | None, case: TestCase | None, gone: list[str]) -> list[Finding]:
         if case is not None:
             # A test that was found on the base and came to no outcome there has to pass like one that failed.
             return self._state(was or TestCase(identity, "error", file=case.file), case, gone)
@@ -261,7 +262,7 @@ class _Comparing:
             fault_of("missing", identity, f"{file} was skipped as a whole: {reason}" if reason else "no such test ran")
         ]
 
-    def _unknown(self, case: TestCase, gone: list[str]) -> list[Fault]:
+    def _unknown(self, case: TestCase, gone: list[str]) -> list[Finding]:
         """Return what is wrong with a test that the base does not list: it is new, or the base could not list it."""
         if (file := self._unlisted(case)) and not self._free(case.file):
             test = self._written(file, case.id)
@@ -317,7 +318,7 @@ class _Comparing:
                 return number[1] > number[0]
         return False
 
-    def _state(self, was: TestCase | None, case: TestCase, gone: list[str]) -> list[Fault]:
+    def _state(self, was: TestCase | None, case: TestCase, gone: list[str]) -> list[Finding]:
         """Return what is wrong with a test that came to an outcome."""
         match case.outcome:
             case "passed" | "xpassed":
@@ -337,7 +338,7 @@ class _Comparing:
             case _:
                 assert_never(case.outcome)
 
-    def _proofs(self, was: TestCase | None, case: TestCase) -> list[Fault]:
+    def _proofs(self, was: TestCase | None, case: TestCase) -> list[Finding]:
         """Return what speaks against a test that is said to have passed."""
         if was is not None and case.skips > was.skips and not self._free(case.file):
             return [fault_of("skipped", case.id, f"{case.skips} of its subtests skipped; {case.message}")]
@@ -363,7 +364,7 @@ class _Comparing:
         """Return whether a test of unknown id can be one of the base whose id is not stable."""
         return _function(identity) in {_function(each) for each in self.base.unstable}
 
-    def _unstable(self, before: Mapping[str, TestCase], gone: list[str]) -> list[Fault]:
+    def _unstable(self, before: Mapping[str, TestCase], gone: list[str]) -> list[Finding]:
         """Compare the tests whose ids differ from run to run by number."""
         unstable = set(self.base.unstable)
         if not unstable:
@@ -382,7 +383,7 @@ class _Comparing:
         rows = [case for case in self.now.cases if case.id not in known]
         has = groups((case.id, case.file) for case in rows)
         skips = groups((case.id, case.file) for case in rows if case.outcome in _SKIPPED and not self._allows(case))
-        faults: list[Fault] = []
+        faults: list[Finding] = []
         for name, number in wanted.items():
             file, fewer = file_of(name), has[name] < number
             if self._free(file):
@@ -393,9 +394,9 @@ class _Comparing:
                 faults.append(fault_of("skipped", name, f"{skips[name]} of its {has[name]} tests are skipped"))
         return faults
 
-    def _files(self) -> list[Fault]:
+    def _files(self) -> list[Finding]:
         """Return the files that cannot be collected, and those that must have a test now and have none."""
-        faults: list[Fault] = []
+        faults: list[Finding] = []
         broken = dict(self.now.broken)
         for path, message in broken.items():
             if path not in self.allow:
@@ -406,13 +407,13 @@ class _Comparing:
                 continue
             if not self._free(path):
                 faults.append(fault_of("no_test_in_file", path, "no test of this file passed"))
-        named = {fault.test for fault in faults}
+        named = {fault.field for fault in faults}
         for path in self.written if self.now.complete else ():
             if path not in broken and path not in self.allow and path not in named and not self._free(path):
                 faults += self._not_run(path)
         return faults
 
-    def _not_run(self, path: str) -> list[Fault]:
+    def _not_run(self, path: str) -> list[Finding]:
         """Return the tests that are in the text of a file of which the base has no list, and did not run."""
         go = self.now.runner == "go"
         ran = {self._qualified(path, case.id) for case in self.now.cases if go or path == case.file}
@@ -439,7 +440,7 @@ def _summary(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
 
 
-def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Fault:
+def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Finding:
     """Return the fault of a run that was stopped or did not say that it was finished.
 
     Args:

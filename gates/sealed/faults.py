@@ -1,8 +1,9 @@
 """What can be wrong with a run of tests, and how it is said."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from interlock.core.finding import Finding
 
 FaultKind: TypeAlias = Literal[
     "unread",
@@ -31,31 +32,32 @@ FaultKind: TypeAlias = Literal[
 """What can be wrong with a run of tests; each is a row of `_TEXTS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One reason why the tests do not pass.
+def make_fault(kind: FaultKind, test: str, message: str, found: str, expected: str, fix: str) -> Finding:
+    """Return one reason why the tests do not pass.
 
     Args:
-        kind: What is wrong.
+        kind: What is wrong; the code of the finding.
         test: The id of the test, or the file; empty when the whole run is meant.
         message: One sentence.
         found: What the run came to, bounded.
         expected: What it has to come to.
         fix: What to do, in the imperative, for the agent whose work is judged.
     """
-
-    kind: FaultKind
-    test: str
-    message: str
-    found: str
-    expected: str
-    fix: str
+    return Finding(kind, "error", test, message, found, expected, fix)
 
 
-def fault_of(kind: FaultKind, test: str, found: str) -> Fault:
+def fault_of(kind: FaultKind, test: str, found: str) -> Finding:
     """Return the fault of a kind in the words of its row."""
     message, expected, fix = _TEXTS[kind]
-    return Fault(kind, test, message.format(test=test), found, expected, fix.format(test=test))
+    return make_fault(kind, test, message.format(test=test), found, expected, fix.format(test=test))
+
+
+def fault_json(row: Finding) -> dict[str, str]:
+    """Return a fault as it is kept in the evidence."""
+    return {
+        "kind": row.code, "test": row.field, "message": row.message, "found": row.found, "expected": row.expected,
+        "fix": row.fix,
+    }  # fmt: skip
 
 
 _TEXTS: Final[Mapping[FaultKind, tuple[str, str, str]]] = {

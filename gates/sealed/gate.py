@@ -5,10 +5,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
+from interlock.core.finding import Finding
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed import sandbox
@@ -38,7 +39,7 @@ from interlock.gates.sealed.execution import (
     workspace,
 )  # fmt: skip
 from interlock.gates.sealed.export import Plan, plan_of
-from interlock.gates.sealed.faults import Fault, fault_of
+from interlock.gates.sealed.faults import fault_json, fault_of, make_fault
 from interlock.gates.sealed.heldout_run import run_held_out
 from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
@@ -94,7 +95,7 @@ class SealedRun:
     plan: Plan
     comparison: Comparison
     execution: Execution
-    faults: tuple[Fault, ...]
+    faults: tuple[Finding, ...]
     tries: int
     inline: tuple[str, ...]
     heldout: Mapping[str, int] | None = None
@@ -235,7 +236,7 @@ class _Judging:
 
     def unprepared(self, here: Workspace, why: str) -> SealedRun:
         """Return the result of a gate whose `prepare` failed."""
-        fault = Fault(
+        fault = make_fault(
             "prepare", "", "A command of `prepare` failed.", why, "exit status 0",
             "Correct what the log says; the command runs in the export, before the tests.",
         )  # fmt: skip
@@ -274,7 +275,7 @@ class _Judging:
             faults += self._rewritten(plan, hidden.touched)
         return SealedRun(self.plan, done.comparison, done.execution, faults, done.tries, self.inline, heldout)
 
-    def _unjudged(self) -> tuple[Fault, ...]:
+    def _unjudged(self) -> tuple[Finding, ...]:
         """Return the changed files that keep their base content for no other reason than that a command reads them."""
         files, patterns = self.base_files, self.protection.patterns
         others = {*defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
@@ -298,9 +299,9 @@ class _Judging:
         tests, tries = execution.tests, 1
         comparison = judge(tests)
         while (
-            tries <= self.case.seal.retries and comparison.faults and {row.kind for row in comparison.faults} <= _AGAIN
+            tries <= self.case.seal.retries and comparison.faults and {row.code for row in comparison.faults} <= _AGAIN
         ):
-            failed = [row.test for row in comparison.faults]
+            failed = [row.field for row in comparison.faults]
             self.progress(f"try {tries + 1}: {len(failed)} failed before")
             if self._export(here, plan):
                 break
@@ -311,7 +312,7 @@ class _Judging:
         comparison = replace(comparison, faults=(*comparison.faults, *self._rewritten(plan, tests.touched)))
         return _Tried(replace(execution, tests=tests), comparison, tries)
 
-    def _elsewhere(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Fault]:
+    def _elsewhere(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Finding]:
         """Return the files of the work in the place of other modules, and base files compiled from another text."""
         before, outside = self.tests.run, self.case.base.outside
         made = map(outside, sorted({*built} - {*before.touched} - plan.files.keys()))
@@ -321,18 +322,18 @@ class _Judging:
             *altered(plan, before, tests),
         ]  # fmt: skip
 
-    def _displacing(self, new: Sequence[str]) -> Iterator[Fault]:
+    def _displacing(self, new: Sequence[str]) -> Iterator[Finding]:
         """Yield the new files, relative to the root, that are loaded in the place of one that keeps its content."""
         for path, others in sorted(displacing(new, self.base_files).items()):
             if kept := sorted(other for other in others if self._keeps(other)):
                 yield fault_of("shadowed", path, f"it is loaded in place of {kept[0]}")
 
-    def _rewritten(self, plan: Plan, touched: Iterable[str]) -> tuple[Fault, ...]:
+    def _rewritten(self, plan: Plan, touched: Iterable[str]) -> tuple[Finding, ...]:
         """Return the files that keep their base content, and were written or moved; on the base they were not.
 
         So are new ones, where the tests or what they start would load them.
         """
-        found: list[Fault] = []
+        found: list[Finding] = []
         outside = self.case.base.outside
         for path in sorted({*touched} - {*self.tests.run.touched} - plan.laid_over):
             inside = [name for name in plan.files if name == path or name.startswith(f"{path}/") or not path]
@@ -462,12 +463,12 @@ def summary(case: GateCase, done: SealedRun, work: Work) -> dict[str, Any]:
         "outside": list(work.outside[:_MAX_LISTED]),
         "inline": list(done.inline[:_MAX_LISTED]),
         "heldout": None if done.heldout is None else dict(done.heldout),
-        "faults": [asdict(row) for row in _bounded(done.faults)],
+        "faults": [fault_json(row) for row in _bounded(done.faults)],
         "more_faults": max(0, len(done.faults) - MAX_FAULTS),
     }
 
 
-def _bounded(faults: Sequence[Fault]) -> Iterable[Fault]:
+def _bounded(faults: Sequence[Finding]) -> Iterable[Finding]:
     return faults[:MAX_FAULTS]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.gates.command import Output
 from interlock.gates.sealed.beside import shadowed
@@ -12,7 +13,7 @@ from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, file_of
 from interlock.gates.sealed.execution import Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan, folders_of, forget, put
-from interlock.gates.sealed.faults import Fault
+from interlock.gates.sealed.faults import make_fault
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out
 from interlock.gates.sealed.heldout_judge import INTERPRETERS, judge_cases
 from interlock.gates.sealed.loaded import altered
@@ -39,7 +40,7 @@ class HeldOut:
     """
 
     counts: Mapping[str, int]
-    fault: Fault | None
+    fault: Finding | None
     touched: tuple[str, ...] = ()
 
 
@@ -145,9 +146,9 @@ def _folder(case: GateCase, here: Workspace, folder: HeldOutFolder, before: Test
     mine, wanted = _own(tests, before, contents.keys())
     faults = _compared(case, mine, contents).faults
     elsewhere = (*shadowed(here.plan, before, tests), *altered(here.plan, before, tests))
-    bad = {fault.test for fault in faults}
+    bad = {fault.field for fault in faults}
     passed = {row.id for row in mine.cases if row.outcome in ("passed", "xpassed")} - bad
-    wanted |= {fault.test for fault in faults if fault.test}
+    wanted |= {fault.field for fault in faults if fault.field}
     good = bool(passed) and passed == wanted and not faults and not elsewhere
     number = len(passed) if tests.complete and not elsewhere and "" not in bad else 0
     return HeldOut({"total": len(wanted), "passed": number}, None if good else _fault(len(wanted), number), touched)
@@ -208,14 +209,14 @@ def _always(_path: str) -> bool:
 
 _SAYS_FILES: Final = frozenset({"pytest", "unittest", "node", "vitest", "jest"})
 _TEST: Final = re.compile(rb"^\s*(?:async )?def test|^class Test|TestCase\b", re.MULTILINE)
-_WRITTEN: Final = Fault(
+_WRITTEN: Final = make_fault(
     "heldout", "", "Held-out tests were written or moved while they ran.", "another time of change",
     "held-out tests stay as they are", "Write into a temporary folder, and nowhere else.",
 )  # fmt: skip
 
 
-def _fault(total: int, passed: int) -> Fault:
-    return Fault(
+def _fault(total: int, passed: int) -> Finding:
+    return make_fault(
         "heldout", "", f"{total - passed} of {total} held-out checks failed." if total else "No held-out check ran.",
         f"{passed} of {total} passed", "all held-out checks pass",
         "Correct the code for all inputs that the task allows, not only for those of the visible tests.",

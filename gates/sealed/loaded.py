@@ -9,12 +9,13 @@ import os
 import re
 from collections.abc import Collection, Iterable
 
+from interlock.core.finding import Finding
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.base import LINK
 from interlock.gates.sealed.case import GateCase, not_sealed
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan
-from interlock.gates.sealed.faults import Fault, fault_of
+from interlock.gates.sealed.faults import fault_of
 from interlock.gates.sealed.outcomes import TestRun
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d")
@@ -42,7 +43,7 @@ def check_loaded(case: GateCase, files: Iterable[str], loaded: Collection[str]) 
         raise SealError("SEAL302", f"{case.gate.id} tested other code: {in_place(*found)}.", own_environment(case))
 
 
-def altered(plan: Plan, before: TestRun, now: TestRun) -> list[Fault]:
+def altered(plan: Plan, before: TestRun, now: TestRun) -> list[Finding]:
     """Return the files that keep their base content and were compiled from another text.
 
     Args:
@@ -50,7 +51,7 @@ def altered(plan: Plan, before: TestRun, now: TestRun) -> list[Fault]:
         before: The run of the base: what an import hook of the base makes of a text is the same there.
         now: The present run; what was written or moved in it is a fault of its own.
     """
-    found: list[Fault] = []
+    found: list[Finding] = []
     for path, digest in sorted({*now.sources} - {*before.sources}):
         inside = plan.base.inside(path)
         entry = plan.files.get(inside)

@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.core.finding import Finding
 from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
@@ -23,7 +24,6 @@ from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, allow_failing_line, compare, make_base_list
 from interlock.gates.sealed.execution import Workspace, compile_dependencies, execute, prepare, replacing, workspace
 from interlock.gates.sealed.export import Plan
-from interlock.gates.sealed.faults import Fault
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree
@@ -265,14 +265,14 @@ def _faults(
         return []
     never = frozenset[str]().__contains__
     listed = make_base_list(bare)
-    wrong_bare = {(row.kind, row.test) for row in compare(listed, bare, may_change=never, changed=never).faults}
+    wrong_bare = {(row.code, row.field) for row in compare(listed, bare, may_change=never, changed=never).faults}
     passed = {case.id for case in bare.cases if case.outcome in ("passed", "xpassed")}
     found = [
         row
         for row in compare(listed, sealed, may_change=never, changed=never).faults
-        if row.kind in _KINDS
-        and (row.kind, row.test) not in wrong_bare
-        and (not row.test or row.test in passed or row.kind == "not_collected")
+        if row.code in _KINDS
+        and (row.code, row.field) not in wrong_bare
+        and (not row.field or row.field in passed or row.code == "not_collected")
     ]
     if not bare.parsed and bare.exit_status != 0:
         missing = _outside(tail, unseen)
@@ -280,9 +280,9 @@ def _faults(
     known = dict(bare.broken)
     messages = {case.id: case.message for case in sealed.cases} | dict(sealed.broken)
     return [
-        _sealing_fault(row, messages.get(row.test, "") if row.test else tail, folders, unseen)
+        _sealing_fault(row, messages.get(row.field, "") if row.field else tail, folders, unseen)
         for row in found
-        if row.test not in known
+        if row.field not in known
     ]
 
 
@@ -302,15 +302,15 @@ def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[SealingFault, ..
     return (SealingFault("", message, "command", _ANOTHER_COMMAND, "SEAL408"),)
 
 
-def _sealing_fault(row: Fault, message: str, folders: str, unseen: Callable[[str], bool]) -> SealingFault:
+def _sealing_fault(row: Finding, message: str, folders: str, unseen: Callable[[str], bool]) -> SealingFault:
     text = f"{row.found}\n{message}"
     if missing := _outside(text, unseen):
-        return _kept_outside(row.test, row.found, folders, missing)
+        return _kept_outside(row.field, row.found, folders, missing)
     for pattern, key, fix in _HINTS:
         if pattern.search(text):
-            return SealingFault(row.test, row.found, key, fix.replace("FOLDERS", folders))
+            return SealingFault(row.field, row.found, key, fix.replace("FOLDERS", folders))
     fix = "keep, env, prepare or network, by what the log says; `sealed = false` gives the seal up"
-    return SealingFault(row.test, row.found, "keep", fix)
+    return SealingFault(row.field, row.found, "keep", fix)
 
 
 def _outside(text: str, unseen: Callable[[str], bool]) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import GateSpec, Protocol
-from interlock.gates.errors import ConfigProblem, TreeError
+from interlock.gates.errors import TreeError, config_problem
 from interlock.gates.patterns import compile_scope
 
 if TYPE_CHECKING:
@@ -77,39 +78,41 @@ def seals(config: "Config", protocol: Protocol, *, in_git: bool) -> dict[str, Se
     return found
 
 
-def seal_problems(path: str, gates: Mapping[str, GateSpec], config: "Config") -> Iterator[ConfigProblem]:
+def seal_problems(path: str, gates: Mapping[str, GateSpec], config: "Config") -> Iterator[Finding]:
     """Yield what is wrong with how gates are sealed: `CFG218` to `CFG219`."""
     for gate_id, row in config.gates.items():
         key = f"gates.{gate_id}"
         given = [name for name in (*KEYS, "sealed") if getattr(row, name) is not None]
         if given and not gates[gate_id].command:
             message = f"{gate_id} has no command, so there is nothing to seal."
-            yield ConfigProblem("CFG218", path, f"{key}.{given[0]}", message, f"Add `command`, or remove `{given[0]}`.")
+            yield config_problem(
+                "CFG218", path, f"{key}.{given[0]}", message, f"Add `command`, or remove `{given[0]}`."
+            )
         elif row.sealed is False and len(given) > 1:
             message = f"{gate_id} is not sealed."
-            yield ConfigProblem(
+            yield config_problem(
                 "CFG218", path, f"{key}.{given[0]}", message, f"Remove `{given[0]}`, or `sealed = false`."
             )
         yield from _value_problems(path, key, row)
 
 
-def _value_problems(path: str, key: str, row: "GateConfig") -> Iterator[ConfigProblem]:
+def _value_problems(path: str, key: str, row: "GateConfig") -> Iterator[Finding]:
     for at, pattern in enumerate(row.protect or ()):
         try:
             compile_scope([pattern])
         except TreeError as error:
-            yield ConfigProblem("CFG105", path, f"{key}.protect.{at}", error.message, error.fix)
+            yield config_problem("CFG105", path, f"{key}.protect.{at}", error.message, error.fix)
     for at, argv in enumerate(row.prepare or ()):
         if not argv or not all(argv):
             fix = 'Write each command as a list of its words, such as prepare = [["npm", "run", "build"]].'
-            yield ConfigProblem("CFG219", path, f"{key}.prepare.{at}", "a word is empty, or there is none.", fix)
+            yield config_problem("CFG219", path, f"{key}.prepare.{at}", "a word is empty, or there is none.", fix)
     if (row.tests == "junit") != bool(row.junit):
         fix = 'Give both: `tests = "junit"` and `junit = "build/report.xml"`, the path that the command writes.'
-        yield ConfigProblem("CFG219", path, f"{key}.junit", "`tests` and `junit` belong together.", fix)
+        yield config_problem("CFG219", path, f"{key}.junit", "`tests` and `junit` belong together.", fix)
     if row.retries is not None and not 0 <= row.retries <= MAX_RETRIES:
         fix = f"Write 0 to {MAX_RETRIES}."
-        yield ConfigProblem("CFG219", path, f"{key}.retries", f"{row.retries} is out of bounds.", fix)
+        yield config_problem("CFG219", path, f"{key}.retries", f"{row.retries} is out of bounds.", fix)
     for name in row.env or {}:
         if _VARIABLE.fullmatch(name) is None or name in _OURS:
             fix = f"Write letters, digits and `_`; {', '.join(sorted(_OURS))} are Interlock's own."
-            yield ConfigProblem("CFG219", path, f"{key}.env.{name}", "this variable cannot be set.", fix)
+            yield config_problem("CFG219", path, f"{key}.env.{name}", "this variable cannot be set.", fix)

@@ -65,8 +65,7 @@ def warn_of_configuration(root: Path) -> None:
         build_protocol(load_config(root))
     except ConfigError as error:
         for item in error.problems:
-            place = ": ".join(part for part in (item.path, item.key, item.message) if part)
-            click.echo(f"warning {item.code}: {place}\n  fix: {item.fix}", err=True)
+            click.echo(f"warning {item.code}: {item.text}\n  fix: {item.fix}", err=True)
         click.echo("Calls that need the configuration are refused with this until it is fixed.", err=True)
 
 

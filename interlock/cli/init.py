@@ -17,12 +17,12 @@ from interlock.cli.calls import read_standing
 from interlock.cli.context import count, json_option, print_json, resolve_root, root_option, root_words
 from interlock.cli.template import OPTION, complete_template, write_template
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.finding import Finding
 from interlock.install import (
     CLIENTS,
     NAME,
     Change,
     InstallError,
-    Problem,
     apply,
     apply_undo,
     find_launch,
@@ -250,11 +250,11 @@ def _note(change: Change, *, dry_run: bool) -> str:
     return _PLANNED.get(change.note, change.note) if dry_run else change.note
 
 
-def _show_problems(home: Path, problems: tuple[Problem, ...]) -> None:
+def _show_problems(home: Path, problems: tuple[Finding, ...]) -> None:
     if Path.cwd() != home:
         click.echo(f"in {home}:", err=True)
     for problem in problems:
-        click.echo(f"{problem.path}: error {problem.code}: {problem.message}", err=True)
+        click.echo(f"{problem.location}: error {problem.code}: {problem.message}", err=True)
         click.echo(f"  found:    {problem.found}", err=True)
         click.echo(f"  expected: {problem.expected}", err=True)
         click.echo("  fix:      " + problem.fix.replace("\n", "\n            "), err=True)

@@ -197,7 +197,8 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
     place = [str(getattr(error, name, "") or "") for name in ("path", "key")]
     message = _without_keys(": ".join([*(part for part in place if part), error.message]))
     fix = _without_keys(error.fix)
-    problems = [_without_keys(_problem_text(item)) for item in error.problems]
+    texts = (item if isinstance(item, str) else f"{item.text} {item.fix}".rstrip() for item in error.problems)
+    problems = [*map(_without_keys, texts)]
     if as_json:
         _print_error(type(error).__name__, error.code, message, fix, problems)
     else:
@@ -240,10 +241,3 @@ def _show_system(error: Exception, *, as_json: bool) -> int | None:
 def _print_error(kind: str, code: str, message: str, fix: str, problems: list[str]) -> None:
     data: dict[str, Any] = {"kind": kind, "code": code, "message": message, "fix": fix, "problems": problems}
     click.echo(json.dumps({"schema": "interlock.error/1", "error": data}))
-
-
-def _problem_text(item: object) -> str:
-    if isinstance(item, str):
-        return item
-    text = ": ".join(str(part) for name in ("path", "key", "message") if (part := getattr(item, name, "")))
-    return f"{text} {fix}" if (fix := getattr(item, "fix", "")) else text

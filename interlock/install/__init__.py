@@ -2,7 +2,7 @@
 
 from interlock.install.changes import Change, apply, apply_undo, plan, plan_undo
 from interlock.install.clients import NAME, Installation, Launch, find_launch
-from interlock.install.errors import InstallError, Problem
+from interlock.install.errors import InstallError
 from interlock.install.rows import CLIENTS, INSTALLATIONS, pick
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "InstallError",
     "Installation",
     "Launch",
-    "Problem",
     "apply",
     "apply_undo",
     "find_launch",

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.install import githooks, record
 from interlock.install.clients import Installation, Launch
-from interlock.install.errors import EditError, InstallError, Problem
+from interlock.install.errors import EditError, InstallError, file_problem
 from interlock.install.files import LINK, File, alone, read, read_raw, write
 from interlock.install.jsonfile import Entry
 from interlock.install.record import Row
@@ -83,7 +84,7 @@ def plan(root: Path, wanted: Sequence[Installation], launch: Launch, *, git: boo
         InstallError: With every file that cannot be changed.
     """
     changes: list[Change] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     files: dict[str, File | None] = {}
     known = {row["name"]: row for row in record.recorded(root)}
     for row in wanted:
@@ -94,7 +95,7 @@ def plan(root: Path, wanted: Sequence[Installation], launch: Launch, *, git: boo
             change = _client_change(root, row, entry, before, known.get(row.name))
         except EditError as error:
             where, paste = row.by_hand("" if before is None else before.text, entry)
-            problems.append(_problem(row.path, error, f"{_FIXES[error.code].format(where=where)}\n{paste}"))
+            problems.append(error.of(row.path, f"{_FIXES[error.code].format(where=where)}\n{paste}"))
             continue
         changes.append(change)
         files[row.path] = change.after
@@ -139,7 +140,7 @@ def plan_undo(root: Path, wanted: Sequence[Installation], *, git: bool = False) 
         InstallError: With every file from which the entry cannot be taken.
     """
     changes: list[Change] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     files: dict[str, File | None] = {}
     known = {row.name: row for row in wanted}
     # What was put in last comes out first: two rows may share a file.
@@ -154,7 +155,7 @@ def plan_undo(root: Path, wanted: Sequence[Installation], *, git: bool = False) 
             fix = f"Take the entry out of {row['path']} by hand, or put back the original, then run this again."
             if row["original"]:
                 fix = fix.replace("the original", f"`{record.home(root).relative_to(root)}/{row['original']}`")
-            problems.append(_problem(row["path"], error, fix))
+            problems.append(error.of(row["path"], fix))
             continue
         changes.append(change)
         files[row["path"]] = change.after
@@ -288,7 +289,7 @@ def _check_unchanged(root: Path, changes: Sequence[Change]) -> None:
         if now != change.before:
             fix = "Run the command again."
             found, expected = "other bytes", "the bytes that were read a moment ago"
-            problem = Problem("INI103", change.path, "the file was changed at this moment.", found, expected, fix)
+            problem = file_problem("INI103", change.path, "the file was changed at this moment.", found, expected, fix)
             raise InstallError((problem,))
 
 
@@ -303,11 +304,6 @@ def _write_all(root: Path, changes: Sequence[Change]) -> None:
             with suppress(OSError):
                 write(root / change.path, change.before)
         raise
-
-
-def _problem(path: str, error: EditError, fix: str) -> Problem:
-    place = f"{path}:{error.line}:{error.column}" if error.line else path
-    return Problem(error.code, place, error.message, error.found, error.expected, fix)
 
 
 def _lines(file: File | None) -> list[str]:

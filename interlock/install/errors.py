@@ -1,9 +1,9 @@
 """Why nothing was installed: one problem for each file, each with its place and what to do."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from interlock.core.errors import InterlockError
+from interlock.core.finding import Finding
 from interlock.core.rule import rules
 
 CODES: Final = rules({
@@ -19,31 +19,18 @@ CODES: Final = rules({
 """What must hold for each code, and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One file that cannot be changed.
+def file_problem(code: str, path: str, message: str, found: str, expected: str, fix: str) -> Finding:
+    """Return one file that cannot be changed.
 
     Args:
-        code: Stable code: `INI101` the file cannot be edited safely, `INI102` what stands there is not ours to change,
-            `INI103` the file is not what was written, `INI104` the file system refuses,
-            `INI105` the file of a template is there.
-        path: The file, relative to the root, with the line where there is one: `.mcp.json:3:5`.
+        code: Stable code, a key of `CODES`.
+        path: The file, relative to the root.
         message: What is wrong, one sentence.
-        found: What stands there.
-        expected: What should.
+        found: What is there.
+        expected: What should be.
         fix: What to do, in the imperative; may hold the text to paste by hand.
     """
-
-    code: str
-    path: str
-    message: str
-    found: str
-    expected: str
-    fix: str
-
-    def __str__(self) -> str:
-        """Return place, message and fix on one line."""
-        return f"{self.path}: {self.message} {self.fix}"
+    return Finding(code, "error", "", message, found, expected, fix, path=path)
 
 
 class InstallError(InterlockError):
@@ -53,30 +40,32 @@ class InstallError(InterlockError):
         problems: Every problem found, at least one.
     """
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, problems: tuple[Finding, ...]) -> None:
         first = problems[0]
         super().__init__(first.message, first.fix, first.code)
         self.problems = problems
-        self.path = first.path
+        self.path = first.location
 
 
-class EditError(Exception):
+class EditError(InterlockError):
     """A text cannot be edited; the caller knows the file.
 
     Args:
-        code: As in `Problem`.
+        code: As in `file_problem`.
         message: What is wrong, one sentence.
-        found: What stands there.
-        expected: What should.
+        found: What is there.
+        expected: What should be.
         line: The line, from 1; 0 for the whole text.
         column: The column, from 1.
+
+    Attributes:
+        finding: All of it.
     """
 
     def __init__(self, code: str, message: str, found: str, expected: str, line: int = 0, column: int = 0) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.found = found
-        self.expected = expected
-        self.line = line
-        self.column = column
+        super().__init__(message, "", code)
+        self.finding = Finding(code, "error", "", message, found, expected, "", line, column)
+
+    def of(self, path: str, fix: str) -> Finding:
+        """Return the finding about a file, with what to do."""
+        return self.finding._replace(path=path, fix=fix)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import interlock
-from interlock.install.errors import EditError, InstallError, Problem
+from interlock.core.finding import Finding
+from interlock.install.errors import EditError, InstallError, file_problem
 from interlock.install.files import LINK, File, read_raw
 from interlock.install.record import digest, recorded
 from interlock.reservations import GIT_HOOKS, KEPT_SUFFIX, git_hook, process
@@ -98,16 +99,14 @@ def plan(root: Path) -> list[Hook]:
     if not place.own:
         raise InstallError((_shared(place),))
     hooks: list[Hook] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     written = {row["name"]: row["after"] for row in recorded(root)}
     for name in GIT_HOOKS:
         try:
             hooks += _plan_one(place.folder / name, name, written.get(f"{PREFIX}{name}", ""))
         except EditError as error:
             fix = "Move away what stands there and run init again, or run it with --no-git-hooks."
-            problems.append(
-                Problem(error.code, str(place.folder / name), error.message, error.found, error.expected, fix)
-            )
+            problems.append(error.of(str(place.folder / name), fix))
     if problems:
         raise InstallError(tuple(problems))
     return hooks
@@ -234,11 +233,11 @@ def _beside(path: Path) -> Path:
     return path.with_name(path.name + KEPT_SUFFIX)
 
 
-def _shared(place: Place) -> Problem:
+def _shared(place: Place) -> Finding:
     message = "git's hooks are in a folder outside of this repository, where they would serve others too."
     fix = (
         "Give this repository a folder of its own: `git config core.hooksPath .git/hooks`, or run init with "
         "--no-git-hooks and call `interlock hook pre-commit` from your own hook."
     )
     expected = "a folder in this repository"
-    return Problem("INI104", str(place.folder), message, f"core.hooksPath = `{place.configured}`", expected, fix)
+    return file_problem("INI104", str(place.folder), message, f"core.hooksPath = `{place.configured}`", expected, fix)

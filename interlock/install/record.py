@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, TypedDict, cast
 
-from interlock.install.errors import InstallError, Problem
+from interlock.install.errors import InstallError, file_problem
 from interlock.install.files import File, replace
 from interlock.install.jsonfile import Entry
 
@@ -133,5 +133,7 @@ def _record(root: Path) -> dict[str, Any]:
     if found != _SCHEMA:
         place = path.relative_to(root).as_posix()
         fix = f"Take the entries out by hand, then remove {place}; the originals stand beside it."
-        raise InstallError((Problem("INI103", place, "the record is damaged.", f"`{found}`", f"`{_SCHEMA}`", fix),))
+        raise InstallError(
+            (file_problem("INI103", place, "the record is damaged.", f"`{found}`", f"`{_SCHEMA}`", fix),)
+        )
     return data

@@ -14,10 +14,11 @@ from pathlib import Path
 from string import Template as Text
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.gates.config import FILE, PYPROJECT, load_config
 from interlock.gates.errors import ConfigError
 from interlock.graph.task import PLACEHOLDER
-from interlock.install.errors import InstallError, Problem
+from interlock.install.errors import InstallError, file_problem
 
 TASK: Final = "task.toml"
 
@@ -183,14 +184,14 @@ def suggested(root: Path) -> dict[str, str]:
     return found
 
 
-def existing(root: Path, names: Iterable[str]) -> tuple[Problem, ...]:
+def existing(root: Path, names: Iterable[str]) -> tuple[Finding, ...]:
     """Return what keeps files from being written: `INI105` one is there, or another file configures the project."""
     problems = [_there(name) for name in names if os.path.lexists(root / name)]
     with suppress(ConfigError):
         if not problems and load_config(root).path == PYPROJECT:
             message = f"[tool.interlock] configures this project, and {FILE} would too."
             fix = "Keep that table, and copy what is wanted into it from `interlock init --template NAME --dry-run`."
-            problems.append(Problem("INI105", PYPROJECT, message, "[tool.interlock]", "no such table", fix))
+            problems.append(file_problem("INI105", PYPROJECT, message, "[tool.interlock]", "no such table", fix))
     return tuple(problems)
 
 
@@ -217,9 +218,9 @@ def write(root: Path, files: dict[str, str]) -> None:
         raise
 
 
-def _there(name: str) -> Problem:
+def _there(name: str) -> Finding:
     fix = f"Rename {name}, or copy what is wanted into it from `interlock init --template NAME --dry-run`."
-    return Problem("INI105", name, "the file exists, and a template overwrites nothing.", "a file", "none", fix)
+    return file_problem("INI105", name, "the file exists, and a template overwrites nothing.", "a file", "none", fix)
 
 
 def _toml(value: str | Sequence[str]) -> str:

@@ -246,5 +246,5 @@ def test_a_command_that_is_one_text_is_shown_as_a_list(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load_config(tmp_path)
     (problem,) = caught.value.problems
-    assert (problem.code, problem.key) == ("CFG104", "commands.test")
+    assert (problem.code, problem.field) == ("CFG104", "commands.test")
     assert 'test = ["npm", "test"]' in problem.fix

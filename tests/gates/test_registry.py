@@ -124,7 +124,7 @@ def test_tables_that_do_not_fit_are_refused_with_the_fix(tmp_path: Path, text: s
     assert code in {problem.code for problem in refused.value.problems}
     for problem in refused.value.problems:
         assert problem.path == "interlock.toml"
-        assert problem.key
+        assert problem.field
         assert problem.message.endswith(".")
         assert problem.fix.endswith(".")
 

@@ -35,8 +35,8 @@ def against(now: TestRun, base: TestRun = BASE, *, free: bool = False, allow: tu
     )
 
 
-def kinds(found: Comparison) -> list[FaultKind]:
-    return [fault.kind for fault in found.faults]
+def kinds(found: Comparison) -> list[str]:
+    return [fault.code for fault in found.faults]
 
 
 def test_a_fix_passes_and_new_tests_are_listed() -> None:
@@ -214,7 +214,7 @@ def test_where_new_tests_run_with_the_others_nothing_fails_and_the_base_says_not
     assert kinds(compare_added(base, run(case("ok"), broken=(("tests/test_new.py", "x"),), status=1))) == [
         "not_collected"
     ]
-    assert compare_added(base, run(case("ok"), new, judge="a canary")).faults[0].kind == "judge"
+    assert compare_added(base, run(case("ok"), new, judge="a canary")).faults[0].code == "judge"
 
 
 def test_a_suite_whose_only_file_is_renamed_needs_a_test_that_passes_in_the_second_run() -> None:

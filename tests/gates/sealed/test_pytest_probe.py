@@ -172,7 +172,7 @@ def test_one_test_can_be_run_again_alone_and_tests_can_be_listed(tmp_path: Path)
 def test_the_right_code_passes_and_the_wrong_one_does_not(tmp_path: Path, base: Ran) -> None:
     right = start(PYTEST, write(tmp_path / "p", {"calc.py": RIGHT, "test_calc.py": TESTS}))
     assert judged(base.run, right.run).faults == ()
-    assert {fault.kind for fault in judged(base.run, base.run).faults} == {"still_failing"}
+    assert {fault.code for fault in judged(base.run, base.run).faults} == {"still_failing"}
 
 
 @pytest.mark.sample(every=4)
@@ -195,7 +195,7 @@ def test_no_trick_passes_with_workers_either(tmp_path: Path, base: Ran, trick: s
 @pytest.mark.parametrize("trick", ["report_class", "runtest_noop", "assertequal", "builtins_assertionerror"])
 def test_a_trick_on_the_runner_is_named_as_one(tmp_path: Path, base: Ran, trick: str) -> None:
     ran = start(PYTEST, write(tmp_path / "p", {"calc.py": WRONG + TRICKS[trick], "test_calc.py": TESTS}))
-    assert [fault.kind for fault in judged(base.run, ran.run).faults] == ["judge"]
+    assert [fault.code for fault in judged(base.run, ran.run).faults] == ["judge"]
 
 
 def test_an_object_that_a_test_itself_names_any_is_no_cheat(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_add(a, b, expected):
     read = "import sys\n\ndef add(a, b):\n    return sys._getframe(1).f_locals['expected']\n"
     base = start(PYTEST, write(tmp_path / "base", {"calc.py": WRONG, "test_calc.py": tests}))
     cheat = start(PYTEST, write(tmp_path / "p", {"calc.py": read, "test_calc.py": tests}))
-    assert (cheat.run.exit_status, {fault.kind for fault in judged(base.run, cheat.run).faults}) == (0, {"accepts"})
+    assert (cheat.run.exit_status, {fault.code for fault in judged(base.run, cheat.run).faults}) == (0, {"accepts"})
     right = start(PYTEST, write(tmp_path / "right", {"calc.py": RIGHT, "test_calc.py": tests}))
     assert judged(base.run, right.run).ok
     assert "2 passed" in right.output
