@@ -9,8 +9,10 @@ import click
 from interlock.agents.model_spec import OPTION
 from interlock.cli.completion import complete_model
 from interlock.cli.context import accept_option, count, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.forms import asked, form_option, print_findings
 from interlock.cli.progress import Sparse
 from interlock.core.errors import Exit
+from interlock.core.finding import Finding
 from interlock.gates.config import load_config
 from interlock.graph.admission import Fault
 from interlock.graph.preflight import preflight, prepare
@@ -33,8 +35,9 @@ from interlock.graph.task import load_task
 @accept_option
 @root_option
 @json_option
+@form_option
 def check_command(
-    task_file: Path, models: tuple[str, ...], accept_base: bool, root: Path | None, as_json: bool
+    task_file: Path, models: tuple[str, ...], accept_base: bool, root: Path | None, as_json: bool, form: str | None
 ) -> None:
     """Say whether the task of TASK_FILE can start: its gates, commands, runners, keys, scope and budgets.
 
@@ -42,7 +45,7 @@ def check_command(
 
     Exit 0 when it can, 2 when it cannot.
     """
-    folder = resolve_root(root)
+    folder, wanted = resolve_root(root), asked(form, as_json=as_json)
     task = staffed(load_task(task_file), load_config(folder), folder, models)
     prepared = prepare(folder, task)
     faults = [*preflight(prepared)]
@@ -57,7 +60,10 @@ def check_command(
             left=None if accept_base else left_before(folder, task),
         )
     errors = [fault for fault in faults if fault.level == "error"]
-    if as_json:
+    found = (Finding(row.code, row.level, row.key, row.message, fix=row.fix, path=row.path) for row in faults)
+    if print_findings(found, wanted, folder, str(task_file.resolve())):
+        pass
+    elif wanted == "json":
         rows = [asdict(fault) | {"path": fault.path or str(task_file)} for fault in faults]
         print_json({"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows})
     else:

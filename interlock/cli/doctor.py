@@ -2,16 +2,18 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from interlock.cli.context import json_option, print_json, resolve_root, root_option
+from interlock.cli.forms import asked, form_option, print_findings
 from interlock.core.errors import Exit
+from interlock.core.finding import Finding
 from interlock.core.text import one_line
-from interlock.doctor import Check, Finding, Proof, diagnose, prove
+from interlock.doctor import Check, Proof, Report, diagnose, prove
 from interlock.doctor.checks import scene
 
 _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -22,7 +24,8 @@ _MARKS: Final = {True: "refused", False: "OPEN"}
 @click.option("--prove", "proving", is_flag=True, help="Plant a real conflict for each hook and server.")
 @root_option
 @json_option
-def doctor_command(root: Path | None, *, proving: bool, as_json: bool) -> None:
+@form_option
+def doctor_command(root: Path | None, *, proving: bool, as_json: bool, form: str | None) -> None:
     """Check that Interlock works here; nothing is changed.
 
     With --prove, each installed entry point (the clients' hooks as they are configured, git's hooks, the server, the
@@ -31,12 +34,14 @@ def doctor_command(root: Path | None, *, proving: bool, as_json: bool) -> None:
 
     Exit codes: 0 all is well or could be better, 1 something does not work, or does not refuse.
     """
-    home = resolve_root(root)
+    home, wanted = resolve_root(root), asked(form, as_json=as_json)
     where = scene(home)
     found = diagnose(where)
     proofs = prove(home, os.environ) if proving else []
     failed = any(finding.verdict == "fail" for _, finding in found) or not all(proof.refused for proof in proofs)
-    if as_json:
+    if print_findings(_findings(found, proofs), wanted, home):
+        pass
+    elif wanted == "json":
         print_json(_data(home, found, proofs, ok=not failed, proving=proving))
     else:
         _show(home, found)
@@ -45,8 +50,19 @@ def doctor_command(root: Path | None, *, proving: bool, as_json: bool) -> None:
     sys.exit(Exit.REFUSED if failed else Exit.GOOD)
 
 
+def _findings(found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof]) -> Iterator[Finding]:
+    """Yield what does not work, and each way in that is open; the code is the name of the check."""
+    for check, row in found:
+        if row.verdict != "ok":
+            level = "error" if row.verdict == "fail" else "warning"
+            yield Finding(check.id, level, "", f"Not so: {check.what}", row.found, check.what, row.fix)
+    for row in proofs:
+        if not row.refused:
+            yield Finding("open", "error", row.door, "A conflict is not refused.", row.found, "a refusal", row.fix)
+
+
 def _data(
-    home: Path, found: Sequence[tuple[Check, Finding]], proofs: Sequence[Proof], *, ok: bool, proving: bool
+    home: Path, found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof], *, ok: bool, proving: bool
 ) -> dict[str, Any]:
     checks = [
         {
@@ -66,7 +82,7 @@ def _data(
     return {**data, "doors": doors} if proving else data
 
 
-def _show(home: Path, found: Sequence[tuple[Check, Finding]]) -> None:
+def _show(home: Path, found: Sequence[tuple[Check, Report]]) -> None:
     """Print one row for each check, and below it what to do."""
     click.echo(f"in {home}:")
     width = max(len(check.id) for check, _ in found)

@@ -11,8 +11,12 @@ import click
 from rich.console import Console
 
 from interlock.cli.context import count, json_option, print_json, resolve_root, root_option, talk
+from interlock.cli.forms import asked, form_option, print_findings
 from interlock.core.errors import Exit
+from interlock.core.finding import Finding
+from interlock.core.render import Form
 from interlock.envelope.protocol import GateSpec
+from interlock.gates.checks.sealed import CODES
 from interlock.gates.command import Output, run_gate_command
 from interlock.gates.config import FILE, PYPROJECT, load_config
 from interlock.gates.sealed.base import Base, load, place_of
@@ -47,14 +51,21 @@ _USUAL = ("task.toml", "*.task.toml", "tasks/*.toml")
               help="Judge by interlock.toml and the task file as they are now, where the base has others.")  # fmt: skip
 @root_option
 @json_option
+@form_option
 def gate_command(
-    gate_id: str, task_file: Path | None, revision: str, as_configured: bool, root: Path | None, as_json: bool
+    gate_id: str,
+    task_file: Path | None,
+    revision: str,
+    as_configured: bool,
+    root: Path | None,
+    as_json: bool,
+    form: str | None,
 ) -> None:
     """Run the command gate GATE on the present tree, sealed as its table says.
 
     Exit 0 when it is passed, 1 when it is not, 2 for wrong usage.
     """
-    folder = resolve_root(root)
+    folder, wanted = resolve_root(root), asked(form, as_json=as_json)
     task_file = task_file or _only_task(folder)
     task = load_task(task_file)
     policy = make_policy(task, load_config(folder), folder)
@@ -65,16 +76,18 @@ def gate_command(
     if gate_id not in task.gates_required:
         raise click.UsageError(f"the task {task.task_id} does not require {gate_id}; add it to `gates_required`")
     if gate_id not in policy.seals:
-        sys.exit(_unsealed(gate, folder, as_json=as_json))
+        sys.exit(_unsealed(gate, folder, wanted))
     console = talk()
     base, dirty = _base(folder, task, revision)
     if not as_configured:
         _check_settings(folder, task_file, dirty, base, revision)
     outside = tuple(path for path in dirty if not in_scope(path, task.scope))
-    if outside and not as_json:
+    if outside and wanted == "text":
         _name(console, outside)
     done, said = _sealed(gate, folder, task, policy, base, outside, console)
-    if as_json:
+    if print_findings(map(_finding, done.faults), wanted, folder):
+        pass
+    elif wanted == "json":
         print_json({"schema": "interlock.gate/1", "gate": gate_id, "task_id": task.task_id, "ok": done.ok, **said})
     else:
         _show(gate, done, said)
@@ -172,24 +185,31 @@ def _sealed(
     }  # fmt: skip
 
 
-def _unsealed(gate: GateSpec, folder: Path, *, as_json: bool) -> int:
+def _unsealed(gate: GateSpec, folder: Path, form: Form) -> int:
     """Run a gate that is not sealed, and return the exit code."""
     output = Output()
     ended = run_gate_command(gate, folder, output)
     log = str(Store(place_of(folder)[0]).folder / "gate" / f"{gate.id}.log")
     write(log, output.finish()[0])
     good = ended.exit_status == 0
-    if as_json:
+    if form == "json":
         print_json({
             "schema": "interlock.gate/1", "gate": gate.id, "ok": good, "level": "unsealed",
             "exit_status": ended.exit_status,
             "timed_out": ended.timed_out, "seconds": round(ended.seconds, 3), "log": log,
         })  # fmt: skip
-    else:
-        how = "timed out" if ended.timed_out else f"exit status {ended.exit_status}"
+        return Exit.GOOD if good else Exit.REFUSED
+    how = "timed out" if ended.timed_out else f"exit status {ended.exit_status}"
+    failed = Finding("EVD555", "error", gate.id, f"{gate.id} is not passed.", how, "exit status 0", f"Read {log}.")
+    if not print_findings(() if good else (failed,), form, folder):
         click.echo(f"{gate.id} {'passed' if good else 'not passed'}: {how}, {ended.seconds:.1f} s, not sealed")
         click.echo(f"  log: {log}")
     return Exit.GOOD if good else Exit.REFUSED
+
+
+def _finding(fault: Finding) -> Finding:
+    """Return a fault of the tests by the code that the evidence has for it, at the file of its test."""
+    return fault._replace(code=CODES[fault.code], path=fault.field.partition("::")[0])
 
 
 def _name(console: Console, paths: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +14,16 @@ from interlock.catalog import CODE
 from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_run, complete_task_run
 from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
+from interlock.cli.forms import asked, form_option, print_findings
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.finding import Finding
+from interlock.core.render import OF_SERVICES
 from interlock.core.text import closest
 
 if TYPE_CHECKING:
     from interlock.core.rule import Rule
+    from interlock.graph.kept_evidence import EvidenceCheck
+    from interlock.graph.verify import Verification
     from interlock.reservations.answers import StandingAnswer
 
 MAX_SINCE_MINUTES: Final = 60 * 24 * 365
@@ -327,6 +332,15 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
         click.echo(graph.get_graph().draw_mermaid(), nl=False)
 
 
+def _findings(report: "Verification", looked: "EvidenceCheck | None") -> Iterator[Finding]:
+    """Yield what `verify` found, each at its file."""
+    for row in () if looked is None else looked.problems:
+        yield Finding(row.code, "error", row.run, row.message, row.found, row.expected, row.fix, path=row.path)
+    for row in report.problems:
+        fix, path = report.fix(row), report.place(row).removesuffix(f":{row.line}")
+        yield Finding(row.code, "error", row.run, row.message, row.found, row.expected, fix, row.line, path=path)
+
+
 @click.command("verify")
 @click.option("--head", "heads", multiple=True, metavar="RUN:SEQ:HASH",
               help="A head that was printed at the end of a run, kept elsewhere.")  # fmt: skip
@@ -341,6 +355,7 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
 @click.option("--evidence", is_flag=True, help="Compare every evidence file and its kept copy with the journal too.")
 @root_option
 @json_option
+@form_option
 def verify_command(
     heads: tuple[str, ...],
     commits: str | None,
@@ -350,6 +365,7 @@ def verify_command(
     evidence: bool,
     root: Path | None,
     as_json: bool,
+    form: str | None,
 ) -> None:
     """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep.
 
@@ -358,7 +374,11 @@ def verify_command(
     """
     if commits is None and (journals or allow_unproven):
         raise click.UsageError("--journal and --allow-unproven go with --commits RANGE")
+    wanted = asked(form, as_json=as_json)
+    as_json = wanted == "json"
     if commits is not None:
+        if wanted in OF_SERVICES:
+            raise click.UsageError("--commits prints text or JSON")
         if heads or evidence:
             raise click.UsageError("--commits goes with neither --head nor --evidence: leave them out")
         from interlock.cli.commits import show_commits  # noqa: PLC0415
@@ -374,33 +394,40 @@ def verify_command(
     looked = check_evidence(folder) if evidence else None
     good = not report.problems and (allow_incomplete or not report.is_incomplete)
     good = good and (looked is None or not looked.problems)
+    if print_findings(_findings(report, looked), wanted, folder):
+        sys.exit(Exit.GOOD if good else Exit.REFUSED)
     if as_json:
         print_json({**report.to_json(), "ok": good, **({} if looked is None else {"evidence": asdict(looked)})})
     else:
-        for row in () if looked is None else looked.problems:
-            click.echo(f"{row.path}: {row.code} {row.run}: {row.message}; found {row.found}, expected {row.expected}")
-            click.echo(f"  fix: {row.fix}")
-        if looked is not None:
-            copies = count(looked.objects, "copy", "copies")
-            click.echo(f"evidence: {count(looked.files, 'file')} and {copies} compared, "
-                       f"{len(looked.problems)} not what was judged")  # fmt: skip
-        for problem in report.problems:
-            click.echo(f"{report.place(problem)}: {problem.code} {problem.run}: {problem.message}; "
-                       f"found {problem.found}, expected {problem.expected}")  # fmt: skip
-            click.echo(f"  fix: {report.fix(problem)}")
-        kinds = [count(number, kind) for number, kind in report.kinds] or ["no run"]
-        counts = f"{count(report.lines, 'line')}, {', '.join(kinds)}, {count(report.heads, 'head')} checked"
-        empty = report.verdict == "empty"
-        click.echo(f"{report.path}: " + ("nothing written yet" if empty else f"{report.verdict}; {counts}"))
-        for run, lines in report.beyond.items():
-            click.echo(f"note: {run} is open, and has {count(lines, 'line')} after the head that was given")
-        if report.leases is not None:
-            leases = count(report.leases.leases, "lease")
-            click.echo(f"{report.store}: {leases} {_AGAINST_JOURNAL[report.leases.verdict]}")
-            if report.leases.missing:
-                click.echo(f"note: {count(report.leases.missing, 'event')} of the store in no journal here; "
-                           "`interlock verify --commits RANGE` says which commits that concerns")  # fmt: skip
+        _print_verified(report, looked)
     sys.exit(Exit.GOOD if good else Exit.REFUSED)
+
+
+def _print_verified(report: "Verification", looked: "EvidenceCheck | None") -> None:
+    """Print what `verify` found, for people."""
+    for row in () if looked is None else looked.problems:
+        click.echo(f"{row.path}: {row.code} {row.run}: {row.message}; found {row.found}, expected {row.expected}")
+        click.echo(f"  fix: {row.fix}")
+    if looked is not None:
+        copies = count(looked.objects, "copy", "copies")
+        click.echo(f"evidence: {count(looked.files, 'file')} and {copies} compared, "
+                   f"{len(looked.problems)} not what was judged")  # fmt: skip
+    for problem in report.problems:
+        click.echo(f"{report.place(problem)}: {problem.code} {problem.run}: {problem.message}; "
+                   f"found {problem.found}, expected {problem.expected}")  # fmt: skip
+        click.echo(f"  fix: {report.fix(problem)}")
+    kinds = [count(number, kind) for number, kind in report.kinds] or ["no run"]
+    counts = f"{count(report.lines, 'line')}, {', '.join(kinds)}, {count(report.heads, 'head')} checked"
+    empty = report.verdict == "empty"
+    click.echo(f"{report.path}: " + ("nothing written yet" if empty else f"{report.verdict}; {counts}"))
+    for run, lines in report.beyond.items():
+        click.echo(f"note: {run} is open, and has {count(lines, 'line')} after the head that was given")
+    if report.leases is not None:
+        leases = count(report.leases.leases, "lease")
+        click.echo(f"{report.store}: {leases} {_AGAINST_JOURNAL[report.leases.verdict]}")
+        if report.leases.missing:
+            click.echo(f"note: {count(report.leases.missing, 'event')} of the store in no journal here; "
+                       "`interlock verify --commits RANGE` says which commits that concerns")  # fmt: skip
 
 
 _AGAINST_JOURNAL: Final = {

@@ -2,6 +2,6 @@
 
 from interlock.doctor.checks import CHECKS, diagnose
 from interlock.doctor.prove import Proof, prove
-from interlock.doctor.report import Check, Finding, Verdict
+from interlock.doctor.report import Check, Report, Verdict
 
-__all__ = ["CHECKS", "Check", "Finding", "Proof", "Verdict", "diagnose", "prove"]
+__all__ = ["CHECKS", "Check", "Proof", "Report", "Verdict", "diagnose", "prove"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from interlock.doctor import doors, here, stored
-from interlock.doctor.report import Check, Finding, Scene, fail
+from interlock.doctor.report import Check, Report, Scene, fail
 from interlock.install import InstallError
 from interlock.reservations import place
 
@@ -53,9 +53,9 @@ def scene(root: Path, env: Mapping[str, str] | None = None) -> Scene:
     return Scene(root, place.find(str(root)), dict(os.environ if env is None else env), time.time())
 
 
-def diagnose(where: Scene) -> list[tuple[Check, Finding]]:
+def diagnose(where: Scene) -> list[tuple[Check, Report]]:
     """Run every check; none of them changes anything, and one that cannot do its work has failed."""
-    found: list[tuple[Check, Finding]] = []
+    found: list[tuple[Check, Report]] = []
     for check in CHECKS:
         try:
             found.append((check, check.run(where)))

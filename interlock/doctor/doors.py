@@ -15,7 +15,7 @@ from typing import Final
 
 from interlock.doctor.installed import BEFORE, Handler, hooks_of, missing_program, names_recorded, servers, titles
 from interlock.doctor.plugin import FIX
-from interlock.doctor.report import Check, Finding, Scene, fail, good, many, warn
+from interlock.doctor.report import Check, Report, Scene, fail, good, many, warn
 from interlock.doctor.tools import TOOLS
 from interlock.install import find_launch, githooks
 from interlock.install.hooks import HOOKS
@@ -34,7 +34,7 @@ SET_ASIDE: Final = (".pre-commit-config.y*ml", ".lintstagedrc*", "lint-staged.co
 AGAIN: Final = "Run `interlock init{}`."
 
 
-def client_hooks(client: str, scene: Scene) -> Finding:
+def client_hooks(client: str, scene: Scene) -> Report:
     """Check that a client calls our hooks, and that their programs can be found."""
     found = hooks_of(scene.root, client)
     title = titles()[client]
@@ -87,7 +87,7 @@ def _main_worktree(scene: Scene) -> Path | None:
     return main if common.name == ".git" and main != Path(scene.place.root) else None
 
 
-def failing(scene: Scene) -> Finding:
+def failing(scene: Scene) -> Report:
     """Check that Claude Code refuses an edit when the hook itself cannot be run."""
     rows = [row for row in hooks_of(scene.root, "claude").handlers if row.event == BEFORE["claude"]]
     if not rows:
@@ -117,7 +117,7 @@ def failing(scene: Scene) -> Finding:
     return good(f"Claude Code {numbers[0]} blocks")
 
 
-def git_hooks(scene: Scene) -> Finding:
+def git_hooks(scene: Scene) -> Report:
     """Check that git runs our hooks: in the folder that it uses, executable, with a program that is there."""
     place = githooks.find(scene.root)
     if place is None:
@@ -157,7 +157,7 @@ def hook_state(path: Path) -> str:
     return "" if os.access(word, os.X_OK) else f"it starts {word}, which is not there"
 
 
-def chained(scene: Scene) -> Finding:
+def chained(scene: Scene) -> Report:
     """Check that the hooks that stood there before can be called."""
     place = githooks.find(scene.root)
     kept = [] if place is None else sorted(place.folder.glob(f"*{githooks.KEPT_SUFFIX}"))
@@ -172,7 +172,7 @@ def chained(scene: Scene) -> Finding:
     return good(f"{', '.join(path.name for path in kept)} called first" if kept else "no hook stood there before")
 
 
-def set_aside(scene: Scene) -> Finding:
+def set_aside(scene: Scene) -> Report:
     """Check whether a hook of the project takes unstaged work off the disk during a commit, that of others included."""
     found = [path.name for name in SET_ASIDE for path in sorted(scene.root.glob(name))]
     with suppress(OSError, ValueError, RecursionError):
@@ -184,7 +184,7 @@ def set_aside(scene: Scene) -> Finding:
     return warn(f"the hook of {found[0]} sets unstaged work of others aside, and may lose what they write then", fix)
 
 
-def server(scene: Scene) -> Finding:
+def server(scene: Scene) -> Report:
     """Check that a client starts our server, and that its program can be found."""
     rows = servers(scene.root)
     if not rows:
@@ -203,7 +203,7 @@ def server(scene: Scene) -> Finding:
     return good(", ".join(row.path for row in rows))
 
 
-def latency(scene: Scene) -> Finding:
+def latency(scene: Scene) -> Report:
     """Measure the hook that runs before each edit, as a client calls it, with a call that concerns nobody."""
     row = _before(scene)
     line = shlex.join((*githooks.program()[0], "hook", "pre-edit")) if row is None else row.command

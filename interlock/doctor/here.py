@@ -14,7 +14,7 @@ from interlock import __version__
 from interlock.core.errors import InterlockError
 from interlock.core.project import PROJECT
 from interlock.doctor.installed import servers
-from interlock.doctor.report import Finding, Scene, fail, good, warn
+from interlock.doctor.report import Report, Scene, fail, good, warn
 from interlock.gates import load_config
 from interlock.gates.errors import ConfigError
 from interlock.gates.sealed import sandbox
@@ -33,7 +33,7 @@ _OPEN: Final = (
 )
 
 
-def python(scene: Scene) -> Finding:  # noqa: ARG001 - the same for every project
+def python(scene: Scene) -> Report:  # noqa: ARG001 - the same for every project
     """Check the interpreter."""
     found = f"Python {sys.version.split()[0]} at {sys.executable}"
     if sys.version_info[:2] < OLDEST:
@@ -41,7 +41,7 @@ def python(scene: Scene) -> Finding:  # noqa: ARG001 - the same for every projec
     return good(found)
 
 
-def packages(scene: Scene) -> Finding:  # noqa: ARG001
+def packages(scene: Scene) -> Report:  # noqa: ARG001
     """Check that what Interlock needs is installed."""
     try:
         needs = metadata.requires(DISTRIBUTION) or []
@@ -59,7 +59,7 @@ def packages(scene: Scene) -> Finding:  # noqa: ARG001
     return good(f"{DISTRIBUTION} {__version__}, and the {len(names)} packages that it needs")
 
 
-def parser(scene: Scene) -> Finding:  # noqa: ARG001
+def parser(scene: Scene) -> Report:  # noqa: ARG001
     """Check that the parser of shell commands can be loaded."""
     try:
         import_module("interlock.reservations.guard.syntax")
@@ -70,7 +70,7 @@ def parser(scene: Scene) -> Finding:  # noqa: ARG001
     return good(f"tree-sitter {metadata.version('tree-sitter')}, bash {metadata.version('tree-sitter-bash')}")
 
 
-def command(scene: Scene) -> Finding:
+def command(scene: Scene) -> Report:
     """Check that the name `interlock` starts this installation."""
     found = shutil.which("interlock", path=scene.env.get("PATH", os.defpath))
     own, _ = program()
@@ -85,7 +85,7 @@ def command(scene: Scene) -> Finding:
     return good(f"{found}, this installation")
 
 
-def project(scene: Scene) -> Finding:
+def project(scene: Scene) -> Report:
     """Check which project this is."""
     where = scene.place
     if not where.common:
@@ -99,7 +99,7 @@ def project(scene: Scene) -> Finding:
     return good(f"{where.root}, a git checkout{by}")
 
 
-def worktree(scene: Scene) -> Finding:
+def worktree(scene: Scene) -> Report:
     """Check which checkouts share the store."""
     if not scene.place.common:
         return good("no repository, so one folder with one store")
@@ -117,7 +117,7 @@ def worktree(scene: Scene) -> Finding:
     return good(f"{'the main' if main else 'a linked'} worktree; {len(rows)} in all share one store")
 
 
-def client(scene: Scene) -> Finding:  # noqa: ARG001
+def client(scene: Scene) -> Report:  # noqa: ARG001
     """Check that the process of the agent's client is found."""
     pid, _ = process.client()
     if pid is None:
@@ -127,7 +127,7 @@ def client(scene: Scene) -> Finding:  # noqa: ARG001
     return good(f"process {pid} ({name})")
 
 
-def configured(scene: Scene) -> Finding:
+def configured(scene: Scene) -> Report:
     """Check the project's configuration."""
     try:
         load_config(scene.root)
@@ -139,21 +139,21 @@ def configured(scene: Scene) -> Finding:
     return good(f"valid; a lease lives {found.ttl_minutes:g} min, escalation is {found.escalation}")
 
 
-def switched(scene: Scene) -> Finding:
+def switched(scene: Scene) -> Report:
     """Check that nobody has switched the hooks off."""
     if scene.env.get(OFF, "").strip().lower() == "off":
         return fail(f"{OFF}=off: no hook refuses anything", f"Unset {OFF}.")
     return good(f"{OFF} is not set to off")
 
 
-def sqlite(scene: Scene) -> Finding:  # noqa: ARG001
+def sqlite(scene: Scene) -> Report:  # noqa: ARG001
     """Say which SQLite this is, and which journal it writes."""
     mode, _ = journal_mode()
     kind = "a write-ahead log" if mode == "wal" else "a rollback journal, which is safe with this version"
     return good(f"SQLite {sqlite3.sqlite_version}; a new store gets {kind}")
 
 
-def isolation(scene: Scene) -> Finding:  # noqa: ARG001
+def isolation(scene: Scene) -> Report:  # noqa: ARG001
     """Say how a sealed gate is isolated on this machine."""
     made = sandbox.maker()
     if made == "none":
@@ -163,7 +163,7 @@ def isolation(scene: Scene) -> Finding:  # noqa: ARG001
     return good(f"level `namespaces`, by {by}: {_CLOSED}")
 
 
-def agent(scene: Scene) -> Finding:
+def agent(scene: Scene) -> Report:
     """Check that every door finds the same agent."""
     store = scene.place.store_path
     doors: dict[str, tuple[str, str]] = {}

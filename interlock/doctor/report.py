@@ -28,7 +28,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Report:
     """What a check found.
 
     Args:
@@ -56,7 +56,7 @@ class Check:
     id: str
     what: str
     how: str
-    run: Callable[[Scene], Finding]
+    run: Callable[[Scene], Report]
 
 
 def many(number: int, noun: str) -> str:
@@ -64,16 +64,16 @@ def many(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def good(found: str) -> Finding:
+def good(found: str) -> Report:
     """Return that all is well."""
-    return Finding("ok", found)
+    return Report("ok", found)
 
 
-def warn(found: str, fix: str) -> Finding:
+def warn(found: str, fix: str) -> Report:
     """Return that something could be better."""
-    return Finding("warn", found, fix)
+    return Report("warn", found, fix)
 
 
-def fail(found: str, fix: str) -> Finding:
+def fail(found: str, fix: str) -> Report:
     """Return that something does not work."""
-    return Finding("fail", found, fix)
+    return Report("fail", found, fix)

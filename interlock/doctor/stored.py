@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from interlock.core.errors import InterlockError
-from interlock.doctor.report import Finding, Scene, fail, good, many, warn
+from interlock.doctor.report import Report, Scene, fail, good, many, warn
 from interlock.graph.store import journal_path
 from interlock.reservations import FIRST_SOUND_WAL, SCHEMA_STEPS, Desk, SqliteStore, place, process, settings, state_of
 from interlock.reservations.git import commands as git
@@ -18,12 +18,12 @@ NONE_YET: Final = "no store yet"
 SLACK_SECONDS: Final = 60.0
 """Clocks of one machine do not differ by more; a time further ahead was written by a clock that was wrong."""
 BACKLOG: Final = 1000
-_Ask: TypeAlias = Callable[[Desk], Finding]
-_Look: TypeAlias = Callable[[list[tuple[str, float, float]], float], Finding]
+_Ask: TypeAlias = Callable[[Desk], Report]
+_Look: TypeAlias = Callable[[list[tuple[str, float, float]], float], Report]
 MEND: Final = "Move the file away to begin with an empty store; the leases and messages in it are lost."
 
 
-def store(scene: Scene) -> Finding:
+def store(scene: Scene) -> Report:
     """Check that the file of the store can be used by this user."""
     path = Path(scene.place.store_path)
     if not os.path.lexists(path):
@@ -43,13 +43,13 @@ def store(scene: Scene) -> Finding:
     return good(f"{path}, {path.stat().st_size // 1024} KiB")
 
 
-def schema(scene: Scene) -> Finding:
+def schema(scene: Scene) -> Report:
     """Check that the tables are whole, and of the version of this program."""
     path = scene.place.store_path
     return _whole(path) if Path(path).is_file() else good(NONE_YET)
 
 
-def around(scene: Scene) -> Finding:
+def around(scene: Scene) -> Report:
     """Check the stores of the projects around this one: what is held there counts here, and none may be damaged."""
     rows = place.around(str(Path(scene.place.root) / "file"), scene.place)
     found: list[str] = []
@@ -66,7 +66,7 @@ def around(scene: Scene) -> Finding:
     return good(f"what is held in {', '.join(found)} counts here too")
 
 
-def _whole(path: str) -> Finding:
+def _whole(path: str) -> Report:
     """Check that a store is whole and of a known version."""
     try:
         with _opened(path) as connection:
@@ -83,7 +83,7 @@ def _whole(path: str) -> Finding:
     return good(f"whole; version {version}")
 
 
-def journaling(scene: Scene) -> Finding:
+def journaling(scene: Scene) -> Report:
     """Check that the store's journal is one that this SQLite may write."""
     path = scene.place.store_path
     if not Path(path).is_file():
@@ -100,10 +100,10 @@ def journaling(scene: Scene) -> Finding:
     return good("a write-ahead log" if mode == "wal" else "a rollback journal")
 
 
-def clock(scene: Scene) -> Finding:
+def clock(scene: Scene) -> Report:
     """Check that no stored time lies in the future, and no lease ends later than it may."""
 
-    def look(rows: list[tuple[str, float, float]], latest: float) -> Finding:
+    def look(rows: list[tuple[str, float, float]], latest: float) -> Report:
         ahead = latest - scene.now
         if ahead > SLACK_SECONDS:
             fix = "Set the clock right, or wait: until then leases live longer than they should."
@@ -117,10 +117,10 @@ def clock(scene: Scene) -> Finding:
     return _asked(scene, lambda desk: _times(desk, look))
 
 
-def leases(scene: Scene) -> Finding:
+def leases(scene: Scene) -> Report:
     """Check that nobody dead holds anything."""
 
-    def ask(desk: Desk) -> Finding:
+    def ask(desk: Desk) -> Report:
         with desk.store.transaction() as tx:
             rows = tx.leases()
             agents = {row.agent: tx.agent(row.agent) for row in rows}
@@ -138,7 +138,7 @@ def leases(scene: Scene) -> Finding:
     return _asked(scene, ask)
 
 
-def outbox(scene: Scene) -> Finding:
+def outbox(scene: Scene) -> Report:
     """Check that what happened reaches the journals."""
     path = scene.place.store_path
     if not Path(path).is_file():
@@ -162,7 +162,7 @@ def outbox(scene: Scene) -> Finding:
     return good(f"{many(count, 'event')} to go into the journal; the next command writes them")
 
 
-def journal(scene: Scene) -> Finding:
+def journal(scene: Scene) -> Report:
     """Check that the journal is what was written."""
     if not journal_path(scene.root).exists():
         return good("none yet")
@@ -176,7 +176,7 @@ def journal(scene: Scene) -> Finding:
     return good(f"{many(found.lines, 'line')} of {many(found.runs, 'run')}: what was written")
 
 
-def ignored(scene: Scene) -> Finding:
+def ignored(scene: Scene) -> Report:
     """Check that git leaves what runs write alone."""
     if not scene.place.common:
         return good("no git repository")
@@ -194,14 +194,14 @@ def _said(scene: Scene, *words: str) -> bytes:
     return done.stdout
 
 
-def _times(desk: Desk, look: _Look) -> Finding:
+def _times(desk: Desk, look: _Look) -> Report:
     with desk.store.transaction() as tx:
         rows = [(row.reservation_id, row.renewed_at, row.expires_at) for row in tx.leases()]
         latest = max((agent.last_seen for agent in tx.agents()), default=0.0)
     return look(rows, latest)
 
 
-def _asked(scene: Scene, ask: _Ask) -> Finding:
+def _asked(scene: Scene, ask: _Ask) -> Report:
     """Ask the store that is there; looking at it is no sign of life of anybody."""
     path = scene.place.store_path
     if not Path(path).is_file():

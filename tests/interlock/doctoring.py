@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.doctor import CHECKS, Finding
+from interlock.doctor import CHECKS, Report
 from interlock.doctor.checks import scene
 from interlock.reservations import Caller, Desk, SqliteStore, place, reserve
 from tests.interlock.checkout import environment, git, make
@@ -26,7 +26,7 @@ def own_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make(tmp_path / "project")
 
 
-def look(root: Path, check: str, **more: str) -> Finding:
+def look(root: Path, check: str, **more: str) -> Report:
     """Run one check."""
     (row,) = (row for row in CHECKS if row.id == check)
     return row.run(scene(root, {**environment(**more), "HOME": os.environ["HOME"]}))

@@ -120,6 +120,18 @@ def test_a_command_that_is_one_text_is_answered_with_the_list_of_its_words(plain
     assert 'command = ["pytest", "-q"]' in problem.fix
 
 
+def test_findings_are_printed_for_services_and_one_form_alone_is_asked_for(plain: Path) -> None:
+    (plain / "interlock.toml").write_text(GOOD.replace("runner", "#"))
+    note = interlock(plain, "check", "task.toml", "--format", "github").stdout
+    assert note.startswith("::error file=task.toml,line=1,title=RUN620 agents.builder::")
+    (run,) = json.loads(interlock(plain, "check", "task.toml", "--format", "sarif").stdout)["runs"]
+    assert (
+        [row["ruleId"] for row in run["results"]] == ["RUN620"] == [row["id"] for row in run["tool"]["driver"]["rules"]]
+    )
+    assert interlock(plain, "check", "task.toml", "--json", "--format", "sarif").returncode == 2
+    assert "::warning title=" in interlock(plain, "doctor", "--format", "github").stdout
+
+
 @pytest.mark.long
 def test_check_exits_2_with_every_fault_and_starts_nothing(plain: Path) -> None:
     assert interlock(plain, "check", "task.toml").returncode == 0

@@ -98,6 +98,8 @@ def test_verify_passes_on_a_whole_journal_and_names_the_line_of_a_changed_one(ap
     before = path.read_bytes()
     try:
         path.write_bytes(before.replace(b"as asked", b"as it is", 1))
+        notes = interlock(approved, "verify", "--format", "github").stdout.splitlines()
+        assert {note.partition(" ")[0] for note in notes} == {"::error"}
         bad = interlock(approved, "verify")
         assert bad.returncode == 1
         assert "fix: " in bad.stdout

@@ -40,6 +40,8 @@ def test_work_is_judged_by_the_test_of_the_commit(project: Path) -> None:
     (project / "tests/check.sh").write_text("true\n")
     status, said = gate(project)
     assert (status, said["ok"], said["outside"]) == (1, False, ["tests/check.sh"])
+    log = warm.interlock(project, "gate", "GATE-TESTS", "--format", "sarif")
+    assert [row["level"] for row in json.loads(log.stdout)["runs"][0]["results"]] == ["error"]
     (project / "src/answer").write_text("42\n")
     status, said = gate(project)
     assert (status, said["ok"], said["schema"]) == (0, True, "interlock.gate/1")

@@ -10,7 +10,6 @@ from interlock.gates.sealed.compare import (
     compare_added,
     make_base_list,
 )
-from interlock.gates.sealed.faults import FaultKind
 from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun
 from interlock.gates.sealed.static_tests import StaticTest
 from tests.table import each_row
@@ -45,7 +44,7 @@ def test_a_fix_passes_and_new_tests_are_listed() -> None:
     assert (found.ok, found.new, found.counts) == (True, (new.id,), {"passed": 3, "skipped": 1})
 
 
-TABLE: list[tuple[str, TestRun, list[FaultKind]]] = [
+TABLE: list[tuple[str, TestRun, list[str]]] = [
     ("the bug is still there", BASE, ["still_failing"]),
     ("a test broke", replace(FIXED, cases=(case("ok", "failed"), *FIXED.cases[1:]), exit_status=1), ["failed"]),
     ("a test is missing", replace(FIXED, cases=FIXED.cases[1:]), ["missing"]),
@@ -83,7 +82,7 @@ TABLE: list[tuple[str, TestRun, list[FaultKind]]] = [
 
 
 @each_row(("now", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_what_is_worse_than_the_base_is_a_fault(now: TestRun, expected: list[FaultKind]) -> None:
+def test_what_is_worse_than_the_base_is_a_fault(now: TestRun, expected: list[str]) -> None:
     found = against(now)
     assert kinds(found) == expected
     assert all(fault.message and fault.found and fault.expected and fault.fix for fault in found.faults)
@@ -146,7 +145,7 @@ def test_of_tests_with_unstable_ids_as_many_pass_as_on_the_base() -> None:
     first = run(case("p[1]"), case("p[2]", "failed"), skipped, case("ok"), status=1)
     base = make_base_list(first, run(case("p[7]"), case("p[8]"), case("p[9]"), case("ok")))
 
-    def now(*outcomes: Outcome) -> list[FaultKind]:
+    def now(*outcomes: Outcome) -> list[str]:
         cases = run(*(case(f"p[0{number}]", outcome) for number, outcome in enumerate(outcomes)), case("ok"))
         return kinds(compare(base, cases, may_change=lambda _: False, changed=lambda _: False))
 
@@ -172,7 +171,7 @@ def test_tests_of_a_broken_file_may_be_skipped_only_by_its_text_or_by_name() -> 
     base = make_base_list(run(status=2, broken=(("tests/test_a.py", "ImportError"),)))
     written = {"tests/test_a.py": {"ok": StaticTest(), "off": StaticTest(skips=True), "slow": StaticTest(marked=True)}}
 
-    def now(*cases: TestCase, allow: tuple[str, ...] = (), deselected: tuple[str, ...] = ()) -> list[FaultKind]:
+    def now(*cases: TestCase, allow: tuple[str, ...] = (), deselected: tuple[str, ...] = ()) -> list[str]:
         found = run(*cases, proves=True, deselected=deselected)
         never = frozenset[str]().__contains__
         return kinds(compare(base, found, may_change=never, changed=never, allow_failing=allow, written=written))
@@ -194,7 +193,7 @@ def test_a_method_that_unittest_ran_has_the_code_of_its_file_unless_something_de
     names = {"T.plain": StaticTest(), "T.other": StaticTest(decorated=True)}
     never = frozenset[str]().__contains__
 
-    def now(proof: Proof) -> list[FaultKind]:
+    def now(proof: Proof) -> list[str]:
         cases = tuple(TestCase(f"tests.test_a.{name}", "passed", 0, "", "tests/test_a.py", proof) for name in names)
         found = TestRun("unittest", cases, exit_status=0, proves=True)
         return kinds(compare(base, found, may_change=never, changed=never, written={"tests/test_a.py": names}))
@@ -220,7 +219,7 @@ def test_where_new_tests_run_with_the_others_nothing_fails_and_the_base_says_not
 def test_a_suite_whose_only_file_is_renamed_needs_a_test_that_passes_in_the_second_run() -> None:
     base = make_base_list(run(case("ok")))
 
-    def first(now: TestRun, *, more: bool) -> list[FaultKind]:
+    def first(now: TestRun, *, more: bool) -> list[str]:
         return kinds(compare(base, now, may_change=lambda _: True, changed=lambda _: True, more=more))
 
     none = run(status=5)
@@ -233,7 +232,7 @@ def test_a_suite_whose_only_file_is_renamed_needs_a_test_that_passes_in_the_seco
 def test_unparsed_tests_are_judged_by_the_exit_status() -> None:
     base = make_base_list(TestRun("exit", exit_status=1))
 
-    def now(status: int | None) -> list[FaultKind]:
+    def now(status: int | None) -> list[str]:
         ended = TestRun("exit", exit_status=status, complete=status is not None)
         return kinds(compare(base, ended, may_change=lambda _: False, changed=lambda _: False))
 
