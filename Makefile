@@ -65,9 +65,9 @@ format: packages ## lay the code out and mend what can be mended
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-# Every warning is an error: a link or an anchor that leads nowhere, a page that no list names.
+# Every warning is an error: a link or an anchor that leads nowhere, a page that no list names. All pages are read, to see all.
 docs: packages ## build the documentation into build/docs/index.html, and check every link in it
-	@$(BIN)/sphinx-build -q -W -n --keep-going -b html docs build/docs
+	@$(BIN)/sphinx-build -q -E -a -W -n --keep-going -b html docs build/docs
 
 picture: packages ## draw the picture of the README anew, from a real session
 	@$(BIN)/python -m scripts.picture

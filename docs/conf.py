@@ -20,6 +20,7 @@ copyright = "The Interlock authors"  # noqa: A001 - Sphinx's name
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 highlight_language = "none"
+smartquotes = False
 nitpicky = True
 html_theme = "furo"
 html_title = "Interlock"

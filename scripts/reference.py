@@ -112,8 +112,10 @@ def _rules() -> Iterator[tuple[str, str]]:
     contents = "\n".join(name.lower() for name in PREFIXES)
     toctree = f"```{{toctree}}\n:hidden:\n\n{contents}\n```\n"
     yield "rules/index.md", f"{text}{table(('codes', 'about', 'rules'), listed)}\n{toctree}"
+    said = "Find out what a code demands and how to fix a breach. [All rules](index.md).\n"
     for prefix, title in PREFIXES.items():
-        yield f"rules/{prefix.lower()}.md", f"# {prefix}: {title}\n\n" + "\n".join(map(_rule, by_prefix[prefix]))
+        sections = "\n".join(map(_rule, by_prefix[prefix]))
+        yield f"rules/{prefix.lower()}.md", f"# {prefix}: {title}\n\n{said}\n{sections}"
 
 
 def _rule(row: Any) -> str:
@@ -164,36 +166,36 @@ def _gates() -> str:
 def _picture() -> str:
     """Return a picture of the moves: the way to APPROVED from top to bottom, BLOCKED beside it."""
     way = [name for name in STATUS_MEANING if name != "BLOCKED"]
-    tops = {name: 30 + 96 * at for at, name in enumerate(way)}
+    tops = {name: 20 + 108 * at for at, name in enumerate(way)}
     middle = tops[way[len(way) // 2]]
-    boxes = [(40, top, name) for name, top in tops.items()] + [(520, middle, "BLOCKED")]
+    boxes = [(20, top, name) for name, top in tops.items()] + [(410, middle, "BLOCKED")]
     parts: list[str] = []
     for row in TRANSITIONS:
         if row.source in tops and row.target in tops and row.source != row.target:
             top = tops[row.source]
+            parts.append(f'<path class="way" d="M60 {top + 40} V{top + 102}"/>')
             words = row.after.split(", ")
-            parts.append(f'<path class="way" d="M140 {top + 40} V{top + 90}"/>')
-            parts += [f'<text x="156" y="{top + 60 + 15 * at}">{each}</text>' for at, each in enumerate(words)]
+            parts += [f'<text x="72" y="{top + 58 + 17 * at}">{each}</text>' for at, each in enumerate(words)]
         elif row.source in tops and row.target == "BLOCKED":
             start, end = tops[row.source] + 14, middle + 20
-            parts.append(f'<path class="out" d="M240 {start} C420 {start} 420 {end} 514 {end}"/>')
+            parts.append(f'<path class="out" d="M190 {start} C330 {start} 320 {end} 404 {end}"/>')
         elif row.source == "BLOCKED" and row.target in tops:
-            parts.append(f'<path class="way" d="M610 {middle} V{tops[row.target] + 26} H246"/>')
-            parts.append(f'<text x="380" y="{tops[row.target] + 44}">{row.after}</text>')
-    parts.append(f'<text x="530" y="{middle + 62}">a gate failed</text>')
+            parts.append(f'<path class="way" d="M495 {middle} V{tops[row.target] + 26} H196"/>')
+            parts.append(f'<text x="360" y="{tops[row.target] + 18}">{row.after}</text>')
+    parts.append(f'<text x="420" y="{middle + 60}">a gate failed</text>')
     for left, top, name in boxes:
         kind = "last" if name == "APPROVED" else "box"
-        parts.append(f'<rect class="{kind}" x="{left}" y="{top}" width="200" height="40" rx="8"/>')
-        parts.append(f'<text class="name" x="{left + 100}" y="{top + 25}">{name}</text>')
-    height = 30 + 96 * len(way)
+        parts.append(f'<rect class="{kind}" x="{left}" y="{top}" width="170" height="40" rx="8"/>')
+        parts.append(f'<text class="name" x="{left + 85}" y="{top + 25}">{name}</text>')
+    height = 108 * len(way) - 30
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height}" font-family="sans-serif" font-size="13">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 600 {height}" font-family="sans-serif" font-size="15">\n'
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 L8 4 L0 8 z" fill="#555"/></marker></defs>\n'
-        "<style>text{fill:#444}.name{fill:#111;text-anchor:middle;font-family:monospace;font-size:14px}"
+        "<style>text{fill:#444}.name{fill:#111;text-anchor:middle;font-family:monospace}"
         ".box{fill:#e8effc;stroke:#4a6fb5}.last{fill:#e2f4e4;stroke:#2f7d3b}"
         ".way,.out{fill:none;stroke:#555;marker-end:url(#head)}.out{stroke:#999;stroke-dasharray:4 3}</style>\n"
-        f'<rect width="760" height="{height}" rx="10" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<rect width="600" height="{height}" rx="10" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 

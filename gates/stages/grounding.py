@@ -131,7 +131,7 @@ def _placed(
         yield issue(
             "STG309",
             f"evidence_items[{at}].locator",
-            f"The snippet stands elsewhere in {shown(source.path)}.",
+            f"The snippet is elsewhere in {shown(source.path)}.",
             found=copied(line_range(source.path, locator.start, last)),
             expected=copied(right),
             fix=f"Write {copied(right)}.",
@@ -198,7 +198,7 @@ def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, hel
     return issue(
         "STG308",
         f"evidence_items[{at}].snippet",
-        f"The snippet does not stand in {shown(source.path)}.",
+        f"The snippet is not in {shown(source.path)}.",
         found=shown("\n".join(snippet) if first is None else first),
         expected=f"text that {shown(source.path)} contains",
         fix=fix,

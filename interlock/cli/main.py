@@ -49,7 +49,7 @@ SECTIONS: Final = {
         "ask": ("interlock.cli.show", "Print what a waiting task run asks an agent."),
         "explain": (
             "interlock.cli.show",
-            "Explain why a task or a ticket is in its state, what is missing, and what to do.",
+            "Explain the code of a rule, or why a task or a ticket is in its state and what to do.",
         ),
         "graph": ("interlock.cli.show", "Print the status machine, or a ticket pipeline, as a diagram."),
         "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an accessibility report."),
@@ -150,7 +150,7 @@ def _cleaned(callback: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.version_option(__version__, prog_name="interlock", message="%(prog)s %(version)s")
 def interlock() -> None:
-    """Let coding agents share a checkout, and run them through checked envelopes, evidence and a status machine."""
+    """Run coding agents until gates approve their work, and let them share a checkout."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -22,7 +22,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("settings", "the configuration is valid", "reads it", here.configured),
     Check("switch", "the hooks are not switched off", "reads the environment", here.switched),
     Check("isolation", "sealed gates are isolated", "makes namespaces once", here.isolation),
-    Check("agent", "all doors are one agent", "finds out the name as each door does", here.agent),
+    Check("agent", "every entry point is the same agent", "finds out the name as each of them does", here.agent),
     Check("client", "the client's process is found", "looks through the ancestors of this process", here.client),
     Check("sqlite", "which SQLite, and which journal", "asks the library", here.sqlite),
     Check("store", "the store can be read and written", "looks at the file", stored.store),
@@ -37,7 +37,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *doors.HOOK_CHECKS,
     Check("on-failure", "an edit is refused when its hook cannot run", "reads the settings", doors.failing),
     Check("git-hooks", "git asks before it commits and moves a branch", "looks where git looks", doors.git_hooks),
-    Check("chained", "the hooks that stood there still run", "looks at each file", doors.chained),
+    Check("chained", "earlier hooks of git still run", "looks at each file", doors.chained),
     Check("set-aside", "a commit leaves unstaged work on the disk", "looks for known programs", doors.set_aside),
     Check("latency", "the hook before an edit is quick", f"runs it {doors.TRIES} times", doors.latency),
 )

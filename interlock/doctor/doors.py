@@ -169,7 +169,7 @@ def chained(scene: Scene) -> Report:
     dull = [path for path in kept if not os.access(path, os.X_OK)]
     if dull:
         return warn(f"{dull[0].name} is not executable: git did not run it, and nobody does", f"chmod +x {dull[0]}")
-    return good(f"{', '.join(path.name for path in kept)} called first" if kept else "no hook stood there before")
+    return good(f"{', '.join(path.name for path in kept)} called first" if kept else "there was no hook before")
 
 
 def set_aside(scene: Scene) -> Report:

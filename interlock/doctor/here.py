@@ -89,7 +89,7 @@ def project(scene: Scene) -> Report:
     """Check which project this is."""
     where = scene.place
     if not where.common:
-        fix = "Run `git init`, or go on without: git's own doors are then unguarded."
+        fix = "Run `git init`, or continue without: git's own commands are then unguarded."
         return warn(f"{where.root}: no git repository", fix)
     by = f", named by {PROJECT}" if scene.env.get(PROJECT) else ""
     try:
@@ -181,9 +181,9 @@ def agent(scene: Scene) -> Report:
     shown = "; ".join(f"{door}: {name} ({rule})" for door, (name, rule) in doors.items())
     if len({name.casefold() for name, _ in doors.values()}) > 1:
         fix = "Set INTERLOCK_AGENT_ID in one place, before the client starts; take it out of its entries and commands."
-        return fail(f"two doors are two agents: {shown}", fix)
+        return fail(f"two entry points are two agents: {shown}", fix)
     name, rule = doors["shell"]
-    return good(f"you are {name}, by {rule}, at each of {len(doors)} doors: {', '.join(doors)}")
+    return good(f"you are {name}, by {rule}, at each of {len(doors)} entry points: {', '.join(doors)}")
 
 
 def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:
