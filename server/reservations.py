@@ -237,7 +237,7 @@ def register(server: "InterlockServer") -> ReservationCalls:
 
     @server.tool(annotations=READS)
     async def check_conflicts(patterns: Patterns) -> ConflictsAnswer:
-        """See who stands in the way of patterns, and whether they still work; reserves nothing."""
+        """See who holds what overlaps patterns, and whether they still work; reserves nothing."""
         return await at_work(lambda mine: mine.check_conflicts(patterns), quiet=True)
 
     @server.tool(annotations=READS)

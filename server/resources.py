@@ -88,7 +88,7 @@ def register(server: "InterlockServer") -> None:
         return await _read(server, read)
 
     @server.resource(
-        TASK_URI, name="task", description="Where a task stands, why, and what is missing.", mime_type=_JSON
+        TASK_URI, name="task", description="The status of a task, why, and what is missing.", mime_type=_JSON
     )
     async def task(task_id: str) -> str:
         who = server.caller()

@@ -78,7 +78,7 @@ def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callabl
 
     @server.tool(annotations=READS)
     async def task_status(run_id: str) -> dict[str, Any]:
-        """Say why a task is where it is, which gates are missing, whether they can be met, and what to do."""
+        """Explain the status of a task: which gates are missing, whether they can be met, and what to do."""
         return await at_work(acting, run_id, lambda who: calls.status(run_id, caller=who))
 
     @server.tool(annotations=WRITES)

@@ -91,7 +91,7 @@ def register(server: "InterlockServer", *, single: bool = False) -> None:
         return answer
 
     async def interlock_run_status(run_id: str) -> RunStatus | TicketResponse:
-        """Say where a run stands: state, revision, required fields, retries left."""
+        """Get the state of a run: revision, required fields, retries left."""
         return await at_work("", lambda tickets, _who: tickets.status(run_id))
 
     several = (interlock_begin_run, interlock_submit_ticket, interlock_submit_payload, interlock_next_step)
