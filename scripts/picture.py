@@ -47,8 +47,8 @@ def svg(text: Text) -> str:
     plain = re.sub(r"\s*@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     plain = plain.replace("Fira Code", "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono")
     window = console.export_svg(title="two agents, one checkout", code_format=plain, unique_id="refusal")
-    # Lines are not cut at a height that another font may need.
-    return re.sub(r' clip-path="url\(#refusal-line-\d+\)"', "", window)
+    # Nothing is cut at a height that is too small for another font.
+    return re.sub(r' clip-path="url\(#refusal-[\w-]+\)"', "", window)
 
 
 if __name__ == "__main__":
