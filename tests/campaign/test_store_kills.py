@@ -20,7 +20,7 @@ HOT_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
 WRITER = """
 import sys
-from interlock.reservations.records import Lease, Message
+from interlock.reservations.store.records import Lease, Message
 from interlock.reservations import SqliteStore
 store, name = SqliteStore(sys.argv[1]), sys.argv[2]
 while True:

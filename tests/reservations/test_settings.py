@@ -98,7 +98,7 @@ def test_a_fault_is_refused_by_hooks_and_configuration_alike(
     with pytest.raises(ConfigError) as refused:
         load_config(tmp_path)
     problem = refused.value.problems[0]
-    assert (problem.code, problem.key, problem.fix) == ("CFG103" if unknown else "CFG104", key, caught.value.fix)
+    assert (problem.code, problem.field, problem.fix) == ("CFG103" if unknown else "CFG104", key, caught.value.fix)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])

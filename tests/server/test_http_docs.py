@@ -40,7 +40,7 @@ def test_every_command_and_every_code_is_on_the_page(page: str, root: Path) -> N
     for name in token_command.commands:
         assert f"`interlock token {name}" in page
     door = "".join((root / "server" / name).read_text() for name in ("door.py", "body.py", "sessions.py"))
-    raised = set(re.findall(r"Refusal\(\s*(\d{3})", door))
+    raised = set(re.findall(r"refusal\(\s*(\d{3})", door))
     assert raised == set(re.findall(r"\| WEB(\d{3}) \|", page))
 
 
