@@ -20,5 +20,10 @@ __all__ = [
     "reply",
 ]
 
-PUBLIC_MODULES: Final = ("ask",)
-"""What others import besides the names above."""
+PUBLIC_MODULES: Final = (
+    "answer", "ask", "changes", "confined", "contract", "failures", "file_refusals", "files", "model_spec", "prices",
+    "prompt", "quoting", "recording", "role_file", "runners", "runners.model_settings", "runners.models",
+    "runners.recorded",
+    "runners.remote", "runners.turn", "secrets", "system", "tables", "taped", "tools", "usage",
+)  # fmt: skip
+"""What others import besides the names above: the parts of an ask, of its records and of a runner's settings."""

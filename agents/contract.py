@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from interlock.envelope import render
 from interlock.envelope.outcomes import OutcomeName, outcomes
 from interlock.envelope.protocol import (
     ANYBODY,
@@ -18,7 +19,6 @@ from interlock.envelope.protocol import (
     Role,
     Status,
 )
-from interlock.envelope.render import render
 from interlock.envelope.template import example, template
 
 _INTRODUCTION: Final = (

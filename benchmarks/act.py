@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.gates import EvidenceFile
 from interlock.gates.checks import Subject
 from interlock.gates.checks.a11y import check_a11y
 from interlock.gates.collect import a11y, find_browser
@@ -34,7 +35,6 @@ from interlock.gates.collect.look import watch
 from interlock.gates.collect.page import Page
 from interlock.gates.collect.site import ORIGIN, Target
 from interlock.gates.errors import CollectorError
-from interlock.gates.evidence import EvidenceFile
 
 VARIABLE: Final = "INTERLOCK_ACT"
 ASSETS: Final = "content-assets/wcag-act-rules"

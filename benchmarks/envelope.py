@@ -22,11 +22,9 @@ from typing import Any
 
 import yaml
 
-from interlock.envelope.model import Envelope
+from interlock.envelope import Envelope, parse, render, validate
 from interlock.envelope.parser import read_tree
-from interlock.envelope.render import render
 from interlock.envelope.template import example
-from interlock.envelope.validate import parse, validate
 
 MIB = 1024 * 1024
 ROOT = Path(__file__).resolve().parent.parent

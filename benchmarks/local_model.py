@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.agents import Answer, Ask, reply
-from interlock.agents.runners import make_runner
+from interlock.agents import Answer, Ask, make_runner, reply
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.graph.runs import drive, start_run
 from interlock.graph.task import task_from_mapping

@@ -29,8 +29,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import tool_call
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from interlock.agents import Ask, reply
-from interlock.agents.answer import Answer
+from interlock.agents import Answer, Ask, reply
 from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.model_settings import ModelSettings
 from interlock.agents.tools import toolbox

@@ -4,7 +4,9 @@ from typing import Final
 
 from interlock.core.finding import Edit, Finding, Level
 from interlock.core.rule import Rule
+from interlock.envelope.case import GATE, GATE_IN_TEXT, Inputs
 from interlock.envelope.characters import MAX_BYTES
+from interlock.envelope.edits import apply_edits
 from interlock.envelope.model import Envelope, FieldText, Item
 from interlock.envelope.protocol import (
     DEFAULT_PROTOCOL,
@@ -17,13 +19,17 @@ from interlock.envelope.protocol import (
     Status,
 )
 from interlock.envelope.reading import Reading, parse
+from interlock.envelope.reask import skeleton
 from interlock.envelope.render import render
 from interlock.envelope.rules import RULES, RULES_BY_CODE
+from interlock.envelope.rules.items import input_path
 from interlock.envelope.validate import Report, Verdict, validate
 
 __all__ = [
     "DEFAULT_PROTOCOL",
     "EVIDENCE_KEYS",
+    "GATE",
+    "GATE_IN_TEXT",
     "LABELS",
     "MAX_BYTES",
     "RULES",
@@ -34,6 +40,7 @@ __all__ = [
     "FieldText",
     "Finding",
     "GateSpec",
+    "Inputs",
     "Item",
     "Level",
     "Protocol",
@@ -43,10 +50,16 @@ __all__ = [
     "Rule",
     "Status",
     "Verdict",
+    "apply_edits",
+    "input_path",
     "parse",
     "render",
+    "skeleton",
     "validate",
 ]
 
-PUBLIC_MODULES: Final = ("explain", "finding", "protocol", "rule", "rules")
+PUBLIC_MODULES: Final = (
+    "export", "export.language", "export.notation", "finding", "outcomes", "protocol", "renderers", "rule",
+    "rules", "template",
+)  # fmt: skip
 """What others import besides the names above."""

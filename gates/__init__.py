@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from interlock.gates.checks import check_gate
+    from interlock.gates.coherence import ROLE_NAME
     from interlock.gates.command import run_command_gate
     from interlock.gates.config import Config, load_config
     from interlock.gates.errors import CollectorError, ConfigError, GateError, ManifestError, TreeError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from interlock.gates.tree import in_scope, tree_diff, tree_digest, tree_files
 
 __all__ = [
+    "ROLE_NAME",
     "Binding",
     "CollectedFile",
     "Collection",
@@ -49,11 +51,15 @@ __all__ = [
     "write_manifest",
 ]
 
-PUBLIC_MODULES: Final = ("codes", "config", "errors", "rules", "stages")
-"""What others import besides the names above."""
+PUBLIC_MODULES: Final = (
+    "by_hand", "checks.sealed", "codes", "collect", "command", "config", "errors", "evidence", "judge", "manifest",
+    "patterns", "registry", "response", "rules", "sealed", "sealed.sandbox", "shared", "stages", "tree",
+)  # fmt: skip
+"""What others import besides the names above: one module for each kind of check, its inputs and its records."""
 
 _MODULES: Final = {
     "checks": ("check_gate",),
+    "coherence": ("ROLE_NAME",),
     "command": ("run_command_gate",),
     "config": ("Config", "load_config"),
     "errors": ("CollectorError", "ConfigError", "GateError", "ManifestError", "TreeError"),

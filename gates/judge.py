@@ -19,7 +19,7 @@ from interlock.gates.manifest import Binding, CollectedFile, Collection, collect
 from interlock.gates.shared import is_shared
 
 if TYPE_CHECKING:
-    from interlock.envelope.model import Envelope, FieldText
+    from interlock.envelope import Envelope, FieldText
 
 MAX_ENTRIES: Final = 200
 """So many files one answer may cite."""

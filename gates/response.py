@@ -11,10 +11,8 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 
 if TYPE_CHECKING:
     from interlock.core.finding import Finding
-    from interlock.envelope.case import Inputs
-    from interlock.envelope.model import Envelope
+    from interlock.envelope import Envelope, Inputs, Report
     from interlock.envelope.protocol import Protocol, Status
-    from interlock.envelope.validate import Report
     from interlock.gates.manifest import Binding, CollectedFile, Collection
 
 
@@ -87,7 +85,7 @@ def judge_response(
         evidence: Whether the evidence files are read.
         shared_only: Whether it is told of shared files alone (`gates.shared`): others are as if they were not there.
     """
-    from interlock.envelope.validate import MAX_BYTES, validate  # noqa: PLC0415
+    from interlock.envelope import MAX_BYTES, validate  # noqa: PLC0415
 
     report = validate(
         text,
@@ -187,7 +185,7 @@ def _cited(report: "Report", protocol: "Protocol") -> "Envelope":
     """Return the envelope, or what could be read of its gates and evidence."""
     if report.envelope is not None:
         return report.envelope
-    from interlock.envelope.model import Envelope  # noqa: PLC0415
+    from interlock.envelope import Envelope  # noqa: PLC0415
 
     read = {label: field.texts for label, field in report.reading.fields.items()}
     passed = tuple(gate for gate in read.get("GATES_PASSED", ()) if gate in protocol.gates)

@@ -19,10 +19,8 @@ from interlock.agents.confined import read_confined
 from interlock.core.files import write_atomically
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed.base import Base
-from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import list_tree
-from interlock.gates.stages.tree import ignored_paths
+from interlock.gates.sealed import Base, SealError, list_tree
+from interlock.gates.stages import ignored_paths
 from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.desk import Desk
 from interlock.graph.sealing import base_of

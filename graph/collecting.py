@@ -9,8 +9,7 @@ from langgraph.config import get_stream_writer
 from interlock.agents.ask import REMOTE
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import GateSpec, Role
-from interlock.gates.collect import collect
-from interlock.gates.collect.look import Look
+from interlock.gates.collect import Look, collect
 from interlock.gates.command import run_command_gate
 from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection

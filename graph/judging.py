@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from interlock.envelope import Report, parse
-from interlock.envelope.edits import apply_edits
+from interlock.envelope import Report, apply_edits, parse
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import Role
 from interlock.gates.manifest import Collection

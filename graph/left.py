@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from interlock.gates.errors import TreeError
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
-from interlock.gates.sealed.base import Base, read_entry
-from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed import Base, SealError, read_entry
 from interlock.gates.shared import shared
 from interlock.gates.tree import tree_diff, tree_files
 from interlock.graph.sealing import base_of

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import cast
 
+from interlock.envelope import MAX_BYTES, Report, validate
 from interlock.envelope.protocol import Protocol
-from interlock.envelope.validate import MAX_BYTES, Report, validate
 from interlock.gates.response import Expected
 from interlock.graph.desk import Desk
 from interlock.graph.errors import RunDamagedError

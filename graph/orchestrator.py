@@ -5,8 +5,7 @@ from typing import Final
 
 from interlock.agents.quoting import visible
 from interlock.core.errors import Exit
-from interlock.envelope import Envelope, render, validate
-from interlock.envelope.case import GATE_IN_TEXT
+from interlock.envelope import GATE_IN_TEXT, Envelope, render, validate
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Status
 from interlock.graph.errors import GraphError

@@ -15,9 +15,7 @@ from interlock.agents.ask import agent_of_run
 from interlock.agents.changes import ChangedFile, ChangeKind, unified
 from interlock.core.files import write_atomically
 from interlock.gates.patterns import Scope, compile_scope
-from interlock.gates.sealed.base import Base, read_entry
-from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import EVIDENCE, Stamp, list_tree
+from interlock.gates.sealed import EVIDENCE, Base, SealError, Stamp, list_tree, read_entry
 from interlock.gates.shared import shared, untold
 from interlock.gates.tree import left_out
 from interlock.graph.sealing import base_of, place_in

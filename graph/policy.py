@@ -20,8 +20,7 @@ from interlock.envelope.protocol import GateSpec, Protocol, Role
 from interlock.gates.config import Config
 from interlock.gates.errors import TreeError
 from interlock.gates.registry import build_protocol
-from interlock.gates.sealed.listing import top_of
-from interlock.gates.sealed.settings import Seal, seals
+from interlock.gates.sealed import Seal, seals, top_of
 from interlock.gates.tree import in_scope
 from interlock.graph.roster import roster_of
 from interlock.graph.scripts import script_rows

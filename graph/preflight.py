@@ -18,8 +18,7 @@ from interlock.core.text import closest
 from interlock.envelope.finding import Level
 from interlock.envelope.protocol import Protocol
 from interlock.envelope.rule import Rule
-from interlock.gates.collect import find_browser
-from interlock.gates.collect.engines import engines
+from interlock.gates.collect import engines, find_browser
 from interlock.gates.config import FILE, Config, load_config
 from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.patterns import compile_scope, expand

@@ -7,17 +7,16 @@ import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from interlock.envelope import input_path
 from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.envelope.rule import Rule
-from interlock.envelope.rules.items import input_path
 from interlock.gates.response import input_exists, relative
 
 if TYPE_CHECKING:
+    from interlock.envelope import Item, Report
     from interlock.envelope.finding import Level
-    from interlock.envelope.model import Item
     from interlock.envelope.protocol import Role
-    from interlock.envelope.validate import Report
 
 UNCHANGED_TREE: Final = Rule(
     code="RUN610",

@@ -17,8 +17,7 @@ from langgraph.types import Command
 
 from interlock.agents.ask import REMOTE, Remote, Runner, RunnerError
 from interlock.agents.recording import Tape
-from interlock.gates.sealed.base import Base
-from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed import Base, SealError
 from interlock.graph.admission import Fault, admitted
 from interlock.graph.build import task_graph
 from interlock.graph.checkpoints import checkpointer, has_checkpoints, read_state

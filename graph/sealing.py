@@ -12,17 +12,26 @@ from interlock.envelope.protocol import GateSpec
 from interlock.gates.config import FILE
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import Binding, Collection
-from interlock.gates.sealed.base import Base, load, place_of
-from interlock.gates.sealed.case import GateCase
-from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.frozen import Frozen, freeze
-from interlock.gates.sealed.gate import Work, run_sealed_gate
-from interlock.gates.sealed.heldout_run import unknown_function
-from interlock.gates.sealed.listing import top_of
-from interlock.gates.sealed.preflight import BaseCheck, SealingFault, check_base
-from interlock.gates.sealed.protect import kind_of, protection
-from interlock.gates.sealed.sandbox import is_below
-from interlock.gates.sealed.settings import DEFAULT_KEEP
+from interlock.gates.sealed import (
+    DEFAULT_KEEP,
+    Base,
+    BaseCheck,
+    Frozen,
+    GateCase,
+    SealError,
+    SealingFault,
+    Work,
+    check_base,
+    freeze,
+    is_below,
+    kind_of,
+    place_of,
+    protection,
+    run_sealed_gate,
+    top_of,
+    unknown_function,
+)
+from interlock.gates.sealed import load_base as load
 from interlock.graph.admission import Fault
 from interlock.graph.policy import Policy
 from interlock.graph.task import Task

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from io import TextIOWrapper
 
     from interlock.core.rule import Rule
-    from interlock.envelope.case import Inputs
+    from interlock.envelope import Inputs
     from interlock.envelope.protocol import Protocol
 
 VALID: Final = 0
@@ -296,7 +296,7 @@ def _gates(given: list[str] | None) -> tuple[str, ...] | None:
     gates = tuple(dict.fromkeys(gate.strip() for part in given for gate in part.split(",") if gate.strip()))
     if not gates:
         raise UsageError("--gates names no gate. Name the gates that the task requires, or leave the option out.")
-    from interlock.envelope.case import GATE  # noqa: PLC0415
+    from interlock.envelope import GATE  # noqa: PLC0415
 
     for gate in gates:
         if not GATE.fullmatch(gate):

@@ -21,12 +21,13 @@ from interlock.journal.errors import (
     JournalUnwritten,
     Problem,
 )
-from interlock.journal.line import MAX_LINE_BYTES, Entry, Head
+from interlock.journal.line import MAX_DEPTH, MAX_LINE_BYTES, Entry, Head, canonical, not_json
 from interlock.journal.log import Journal
 from interlock.journal.verify import verify
 
 __all__ = [
     "CODES",
+    "MAX_DEPTH",
     "MAX_LINE_BYTES",
     "RULES",
     "Code",
@@ -39,6 +40,8 @@ __all__ = [
     "JournalRefused",
     "JournalUnwritten",
     "Problem",
+    "canonical",
+    "not_json",
     "verify",
 ]
 

@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -78,15 +79,18 @@ def modules() -> list[Module]:
     return found
 
 
-def imports(module: Module, known: set[str]) -> Iterator[tuple[str, int]]:
-    """Yield each module of the product that a module imports, by statement or by a string, with its line."""
+def imports(module: Module, known: set[str], names: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
+    """Yield each module of the product that a module imports, by statement or by a string, with its line.
+
+    A name that a package lists in `__all__` is that name, also where a module has the same (`envelope.render`).
+    """
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                target = inner if inner in known else node.module
+                target = inner if inner in known and alias.name not in names[node.module] else node.module
                 if target in known:
                     yield target, node.lineno
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -139,15 +143,24 @@ def deep_entries(of: list[Module], product: list[Module]) -> list[str]:
     A package names public modules in `PUBLIC_MODULES` of its `__init__`. Tests of a package may import its modules.
     """
     known = {each.name for each in product}
+    names = defaultdict[str, set[str]](set, {each.name: _listed(each) for each in product})
     public = {name: _public_modules(product, name) for name in PACKAGES}
     found: list[str] = []
     for module in of:
         own = module.name.split(".")[1] if module.name.startswith("tests.") else module.package
-        for target, line in imports(module, known):
+        for target, line in imports(module, known, names):
             parts = target.split(".")
             if len(parts) > 2 and parts[1] in public and parts[1] != own and target not in public[parts[1]]:
                 found.append(f"{module.path}:{line} {target}")
     return sorted(set(found))
+
+
+def _listed(module: Module) -> set[str]:
+    """Return the names in `__all__` of a package's `__init__`."""
+    for node in module.tree.body if module.path.name == "__init__.py" else ():
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
 
 
 def _public_modules(product: list[Module], package: str) -> set[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
 
-PUBLIC_MODULES: Final = ("codes", "rules")
+PUBLIC_MODULES: Final = ("app", "codes", "door", "http", "rules", "tokens")
 """What others import besides the names above."""
 
 _HOME: Final = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from interlock.gates.manifest import from_json
 
 if TYPE_CHECKING:
-    from interlock.gates.manifest import Collection
+    from interlock.gates import Collection
     from interlock.graph.state import CollectedEvidence
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final, cast
 from interlock.core.errors import InterlockError
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
-from interlock.gates.coherence import ROLE_NAME
+from interlock.gates import ROLE_NAME
 from interlock.graph.store import state_dir
 
 SCHEMA: Final = "interlock.tokens/1"

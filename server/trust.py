@@ -50,7 +50,7 @@ def own_page(root: Path, page: str | None, caller: str) -> None:
 
 def _is_elsewhere(root: Path, page: str) -> bool:
     """Say whether the collectors would read a page from a server; there are many ways to write an address."""
-    from interlock.gates.collect.site import resolve_target  # noqa: PLC0415
+    from interlock.gates.collect import resolve_target  # noqa: PLC0415
 
     try:
         return resolve_target(page, root).folder is None

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from interlock.gates.shared import is_shared, shared
-from interlock.gates.stages.tree import is_tracked
+from interlock.gates.stages import is_tracked
 from interlock.reservations import Desk, replace
 
 _COMMONS = (".git", ".interlock")

@@ -10,16 +10,9 @@ from typing import Final, Protocol
 
 from benchmarks.false_accept.project import Project, run_to_end
 from interlock.envelope.protocol import GateSpec
-from interlock.gates.command import run_command_gate
+from interlock.gates import Binding, run_command_gate
 from interlock.gates.errors import CollectorError
-from interlock.gates.manifest import Binding
-from interlock.gates.sealed.case import GateCase
-from interlock.gates.sealed.compare import BaseList
-from interlock.gates.sealed.frozen import freeze
-from interlock.gates.sealed.gate import Work, judge
-from interlock.gates.sealed.preflight import check_base
-from interlock.gates.sealed.settings import Seal
-from interlock.gates.sealed.store import STATE
+from interlock.gates.sealed import STATE, BaseList, GateCase, Seal, Work, check_base, freeze, judge
 
 TIMEOUT_SECONDS: Final = 20.0
 GATE: Final = "GATE-TESTS"

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from interlock.gates.collect.browser import find_browser
+    from interlock.gates.collect.engines import engines
+    from interlock.gates.collect.look import Look
     from interlock.gates.collect.run import COLLECTED, collect
+    from interlock.gates.collect.site import resolve_target
     from interlock.gates.errors import CollectorError
 
-__all__ = ["COLLECTED", "CollectorError", "collect", "find_browser"]
+__all__ = ["COLLECTED", "CollectorError", "Look", "collect", "engines", "find_browser", "resolve_target"]
 
 _HOME: Final = {
     "COLLECTED": "interlock.gates.collect.run",
     "CollectorError": "interlock.gates.errors",
+    "Look": "interlock.gates.collect.look",
     "collect": "interlock.gates.collect.run",
+    "engines": "interlock.gates.collect.engines",
     "find_browser": "interlock.gates.collect.browser",
+    "resolve_target": "interlock.gates.collect.site",
 }
 
 

@@ -7,21 +7,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from interlock.gates.stages.acting import Allowed
     from interlock.gates.stages.artifacts import artifact_records
+    from interlock.gates.stages.case import MAX_TEXT_CHARS
     from interlock.gates.stages.judge import MAX_PAYLOAD_BYTES, judge_stage
     from interlock.gates.stages.references import requirement_ids
     from interlock.gates.stages.schema import payload_schema
     from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings, issue_record
-    from interlock.gates.stages.tree import list_tree, revealed
+    from interlock.gates.stages.tree import ignored_in, ignored_paths, is_tracked, list_tree, revealed
 
 __all__ = [
     "MAX_PAYLOAD_BYTES",
+    "MAX_TEXT_CHARS",
+    "Allowed",
     "Field",
     "Issue",
     "Observed",
     "Stage",
     "Surroundings",
     "artifact_records",
+    "ignored_in",
+    "ignored_paths",
+    "is_tracked",
     "issue_record",
     "judge_stage",
     "list_tree",
@@ -32,6 +39,11 @@ __all__ = [
 
 _HOME: Final = {
     "MAX_PAYLOAD_BYTES": "judge",
+    "MAX_TEXT_CHARS": "case",
+    "Allowed": "acting",
+    "ignored_in": "tree",
+    "ignored_paths": "tree",
+    "is_tracked": "tree",
     "Field": "stage",
     "Issue": "stage",
     "Observed": "stage",

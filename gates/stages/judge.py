@@ -12,7 +12,7 @@ from interlock.gates.stages.rules import issue, listed
 from interlock.gates.stages.shape import describe, shape_issues
 from interlock.gates.stages.sources import Sources
 from interlock.gates.stages.stage import Stage, Surroundings, issue_record
-from interlock.journal.line import canonical
+from interlock.journal import canonical
 
 MAX_PAYLOAD_BYTES: Final = 32 * 1024
 """How large a payload may be, as canonical JSON; a ticket with its history then fits into one journal line."""

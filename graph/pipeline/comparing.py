@@ -9,7 +9,7 @@ from interlock.graph.pipeline.contract import SentTicket, Ticket
 from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import PipelineSpec
 from interlock.graph.pipeline.state import RunState, terminal
-from interlock.journal.line import canonical
+from interlock.journal import canonical
 
 _MAX_UNKNOWN: Final = 20
 """So many unknown fields get a finding each."""

@@ -18,7 +18,7 @@ from interlock.graph.pipeline.contract import (
 from interlock.graph.pipeline.rules import REASON_CODES
 from interlock.graph.pipeline.spec import PipelineSpec
 from interlock.graph.pipeline.state import Failure, RunState, TicketPolicy
-from interlock.journal.line import canonical
+from interlock.journal import canonical
 
 MAX_ISSUES: Final = 50
 """So many findings one answer names; what is left shows at the next attempt."""

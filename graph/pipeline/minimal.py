@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.gates.stages import Issue, Stage, Surroundings, judge_stage
-from interlock.gates.stages.case import MAX_TEXT_CHARS
+from interlock.gates.stages import MAX_TEXT_CHARS, Issue, Stage, Surroundings, judge_stage
 from interlock.graph.pipeline.comparing import changed_field, unknown_fields
 from interlock.graph.pipeline.contract import MinimalTicket, SentTicket
 from interlock.graph.pipeline.refusals import no_object
 from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import POC
 from interlock.graph.pipeline.state import RunState, earlier
-from interlock.journal.line import canonical
+from interlock.journal import canonical
 
 FIRST: Final = POC.stages[0].name
 

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from interlock.gates.stages import MAX_PAYLOAD_BYTES, Issue, requirement_ids
 from interlock.graph.pipeline.rules import issue, shown
-from interlock.journal.line import MAX_DEPTH, MAX_LINE_BYTES, canonical, not_json
+from interlock.journal import MAX_DEPTH, MAX_LINE_BYTES, canonical, not_json
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
 """How long a submitted ticket may be; the server never issues one of more than a quarter of it."""

@@ -10,8 +10,7 @@ from interlock.graph.pipeline.machine import digest, signature
 from interlock.graph.pipeline.rules import issue
 from interlock.graph.pipeline.state import RunState
 from interlock.graph.pipeline.store import TicketStore, journal_beside, journal_run
-from interlock.journal import Journal
-from interlock.journal.line import canonical
+from interlock.journal import Journal, canonical
 
 MAX_KEPT_CHARS: Final = 8 * 1024
 """So much of a refused submission is kept, as JSON; its digest is of the whole."""

@@ -8,9 +8,7 @@ from typing import Final
 from interlock.agents.ask import Ask, Notice, agent_of_run
 from interlock.agents.quoting import bounded, data_block, visible
 from interlock.agents.usage import Limits
-from interlock.gates.stages import Field, list_tree, requirement_ids
-from interlock.gates.stages.acting import Allowed
-from interlock.gates.stages.tree import ignored_in
+from interlock.gates.stages import Allowed, Field, ignored_in, list_tree, requirement_ids
 from interlock.graph.pipeline.contract import IssueRecord
 from interlock.graph.pipeline.spec import PipelineSpec
 from interlock.graph.pipeline.state import RunState, agent_role, allowed_paths, earlier

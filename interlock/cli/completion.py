@@ -80,9 +80,9 @@ def complete_run(context: click.Context, parameter: click.Parameter, incomplete:
 def complete_model(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
     """Return what a model can be named as, and the roles of the project that one can be given to."""
     from interlock.agents.model_spec import SPECS, split_role  # noqa: PLC0415
+    from interlock.gates import build_protocol  # noqa: PLC0415
     from interlock.gates.config import load_config  # noqa: PLC0415
     from interlock.gates.errors import ConfigError  # noqa: PLC0415
-    from interlock.gates.registry import build_protocol  # noqa: PLC0415
 
     role, _ = split_role(incomplete)
     if role:

@@ -57,9 +57,9 @@ def count(items: int | Sized, noun: str, several: str = "") -> str:
 
 def warn_of_configuration(root: Path) -> None:
     """Say on stderr what is wrong with a project's configuration; a server that goes on answers its calls with that."""
+    from interlock.gates import build_protocol  # noqa: PLC0415
     from interlock.gates.config import load_config  # noqa: PLC0415 - and below: few commands serve
     from interlock.gates.errors import ConfigError  # noqa: PLC0415
-    from interlock.gates.registry import build_protocol  # noqa: PLC0415
 
     try:
         build_protocol(load_config(root))

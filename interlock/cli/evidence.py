@@ -12,7 +12,7 @@ from interlock.gates.by_hand import TASK_ID, collect_by_hand
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey
-    from interlock.gates.manifest import Collection
+    from interlock.gates import Collection
 
 COMMANDS: Final[tuple[tuple["EvidenceKey", str], ...]] = (
     ("screenshots", "Take a screenshot of PAGE at 375, 768 and 1280 px."),

@@ -16,17 +16,25 @@ from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.render import Form
 from interlock.envelope.protocol import GateSpec
+from interlock.gates import in_scope
 from interlock.gates.checks.sealed import CODES
 from interlock.gates.command import Output, run_gate_command
 from interlock.gates.config import FILE, PYPROJECT, load_config
-from interlock.gates.sealed.base import Base, load, place_of
-from interlock.gates.sealed.base import freeze as freeze_tree
-from interlock.gates.sealed.frozen import freeze
-from interlock.gates.sealed.gate import SealedRun, Work, judge, summary
-from interlock.gates.sealed.preflight import check_base
-from interlock.gates.sealed.revision import base_of
-from interlock.gates.sealed.store import Store, write
-from interlock.gates.tree import in_scope
+from interlock.gates.sealed import (
+    Base,
+    SealedRun,
+    Store,
+    Work,
+    base_of,
+    check_base,
+    freeze,
+    freeze_tree,
+    judge,
+    place_of,
+    summary,
+    write,
+)
+from interlock.gates.sealed import load_base as load
 from interlock.graph.policy import Policy, make_policy
 from interlock.graph.runs import runs_of
 from interlock.graph.sealing import case_of, frozen_of, in_git

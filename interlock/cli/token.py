@@ -24,8 +24,8 @@ def create(agent: str, root: Path | None, as_json: bool) -> None:
 
     Who bears it is AGENT and nobody else: it answers for that role, and takes on the ticket runs that it began.
     """
+    from interlock.gates import build_protocol  # noqa: PLC0415
     from interlock.gates.config import load_config  # noqa: PLC0415
-    from interlock.gates.registry import build_protocol  # noqa: PLC0415
     from interlock.server.tokens import TokenStore, checked_agent  # noqa: PLC0415
 
     folder = resolve_root(root)

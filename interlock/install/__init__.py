@@ -1,5 +1,7 @@
 """What `interlock init` puts into a project, and how it is taken back."""
 
+from typing import Final
+
 from interlock.install.changes import Change, apply, apply_undo, plan, plan_undo
 from interlock.install.clients import NAME, Installation, Launch, find_launch
 from interlock.install.errors import InstallError
@@ -20,3 +22,6 @@ __all__ = [
     "plan",
     "plan_undo",
 ]
+
+PUBLIC_MODULES: Final = ("errors", "files", "githooks", "hooks", "record", "templates")
+"""What others import besides the names above."""

@@ -23,9 +23,9 @@ from interlock.agents.constrain import (
     longest_answer,
 )
 from interlock.agents.runners.llama import CONTEXT
+from interlock.envelope import render
 from interlock.envelope.outcomes import outcomes
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, Protocol, Role
-from interlock.envelope.render import render
 from interlock.envelope.template import example
 from tests.agents.conftest import AskMaker
 from tests.agents.providers.base import Reply

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.core.finding import Finding
-from interlock.envelope.model import Envelope
+from interlock.envelope import Envelope
 from interlock.gates.checks import Subject
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import Binding

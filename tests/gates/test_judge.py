@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.core.finding import Finding
-from interlock.envelope.model import FieldText, Item
+from interlock.envelope import FieldText, Item
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, GateSpec, Protocol
 from interlock.gates import judge
 from interlock.gates.judge import EvidenceReport, judge_collection, judge_evidence, places_of, verify_again

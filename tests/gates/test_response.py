@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.envelope import DEFAULT_PROTOCOL, MAX_BYTES
-from interlock.envelope.render import render
+from interlock.envelope import DEFAULT_PROTOCOL, MAX_BYTES, render
 from interlock.envelope.template import example, template
 from interlock.gates.response import Expected, distinct_gates, judge_response
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from interlock.agents import REMOTE, Ask
 from interlock.envelope import Envelope, render, validate
+from interlock.gates import build_protocol
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
-from interlock.gates.registry import build_protocol
 from interlock.graph import TaskError, start_run
 from interlock.graph.bounded import MAX_BYTES, bounded
 from interlock.graph.machine import START_NODE

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.evidence import EvidenceFile, write_evidence
+from interlock.gates import EvidenceFile, write_evidence
 from interlock.graph.kept_evidence import EvidenceCheck, check_evidence, present_path
 from interlock.graph.store import journal_path
 from interlock.journal import Journal

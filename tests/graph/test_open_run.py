@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from interlock.agents import REMOTE, Ask
+from interlock.envelope import Report
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
-from interlock.envelope.validate import Report
+from interlock.gates import build_protocol
 from interlock.gates.config import load_config
-from interlock.gates.registry import build_protocol
 from interlock.gates.response import Expected
 from interlock.graph.open_run import judge_by_run
 from tests.graph.conftest import Project, build, envelope, judge_log

@@ -11,7 +11,7 @@ import pytest
 
 from interlock.agents import Ask
 from interlock.gates.config import load_config
-from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed import SealError
 from interlock.graph.explain import explain_run
 from interlock.graph.left import tree_after
 from interlock.graph.policy import make_policy

@@ -9,10 +9,10 @@ import pytest
 
 from interlock.catalog import catalog
 from interlock.core.errors import MEANINGS, Exit
+from interlock.gates import build_protocol
 from interlock.gates.checks.sealed import CODES
 from interlock.gates.config import load_config
-from interlock.gates.registry import build_protocol
-from interlock.gates.sealed.settings import KEYS
+from interlock.gates.sealed import KEYS
 from interlock.graph.task import Task
 from interlock.reservations.settings import Settings, build
 from scripts.reference import SECTIONS, md, pages

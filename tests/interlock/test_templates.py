@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.gates import build_protocol
 from interlock.gates.config import load_config
-from interlock.gates.registry import build_protocol
-from interlock.gates.sealed.settings import KEYS, seals
+from interlock.gates.sealed import KEYS, seals
 from interlock.graph.task import PLACEHOLDER, load_task
 from interlock.install.templates import TEMPLATES, render
 from tests import warm

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.envelope import parse, render
 from interlock.envelope.protocol import ROLES, STATUSES, Protocol, Role
-from interlock.envelope.render import render
 from interlock.envelope.template import example, required_gates
-from interlock.envelope.validate import parse
 from tests.interlock.command import MAIN, check, environment, run
 from tests.table import each_row
 

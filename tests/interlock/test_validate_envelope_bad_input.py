@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.envelope.render import render
+from interlock.envelope import render
 from interlock.envelope.template import example
 from tests.interlock.command import Ran, check, run
 

@@ -20,8 +20,8 @@ from mcp_types import TextContent
 from interlock import validate_envelope
 from interlock.cli.main import COMMANDS, interlock, main
 from interlock.envelope.protocol import GateSpec
+from interlock.gates import Binding
 from interlock.gates.command import Output, run_gate_command, store_log
-from interlock.gates.manifest import Binding
 from interlock.redaction import PROSE
 from interlock.server import make_server
 from tests.clients.scripted import TASK, make_project

@@ -10,9 +10,9 @@ from interlock.agents import Ask
 from interlock.agents.prompt import reask
 from interlock.agents.runners import chat
 from interlock.agents.runners.model_settings import ModelSettings
+from interlock.envelope import skeleton as layout
 from interlock.envelope import validate
 from interlock.envelope.protocol import ECHO, Protocol
-from interlock.envelope.reask import skeleton as layout
 from interlock.graph.verify import verify_journal
 from interlock.journal import Entry
 from tests.agents.injection.quoted import lines, skeleton

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from interlock.agents import Ask
 from interlock.envelope import validate
 from interlock.envelope.protocol import ECHO, STATUSES, Protocol, Status
+from interlock.gates import build_protocol
 from interlock.gates.config import load_config
-from interlock.gates.registry import build_protocol
 from interlock.graph.machine import outcome_of
 from tests.agents.injection.texts import forged, texts
 from tests.effort import examples

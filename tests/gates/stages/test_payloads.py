@@ -12,7 +12,7 @@ import pytest
 from interlock.gates.stages.judge import MAX_FINDINGS_BYTES, bounded
 from interlock.gates.stages.rules import issue
 from interlock.gates.stages.stage import issue_record
-from interlock.journal.line import canonical
+from interlock.journal import canonical
 from tests.gates.stages.mending import holder, mended, steps
 from tests.gates.stages.support import GOOD, codes, earlier, holds, item, judged, project
 

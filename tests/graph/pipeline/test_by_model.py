@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from interlock.agents.answer import Answer
+from interlock.agents import Answer
 from interlock.agents.ask import Ask, Runner, RunnerError
 from interlock.agents.prices import Price
 from interlock.agents.secrets import Redactor
