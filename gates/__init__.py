@@ -3,8 +3,9 @@
 The names below are imported on first use, so that importing the package costs nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
     from interlock.gates.checks import check_gate
@@ -57,23 +58,20 @@ PUBLIC_MODULES: Final = (
 )  # fmt: skip
 """What others import besides the names above: one module for each kind of check, its inputs and its records."""
 
-_MODULES: Final = {
-    "checks": ("check_gate",),
-    "coherence": ("ROLE_NAME",),
-    "command": ("run_command_gate",),
-    "config": ("Config", "load_config"),
-    "errors": ("CollectorError", "ConfigError", "GateError", "ManifestError", "TreeError"),
-    "evidence": ("EvidenceFile", "read_evidence", "write_evidence"),
-    "judge": ("EvidenceReport", "judge_collection", "judge_evidence", "places_of", "verify_again"),
-    "manifest": ("Binding", "CollectedFile", "Collection", "Collector", "read_manifest", "write_manifest"),
-    "registry": ("build_protocol", "roster_problems"),
-    "tree": ("in_scope", "tree_diff", "tree_digest", "tree_files"),
-}
-_HOME: Final = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from the module that defines it."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+# fmt: off
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "checks": "check_gate",
+        "coherence": "ROLE_NAME",
+        "command": "run_command_gate",
+        "config": "Config load_config",
+        "errors": "CollectorError ConfigError GateError ManifestError TreeError",
+        "evidence": "EvidenceFile read_evidence write_evidence",
+        "judge": "EvidenceReport judge_collection judge_evidence places_of verify_again",
+        "manifest": "Binding CollectedFile Collection Collector read_manifest write_manifest",
+        "registry": "build_protocol roster_problems",
+        "tree": "in_scope tree_diff tree_digest tree_files",
+    },
+)
+# fmt: on

@@ -4,7 +4,9 @@ Nothing here knows of tasks or tickets. Importing this package is cheap, because
 are imported on first use.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
     from interlock.reservations.errors import ReservationError
@@ -14,16 +16,17 @@ if TYPE_CHECKING:
     from interlock.reservations.git.hook_scripts import GIT_HOOKS, KEPT_SUFFIX, git_hook
     from interlock.reservations.git.journal_check import Comparison, compare_here
     from interlock.reservations.leases.arguments import typed
-    from interlock.reservations.leases.calls import reserve
-    from interlock.reservations.leases.entry import Entry
     from interlock.reservations.leases.fencing import NotCoveredError, guarded
     from interlock.reservations.leases.handover import review_command
+    from interlock.reservations.leases.lending import LentLeases
     from interlock.reservations.leases.liveness import state_of
-    from interlock.reservations.leases.runtime import Caller, Desk
+    from interlock.reservations.leases.runtime import Caller, Runtime
     from interlock.reservations.leases.views import span
     from interlock.reservations.messages.bodies import MAX_ETA_MINUTES
     from interlock.reservations.messages.sending import MAX_INBOX_BYTES
-    from interlock.reservations.opening import open_desk, open_reservations
+    from interlock.reservations.opening import open_reservations, open_runtime
+    from interlock.reservations.patterns.globs import expand_braces, normal
+    from interlock.reservations.patterns.steps import ANY_NAME, Step, steps_of
     from interlock.reservations.service import Reservations
     from interlock.reservations.status import leave_queue
     from interlock.reservations.store.contract import Store, Transaction
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases
 
 __all__ = [
+    "ANY_NAME",
     "FIRST_SOUND_WAL",
     "GIT_HOOKS",
     "JOURNAL_RUN",
@@ -51,17 +55,18 @@ __all__ = [
     "Caller",
     "CommitAnswer",
     "Comparison",
-    "Desk",
-    "Entry",
     "Finding",
     "Lease",
+    "LentLeases",
     "Message",
     "Negotiation",
     "NotCoveredError",
     "Report",
     "ReservationError",
     "Reservations",
+    "Runtime",
     "SqliteStore",
+    "Step",
     "Store",
     "Transaction",
     "Waiter",
@@ -71,6 +76,7 @@ __all__ = [
     "commit",
     "compare_here",
     "drain_events",
+    "expand_braces",
     "git_hook",
     "guarded",
     "is_ticket_file",
@@ -79,15 +85,16 @@ __all__ = [
     "journal_of",
     "key_of",
     "leave_queue",
-    "open_desk",
+    "normal",
     "open_reservations",
+    "open_runtime",
     "page_of_agents",
     "page_of_leases",
     "replace",
-    "reserve",
     "review_command",
     "span",
     "state_of",
+    "steps_of",
     "to_read",
     "typed",
 ]
@@ -98,96 +105,38 @@ PUBLIC_MODULES: Final = (
 )  # fmt: skip
 """What others import besides the names above."""
 
-_MODULES: Final = {
-    "errors": ("ReservationError",),
-    "git.attribution": (
-        "Authors",
-        "AuthorsOf",
-        "authors_of",
-    ),
-    "git.commit": (
-        "CommitAnswer",
-        "commit",
-    ),
-    "git.commit_check": (
-        "Finding",
-        "Report",
-        "SHORT_ID_CHARS",
-        "check_commits",
-    ),
-    "git.hook_scripts": (
-        "GIT_HOOKS",
-        "KEPT_SUFFIX",
-        "git_hook",
-    ),
-    "git.journal_check": (
-        "Comparison",
-        "compare_here",
-    ),
-    "leases.arguments": ("typed",),
-    "leases.calls": ("reserve",),
-    "leases.entry": ("Entry",),
-    "leases.fencing": (
-        "NotCoveredError",
-        "guarded",
-    ),
-    "leases.handover": ("review_command",),
-    "leases.liveness": ("state_of",),
-    "leases.runtime": (
-        "Caller",
-        "Desk",
-    ),
-    "leases.views": ("span",),
-    "messages.bodies": ("MAX_ETA_MINUTES",),
-    "messages.sending": ("MAX_INBOX_BYTES",),
-    "opening": (
-        "open_desk",
-        "open_reservations",
-    ),
-    "service": ("Reservations",),
-    "status": ("leave_queue",),
-    "store.contract": (
-        "Store",
-        "Transaction",
-    ),
-    "store.migrations": ("SCHEMA_STEPS",),
-    "store.outbox": (
-        "JOURNAL_RUN",
-        "drain_events",
-        "journal_of",
-    ),
-    "store.readonly": (
-        "is_writable",
-        "to_read",
-    ),
-    "store.records": (
-        "Agent",
-        "Lease",
-        "Message",
-        "Negotiation",
-        "Waiter",
-        "key_of",
-        "replace",
-    ),
-    "store.sqlite": (
-        "FIRST_SOUND_WAL",
-        "SqliteStore",
-        "journal_mode",
-    ),
-    "ticket_files": ("is_ticket_file",),
-    "truncation": (
-        "MAX_ANSWER_BYTES",
-        "bounded",
-        "page_of_agents",
-        "page_of_leases",
-    ),
-}
-_HOME: Final = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from the module that defines it."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # `importlib` would cost every hook a millisecond.
-    return getattr(__import__(f"{__name__}.{_HOME[name]}", fromlist=[name]), name)
+# fmt: off
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "errors": "ReservationError",
+        "git.attribution": "Authors AuthorsOf authors_of",
+        "git.commit": "CommitAnswer commit",
+        "git.commit_check": "Finding Report SHORT_ID_CHARS check_commits",
+        "git.hook_scripts": "GIT_HOOKS KEPT_SUFFIX git_hook",
+        "git.journal_check": "Comparison compare_here",
+        "leases.arguments": "typed",
+        "leases.fencing": "NotCoveredError guarded",
+        "leases.handover": "review_command",
+        "leases.lending": "LentLeases",
+        "leases.liveness": "state_of",
+        "leases.runtime": "Caller Runtime",
+        "leases.views": "span",
+        "messages.bodies": "MAX_ETA_MINUTES",
+        "messages.sending": "MAX_INBOX_BYTES",
+        "opening": "open_reservations open_runtime",
+        "patterns.globs": "expand_braces normal",
+        "patterns.steps": "ANY_NAME Step steps_of",
+        "service": "Reservations",
+        "status": "leave_queue",
+        "store.contract": "Store Transaction",
+        "store.migrations": "SCHEMA_STEPS",
+        "store.outbox": "JOURNAL_RUN drain_events journal_of",
+        "store.readonly": "is_writable to_read",
+        "store.records": "Agent Lease Message Negotiation Waiter key_of replace",
+        "store.sqlite": "FIRST_SOUND_WAL SqliteStore journal_mode",
+        "ticket_files": "is_ticket_file",
+        "truncation": "MAX_ANSWER_BYTES bounded page_of_agents page_of_leases",
+    },
+)
+# fmt: on

@@ -3,8 +3,9 @@
 The names below are imported on first use, so that importing the package costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
     from interlock.gates.collect.browser import find_browser
@@ -16,19 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["COLLECTED", "CollectorError", "Look", "collect", "engines", "find_browser", "resolve_target"]
 
-_HOME: Final = {
-    "COLLECTED": "interlock.gates.collect.run",
-    "CollectorError": "interlock.gates.errors",
-    "Look": "interlock.gates.collect.look",
-    "collect": "interlock.gates.collect.run",
-    "engines": "interlock.gates.collect.engines",
-    "find_browser": "interlock.gates.collect.browser",
-    "resolve_target": "interlock.gates.collect.site",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from the module that defines it."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+# fmt: off
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "interlock.gates.collect.browser": "find_browser",
+        "interlock.gates.collect.engines": "engines",
+        "interlock.gates.collect.look": "Look",
+        "interlock.gates.collect.run": "COLLECTED collect",
+        "interlock.gates.collect.site": "resolve_target",
+        "interlock.gates.errors": "CollectorError",
+    },
+)
+# fmt: on

@@ -3,8 +3,9 @@
 The names below are imported on first use, so that importing the package costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
     from interlock.gates.sealed.base import Base, place_of, read_entry
@@ -32,95 +33,27 @@ __all__ = [
     "load_held_out", "place_of", "protection", "read_entry", "run_sealed_gate", "seals", "summary", "top_of",
     "unknown_function", "write",
 ]  # fmt: skip
-
-_HOME: Final = {
-    **dict.fromkeys(
-        (
-            "Base",
-            "place_of",
-            "read_entry",
-        ),
-        "base",
-    ),
-    **dict.fromkeys(("GateCase",), "case"),
-    **dict.fromkeys(("BaseList",), "compare"),
-    **dict.fromkeys(("SealError",), "errors"),
-    **dict.fromkeys(
-        (
-            "Frozen",
-            "freeze",
-        ),
-        "frozen",
-    ),
-    **dict.fromkeys(
-        (
-            "SealedRun",
-            "Work",
-            "judge",
-            "run_sealed_gate",
-            "summary",
-        ),
-        "gate",
-    ),
-    **dict.fromkeys(
-        (
-            "HeldOutTable",
-            "load_held_out",
-        ),
-        "heldout",
-    ),
-    **dict.fromkeys(("unknown_function",), "heldout_run"),
-    **dict.fromkeys(
-        (
-            "EVIDENCE",
-            "Stamp",
-            "list_tree",
-            "top_of",
-        ),
-        "listing",
-    ),
-    **dict.fromkeys(
-        (
-            "BaseCheck",
-            "SealingFault",
-            "check_base",
-        ),
-        "preflight",
-    ),
-    **dict.fromkeys(
-        (
-            "kind_of",
-            "protection",
-        ),
-        "protect",
-    ),
-    **dict.fromkeys(("base_of",), "revision"),
-    **dict.fromkeys(("is_below",), "sandbox"),
-    **dict.fromkeys(
-        (
-            "DEFAULT_KEEP",
-            "KEYS",
-            "Seal",
-            "seals",
-        ),
-        "settings",
-    ),
-    **dict.fromkeys(
-        (
-            "STATE",
-            "Store",
-            "write",
-        ),
-        "store",
-    ),
-    "load_base": "base",
-    "freeze_tree": "base",
-}
 _NAMES: Final = {"load_base": "load", "freeze_tree": "freeze"}
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from the module that defines it."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), _NAMES.get(name, name))
+# fmt: off
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "base": "Base freeze_tree load_base place_of read_entry",
+        "case": "GateCase",
+        "compare": "BaseList",
+        "errors": "SealError",
+        "frozen": "Frozen freeze",
+        "gate": "SealedRun Work judge run_sealed_gate summary",
+        "heldout": "HeldOutTable load_held_out",
+        "heldout_run": "unknown_function",
+        "listing": "EVIDENCE Stamp list_tree top_of",
+        "preflight": "BaseCheck SealingFault check_base",
+        "protect": "kind_of protection",
+        "revision": "base_of",
+        "sandbox": "is_below",
+        "settings": "DEFAULT_KEEP KEYS Seal seals",
+        "store": "STATE Store write",
+    },
+)
+# fmt: on

@@ -3,8 +3,9 @@
 The names below are imported on first use, so that importing the package costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
     from interlock.gates.stages.acting import Allowed
@@ -37,30 +38,18 @@ __all__ = [
     "revealed",
 ]
 
-_HOME: Final = {
-    "MAX_PAYLOAD_BYTES": "judge",
-    "MAX_TEXT_CHARS": "case",
-    "Allowed": "acting",
-    "ignored_in": "tree",
-    "ignored_paths": "tree",
-    "is_tracked": "tree",
-    "Field": "stage",
-    "Issue": "stage",
-    "Observed": "stage",
-    "Stage": "stage",
-    "Surroundings": "stage",
-    "artifact_records": "artifacts",
-    "issue_record": "stage",
-    "judge_stage": "judge",
-    "list_tree": "tree",
-    "payload_schema": "schema",
-    "requirement_ids": "references",
-    "revealed": "tree",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from the module that defines it."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+# fmt: off
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "acting": "Allowed",
+        "artifacts": "artifact_records",
+        "case": "MAX_TEXT_CHARS",
+        "judge": "MAX_PAYLOAD_BYTES judge_stage",
+        "references": "requirement_ids",
+        "schema": "payload_schema",
+        "stage": "Field Issue Observed Stage Surroundings issue_record",
+        "tree": "ignored_in ignored_paths is_tracked list_tree revealed",
+    },
+)
+# fmt: on
