@@ -1,12 +1,11 @@
 """The files of a run: it holds leases on the scope of its task while it works, and queues while others hold them."""
 
-import json
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias, cast
+from typing import Any, Final, Self, TypeAlias
 
 from interlock.agents.ask import agent_of_run
 from interlock.agents.files import as_written, run_caller
@@ -16,15 +15,10 @@ from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
 from interlock.journal import JournalError
-from interlock.reservations import Caller, Desk, Entry, Lease, identity, key_of, open_desk, place, process, replace
+from interlock.reservations import Caller, Desk, LentLeases, drain_events, identity, open_desk, place, process, replace
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.leases import calls as leases
-from interlock.reservations.leases import grant_log as holders
-from interlock.reservations.leases import granting
-from interlock.reservations.leases import wait_queue as waiting
 from interlock.reservations.settings import Settings
-from interlock.reservations.store import outbox
 
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 
@@ -58,6 +52,7 @@ class ScopeLeases:
     def __init__(self, desk: Desk, caller: Caller, patterns: Sequence[str], reason: str) -> None:
         self.desk = replace(as_written(desk), settings=_for_runs(desk.settings))
         self.caller = caller
+        self.leases = LentLeases(self.desk, caller)
         self.patterns = tuple(patterns)
         self.reason = reason[:_MAX_REASON]
         self._tell: Notice = _nobody
@@ -105,35 +100,27 @@ class ScopeLeases:
     def finish(self) -> None:
         """Release everything: the run is at its end, and stays there even where the store cannot be used now."""
         with self._told():
-            leases.release_all(self.desk, self.caller)
+            self.leases.release_all()
 
     def rest(self) -> None:
         """Keep everything while an agent outside works: from now on no process stands for the run, only its calls."""
-        with self._told(), leases.entered(self.desk, self.caller) as entry:
-            entry.tx.put_agent(replace(entry.agent, pid=None, started=""))
+        with self._told():
+            self.leases.rest()
 
     # -- while it waits for an answer --------------------------------------------------------------------------------
 
     def keep(self) -> None:
         """Renew what the run holds, unless that was done lately; what is lent is its worker's to renew."""
-        with _translated(), leases.entered(self.desk, self.caller) as entry:
-            for lease in entry.tx.leases_of(self.caller.name):
-                self._renew(entry, lease)
+        with _translated():
+            self.leases.renew()
 
     def lend(self, worker: Caller) -> None:
         """Give what the run holds into the hands of the agent that works for it, until the run is driven again.
 
         The hooks of that agent's client know it by its own name: they would refuse it the files of its own task.
         """
-        with _translated(), leases.entered(self.desk, worker) as entry:
-            held = [*entry.tx.leases_of(self.caller.name), *self._lent(entry)]
-            for lease in held:
-                if key_of(lease.agent) == key_of(worker.name):
-                    self._renew(entry, lease)
-                else:
-                    self._move(entry, lease, worker.name)
-            ids = json.dumps([lease.reservation_id for lease in held])
-            entry.tx.remember(self.caller.name, _LENT, "", ids, entry.now)
+        with _translated():
+            self.leases.lend(worker)
 
     def worker(self, name: str, client: str = "mcp") -> Caller:
         """Return the agent that works for the run: the one of that name, or without one the client of this process.
@@ -159,7 +146,7 @@ class ScopeLeases:
 
     def _queue(self, queue_seconds: float | None) -> None:
         """Wait until everything is granted, and say from time to time for whom."""
-        self._begin()
+        self.leases.begin()
         since, waited, queued = self.desk.monotonic(), 0.0, False
         answer = self._reserve(0)
         try:
@@ -174,7 +161,7 @@ class ScopeLeases:
                 waited = self.desk.monotonic() - since
         except BaseException:
             # Nobody comes back to this place: the call was ended. What the run held before, it keeps, with its work.
-            self._leave()
+            self.leases.leave_queue("interrupted")
             raise
         if answer["errors"]:
             raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
@@ -202,12 +189,7 @@ class ScopeLeases:
         Raises:
             LeasesError: There is unsaved work below some of it, which is kept.
         """
-        own = leases.mine(self.desk, self.caller)["reservations"]
-        unsaved = self.desk.dirty(self.caller.root, tuple(row["pattern"] for row in own))
-        kept = [row["pattern"] for row in own if unsaved[row["pattern"]] is not False]
-        clean = [row["reservation_id"] for row in own if row["pattern"] not in kept]
-        if clean:
-            leases.release(self.desk, self.caller, clean)
+        kept = self.leases.release_clean()
         if kept:
             row, name = answer["errors"][0], self.caller.name
             raise LeasesError(
@@ -216,64 +198,10 @@ class ScopeLeases:
                 f"Commit or set aside that work, give up what the run holds ({give_up(name)}), then resume it.",
             )
 
-    def _leave(self) -> None:
-        """Leave the line."""
-        with leases.entered(self.desk, self.caller) as entry:
-            for waiter in waiting.places_of(entry, entry.agent.name):
-                waiting.leave(entry, waiter, "interrupted")
-
-    def _begin(self) -> None:
-        """Let this process stand for the run, and take back what was lent."""
-        mine = self.caller
-        with leases.entered(self.desk, mine) as entry:
-            agent = entry.agent
-            if (agent.host, agent.pid, agent.started) != (mine.host, mine.pid, mine.started):
-                entry.tx.put_agent(replace(agent, host=mine.host, pid=mine.pid, started=mine.started))
-            for lease in self._lent(entry):
-                self._move(entry, lease, mine.name)
-
     def _reserve(self, wait_seconds: float) -> ReserveAnswer:
-        return leases.reserve(self.desk, self.caller, self.patterns, reason=self.reason, wait_seconds=wait_seconds)
+        return self.leases.reserve(self.patterns, self.reason, wait_seconds)
 
     # -- leases ------------------------------------------------------------------------------------------------------
-
-    def _lent(self, entry: Entry) -> list[Lease]:
-        """Return what the run lent to somebody who still holds it."""
-        row = entry.tx.remembered(self.caller.name, _LENT)
-        ids = cast("list[str]", json.loads(row[1])) if row is not None else []
-        found = (entry.tx.lease(reservation_id) for reservation_id in ids)
-        return [lease for lease in found if lease is not None and key_of(lease.agent) != key_of(self.caller.name)]
-
-    def _move(self, entry: Entry, lease: Lease, to: str) -> None:
-        """Give a lease another holder, with a new token: the old holder's counts no more. One in use stays."""
-        if lease.held_until > entry.now:
-            return
-        moved = replace(
-            lease,
-            agent=to,
-            claim=False,
-            token=entry.tx.next_number("token"),
-            granted_at=entry.now,
-            renewed_at=entry.now,
-            expires_at=max(lease.expires_at, entry.now + self._ttl_seconds),
-        )
-        entry.tx.put_lease(moved)
-        holders.record(entry, moved)
-        for asked in entry.tx.open_negotiations(reservation_id=lease.reservation_id):
-            entry.tx.put_negotiation(replace(asked, holder=to))
-        facts = {**granting.facts(moved), "exclusive": moved.exclusive, "claim": False, "from": lease.agent}
-        entry.event("lease_granted", **facts)
-
-    def _renew(self, entry: Entry, lease: Lease) -> None:
-        until = entry.now + self._ttl_seconds
-        if until - lease.expires_at > self._ttl_seconds / 3:
-            renewed = replace(lease, claim=False, renewed_at=entry.now, expires_at=until)
-            entry.tx.put_lease(renewed)
-            entry.event("lease_renewed", **granting.facts(renewed))
-
-    @property
-    def _ttl_seconds(self) -> float:
-        return self.desk.settings.ttl_minutes * 60
 
     @contextmanager
     def _renewing(self) -> Generator[None]:
@@ -306,7 +234,7 @@ class ScopeLeases:
     def _drain(self) -> None:
         """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""
         with self._told():
-            outbox.drain_events(self.desk.store, self.caller.root)
+            drain_events(self.desk.store, self.caller.root)
 
     @contextmanager
     def _told(self) -> Generator[None]:
@@ -333,8 +261,8 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
             with left.desk.store.transaction() as tx:
                 if not tx.leases_of(left.caller.name):
                     return
-            leases.release_all(left.desk, left.caller)
-            outbox.drain_events(left.desk.store, left.caller.root)
+            left.leases.release_all()
+            drain_events(left.desk.store, left.caller.root)
     except InterlockError as error:
         tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from interlock.reservations.git.hook_scripts import GIT_HOOKS, KEPT_SUFFIX, git_hook
     from interlock.reservations.git.journal_check import Comparison, compare_here
     from interlock.reservations.leases.arguments import typed
-    from interlock.reservations.leases.calls import reserve
-    from interlock.reservations.leases.entry import Entry
     from interlock.reservations.leases.fencing import NotCoveredError, guarded
     from interlock.reservations.leases.handover import review_command
+    from interlock.reservations.leases.lending import LentLeases
     from interlock.reservations.leases.liveness import state_of
     from interlock.reservations.leases.runtime import Caller, Desk
     from interlock.reservations.leases.views import span
@@ -52,9 +51,9 @@ __all__ = [
     "CommitAnswer",
     "Comparison",
     "Desk",
-    "Entry",
     "Finding",
     "Lease",
+    "LentLeases",
     "Message",
     "Negotiation",
     "NotCoveredError",
@@ -84,7 +83,6 @@ __all__ = [
     "page_of_agents",
     "page_of_leases",
     "replace",
-    "reserve",
     "review_command",
     "span",
     "state_of",
@@ -125,13 +123,12 @@ _MODULES: Final = {
         "compare_here",
     ),
     "leases.arguments": ("typed",),
-    "leases.calls": ("reserve",),
-    "leases.entry": ("Entry",),
     "leases.fencing": (
         "NotCoveredError",
         "guarded",
     ),
     "leases.handover": ("review_command",),
+    "leases.lending": ("LentLeases",),
     "leases.liveness": ("state_of",),
     "leases.runtime": (
         "Caller",

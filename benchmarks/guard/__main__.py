@@ -3,7 +3,8 @@
 `honest.txt` is judged while another agent holds unrelated files; `bypasses.txt` while it holds what each line destroys.
 Both lists were written before the first measurement. `--run` also runs each bypass that passes, in a copy of the
 repository, and says whether the held files are still what they were. `--other FOLDER` judges the same lines with
-another checkout of Interlock, such as an older one.
+another checkout of Interlock, such as an older one. An exception of the guard is a crash: a bypass that crashes
+counts as one that passes, an honest line that crashes as one that is refused.
 """
 
 import argparse
@@ -45,10 +46,10 @@ check_command("git reset --hard", os.getcwd(), os.environ)
 for line in lines:
     begun = time.perf_counter()
     try:
-        text = check_command(line, os.getcwd(), os.environ)
+        text, crash = check_command(line, os.getcwd(), os.environ), ""
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-    rows.append((text or "", time.perf_counter() - begun))
+        text, crash = "", f"{type(error).__name__}: {error}"
+    rows.append((text or "", crash, time.perf_counter() - begun))
 print(json.dumps(rows))
 """
 
@@ -107,10 +108,10 @@ def repository(folder: Path, files: tuple[str, ...], held: tuple[str, ...]) -> P
     return root
 
 
-def verdicts(checkout: Path, lines: list[str], cwd: Path, env: dict[str, str]) -> list[tuple[str, float]]:
-    """Return the refusal of each line and the seconds that it took, by the Interlock of a checkout."""
+def verdicts(checkout: Path, lines: list[str], cwd: Path, env: dict[str, str]) -> list[tuple[str, str, float]]:
+    """Return of each line the refusal, the exception of the guard and the seconds, by the Interlock of a checkout."""
     out = call([sys.executable, "-c", JUDGE, str(checkout)], cwd, env, input=json.dumps(lines))
-    return [(text, seconds) for text, seconds in json.loads(out.splitlines()[-1])]
+    return [(text, crash, seconds) for text, crash, seconds in json.loads(out.splitlines()[-1])]
 
 
 def destroys(line: str, source: Path) -> bool:
@@ -162,19 +163,24 @@ def report(checkout: Path, honest: Path, hostile: Path, *, run: bool) -> float:
     lines = read_list("honest.txt")
     begun = time.perf_counter()
     rows = verdicts(checkout, lines, honest, env_of("bob", honest.parent))
-    refused = [(line, text) for line, (text, _) in zip(lines, rows, strict=True) if text]
+    refused = [(line, text or crash) for line, (text, crash, _) in zip(lines, rows, strict=True) if text or crash]
+    crashes = [(line, crash) for line, (_, crash, _) in zip(lines, rows, strict=True) if crash]
     print(f"honest: {len(refused)} of {len(lines)} refused ({len(refused) / len(lines):.1%}), "
           f"{time.perf_counter() - begun:.1f} s in all")  # fmt: skip
     for line, text in refused:
         print(f"  {line[:90]!r}: {text.splitlines()[0][:110]}")
-    median = statistics.median(seconds for _, seconds in rows)
+    median = statistics.median(seconds for *_, seconds in rows)
     lines = read_list("bypasses.txt")
     found = verdicts(checkout, lines, hostile, env_of("bob", hostile.parent))
-    passed = [line for line, (text, _) in zip(lines, found, strict=True) if not text]
+    passed = [line for line, (text, _, _) in zip(lines, found, strict=True) if not text]
+    crashes += [(line, crash) for line, (_, crash, _) in zip(lines, found, strict=True) if crash]
     print(f"bypasses: {len(passed)} of {len(lines)} pass; a line takes {median * 1000:.2f} ms at the median")
     for line in passed:
         harm = ("  (destroys)" if destroys(line, hostile) else "  (does no harm)") if run else ""
         print(f"  {line[:100]!r}{harm}")
+    print(f"crashes: {len(crashes)}, in the hook refusals with RSV900; none is allowed")
+    for line, crash in crashes:
+        print(f"  {line[:90]!r}: {crash[:110]}")
     return median
 
 

@@ -18,13 +18,12 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from interlock.agents import files
 from interlock.agents.runners import replay
 from interlock.agents.runners.python import PythonRunner
-from interlock.graph import collecting, record, store
+from interlock.graph import collecting, record, scope_leases, store
 from interlock.graph.runs import drive, start_run
 from interlock.graph.store import list_runs
 from interlock.graph.task import load_task
 from interlock.journal import Journal
-from interlock.reservations.leases import calls as leases
-from interlock.reservations.store import outbox
+from interlock.reservations import LentLeases
 
 _LOCK = threading.Lock()
 
@@ -67,9 +66,9 @@ def main() -> None:
     points.around(record, "write_evidence")
     points.around(replay, "write_confined")
     points.around(files, "write_confined")
-    for name in ("reserve", "release_all", "entered"):
-        points.around(leases, name)
-    points.around(outbox, "drain")
+    for name in ("begin", "reserve", "release_all"):
+        points.around(LentLeases, name)
+    points.around(scope_leases, "drain_events")
     points.around(replay.ReplayRunner, "__call__")
     points.around(PythonRunner, "__call__")
     points.around(collecting, "collect")

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.doctor import CHECKS, Report
 from interlock.doctor.checks import scene
-from interlock.reservations import Caller, Desk, SqliteStore, place, reserve
+from interlock.reservations import Caller, Desk, Reservations, SqliteStore, place
 from tests.interlock.checkout import environment, git, make
 
 GONE = "/nowhere/bin/interlock"
@@ -36,7 +36,8 @@ def hold(root: Path, name: str, *patterns: str, at: float | None = None) -> Sqli
     """Let somebody without a process hold something."""
     store = SqliteStore(place.find(str(root)).store_path)
     desk = Desk(store, clock=time.time if at is None else lambda: at)
-    assert not reserve(desk, Caller(name, "agent", str(root), "cli"), list(patterns))["errors"]
+    answer = Reservations(desk, Caller(name, "agent", str(root), "cli")).reserve_files(list(patterns))
+    assert not answer["errors"]
     return store
 
 

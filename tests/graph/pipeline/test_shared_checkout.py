@@ -11,7 +11,6 @@ import pytest
 
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.reservations import place
-from interlock.reservations.git import attribution
 from tests.graph.pipeline.walk import PAYLOADS, codes, ticket_of
 from tests.reservations.hooks.checkout import Checkout, git
 
@@ -161,7 +160,7 @@ def test_what_another_agent_wrote_inside_the_plan_is_no_work_of_this_one(
     def later(_path: str) -> float:
         return time.time() + 2
 
-    monkeypatch.setattr(attribution, "time_of", later)
+    monkeypatch.setattr("interlock.reservations.git.attribution.time_of", later)
     answer = act(tickets, "claude-s1", "src/app0.py", ticket)
     assert (codes(answer), answer["next_state"]) == (["STG602"], "act_via_tools")
     assert "held by ann" in answer["gate_result"]["issues"][0]["found"]
@@ -188,7 +187,7 @@ def test_nobody_is_blamed_for_an_edit_that_was_let_through_and_never_written(
     tickets = Tickets(shared.root)
     ticket = walk(tickets, "claude-s1", "src/app0.py")
     assert shared.edit("s1", shared.root / "src/util.py").status == 0
-    monkeypatch.setattr(attribution, "EDIT_SECONDS", 0.2)
+    monkeypatch.setattr("interlock.reservations.git.attribution.EDIT_SECONDS", 0.2)
     time.sleep(0.5)
     for name in ("app0.py", "util.py"):
         (shared.root / "src" / name).write_text("a person's\n")

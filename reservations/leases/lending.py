@@ -1,0 +1,131 @@
+"""The leases of a run: an agent of its own, whose process is the one that drives it, and who lends what it holds.
+
+The hooks of a worker's client know the worker by its own name: they would refuse it the files of its own task. So a
+run that waits for a worker gives its leases into the worker's hands, and takes them back when it is driven again.
+Each move gets a new fencing token, so that the old holder's counts no more.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final, cast
+
+from interlock.reservations.answers import ReserveAnswer
+from interlock.reservations.leases import calls, grant_log, granting, wait_queue
+from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.store.records import Lease, key_of, replace
+
+_LENT: Final = "lent"
+
+
+class LentLeases:
+    """What a run holds, or has lent.
+
+    Args:
+        desk: The store and the world.
+        caller: The run as an agent.
+
+    Every method raises `ReservationError` where the store cannot be used.
+    """
+
+    def __init__(self, desk: Desk, caller: Caller) -> None:
+        self.desk = desk
+        self.caller = caller
+
+    def begin(self) -> None:
+        """Let this process stand for the run, and take back what was lent."""
+        mine = self.caller
+        with calls.entered(self.desk, mine) as entry:
+            agent = entry.agent
+            if (agent.host, agent.pid, agent.started) != (mine.host, mine.pid, mine.started):
+                entry.tx.put_agent(replace(agent, host=mine.host, pid=mine.pid, started=mine.started))
+            for lease in self._lent(entry):
+                self._move(entry, lease, mine.name)
+
+    def rest(self) -> None:
+        """Keep everything without a process: from now on only calls are signs of life of the run."""
+        with calls.entered(self.desk, self.caller) as entry:
+            entry.tx.put_agent(replace(entry.agent, pid=None, started=""))
+
+    def lend(self, worker: Caller) -> None:
+        """Give what the run holds, and what it has lent before, to the agent that works for it."""
+        with calls.entered(self.desk, worker) as entry:
+            held = [*entry.tx.leases_of(self.caller.name), *self._lent(entry)]
+            for lease in held:
+                if key_of(lease.agent) == key_of(worker.name):
+                    self._renew(entry, lease)
+                else:
+                    self._move(entry, lease, worker.name)
+            ids = json.dumps([lease.reservation_id for lease in held])
+            entry.tx.remember(self.caller.name, _LENT, "", ids, entry.now)
+
+    def renew(self) -> None:
+        """Renew what the run holds, unless that was done lately; what is lent is its worker's to renew."""
+        with calls.entered(self.desk, self.caller) as entry:
+            for lease in entry.tx.leases_of(self.caller.name):
+                self._renew(entry, lease)
+
+    def reserve(self, patterns: Sequence[str], reason: str, wait_seconds: float = 0) -> ReserveAnswer:
+        """Reserve patterns, all or none; see `Reservations.reserve_files`."""
+        return calls.reserve(self.desk, self.caller, patterns, reason=reason, wait_seconds=wait_seconds)
+
+    def release_clean(self) -> list[str]:
+        """Release what has no uncommitted changes, and return the patterns of the rest.
+
+        An agent that holds nothing closes no circle of waiting agents.
+        """
+        own = calls.mine(self.desk, self.caller)["reservations"]
+        unsaved = self.desk.dirty(self.caller.root, tuple(row["pattern"] for row in own))
+        kept = [row["pattern"] for row in own if unsaved[row["pattern"]] is not False]
+        clean = [row["reservation_id"] for row in own if row["pattern"] not in kept]
+        if clean:
+            calls.release(self.desk, self.caller, clean)
+        return kept
+
+    def release_all(self) -> None:
+        """Release everything, and leave the wait queue."""
+        calls.release_all(self.desk, self.caller)
+
+    def leave_queue(self, why: str) -> None:
+        """Leave the wait queue; what the run holds, it keeps."""
+        with calls.entered(self.desk, self.caller) as entry:
+            for waiter in wait_queue.places_of(entry, entry.agent.name):
+                wait_queue.leave(entry, waiter, why)
+
+    def _lent(self, entry: Entry) -> list[Lease]:
+        """Return what the run lent to somebody who still holds it."""
+        row = entry.tx.remembered(self.caller.name, _LENT)
+        ids = cast("list[str]", json.loads(row[1])) if row is not None else []
+        found = (entry.tx.lease(reservation_id) for reservation_id in ids)
+        return [lease for lease in found if lease is not None and key_of(lease.agent) != key_of(self.caller.name)]
+
+    def _move(self, entry: Entry, lease: Lease, to: str) -> None:
+        """Give a lease another holder, with a new token; one in use stays."""
+        if lease.held_until > entry.now:
+            return
+        moved = replace(
+            lease,
+            agent=to,
+            claim=False,
+            token=entry.tx.next_number("token"),
+            granted_at=entry.now,
+            renewed_at=entry.now,
+            expires_at=max(lease.expires_at, entry.now + self._ttl_seconds),
+        )
+        entry.tx.put_lease(moved)
+        grant_log.record(entry, moved)
+        for asked in entry.tx.open_negotiations(reservation_id=lease.reservation_id):
+            entry.tx.put_negotiation(replace(asked, holder=to))
+        facts = {**granting.facts(moved), "exclusive": moved.exclusive, "claim": False, "from": lease.agent}
+        entry.event("lease_granted", **facts)
+
+    def _renew(self, entry: Entry, lease: Lease) -> None:
+        until = entry.now + self._ttl_seconds
+        if until - lease.expires_at > self._ttl_seconds / 3:
+            renewed = replace(lease, claim=False, renewed_at=entry.now, expires_at=until)
+            entry.tx.put_lease(renewed)
+            entry.event("lease_renewed", **granting.facts(renewed))
+
+    @property
+    def _ttl_seconds(self) -> float:
+        return self.desk.settings.ttl_minutes * 60
