@@ -12,11 +12,11 @@ from interlock.agents.readable import ReadableFiles
 from interlock.core.project import NoProject
 from interlock.reservations import (
     Caller,
-    Desk,
     NotCoveredError,
     Reservations,
+    Runtime,
     guarded,
-    open_desk,
+    open_runtime,
     patterns,
     place,
     process,
@@ -26,18 +26,18 @@ from interlock.reservations.errors import ReservationError
 from interlock.reservations.rules import shown
 
 
-def as_written(desk: Desk) -> Desk:
-    """Return a desk for patterns that a program wrote.
+def as_written(runtime: Runtime) -> Runtime:
+    """Return a runtime for patterns that a program wrote.
 
     Brackets in them are not taken for those of a real name, and they may lead into a repository inside the checkout.
     What leads out of it by a link is held as it is written: there a run writes nothing.
     """
 
     def real(root: str, path: str) -> Sequence[str]:
-        names = desk.real(root, path)
+        names = runtime.real(root, path)
         return (path,) if names[-1].startswith("/") else names
 
-    return replace(desk, exists=_nothing, nested=_nowhere, real=real)
+    return replace(runtime, exists=_nothing, nested=_nowhere, real=real)
 
 
 def _nothing(_root: str, _path: str) -> bool:
@@ -90,11 +90,11 @@ def files_of(
         return
     try:
         found, caller, _ = run_caller(ask.root, ask.agent)
-        desk = open_desk(found)
+        runtime = open_runtime(found)
         try:
-            yield LeasedFiles(Reservations(desk, caller), ask.root, scope, readable)
+            yield LeasedFiles(Reservations(runtime, caller), ask.root, scope, readable)
         finally:
-            desk.store.close()
+            runtime.store.close()
     except (ReservationError, NoProject) as error:
         raise RunnerError(f"the reservations cannot be used: {error.code} {error.message}", error.fix) from error
 
@@ -203,20 +203,20 @@ class LeasedFiles(ScopedFiles):
         readable: Callable[[str], bool] | None = None,
     ) -> None:
         super().__init__(root, scope, readable)
-        self._reservations = Reservations(as_written(reservations.desk), reservations.caller)
+        self._reservations = Reservations(as_written(reservations.runtime), reservations.caller)
         below = os.path.relpath(self._root, reservations.caller.root)
         self._prefix = "" if below == "." else f"{below}/"
 
     def _act(self, name: str, path: str, action: Callable[[], None]) -> Answer:
         """Do something to a file under a lease, and return its token; without an own one, one is taken first."""
-        held = self._reservations.desk.real(self._reservations.caller.root, self._prefix + name)[-1]
+        held = self._reservations.runtime.real(self._reservations.caller.root, self._prefix + name)[-1]
         own = self._reservations.my_reservations()["reservations"]
         if not any(row["exclusive"] and patterns.matches(row["pattern"], held) for row in own):
             answer = self._reservations.reserve_files([patterns.quote(held)], reason=f"writes {shown(path)}")
             if answer["errors"]:
                 raise Refused(*answer["errors"])
         try:
-            with guarded(self._reservations.desk, self._reservations.caller, [held]) as guard:
+            with guarded(self._reservations.runtime, self._reservations.caller, [held]) as guard:
                 action()
                 return {"token": guard.tokens[held]}
         except NotCoveredError as error:

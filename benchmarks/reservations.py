@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.reservations import Agent, Caller, Desk, Lease, Reservations, SqliteStore, Transaction
+from interlock.reservations import Agent, Caller, Lease, Reservations, Runtime, SqliteStore, Transaction
 from interlock.reservations.patterns import Pattern, canonical, index_prefix
 
 WORKERS: Final = 8
@@ -34,8 +34,8 @@ AUTO_RELEASE: Final = "INTERLOCK_AUTO_RELEASE"
 
 def calls(store: Any, name: str, root: str = "/bench") -> Reservations:
     """Return the calls of an agent whose process lives."""
-    desk = Desk(store, is_running=lambda _host, _pid, _started: True)
-    return Reservations(desk, Caller(name, "agent", root, "cli", "bench", os.getpid(), "now"))
+    runtime = Runtime(store, is_running=lambda _host, _pid, _started: True)
+    return Reservations(runtime, Caller(name, "agent", root, "cli", "bench", os.getpid(), "now"))
 
 
 def spread(seconds: Sequence[float]) -> dict[str, float]:

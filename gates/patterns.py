@@ -1,25 +1,19 @@
 """Scope patterns: which paths of a tree a task is about.
 
-A pattern is relative to the root and `/`-separated. `*` and `?` match within one name, `[a-z]` and `[!a-z]` (also
-`[^a-z]`) match one character, `**` as a whole step matches any number of steps, `{a,b}` means either and may hold `/`.
-A final `**` or `/` means everything below. Names that begin with a dot are matched like any other. Matching is by case.
-A pattern after `!` takes out what it matches, whatever the others say.
+A pattern is written in the language of leases (`interlock.reservations.patterns`), relative to the root. Names that
+begin with a dot are matched like any other. Matching is by case. A pattern after `!` takes out what it matches,
+whatever the others say.
 """
 
-import fnmatch
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from interlock.gates.errors import TreeError
-
-MAX_ALTERNATIVES: Final = 1000
-"""So many plain patterns the braces of one pattern may expand to."""
+from interlock.reservations import ANY_NAME, Step, expand_braces, normal, steps_of
+from interlock.reservations.patterns import PatternProblem
 
 _FIX: Final = "Write it like `site/**`, `src/*.py` or `docs/{a,b}.md`."
-
-_ANY_NAME: Final = re.compile(fnmatch.translate("*"))
 
 Steps: TypeAlias = frozenset[tuple[int, int]]
 """Where matching stands: the patterns that still can match, each with its next step."""
@@ -34,7 +28,7 @@ class Scope:
         excluded: What is taken out again, or None.
     """
 
-    patterns: tuple[tuple[re.Pattern[str] | None, ...], ...]
+    patterns: tuple[tuple[Step, ...], ...]
     excluded: "Scope | None" = None
     _reached: dict[Steps, Steps] = field(default_factory=dict[Steps, Steps], repr=False, compare=False)
 
@@ -46,6 +40,7 @@ class Scope:
     def descend(self, at: Steps, name: str) -> Steps:
         """Return where matching stands after one more name; empty when nothing can match any more."""
         following: set[tuple[int, int]] = set()
+        name = normal(name)
         for i, step in at:
             if step == len(self.patterns[i]):
                 continue
@@ -73,7 +68,7 @@ class Scope:
         for name in folder.split("/"):
             at = self.descend(at, name)
             out = self.excluded.descend(out, name) if self.excluded else out
-        return not out and any(self.patterns[i][step:] == (None, _ANY_NAME) for i, step in at)
+        return not out and any(self.patterns[i][step:] == (None, ANY_NAME) for i, step in at)
 
     def excludes(self, path: str) -> bool:
         """Say whether one relative path is taken out."""
@@ -107,86 +102,41 @@ def compile_scope(patterns: Iterable[str]) -> Scope:
     return Scope(wanted, Scope(excluded) if excluded else None)
 
 
-def _compile(patterns: Iterable[str]) -> tuple[tuple[re.Pattern[str] | None, ...], ...]:
-    return tuple(
-        dict.fromkeys(
-            tuple(_step(step, pattern) for step in _steps(plain, pattern))
-            for pattern in patterns
-            for plain in expand(pattern)
-        )
-    )
+def _compile(patterns: Iterable[str]) -> tuple[tuple[Step, ...], ...]:
+    return tuple(dict.fromkeys(alternative for pattern in patterns for alternative in _alternatives(pattern)))
 
 
 def expand(pattern: str) -> list[str]:
-    """Expand the braces of a pattern to plain patterns, in the order of writing.
+    """Return the patterns that a pattern with braces stands for, in the order of writing.
 
     Raises:
-        TreeError: The braces are unbalanced or expand to more than `MAX_ALTERNATIVES`.
+        TreeError: The braces are unbalanced, or stand for too many patterns.
     """
-    done: list[str] = []
-    pending = [pattern]
-    while pending:
-        text = pending.pop()
-        opened = _innermost(text, pattern)
-        if opened is None:
-            done.append(text)
-        else:
-            start, end = opened
-            pending.extend(
-                text[:start] + choice + text[end + 1 :] for choice in reversed(text[start + 1 : end].split(","))
-            )
-        if len(done) + len(pending) > MAX_ALTERNATIVES:
-            raise _bad(pattern, f"expands to more than {MAX_ALTERNATIVES} patterns")
-    return list(dict.fromkeys(done))
+    texts = expand_braces(pattern)
+    if isinstance(texts, PatternProblem):
+        raise _refused(pattern, texts)
+    return list(dict.fromkeys(texts))
 
 
-def _innermost(text: str, pattern: str) -> tuple[int, int] | None:
-    """Find the first pair of braces that holds no other; None when there is none."""
-    start = -1
-    for at, character in enumerate(text):
-        if character == "{":
-            start = at
-        elif character == "}":
-            if start < 0:
-                raise _bad(pattern, "has a `}` without `{`")
-            return start, at
-    if start >= 0:
-        raise _bad(pattern, "has a `{` without `}`")
-    return None
+def _alternatives(pattern: str) -> list[tuple[Step, ...]]:
+    """Read a pattern, and refuse what could leave the tree or is never part of a scope."""
+    for plain in expand(pattern):
+        steps = plain.split("/")
+        if ":" in steps[0]:
+            raise _bad(pattern, "is not relative to the root")
+        if any(step in {"", ".", ".."} for step in (steps[:-1] if len(steps) > 1 and not steps[-1] else steps)):
+            raise _bad(pattern, "is empty, or has a step that is empty, `.` or `..`")
+        if steps[0] in {".git", ".interlock", "artifacts"}:
+            raise _bad(pattern, f"names `{steps[0]}`, which is never part of a scope")
+    found = steps_of(pattern)
+    if isinstance(found, PatternProblem):
+        raise _refused(pattern, found)
+    return found
 
 
-def _steps(plain: str, pattern: str) -> list[str]:
-    """Split a plain pattern into steps and refuse what could leave the tree."""
-    if "\\" in plain or any(not character.isprintable() for character in plain):
-        raise _bad(pattern, "holds a backslash or a control character")
-    if plain.startswith(("/", "~")) or ":" in plain.partition("/")[0]:
-        raise _bad(pattern, "is not relative to the root")
-    steps = plain.split("/")
-    if steps[-1] == "" and len(steps) > 1:
-        steps[-1] = "**"
-    for step in steps:
-        if step in {"", ".", ".."}:
-            raise _bad(pattern, f"has the step `{step}`" if step else "is empty or has an empty step")
-    if steps[0] in {".git", ".interlock", "artifacts"}:
-        raise _bad(pattern, f"names `{steps[0]}`, which is never part of a scope")
-    return [*steps, "*"] if steps[-1] == "**" else steps
-
-
-def _step(step: str, pattern: str) -> re.Pattern[str] | None:
-    """Compile one step; None stands for `**`."""
-    if step == "**":
-        return None
-    opened = step.find("[")
-    while opened >= 0:
-        inverted = step[opened + 1 : opened + 2] in {"!", "^"}
-        if inverted:
-            step = f"{step[: opened + 1]}!{step[opened + 2 :]}"
-        first = opened + (2 if inverted else 1)
-        closed = step.find("]", first + 1)
-        if closed < 0:
-            raise _bad(pattern, "has a `[` without `]`")
-        opened = step.find("[", closed)
-    return re.compile(fnmatch.translate(step))
+def _refused(pattern: str, problem: PatternProblem) -> TreeError:
+    """Make the error of a pattern that the language of leases does not know."""
+    return TreeError("TREE102", pattern, f"The scope pattern {pattern[:200]!r}: {problem.message}", problem.fix)
 
 
 def _bad(pattern: str, what: str) -> TreeError:

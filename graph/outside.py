@@ -149,7 +149,7 @@ def _with_holders(root: Path, store: RunStore, rows: list[Outside]) -> list[Outs
             for conflict in mine.check_conflicts(asked)["conflicts"] if asked else []:
                 holders.setdefault(conflict["pattern"], conflict["holder"])
         finally:
-            mine.desk.store.close()
+            mine.runtime.store.close()
     return [Outside(path=row["path"], kind=row["kind"], holder=holders.get(row["path"], "")) for row in rows]
 
 

@@ -15,7 +15,17 @@ from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.scope_patterns import lease_patterns
 from interlock.graph.task import Task
 from interlock.journal import JournalError
-from interlock.reservations import Caller, Desk, LentLeases, drain_events, identity, open_desk, place, process, replace
+from interlock.reservations import (
+    Caller,
+    LentLeases,
+    Runtime,
+    drain_events,
+    identity,
+    open_runtime,
+    place,
+    process,
+    replace,
+)
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.errors import ReservationError
 from interlock.reservations.settings import Settings
@@ -43,16 +53,16 @@ class ScopeLeases:
     """What one run holds. The run is an agent of its own, `run:<run id>`, and its process is the one that drives it.
 
     Args:
-        desk: The store and the world; the bounds of a call do not count here.
+        runtime: The store and the world; the bounds of a call do not count here.
         caller: The run as an agent.
         patterns: What it holds, relative to the checkout.
         reason: Why, for the others.
     """
 
-    def __init__(self, desk: Desk, caller: Caller, patterns: Sequence[str], reason: str) -> None:
-        self.desk = replace(as_written(desk), settings=_for_runs(desk.settings))
+    def __init__(self, runtime: Runtime, caller: Caller, patterns: Sequence[str], reason: str) -> None:
+        self.runtime = replace(as_written(runtime), settings=_for_runs(runtime.settings))
         self.caller = caller
-        self.leases = LentLeases(self.desk, caller)
+        self.leases = LentLeases(self.runtime, caller)
         self.patterns = tuple(patterns)
         self.reason = reason[:_MAX_REASON]
         self._tell: Notice = _nobody
@@ -68,7 +78,7 @@ class ScopeLeases:
         with _translated():
             found, caller, below = run_caller(str(root), agent_of_run(run_id))
             reason = f"task {task.task_id}, run {run_id}"
-            return cls(open_desk(found), caller, lease_patterns(task.scope, below), reason)
+            return cls(open_runtime(found), caller, lease_patterns(task.scope, below), reason)
 
     # -- while it is driven ------------------------------------------------------------------------------------------
 
@@ -95,7 +105,7 @@ class ScopeLeases:
                 yield self
             self._drain()
         finally:
-            self.desk.store.close()
+            self.runtime.store.close()
 
     def finish(self) -> None:
         """Release everything: the run is at its end, and stays there even where the store cannot be used now."""
@@ -135,19 +145,19 @@ class ScopeLeases:
         if name:
             return Caller(name, "agent", self.caller.root, "http")
         with _translated():
-            known = identity.who(os.environ, self.desk.store, door=client)
+            known = identity.who(os.environ, self.runtime.store, door=client)
         return Caller(known.name, known.kind, self.caller.root, client, process.host(), known.pid, known.started)
 
     def close(self) -> None:
         """Give back the connections of the store."""
-        self.desk.store.close()
+        self.runtime.store.close()
 
     # -- the line ----------------------------------------------------------------------------------------------------
 
     def _queue(self, queue_seconds: float | None) -> None:
         """Wait until everything is granted, and say from time to time for whom."""
         self.leases.begin()
-        since, waited, queued = self.desk.monotonic(), 0.0, False
+        since, waited, queued = self.runtime.monotonic(), 0.0, False
         answer = self._reserve(0)
         try:
             while answer["errors"]:
@@ -158,7 +168,7 @@ class ScopeLeases:
                 if left <= 0:
                     break
                 answer = self._reserve(left)
-                waited = self.desk.monotonic() - since
+                waited = self.runtime.monotonic() - since
         except BaseException:
             # Nobody comes back to this place: the call was ended. What the run held before, it keeps, with its work.
             self.leases.leave_queue("interrupted")
@@ -207,7 +217,7 @@ class ScopeLeases:
     def _renewing(self) -> Generator[None]:
         """Renew in a thread of its own: the turn of one agent may last longer than any lease."""
         over = threading.Event()
-        limits = self.desk.settings
+        limits = self.runtime.settings
         pause = min(LONGEST_PAUSE_SECONDS, limits.ttl_minutes * 20, limits.dead_after_minutes * 20)
 
         def renew() -> None:
@@ -234,7 +244,7 @@ class ScopeLeases:
     def _drain(self) -> None:
         """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""
         with self._told():
-            drain_events(self.desk.store, self.caller.root)
+            drain_events(self.runtime.store, self.caller.root)
 
     @contextmanager
     def _told(self) -> Generator[None]:
@@ -257,12 +267,12 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
         if not made:
             return
         left = ScopeLeases.open(root, run_id, task)
-        with _translated(), closing(left.desk.store):
-            with left.desk.store.transaction() as tx:
+        with _translated(), closing(left.runtime.store):
+            with left.runtime.store.transaction() as tx:
                 if not tx.leases_of(left.caller.name):
                     return
             left.leases.release_all()
-            drain_events(left.desk.store, left.caller.root)
+            drain_events(left.runtime.store, left.caller.root)
     except InterlockError as error:
         tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from interlock.reservations.leases.handover import review_command
     from interlock.reservations.leases.lending import LentLeases
     from interlock.reservations.leases.liveness import state_of
-    from interlock.reservations.leases.runtime import Caller, Desk
+    from interlock.reservations.leases.runtime import Caller, Runtime
     from interlock.reservations.leases.views import span
     from interlock.reservations.messages.bodies import MAX_ETA_MINUTES
     from interlock.reservations.messages.sending import MAX_INBOX_BYTES
-    from interlock.reservations.opening import open_desk, open_reservations
+    from interlock.reservations.opening import open_reservations, open_runtime
+    from interlock.reservations.patterns.globs import expand_braces, normal
+    from interlock.reservations.patterns.steps import ANY_NAME, Step, steps_of
     from interlock.reservations.service import Reservations
     from interlock.reservations.status import leave_queue
     from interlock.reservations.store.contract import Store, Transaction
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases
 
 __all__ = [
+    "ANY_NAME",
     "FIRST_SOUND_WAL",
     "GIT_HOOKS",
     "JOURNAL_RUN",
@@ -50,7 +53,6 @@ __all__ = [
     "Caller",
     "CommitAnswer",
     "Comparison",
-    "Desk",
     "Finding",
     "Lease",
     "LentLeases",
@@ -60,7 +62,9 @@ __all__ = [
     "Report",
     "ReservationError",
     "Reservations",
+    "Runtime",
     "SqliteStore",
+    "Step",
     "Store",
     "Transaction",
     "Waiter",
@@ -70,6 +74,7 @@ __all__ = [
     "commit",
     "compare_here",
     "drain_events",
+    "expand_braces",
     "git_hook",
     "guarded",
     "is_ticket_file",
@@ -78,14 +83,16 @@ __all__ = [
     "journal_of",
     "key_of",
     "leave_queue",
-    "open_desk",
+    "normal",
     "open_reservations",
+    "open_runtime",
     "page_of_agents",
     "page_of_leases",
     "replace",
     "review_command",
     "span",
     "state_of",
+    "steps_of",
     "to_read",
     "typed",
 ]
@@ -132,14 +139,23 @@ _MODULES: Final = {
     "leases.liveness": ("state_of",),
     "leases.runtime": (
         "Caller",
-        "Desk",
+        "Runtime",
     ),
     "leases.views": ("span",),
     "messages.bodies": ("MAX_ETA_MINUTES",),
     "messages.sending": ("MAX_INBOX_BYTES",),
     "opening": (
-        "open_desk",
         "open_reservations",
+        "open_runtime",
+    ),
+    "patterns.globs": (
+        "expand_braces",
+        "normal",
+    ),
+    "patterns.steps": (
+        "ANY_NAME",
+        "Step",
+        "steps_of",
     ),
     "service": ("Reservations",),
     "status": ("leave_queue",),

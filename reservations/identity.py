@@ -86,7 +86,7 @@ def told(env: Mapping[str, str], session_id: str = "", client: str = "claude") -
 
 
 def is_elsewhere(store: Store, name: str) -> bool:
-    """Say whether an agent lives in a process that is not one of those above this one.
+    """Return whether an agent lives in a process that is not one of those above this one.
 
     Whoever speaks in its name from here has only been told that name.
 

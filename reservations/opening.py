@@ -6,24 +6,24 @@ from typing import Final
 
 from interlock.reservations import identity, place, process, settings
 from interlock.reservations.git.uncommitted import unsaved
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.store.sqlite import SqliteStore
 
-__all__ = ["open_desk", "open_reservations"]
+__all__ = ["open_reservations", "open_runtime"]
 
 
 LOOK_SECONDS: Final = 1.0
 """So long an answer waits for a look into other worktrees: each costs some runs of git."""
 
 
-def open_desk(found: place.Place) -> Desk:
-    """Return the desk of a project.
+def open_runtime(found: place.Place) -> Runtime:
+    """Return the runtime of a project.
 
     Raises:
         SettingsError: `[reservations]` of the configuration is wrong.
     """
-    return Desk(
+    return Runtime(
         SqliteStore(found.store_path),
         settings.read(found.root),
         is_running=process.is_running,
@@ -62,8 +62,8 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
         StoreUnwrittenError: The store cannot be made.
     """
     found = place.find(start or os.getcwd())
-    desk = open_desk(found)
+    runtime = open_runtime(found)
     named = identity.Known(name, "agent", *process.client()) if name else None
-    known = named or identity.who(os.environ, desk.store, door=client)
+    known = named or identity.who(os.environ, runtime.store, door=client)
     caller = Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
-    return Reservations(desk, caller)
+    return Reservations(runtime, caller)

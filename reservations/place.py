@@ -187,17 +187,17 @@ def main_root(root: str) -> str:
 
 
 def exists(root: str, path: str) -> bool:
-    """Say whether anything is at a path below a root, a dangling link included."""
+    """Return whether anything is at a path below a root, a dangling link included."""
     return os.path.lexists(os.path.join(root, on_disk(root, path)))
 
 
 def is_folder(root: str, path: str) -> bool:
-    """Say whether a path below a root is a folder, or a link to one."""
+    """Return whether a path below a root is a folder, or a link to one."""
     return os.path.isdir(os.path.join(root, on_disk(root, path)))
 
 
 def inside(root: str, path: str) -> bool:
-    """Say whether an absolute, normal path lies in a folder."""
+    """Return whether an absolute, normal path lies in a folder."""
     return path == root or path.startswith(root if root.endswith("/") else f"{root}/")
 
 

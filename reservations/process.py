@@ -110,7 +110,7 @@ def ancestors() -> Iterator[Process]:
 
 
 def is_running(host_name: str, pid: int, started: str) -> bool | None:
-    """Say whether a process still runs; None when that cannot be known from here, as for another machine.
+    """Return whether a process still runs; None when that cannot be known from here, as for another machine.
 
     Args:
         host_name: The machine, as `host` named it.
@@ -198,7 +198,7 @@ def _ps(*arguments: str) -> str:
 
 
 def _is_ours(pid: int) -> bool:
-    """Say whether a process is one of our own programs, started by Python."""
+    """Return whether a process is one of our own programs, started by Python."""
     if _ON_LINUX:
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -20,7 +20,7 @@ def paths(found: place.Place) -> list[str]:
 
 
 def has(shared: Iterable[str], path: str) -> bool:
-    """Say whether a path is one of them, or lies in one; a `.git` that only points to a repository is one too."""
+    """Return whether a path is one of them, or lies in one; a `.git` that only points to a repository is one too."""
     return os.path.basename(path) == ".git" or any(place.inside(one, path) for one in shared)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from interlock.reservations.answers import AgentsAnswer, StandingAnswer, iso
 from interlock.reservations.leases import calls, liveness, wait_queue
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.leases.views import lease_info
 from interlock.reservations.messages import escalation
 from interlock.reservations.store.records import Agent, Lease, Negotiation, Waiter, key_of
@@ -28,12 +28,12 @@ RESOLVED: Final = {
 """How a negotiation came to its end."""
 
 
-def list_agents(desk: Desk, caller: Caller) -> AgentsAnswer:
+def list_agents(runtime: Runtime, caller: Caller) -> AgentsAnswer:
     """Return the agents seen in the last day or holding a lease, the one seen last first.
 
     Each has `name, kind, state, last_seen, last_seen_seconds, leases`.
     """
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         held = _counts(entry.tx.leases())
         rows = [
             _agent(entry, agent, held.get(key_of(agent.name), 0))
@@ -43,14 +43,14 @@ def list_agents(desk: Desk, caller: Caller) -> AgentsAnswer:
         return {"agents": rows}
 
 
-def standing(desk: Desk, caller: Caller, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:
+def standing(runtime: Runtime, caller: Caller, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:
     """Return the leases, the line, and the negotiations that are open or recent (Negotiation PRD F4).
 
     Leases come with the newest first, the line in its order, of the negotiations the open ones first and the newest
     first among each; of many, `MAX_ROWS` each, and `more` counts the others. Who looks is not registered by it.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who looks.
         since_minutes: How far back resolved negotiations are shown; what is no number counts as the default, NaN as 0.
     """
@@ -58,7 +58,7 @@ def standing(desk: Desk, caller: Caller, since_minutes: object = DEFAULT_MINUTES
     if isinstance(since_minutes, int | float) and not isinstance(since_minutes, bool):
         # `max` keeps its first argument before NaN, which so counts as 0.
         minutes = min(max(0.0, since_minutes), MAX_MINUTES)
-    with calls.seen(desk, caller) as entry:
+    with calls.seen(runtime, caller) as entry:
         line = [waiter for waiter in entry.tx.waiters() if not waiter.granted]
         held = entry.tx.leases()[::-1]
         since = entry.now - minutes * 60
@@ -77,14 +77,14 @@ def standing(desk: Desk, caller: Caller, since_minutes: object = DEFAULT_MINUTES
     return answer
 
 
-def join(desk: Desk, caller: Caller) -> dict[str, Any]:
+def join(runtime: Runtime, caller: Caller) -> dict[str, Any]:
     """Register the caller and bind its process to it.
 
     Returns:
         `name, kind, leases, unread`, `requests` (open ones that the caller has to answer) and `waiting_for` (its
         places in the line).
     """
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         name = entry.agent.name
         asked = entry.tx.open_negotiations(holder=name)
         line = list(enumerate(entry.tx.waiters(), 1))
@@ -98,7 +98,7 @@ def join(desk: Desk, caller: Caller) -> dict[str, Any]:
         }
 
 
-def leave(desk: Desk, caller: Caller) -> dict[str, Any]:
+def leave(runtime: Runtime, caller: Caller) -> dict[str, Any]:
     """Release everything of the caller, take back its requests and its places in the line, and unbind its process.
 
     The agent and its messages stay: it may come back under its name.
@@ -106,7 +106,7 @@ def leave(desk: Desk, caller: Caller) -> dict[str, Any]:
     Returns:
         `name`, `released_count` and `withdrawn` (how many requests were taken back).
     """
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         name = entry.agent.name
         for waiter in wait_queue.places_of(entry, name):
             wait_queue.leave(entry, waiter, "its agent left")
@@ -121,15 +121,15 @@ def leave(desk: Desk, caller: Caller) -> dict[str, Any]:
         return {"name": name, "released_count": len(own), "withdrawn": len(asked)}
 
 
-def leave_queue(desk: Desk, caller: Caller, text: str) -> bool:
+def leave_queue(runtime: Runtime, caller: Caller, text: str) -> bool:
     """Take the caller out of the line for a pattern, its request for it with that; says whether it stood there.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who leaves.
         text: The pattern in canonical form.
     """
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         places = [row for row in wait_queue.places_of(entry, entry.agent.name) if text in row.patterns]
         for row in places:
             wait_queue.leave(entry, row, "its agent left the queue")

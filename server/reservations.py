@@ -13,13 +13,13 @@ from pydantic import Field
 
 from interlock.reservations import (
     Caller,
-    Desk,
     Reservations,
+    Runtime,
     bounded,
     drain_events,
     identity,
     journal_of,
-    open_desk,
+    open_runtime,
     page_of_agents,
     page_of_leases,
     place,
@@ -83,7 +83,7 @@ class ReservationCalls:
     def __init__(self, root: Path) -> None:
         self._root = str(root)
         self._lock = threading.Lock()
-        self._desk: Desk | None = None
+        self._runtime: Runtime | None = None
         self._place: place.Place | None = None
         self._journal: Journal | None = None
         self._due = False
@@ -101,14 +101,14 @@ class ReservationCalls:
         Raises:
             ReservationError: The place, the settings or the store cannot be used.
         """
-        found, desk = self._open()
-        desk = replace(desk, settings=settings.read(found.root), pause=_pause(gone))
+        found, runtime = self._open()
+        runtime = replace(runtime, settings=settings.read(found.root), pause=_pause(gone))
         if who:
             # The process behind a request is not known, and may be on another machine.
-            return Reservations(without_sight(desk), Caller(who, "agent", found.root, "http"))
-        known = identity.who(os.environ, desk.store, door="mcp")
+            return Reservations(without_sight(runtime), Caller(who, "agent", found.root, "http"))
+        known = identity.who(os.environ, runtime.store, door="mcp")
         caller = Caller(known.name, known.kind, found.root, "mcp", process.host(), known.pid, known.started)
-        return Reservations(desk, caller)
+        return Reservations(runtime, caller)
 
     def standing(self, who: str) -> StandingAnswer:
         """Return the leases, the line, and the negotiations of the last hour; where no store is, none is made."""
@@ -119,12 +119,12 @@ class ReservationCalls:
 
     def drain(self) -> None:
         """Write what happened into the journal; what cannot be written stays queued, and is complained of once."""
-        if self._desk is None or self._place is None:
+        if self._runtime is None or self._place is None:
             return
         try:
             # Kept, so that each time only what is new in the file is read.
             self._journal = self._journal or journal_of(self._place.root)
-            drain_events(self._desk.store, self._place.root, self._journal)
+            drain_events(self._runtime.store, self._place.root, self._journal)
         except Exception as error:  # noqa: BLE001 - whatever it is, the answer is out and nothing is lost
             # A journal that was removed or replaced is read anew.
             self._journal = None
@@ -145,12 +145,12 @@ class ReservationCalls:
             self._due = False
             await to_thread.run_sync(self.drain)
 
-    def _open(self) -> tuple[place.Place, Desk]:
+    def _open(self) -> tuple[place.Place, Runtime]:
         with self._lock:
-            if self._desk is None or self._place is None:
+            if self._runtime is None or self._place is None:
                 self._place = place.find(self._root)
-                self._desk = open_desk(self._place)
-            return self._place, self._desk
+                self._runtime = open_runtime(self._place)
+            return self._place, self._runtime
 
 
 def _pause(gone: threading.Event | None) -> Callable[[float], None]:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from interlock.gates.shared import is_shared, shared
 from interlock.gates.stages import is_tracked
-from interlock.reservations import Desk, replace
+from interlock.reservations import Runtime, replace
 
 _COMMONS = (".git", ".interlock")
 
 
-def without_sight(desk: Desk) -> Desk:
-    """Return a desk for one call of a caller with a token: nothing is looked up that such a caller is not told of.
+def without_sight(runtime: Runtime) -> Runtime:
+    """Return a runtime for one call of a caller with a token: nothing is looked up that such a caller is not told of.
 
     Whether a path is hidden is known by its name and the rules of git alone, whether or not anything is there. Such a
     path is neither file nor folder: its lease holds it as both.
@@ -31,22 +31,22 @@ def without_sight(desk: Desk) -> Desk:
         link = next((way for way in ways if way.is_symlink()), None)
         if link is None or not is_tracked(root, link.relative_to(root).as_posix()):
             return False
-        name = desk.real(root, path)[-1]
+        name = runtime.real(root, path)[-1]
         return name != path and is_told(root, name)
 
     def is_folder(root: str, path: str) -> bool | None:
         if path.split("/", 1)[0] in _COMMONS:
             return False  # refused as it stands
-        return desk.is_folder(root, path) if is_told(root, path) else None
+        return runtime.is_folder(root, path) if is_told(root, path) else None
 
     def exists(root: str, path: str) -> bool:
-        return is_told(root, path) and desk.exists(root, path)
+        return is_told(root, path) and runtime.exists(root, path)
 
     def real(root: str, path: str) -> Sequence[str]:
-        return desk.real(root, path) if is_told(root, path) else (path,)
+        return runtime.real(root, path) if is_told(root, path) else (path,)
 
     def nested(root: str, path: str) -> str:
-        folder = desk.nested(root, path)
+        folder = runtime.nested(root, path)
         return folder if folder and is_shared(root, folder) else ""
 
-    return replace(desk, is_folder=is_folder, exists=exists, real=real, nested=nested)
+    return replace(runtime, is_folder=is_folder, exists=exists, real=real, nested=nested)

@@ -21,7 +21,7 @@ from interlock.graph.pipeline.store import TicketStore, beginning, journal_run, 
 from interlock.graph.pipeline.ticket_file import TicketFile, TicketFileError
 from interlock.graph.pipeline.tickets import Tickets
 from interlock.redaction import Redactor
-from interlock.reservations import Reservations, open_desk
+from interlock.reservations import Reservations, open_runtime
 
 MAX_UNJUDGED: Final = 3
 """So many answers in a row may be no payload at all; the gates do not count those."""
@@ -301,11 +301,11 @@ class ByModel:
             return
         try:
             found, caller, _ = run_caller(str(self.store.root), agent_of_run(journal_run(self.store.run_id)))
-            desk = open_desk(found)
+            runtime = open_runtime(found)
             try:
-                Reservations(desk, caller).release_all()
+                Reservations(runtime, caller).release_all()
             finally:
-                desk.store.close()
+                runtime.store.close()
         except InterlockError as error:
             raise RunnerError(f"the reservations cannot be used: {error.code} {error.message}", error.fix) from error
 

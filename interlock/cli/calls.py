@@ -35,13 +35,13 @@ def calls_of(root: Path | None) -> Generator[Reservations]:
         yield mine
     finally:
         drain(mine)
-        mine.desk.store.close()
+        mine.runtime.store.close()
 
 
 def drain(mine: Reservations) -> None:
     """Write what happened into the journal; where that fails it stays queued, and a note on stderr says why."""
     try:
-        drain_events(mine.desk.store, mine.caller.root)
+        drain_events(mine.runtime.store, mine.caller.root)
     except Exception as error:  # noqa: BLE001 - the command did its work, and nothing is lost
         click.echo(f"note: not in the journal yet, the next command tries again: {error}", err=True)
 
@@ -108,10 +108,10 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
             ids[name] = None
             continue
         (text,) = as_patterns((name,), mine.caller.root)
-        wanted = typed(mine.desk, mine.caller, text)
+        wanted = typed(mine.runtime, mine.caller, text)
         found: list[str] = []
         if not isinstance(wanted, PatternProblem):
-            if wanted not in held.values() and leave_queue(mine.desk, mine.caller, wanted.text):
+            if wanted not in held.values() and leave_queue(mine.runtime, mine.caller, wanted.text):
                 left.append(text)
                 continue
             found = [
@@ -133,7 +133,7 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
 def covered_by(mine: Reservations, leases: Iterable[LeaseInfo], names: Iterable[str]) -> dict[str, list[str]]:
     """Return what was asked for by the pattern of a wider lease that covers it."""
     found: dict[str, list[str]] = {}
-    wanted = [(name, each) for name in names if isinstance(each := typed(mine.desk, mine.caller, name), Pattern)]
+    wanted = [(name, each) for name in names if isinstance(each := typed(mine.runtime, mine.caller, name), Pattern)]
     for lease in leases:
         own = canonical(lease["pattern"])
         below = [
@@ -153,7 +153,7 @@ def takers(mine: Reservations, patterns: Sequence[str]) -> dict[str, str]:
 
 def places_for(mine: Reservations, waiters: Iterable[Mapping[str, Any]], name: str) -> list[int]:
     """Return the caller's places in the line for something."""
-    wanted = typed(mine.desk, mine.caller, name)
+    wanted = typed(mine.runtime, mine.caller, name)
     if isinstance(wanted, PatternProblem):
         return []
     me = key_of(mine.caller.name)
@@ -162,7 +162,7 @@ def places_for(mine: Reservations, waiters: Iterable[Mapping[str, Any]], name: s
 
 def in_pieces(mine: Reservations, wait_seconds: float, call: Callable[[float], AnswerT]) -> AnswerT:
     """Wait longer than one call may: one that asks again keeps its place, and one that ends early has its answer."""
-    clock, most = mine.desk.monotonic, mine.desk.settings.max_wait_seconds
+    clock, most = mine.runtime.monotonic, mine.runtime.settings.max_wait_seconds
     end = clock() + wait_seconds
     with _stopped_between_looks(mine):
         while True:
@@ -183,8 +183,8 @@ def _stopped_between_looks(mine: Reservations) -> Generator[None]:
     if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
         yield
         return
-    desk, stopped = mine.desk, threading.Event()
-    pause = desk.pause
+    runtime, stopped = mine.runtime, threading.Event()
+    pause = runtime.pause
 
     def stop(number: int, frame: FrameType | None) -> None:
         if stopped.is_set():
@@ -196,13 +196,13 @@ def _stopped_between_looks(mine: Reservations) -> Generator[None]:
             raise KeyboardInterrupt
         pause(seconds)
 
-    desk.pause = look_up
+    runtime.pause = look_up
     signal.signal(signal.SIGINT, stop)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        desk.pause = pause
+        runtime.pause = pause
     if stopped.is_set():
         raise KeyboardInterrupt
 

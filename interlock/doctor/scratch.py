@@ -18,7 +18,7 @@ from typing import Final
 
 from interlock.core.project import PROJECT
 from interlock.install.githooks import PROBE
-from interlock.reservations import Caller, Desk, Reservations, SqliteStore, identity, place, settings
+from interlock.reservations import Caller, Reservations, Runtime, SqliteStore, identity, place, settings
 from interlock.reservations.git import commands as git
 
 SECONDS: Final = 60.0
@@ -165,9 +165,9 @@ def _hold(scratch: Scratch) -> None:
     common = str(scratch.root / ".git")
     store = SqliteStore(os.path.join(common, "interlock", place.STORE))  # noqa: PTH118 - the store has texts
     try:
-        desk = Desk(store, settings.read(str(scratch.root)))
+        runtime = Runtime(store, settings.read(str(scratch.root)))
         holder = Caller(scratch.holder, "person", str(scratch.root), "cli")
-        answer = Reservations(desk, holder).reserve_files([scratch.file], reason="interlock doctor --prove")
+        answer = Reservations(runtime, holder).reserve_files([scratch.file], reason="interlock doctor --prove")
     finally:
         store.close()
     if answer["errors"]:

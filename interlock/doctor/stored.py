@@ -11,14 +11,23 @@ from typing import Final, TypeAlias
 from interlock.core.errors import InterlockError
 from interlock.doctor.report import Report, Scene, fail, good, many, warn
 from interlock.graph.store import journal_path
-from interlock.reservations import FIRST_SOUND_WAL, SCHEMA_STEPS, Desk, SqliteStore, place, process, settings, state_of
+from interlock.reservations import (
+    FIRST_SOUND_WAL,
+    SCHEMA_STEPS,
+    Runtime,
+    SqliteStore,
+    place,
+    process,
+    settings,
+    state_of,
+)
 from interlock.reservations.git import commands as git
 
 NONE_YET: Final = "no store yet"
 SLACK_SECONDS: Final = 60.0
 """Clocks of one machine do not differ by more; a time further ahead was written by a clock that was wrong."""
 BACKLOG: Final = 1000
-_Ask: TypeAlias = Callable[[Desk], Report]
+_Ask: TypeAlias = Callable[[Runtime], Report]
 _Look: TypeAlias = Callable[[list[tuple[str, float, float]], float], Report]
 MEND: Final = "Move the file away to begin with an empty store; the leases and messages in it are lost."
 
@@ -114,19 +123,19 @@ def clock(scene: Scene) -> Report:
             return warn(f"{late[0]} ends later than any lease may", f"Release it: interlock release {late[0]}")
         return good("no stored time is ahead of this clock")
 
-    return _asked(scene, lambda desk: _times(desk, look))
+    return _asked(scene, lambda runtime: _times(runtime, look))
 
 
 def leases(scene: Scene) -> Report:
     """Check that nobody dead holds anything."""
 
-    def ask(desk: Desk) -> Report:
-        with desk.store.transaction() as tx:
+    def ask(runtime: Runtime) -> Report:
+        with runtime.store.transaction() as tx:
             rows = tx.leases()
             agents = {row.agent: tx.agent(row.agent) for row in rows}
             waiting = len(tx.waiters())
         expired = sum(row.expires_at <= scene.now for row in rows)
-        states = {name: state_of(desk, agent, scene.now) for name, agent in agents.items()}
+        states = {name: state_of(runtime, agent, scene.now) for name, agent in agents.items()}
         dead = sorted(name for name, state in states.items() if state != "alive")
         held = f"{many(len(rows) - expired, 'live lease')} of {many(len(agents), 'agent')}"
         found = f"{held}, {waiting} waiting, {expired} expired"
@@ -194,8 +203,8 @@ def _said(scene: Scene, *words: str) -> bytes:
     return done.stdout
 
 
-def _times(desk: Desk, look: _Look) -> Report:
-    with desk.store.transaction() as tx:
+def _times(runtime: Runtime, look: _Look) -> Report:
+    with runtime.store.transaction() as tx:
         rows = [(row.reservation_id, row.renewed_at, row.expires_at) for row in tx.leases()]
         latest = max((agent.last_seen for agent in tx.agents()), default=0.0)
     return look(rows, latest)
@@ -208,7 +217,7 @@ def _asked(scene: Scene, ask: _Ask) -> Report:
         return good(NONE_YET)
     opened = SqliteStore(path)
     try:
-        return ask(Desk(opened, settings.read(scene.place.root), is_running=process.is_running))
+        return ask(Runtime(opened, settings.read(scene.place.root), is_running=process.is_running))
     except InterlockError as error:
         return fail(error.message, error.fix)
     finally:

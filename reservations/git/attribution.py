@@ -88,7 +88,7 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
 
 
 def _wrote(path: str, at: float) -> bool:
-    """Say whether a file changed when an edit was let through, or soon after."""
+    """Return whether a file changed when an edit was let through, or soon after."""
     return at - GRAIN_SECONDS <= time_of(path) <= at + EDIT_SECONDS
 
 

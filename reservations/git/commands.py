@@ -233,7 +233,7 @@ def merged_paths(root: str, ours: str, theirs: str, *, in_hook: bool = False) ->
 
 
 def reaches(root: str, tips: Sequence[str], commit: str, *, in_hook: bool = False) -> bool:
-    """Say whether a commit is one of some others, or comes before one of them.
+    """Return whether a commit is one of some others, or comes before one of them.
 
     Args:
         root: A folder of the checkout.

@@ -19,7 +19,7 @@ from interlock.reservations.git.hook_scripts import KEPT_SUFFIX, MARK
 from interlock.reservations.git.left_out import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.fencing import NotCoveredError, guarded
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.patterns import matches
 from interlock.reservations.rules import refuse, shown
 
@@ -55,7 +55,7 @@ class CommitAnswer(TypedDict):
 
 
 def commit(
-    desk: Desk,
+    runtime: Runtime,
     caller: Caller,
     message: str | None,
     paths: Sequence[str] = (),
@@ -68,7 +68,7 @@ def commit(
     New files and deletions are taken along. A path counts as a whole: what is staged of it and what is not.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who commits.
         message: The message; None opens the user's editor.
         paths: Files and folders relative to the root, all of whose changes must be own ones; none: every own one.
@@ -95,80 +95,80 @@ def commit(
             return _refused(
                 text, name, f"Finish it with `git commit` or `--continue`, or go back: `git {what} --abort`."
             )
-    with alone(desk, common) as lock:
+    with alone(runtime, common) as lock:
         if lock is None:
             text = "Another `interlock commit` is at work in this repository."
             return _refused(text, "commit.lock", "Try again when it has ended.")
         if message is not None and _runs_hooks(caller.root):
             announce(lock, caller.name, caller.root)  # not while an editor is open, which sets nothing aside
-        return _commit(desk, caller, message, paths, release=release, anyway=anyway)
+        return _commit(runtime, caller, message, paths, release=release, anyway=anyway)
 
 
 def _commit(
-    desk: Desk, caller: Caller, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool
+    runtime: Runtime, caller: Caller, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool
 ) -> CommitAnswer:
     """Commit while no other commit of ours is at work."""
     named = {*paths}
     changed = {path: state for path, state in commands.changed(caller.root).items()
                if not path.startswith(f"{OWN_FOLDER}/") or named & {path, OWN_FOLDER}}  # fmt: skip
-    own = [lease for lease in calls.mine(desk, caller)["reservations"] if lease["exclusive"]]
+    own = [lease for lease in calls.mine(runtime, caller)["reservations"] if lease["exclusive"]]
     covered = {path for path in changed if any(matches(lease["pattern"], path) for lease in own)}
     wanted, missing = (sorted(covered), []) if not paths else _named(caller.root, changed, paths)
     if missing:
         text = f"{shown(missing[0])} is no file here, and git knows none."
         return _refused(text, missing[0], "Correct the path.")
     if not wanted:
-        rows = whose(desk, caller, changed, covered)
-        return _with_left(_none([nothing(desk, caller, rows, paths)]), rows)
+        rows = whose(runtime, caller, changed, covered)
+        return _with_left(_none([nothing(runtime, caller, rows, paths)]), rows)
     unmerged = [path for path in wanted if changed[path] in _UNMERGED]
     if unmerged:
         return _refused(f"{shown(unmerged[0])} has conflicts.", unmerged[0], "Settle them, then `git add` the file.")
-    if not anyway and (over := disturbed.unread(desk, caller, wanted)):
+    if not anyway and (over := disturbed.unread(runtime, caller, wanted)):
         text = f"{shown(over[0])} was written while you held it, maybe by another agent; you have not read the message."
         fix = (
             "Read `interlock inbox`, look at `git diff`, and commit again where it is as you want it; or give --anyway."
         )
         return _refused(text, ", ".join(map(shown, over[: disturbed.MAX_NAMED])), fix)
     try:
-        with guarded(desk, caller, wanted, hold_seconds=HOLD_SECONDS):
-            answer = _made(desk, caller, message, wanted, changed)
+        with guarded(runtime, caller, wanted, hold_seconds=HOLD_SECONDS):
+            answer = _made(runtime, caller, message, wanted, changed)
     except NotCoveredError as refused:
         answer = _none(refused.errors)
-    _with_left(answer, whose(desk, caller, changed.keys() - set(answer["paths"]), covered))
+    _with_left(answer, whose(runtime, caller, changed.keys() - set(answer["paths"]), covered))
     if answer["commit"] is None:
         return answer
-    _record(desk, caller, answer)
+    _record(runtime, caller, answer)
     if release and not answer["errors"]:
         touched_ids = {row["reservation_id"]: row["pattern"] for row in own
                        if any(matches(row["pattern"], path) for path in wanted)}  # fmt: skip
-        still = desk.dirty(caller.root, tuple(touched_ids.values()))
+        still = runtime.dirty(caller.root, tuple(touched_ids.values()))
         clean = [key for key, pattern in touched_ids.items() if still[pattern] is False]
-        answer["released"] = calls.release(desk, caller, clean)["released"] if clean else []
+        answer["released"] = calls.release(runtime, caller, clean)["released"] if clean else []
     return answer
 
 
 def _made(
-    desk: Desk, caller: Caller, message: str | None, paths: list[str], changed: Mapping[str, str]
+    runtime: Runtime, caller: Caller, message: str | None, paths: list[str], changed: Mapping[str, str]
 ) -> CommitAnswer:
     """Let git make the commit, take it back if a hook swept in what others hold, and see what became of their files."""
-    before = disturbed.stamps(caller.root, touched(foreign(desk, caller), changed))
-    made = partial_commit.make(desk, caller, message, paths, [path for path in paths if changed[path] == "??"])
-    answer = _judged(desk, caller, made, paths)
+    before = disturbed.stamps(caller.root, touched(foreign(runtime, caller), changed))
+    made = partial_commit.make(runtime, caller, message, paths, [path for path in paths if changed[path] == "??"])
+    answer = _judged(runtime, caller, made, paths)
     if made.said:
         answer["said"] = made.said
-    if found := disturbed.report(desk, caller, before):
+    if found := disturbed.report(runtime, caller, before):
         answer["disturbed"] = found
     return answer
 
 
-def _judged(desk: Desk, caller: Caller, made: partial_commit.Made, paths: Sequence[str]) -> CommitAnswer:
+def _judged(runtime: Runtime, caller: Caller, made: partial_commit.Made, paths: Sequence[str]) -> CommitAnswer:
     """Return the answer to what git made."""
     if made.commit is None:
         lines = made.said.splitlines() or ["no message"]
         text = "Git or one of your hooks refused the commit; nothing was committed."
         return _refused(text, lines[-1], "See what it said, fix that, and commit again.")
     answer: CommitAnswer = {**_none([]), "commit": made.commit, "paths": made.paths}
-    strange = touched(foreign(desk, caller), sorted({*made.paths} - {*paths}))
+    strange = touched(foreign(runtime, caller), sorted({*made.paths} - {*paths}))
     if not strange:
         return answer
     path, holder = strange[0][0], strange[0][1]["holder"]
@@ -196,7 +196,7 @@ def _where(root: str) -> tuple[str, str] | None:
 
 
 def _runs_hooks(root: str) -> bool:
-    """Say whether a commit runs hooks of the user's: Interlock's own set nothing aside, and end at once."""
+    """Return whether a commit runs hooks of the user's: Interlock's own set nothing aside, and end at once."""
     folder = os.path.join(
         root, os.fsdecode(commands.ask(root, ["rev-parse", "--git-path", "hooks"])).removesuffix("\n")
     )
@@ -239,8 +239,8 @@ def _none(errors: list[Refusal]) -> CommitAnswer:
     return {"commit": None, "paths": [], "left": [], "left_count": 0, "released": [], "errors": errors}
 
 
-def _record(desk: Desk, caller: Caller, answer: CommitAnswer) -> None:
+def _record(runtime: Runtime, caller: Caller, answer: CommitAnswer) -> None:
     """Add the commit to the events."""
     paths = [shown(path) for path in answer["paths"][:MAX_EVENT_PATHS]]
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         entry.event("committed", agent=caller.name, commit=answer["commit"], paths=paths, count=len(answer["paths"]))

@@ -116,7 +116,7 @@ class Report:
         return "clean"
 
     def is_good(self, *, allow_unproven: bool = False, allow_incomplete: bool = False) -> bool:
-        """Say whether nothing is wrong with any commit, or nothing worse than what is allowed."""
+        """Return whether nothing is wrong with any commit, or nothing worse than what is allowed."""
         allowed = {"unproven": allow_unproven, "incomplete": allow_incomplete, "refused": False}
         return not any(self.count(verdict) for verdict in _BAD if not allowed[verdict])
 

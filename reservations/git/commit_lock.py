@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from interlock.core.locks import locked
-from interlock.reservations.leases.runtime import Desk
+from interlock.reservations.leases.runtime import Runtime
 from interlock.reservations.place import Place
 
 LOCK_SECONDS: Final = 30.0
@@ -25,11 +25,11 @@ _MAX_BYTES: Final = 8192
 
 
 @contextmanager
-def alone(desk: Desk, common: str) -> Generator[int | None]:
+def alone(runtime: Runtime, common: str) -> Generator[int | None]:
     """Keep other commits of ours out of a repository.
 
     Args:
-        desk: The clock.
+        runtime: The clock.
         common: The folder of git's that all worktrees share.
 
     Yields:
@@ -39,7 +39,7 @@ def alone(desk: Desk, common: str) -> Generator[int | None]:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        with locked(file, seconds=LOCK_SECONDS, clock=desk.monotonic, pause=desk.pause) as mine:
+        with locked(file, seconds=LOCK_SECONDS, clock=runtime.monotonic, pause=runtime.pause) as mine:
             try:
                 yield file if mine else None
             finally:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from interlock.core.project import PROJECT
 from interlock.reservations.answers import Conflict
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.leases.views import Holder, conflict_of, lasting, seen
 from interlock.reservations.patterns import as_prefix, quote
 from interlock.reservations.patterns.prefix_index import Near
@@ -50,7 +50,7 @@ class Hold(NamedTuple):
 Held: TypeAlias = Near[Hold]
 """What others hold in a project."""
 
-Opened: TypeAlias = tuple[Desk, Caller]
+Opened: TypeAlias = tuple[Runtime, Caller]
 """A store, opened in the agent's name."""
 
 
@@ -70,9 +70,9 @@ def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> Opened 
 
     if not os.path.lexists(found.store_path):
         return None
-    desk = Desk(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
-    known = identity.who(env, desk.store, door=client)
-    return desk, Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
+    runtime = Runtime(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
+    known = identity.who(env, runtime.store, door=client)
+    return runtime, Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
 
 
 def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Place | None":
@@ -127,7 +127,7 @@ def git_dir_of(root: str) -> str:
     return os.path.realpath(path)
 
 
-def foreign(desk: Desk, caller: Caller) -> Held:
+def foreign(runtime: Runtime, caller: Caller) -> Held:
     """Return the leases of others that have not ended, each with the state of its holder; dead holders too.
 
     A dead holder's unsaved work is still there: who wants to touch it reserves it, which takes it over and says so.
@@ -135,15 +135,15 @@ def foreign(desk: Desk, caller: Caller) -> Held:
     Raises:
         ReservationError: The store cannot be used.
     """
-    return _near(_foreign(desk, caller))
+    return _near(_foreign(runtime, caller))
 
 
-def _foreign(desk: Desk, caller: Caller) -> list[Hold]:
+def _foreign(runtime: Runtime, caller: Caller) -> list[Hold]:
     """Return the leases of others."""
     from interlock.reservations.leases import calls, liveness  # noqa: PLC0415 - not for a quick yes
 
     me = key_of(caller.name)
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         others = [lease for lease in entry.tx.leases() if key_of(lease.agent) != me]
         agents = {name: entry.tx.agent(name) for name in {lease.agent for lease in others}}
         found = {
@@ -237,7 +237,7 @@ def explain(action: str, hits: Sequence[Hit], fix: str, *, why: str = "", asks: 
     return "\n".join(lines)
 
 
-def note(desk: Desk, caller: Caller, door: str, action: str, hits: Sequence[Hit]) -> None:
+def note(runtime: Runtime, caller: Caller, door: str, action: str, hits: Sequence[Hit]) -> None:
     """Add the refusal to the events of the store: what was tried and whose paths it met; never the whole command.
 
     Raises:
@@ -252,8 +252,8 @@ def note(desk: Desk, caller: Caller, door: str, action: str, hits: Sequence[Hit]
         "paths": [shown(path) for path, _ in hits[:MAX_LISTED]],
         "holders": sorted({conflict["holder"] for _, conflict in hits}),
     }
-    with desk.store.transaction() as tx:
-        tx.add_event(caller.root, "guard_refused", json.dumps(data, sort_keys=True), desk.clock())
+    with runtime.store.transaction() as tx:
+        tx.add_event(caller.root, "guard_refused", json.dumps(data, sort_keys=True), runtime.clock())
 
 
 def _line(path: str, conflict: Conflict) -> str:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypedDict
 from interlock.reservations.answers import Conflict, Refusal
 from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.leases import calls, grant_log
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.leases.views import lasting
 from interlock.reservations.patterns import quote
 from interlock.reservations.rules import refuse, shown
@@ -44,11 +44,11 @@ class Owned(NamedTuple):
         return {"path": self.path, "holder": self.holder}
 
 
-def whose(desk: Desk, caller: Caller, paths: Iterable[str], covered: Set[str]) -> list[Owned]:
+def whose(runtime: Runtime, caller: Caller, paths: Iterable[str], covered: Set[str]) -> list[Owned]:
     """Return some paths with who holds each: what nobody does first, which is easily forgotten.
 
     Args:
-        desk: The store.
+        runtime: The store.
         caller: Who asks.
         paths: The paths.
         covered: Those that the caller holds.
@@ -57,7 +57,7 @@ def whose(desk: Desk, caller: Caller, paths: Iterable[str], covered: Set[str]) -
         ReservationError: The store cannot be used.
     """
     wanted = sorted(paths)
-    others = dict(touched(foreign(desk, caller), wanted))
+    others = dict(touched(foreign(runtime, caller), wanted))
     rows = [
         Owned(path, others[path]["holder"] if path in others else caller.name if path in covered else None,
               others.get(path))
@@ -66,11 +66,11 @@ def whose(desk: Desk, caller: Caller, paths: Iterable[str], covered: Set[str]) -
     return sorted(rows, key=lambda row: row.holder or "")
 
 
-def nothing(desk: Desk, caller: Caller, changed: Sequence[Owned], paths: Sequence[str]) -> Refusal:
+def nothing(runtime: Runtime, caller: Caller, changed: Sequence[Owned], paths: Sequence[str]) -> Refusal:
     """Return the refusal of a commit that has nothing to carry: it says whose the changed files are.
 
     Args:
-        desk: The store.
+        runtime: The store.
         caller: Who wanted to commit.
         changed: All changed files.
         paths: What was named; none of it has changed.
@@ -85,7 +85,7 @@ def nothing(desk: Desk, caller: Caller, changed: Sequence[Owned], paths: Sequenc
         found = some([row.path for row in changed]) or "no changed file"
         return _refused(f"{some(paths)} {verb} not changed.", found, "`git status` shows what is changed.")
     if others:
-        return _others(desk, caller, others, nobody)
+        return _others(runtime, caller, others, nobody)
     if nobody:
         answer = _refused(
             "Nobody holds any of the changed files.", some(nobody), "If they are yours, reserve them first."
@@ -97,9 +97,9 @@ def nothing(desk: Desk, caller: Caller, changed: Sequence[Owned], paths: Sequenc
     return _refused("No file is changed.", "no changed file", "Change something first.")
 
 
-def _others(desk: Desk, caller: Caller, others: Sequence[Owned], nobody: Sequence[str]) -> Refusal:
+def _others(runtime: Runtime, caller: Caller, others: Sequence[Owned], nobody: Sequence[str]) -> Refusal:
     """Name the file that is held by another, first one that the caller had before."""
-    with calls.seen(desk, caller) as entry:
+    with calls.seen(runtime, caller) as entry:
         lost = [row for row in others[:MAX_LEFT] if grant_log.missed(entry, quote(row.path)) is not None]
     first = (lost or others)[0]
     assert first.conflict is not None

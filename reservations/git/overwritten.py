@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from interlock.reservations.git.foreign_leases import Hit
 from interlock.reservations.leases import calls, marks
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import HOUSE
 
@@ -26,24 +26,24 @@ def stamps(root: str, hits: Iterable[Hit]) -> list[tuple[Hit, _Stamp]]:
     return [(hit, _stamp(os.path.join(root, hit[0]))) for hit in hits]
 
 
-def report(desk: Desk, caller: Caller, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
+def report(runtime: Runtime, caller: Caller, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
     """Tell the holders which of the files were written since, and return these.
 
     Raises:
         ReservationError: The store cannot be used.
     """
     hits = [hit for hit, stamp in before if _stamp(os.path.join(caller.root, hit[0])) != stamp]
-    if hits and (new := _new(desk, caller, hits)):
+    if hits and (new := _new(runtime, caller, hits)):
         when = f"while the hooks of an `interlock commit` of {shown(caller.name)} ran"
-        tell(desk, caller, new, when, "interlock commit")
+        tell(runtime, caller, new, when, "interlock commit")
     return [path for path, _ in hits]
 
 
-def tell(desk: Desk, caller: Caller, hits: Sequence[Hit], when: str, tool: str) -> None:
+def tell(runtime: Runtime, caller: Caller, hits: Sequence[Hit], when: str, tool: str) -> None:
     """Tell each holder in one message what was written of its files.
 
     Args:
-        desk: The store.
+        runtime: The store.
         caller: Who had it written.
         hits: What was written.
         when: When that was, as in "… changed on the disk WHEN".
@@ -52,7 +52,7 @@ def tell(desk: Desk, caller: Caller, hits: Sequence[Hit], when: str, tool: str) 
     Raises:
         ReservationError: The store cannot be used.
     """
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         # A lease of a project around this one stands in another store.
         new = [hit for hit in hits if entry.tx.lease(hit[1]["reservation_id"]) is not None]
         for holder in dict.fromkeys(row["holder"] for _, row in new):
@@ -71,22 +71,22 @@ def tell(desk: Desk, caller: Caller, hits: Sequence[Hit], when: str, tool: str) 
             )  # fmt: skip
 
 
-def unread(desk: Desk, caller: Caller, paths: Iterable[str]) -> list[str]:
+def unread(runtime: Runtime, caller: Caller, paths: Iterable[str]) -> list[str]:
     """Return which of some paths messages name that the caller has not read; all of them, where one names not all.
 
     Raises:
         ReservationError: The store cannot be used.
     """
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         name = entry.agent.name
         rows = entry.tx.inbox(name, after=0, unread_only=True, limit=entry.tx.unread_count(name))
     told = [row.body for row in rows if row.topic == TOPIC and row.sender == HOUSE]
     return [path for path in paths if any(shown(path) in body or _MORE.search(body) for body in told)]
 
 
-def _new(desk: Desk, caller: Caller, hits: Sequence[Hit]) -> list[Hit]:
+def _new(runtime: Runtime, caller: Caller, hits: Sequence[Hit]) -> list[Hit]:
     """Return what was not told of before: a file that is set aside at each commit is told of once in a lease."""
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         return [hit for hit in hits if marks.once(entry, f"disturbed {hit[1]['reservation_id']} {hit[0]}")]
 
 

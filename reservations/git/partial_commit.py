@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from interlock.reservations.git import commands
 from interlock.reservations.git.commit_lock import HOLD_SECONDS, LOCK_SECONDS, PAUSE_SECONDS
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 
 _OWN: tuple[str, ...] = ("GIT_OPTIONAL_LOCKS", "GIT_PAGER", "LC_ALL")
 """What `commands.environment` sets for questions, and a commit with the user's hooks does without."""
@@ -34,11 +34,11 @@ class Made(NamedTuple):
     said: str
 
 
-def make(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str], new: Sequence[str]) -> Made:
+def make(runtime: Runtime, caller: Caller, message: str | None, paths: Sequence[str], new: Sequence[str]) -> Made:
     """Let git commit some paths; without a commit, the index is as it was.
 
     Args:
-        desk: The clock.
+        runtime: The clock.
         caller: Whose commit it is.
         message: The message; None opens the user's editor.
         paths: What is changed.
@@ -54,7 +54,7 @@ def make(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str], 
     with _listed(paths) as listed, _listed(new) as fresh:
         if new:
             added = ["add", "--intent-to-add", f"--pathspec-from-file={fresh}", "--pathspec-file-nul"]
-            status, said = _run(desk, root, added, b"", env)
+            status, said = _run(runtime, root, added, b"", env)
             if status:
                 return Made(None, None, [], said)
         arguments = ["-c", "core.logAllRefUpdates=true", "commit", "--only"]
@@ -62,13 +62,13 @@ def make(desk: Desk, caller: Caller, message: str | None, paths: Sequence[str], 
         arguments += [] if message is None else ["-q", "-F", "-"]
         data = None if message is None else os.fsencode(message)
         try:
-            _, said = _run(desk, root, arguments, data, {**env, "GIT_REFLOG_ACTION": mark})
+            _, said = _run(runtime, root, arguments, data, {**env, "GIT_REFLOG_ACTION": mark})
         except BaseException:
-            _forget(desk, root, new, env)
+            _forget(runtime, root, new, env)
             raise
     commit = _marked(root, mark)
     if commit is None:
-        _forget(desk, root, new, env)
+        _forget(runtime, root, new, env)
         return Made(None, None, [], said)
     parent = commands.commit_of(root, f"{commit}^")
     return Made(commit, parent, sorted(commands.between(root, parent, commit)), said)
@@ -94,11 +94,13 @@ def _marked(root: str, mark: str) -> str | None:
     return commands.ask(root, ["rev-list", "-g", "-n1", f"--grep-reflog={mark}", "HEAD"]).decode().strip() or None
 
 
-def _run(desk: Desk, root: str, arguments: list[str], data: bytes | None, env: Mapping[str, str]) -> tuple[int, str]:
+def _run(
+    runtime: Runtime, root: str, arguments: list[str], data: bytes | None, env: Mapping[str, str]
+) -> tuple[int, str]:
     """Run git until its index is free; with data of None it has the terminal. Returns its status and what it said."""
     import subprocess  # noqa: PLC0415 - not on the path of a hook that says yes
 
-    end = desk.monotonic() + LOCK_SECONDS
+    end = runtime.monotonic() + LOCK_SECONDS
     while True:
         pipe = None if data is None else subprocess.PIPE
         merged = None if data is None else subprocess.STDOUT
@@ -111,19 +113,19 @@ def _run(desk: Desk, root: str, arguments: list[str], data: bytes | None, env: M
             text = f"git did not end within {HOLD_SECONDS:.0f} seconds"
             raise commands.GitError(text, "See which of your hooks hangs, then commit again.") from None
         said = os.fsdecode(done.stdout or b"").strip()
-        if done.returncode == 0 or "index.lock" not in said or desk.monotonic() >= end:
+        if done.returncode == 0 or "index.lock" not in said or runtime.monotonic() >= end:
             return done.returncode, said
-        desk.pause(PAUSE_SECONDS)
+        runtime.pause(PAUSE_SECONDS)
 
 
-def _forget(desk: Desk, root: str, new: Sequence[str], env: Mapping[str, str]) -> None:
+def _forget(runtime: Runtime, root: str, new: Sequence[str], env: Mapping[str, str]) -> None:
     """Take files that were made known for a commit out of the index again, unless somebody has staged them since."""
     if not new:
         return
     raw = commands.ask(root, ["diff", "--name-only", "-z", "--diff-filter=A", "--no-ext-diff", "--no-renames"])
     noted = [path for path in commands.names(raw) if path in set(new)]
     if noted:
-        _run(desk, root, ["update-index", "-z", "--force-remove", "--stdin"], _nul(noted), env)
+        _run(runtime, root, ["update-index", "-z", "--force-remove", "--stdin"], _nul(noted), env)
 
 
 @contextmanager

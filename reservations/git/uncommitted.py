@@ -60,7 +60,7 @@ def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> d
 
 
 def _reaches(pattern: Pattern, link: str) -> bool:
-    """Say whether a pattern may cover a file of a submodule."""
+    """Return whether a pattern may cover a file of a submodule."""
     below = canonical(f"{quote(link)}/**")
     return isinstance(below, PatternProblem) or matches(pattern, link) or overlaps(pattern, below)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from interlock.reservations import identity, place, process, settings
 from interlock.reservations.hooks.client_input import Call
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
 
 __all__ = ["answer", "identified", "located", "opened"]
@@ -17,14 +17,14 @@ MAX_CONTEXT: Final = 4000
 """So many characters of context an agent is given at once."""
 
 
-def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> tuple[Desk, Caller]:
-    """Return the desk of a project and the agent whose client called.
+def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> tuple[Runtime, Caller]:
+    """Return the runtime of a project and the agent whose client called.
 
     Raises:
         ReservationError: The settings or the store cannot be used.
     """
     store = SqliteStore(found.store_path)
-    desk = Desk(
+    runtime = Runtime(
         store,
         settings.read(found.root),
         is_running=process.is_running,
@@ -33,7 +33,7 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
         is_folder=place.is_folder,
     )
     known = identity.who(env, store, call.session_id, client, door="hook")
-    return desk, Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
+    return runtime, Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
 
 
 def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:

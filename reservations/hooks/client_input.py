@@ -226,7 +226,7 @@ def command(call: Call) -> str:
 
 
 def is_watched(call: Call) -> bool:
-    """Say whether a tool may have changed files that the edit hook was not asked about."""
+    """Return whether a tool may have changed files that the edit hook was not asked about."""
     return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
 
 
@@ -236,7 +236,7 @@ def _served(tool: str) -> tuple[str, ...]:
 
 
 def _is_name(path: str) -> bool:
-    """Say whether a text can be the name of a file."""
+    """Return whether a text can be the name of a file."""
     try:
         return b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -244,7 +244,7 @@ def _is_name(path: str) -> bool:
 
 
 def _is_text(value: str) -> bool:
-    """Say whether a text can be stored: no NUL, and no half of a surrogate pair."""
+    """Return whether a text can be stored: no NUL, and no half of a surrogate pair."""
     return "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
 
 

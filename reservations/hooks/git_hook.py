@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from interlock.core.errors import InterlockError
 from interlock.reservations.git.foreign_leases import Held, Hit, explain, holdings, note, project
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.rules import shown
 
 ZEROS: Final = frozenset("0")
@@ -55,20 +55,20 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | N
         return 1
 
 
-def refused(desk: Desk, caller: Caller, door: str, verdict: Verdict) -> int:
+def refused(runtime: Runtime, caller: Caller, door: str, verdict: Verdict) -> int:
     """Print a refusal, add it to the events, tell the holders of what has changed all the same, and return 1."""
     sys.stderr.write(f"{explain(verdict.action, verdict.hits, verdict.fix)}\n")
-    note(desk, caller, door, verdict.action, verdict.hits)
+    note(runtime, caller, door, verdict.action, verdict.hits)
     if verdict.written:
         from interlock.reservations.git import overwritten  # noqa: PLC0415 - few refusals come too late
 
         named = ", ".join(shown(path) for path, _ in verdict.written[: overwritten.MAX_NAMED])
         sys.stderr.write(f"  written already: {named}; whoever holds it has been told.\n")
         when = f"by a git command of {shown(caller.name)} that was refused too late"
-        overwritten.tell(desk, caller, verdict.written, when, door)
+        overwritten.tell(runtime, caller, verdict.written, when, door)
     return 1
 
 
 def is_zero(name: str) -> bool:
-    """Say whether an id stands for nothing."""
+    """Return whether an id stands for nothing."""
     return ZEROS.issuperset(name)

@@ -15,7 +15,7 @@ from interlock.reservations.hooks import client_hook, client_input, release_requ
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, grant_log, marks
 from interlock.reservations.leases.grant_log import Missed
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.leases.views import lasting
 from interlock.reservations.patterns import covers, quote
 from interlock.reservations.place import Place
@@ -64,8 +64,8 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     mode = release_requests.mode_of(env)
     tries: list[_Try] = []
     for found, names in projects.items():
-        desk, caller = client_hook.opened(found, call, env, client)
-        tries.append(_edit(desk, caller, call, names, mode))
+        runtime, caller = client_hook.opened(found, call, env, client)
+        tries.append(_edit(runtime, caller, call, names, mode))
         if tries[-1].answer["errors"]:
             return _refused(here, tries)
     if any(row.stale for row in tries):
@@ -85,7 +85,7 @@ class _Try(NamedTuple):
     """What came of an edit in one project.
 
     Args:
-        desk: Its store.
+        runtime: Its store.
         caller: Who edits.
         answer: What was reserved.
         granted: What of it was granted anew.
@@ -93,7 +93,7 @@ class _Try(NamedTuple):
         stale: The files that changed while others held them, since the agent did.
     """
 
-    desk: Desk
+    runtime: Runtime
     caller: Caller
     answer: ReserveAnswer
     granted: list[str]
@@ -101,26 +101,26 @@ class _Try(NamedTuple):
     stale: list[tuple[str, Missed]]
 
 
-def _edit(desk: Desk, caller: Caller, call: Call, names: list[str], mode: release_requests.Mode) -> _Try:
+def _edit(runtime: Runtime, caller: Caller, call: Call, names: list[str], mode: release_requests.Mode) -> _Try:
     """Look after the requests that wait, then reserve the files."""
-    waiting = release_requests.look(desk, caller)
+    waiting = release_requests.look(runtime, caller)
     wanted = [quote(name) for name in names]
-    context = release_requests.handle(desk, caller, waiting, mode, wanted)
-    missed = _missed(desk, caller, names)
+    context = release_requests.handle(runtime, caller, waiting, mode, wanted)
+    missed = _missed(runtime, caller, names)
     known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
     reason = "" if known else f"edits it with {shown(call.tool)}"
-    answer = calls.reserve(desk, caller, wanted, reason=reason)
+    answer = calls.reserve(runtime, caller, wanted, reason=reason)
     granted = [row["reservation_id"] for row in answer["reservations"] if row["pattern"] not in waiting.own]
-    stale = [] if answer["errors"] else _unread(desk, caller, missed)
+    stale = [] if answer["errors"] else _unread(runtime, caller, missed)
     if not answer["errors"] and not stale:
-        with calls.entered(desk, caller) as entry:
+        with calls.entered(runtime, caller) as entry:
             marks.note_edits(entry, caller.root, names)
-    return _Try(desk, caller, answer, granted, context, stale)
+    return _Try(runtime, caller, answer, granted, context, stale)
 
 
-def _missed(desk: Desk, caller: Caller, names: Sequence[str]) -> list[tuple[str, Missed]]:
+def _missed(runtime: Runtime, caller: Caller, names: Sequence[str]) -> list[tuple[str, Missed]]:
     """Return the files that changed while others held them, since the agent did and before it got them again."""
-    with calls.seen(desk, caller) as entry:
+    with calls.seen(runtime, caller) as entry:
         rows = [(name, row) for name in names if (row := grant_log.missed(entry, quote(name))) is not None]
     if not rows:
         return []
@@ -132,11 +132,11 @@ def _missed(desk: Desk, caller: Caller, names: Sequence[str]) -> list[tuple[str,
     return found
 
 
-def _unread(desk: Desk, caller: Caller, missed: Sequence[tuple[str, Missed]]) -> list[tuple[str, Missed]]:
+def _unread(runtime: Runtime, caller: Caller, missed: Sequence[tuple[str, Missed]]) -> list[tuple[str, Missed]]:
     """Return those of the files that the agent was not told of yet."""
     if not missed:
         return []
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         return [row for row in missed if marks.once(entry, f"missed {row[0]} {row[1].begun}")]
 
 
@@ -144,7 +144,7 @@ def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
     """Say why the edit may not go on, and give back what was granted for it in other projects."""
     for row in tries[:-1]:
         if row.granted:
-            calls.release(row.desk, row.caller, row.granted)
+            calls.release(row.runtime, row.caller, row.granted)
     last = tries[-1]
     folder = "" if last.caller.root == here.root else last.caller.root
     errors = last.answer["errors"]

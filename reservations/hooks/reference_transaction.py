@@ -50,7 +50,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 def _concerns(move: tuple[str, ...], env: Mapping[str, str]) -> bool:
-    """Say whether a move may touch a working tree, by what git says alone."""
+    """Return whether a move may touch a working tree, by what git says alone."""
     old, new, name = move
     if name == "ORIG_HEAD":
         return _action(env) in {"merge", "pull"}
@@ -170,22 +170,22 @@ def _checked_out(common: str) -> set[str]:
 
 
 def _goes_back(folder: str, new: str) -> bool:
-    """Say whether a move returns to where an operation in progress began."""
+    """Return whether a move returns to where an operation in progress began."""
     return any(_first_line(os.path.join(folder, *name.split("/"))) == new for name in _STARTS)
 
 
 def _is_linked(folder: str) -> bool:
-    """Say whether git's folder is that of a linked worktree."""
+    """Return whether git's folder is that of a linked worktree."""
     return os.path.basename(os.path.dirname(folder)) == "worktrees"
 
 
 def _is_in(name: str, folder: str) -> bool:
-    """Say whether a ref is HEAD of a worktree, or the branch that is checked out in it."""
+    """Return whether a ref is HEAD of a worktree, or the branch that is checked out in it."""
     return name == "HEAD" or _first_line(os.path.join(folder, "HEAD")) == f"ref: {name}"
 
 
 def _is_fresh(folder: str, before: str | None) -> bool:
-    """Say whether this is a worktree that is just being made: nothing is in it that could be changed."""
+    """Return whether this is a worktree that is just being made: nothing is in it that could be changed."""
     return before is None and _is_linked(folder) and not os.path.exists(os.path.join(folder, "index"))
 
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast
 from interlock.reservations.errors import SettingsError
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.messages.bodies import RELEASE_REQUEST, type_of
 from interlock.reservations.patterns import covers
 from interlock.reservations.rules import shown
@@ -57,13 +57,13 @@ def mode_of(env: Mapping[str, str]) -> Mode:
     raise SettingsError(f"{VARIABLE} is {shown(value)}.", f"Set {VARIABLE} to 1 or clean, or unset it.", VARIABLE)
 
 
-def look(desk: Desk, caller: Caller) -> Waiting:
+def look(runtime: Runtime, caller: Caller) -> Waiting:
     """Return what waits for the agent, and remember what is new as mentioned (`Agent.cursor`).
 
     Raises:
         ReservationError: The store cannot be used.
     """
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         held = {lease.reservation_id: lease for lease in entry.tx.leases_of(entry.agent.name)}
         asked = [row for row in entry.tx.open_negotiations(holder=entry.agent.name) if row.reservation_id in held]
         new: set[str] = set()
@@ -88,11 +88,11 @@ def _ended_by(entry: Entry, row: Negotiation) -> tuple[Lease, ...]:
     return tuple(what_ends(entry, row))
 
 
-def handle(desk: Desk, caller: Caller, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
+def handle(runtime: Runtime, caller: Caller, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
     """Do what the mode says, and return what to tell the agent; nothing when there is nothing new.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who edits.
         waiting: What was asked for.
         mode: What `INTERLOCK_AUTO_RELEASE` says.
@@ -102,7 +102,7 @@ def handle(desk: Desk, caller: Caller, waiting: Waiting, mode: Mode, edited: Seq
         ReservationError: The store cannot be used.
     """
     if mode == "clean" and waiting.open:
-        return _release_clean(desk, caller, waiting, edited)
+        return _release_clean(runtime, caller, waiting, edited)
     fresh = [row for row, _ in waiting.open if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
     if mode == "1":
         return "\n".join(spelled(waiting, fresh))
@@ -134,14 +134,16 @@ def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
     ]
 
 
-def _release_clean(desk: Desk, caller: Caller, waiting: Waiting, edited: Sequence[str]) -> str:
+def _release_clean(runtime: Runtime, caller: Caller, waiting: Waiting, edited: Sequence[str]) -> str:
     """Hand over what was asked for where it has no uncommitted changes, in the order of the requests.
 
     All that a release would end is looked at, and the whole of each lease; what git cannot tell is kept.
     """
     from interlock.reservations.messages import negotiation  # noqa: PLC0415 - only when something was asked for
 
-    dirty = desk.dirty(caller.root, tuple(dict.fromkeys(lease.pattern for _, held in waiting.open for lease in held)))
+    dirty = runtime.dirty(
+        caller.root, tuple(dict.fromkeys(lease.pattern for _, held in waiting.open for lease in held))
+    )
     lines: list[str] = []
     kept: list[Negotiation] = []
     gone: set[str] = set()
@@ -151,7 +153,7 @@ def _release_clean(desk: Desk, caller: Caller, waiting: Waiting, edited: Sequenc
         if any(dirty.get(lease.pattern) is not False or _touches(lease, edited) for lease in held):
             kept.append(row)
             continue
-        answer = negotiation.respond(desk, caller, row.thread_id, "release", file=row.file)
+        answer = negotiation.respond(runtime, caller, row.thread_id, "release", file=row.file)
         if answer["status"] in {"released", "free"}:
             gone.update(lease.reservation_id for lease in held)
             names = ", ".join(shown(lease.pattern) for lease in held)

@@ -16,7 +16,7 @@ from interlock.reservations import identity, place, status
 from interlock.reservations.hooks import client_hook, client_input, release_requests
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, marks, wait_queue
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.rules import shown
 
 __all__ = ["run"]
@@ -40,23 +40,23 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     found = place.find(call.cwd)
     if not os.path.lexists(found.store_path):
         return 0
-    desk, caller = client_hook.opened(found, call, env, client)
+    runtime, caller = client_hook.opened(found, call, env, client)
     if call.event == END:
-        if identity.is_elsewhere(desk.store, caller.name):
+        if identity.is_elsewhere(runtime.store, caller.name):
             raise client_input.InputRefusedError(
                 f"{shown(caller.name)} lives in another process than the one that says it ended.",
                 "Let the session's own client say so; leases of a client that has ended can be taken over.",
             )
-        _end(desk, caller)
+        _end(runtime, caller)
     elif not call.fields.get("stop_hook_active"):
-        _remind(desk, caller, call)
+        _remind(runtime, caller, call)
     return 0
 
 
-def _remind(desk: Desk, caller: Caller, call: Call) -> None:
+def _remind(runtime: Runtime, caller: Caller, call: Call) -> None:
     """Send the agent back to its open requests; for each of them once."""
-    open_ones = release_requests.look(desk, caller)
-    with calls.entered(desk, caller) as entry:
+    open_ones = release_requests.look(runtime, caller)
+    with calls.entered(runtime, caller) as entry:
         new = [row for row, _ in open_ones.open if marks.once(entry, f"stop {row.thread_id}")]
     if not new:
         return
@@ -67,17 +67,17 @@ def _remind(desk: Desk, caller: Caller, call: Call) -> None:
         client_hook.answer(call, call.event, reason)
 
 
-def _end(desk: Desk, caller: Caller) -> None:
+def _end(runtime: Runtime, caller: Caller) -> None:
     """Release what has no uncommitted changes; when nothing is left, the agent leaves."""
-    own = calls.mine(desk, caller)["reservations"]
-    dirty = desk.dirty(caller.root, tuple(row["pattern"] for row in own))
+    own = calls.mine(runtime, caller)["reservations"]
+    dirty = runtime.dirty(caller.root, tuple(row["pattern"] for row in own))
     clean = [row["reservation_id"] for row in own if dirty.get(row["pattern"]) is False]
     if len(clean) == len(own):
-        status.leave(desk, caller)
+        status.leave(runtime, caller)
         return
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         for place_in_line in wait_queue.places_of(entry, entry.agent.name):
             wait_queue.leave(entry, place_in_line, "its session ended")
         wait_queue.settle(entry)
     if clean:
-        calls.release(desk, caller, clean)
+        calls.release(runtime, caller, clean)

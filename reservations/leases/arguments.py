@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases.granting import Wanted
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.patterns import Pattern, PatternProblem
 from interlock.reservations.rules import refuse, shown
 
@@ -54,20 +54,20 @@ class Asked(NamedTuple):
     digest: str
 
 
-def read_reserve(desk: Desk, caller: Caller, found: object, options: dict[str, Any]) -> Asked | list[Refusal]:
+def read_reserve(runtime: Runtime, caller: Caller, found: object, options: dict[str, Any]) -> Asked | list[Refusal]:
     """Return what reserve_files was asked for, or everything that is wrong with its arguments.
 
     Args:
-        desk: The bounds, and what is a folder.
+        runtime: The bounds, and what is a folder.
         caller: Whose checkout the patterns are relative to.
         found: The patterns.
         options: The other arguments, by their names.
     """
-    given, errors = read_patterns(desk, caller, found)
+    given, errors = read_patterns(runtime, caller, found)
     errors += [
-        refusal for row in given if (refusal := _commons(caller, row) or _elsewhere(desk, caller, row)) is not None
+        refusal for row in given if (refusal := _commons(caller, row) or _elsewhere(runtime, caller, row)) is not None
     ]
-    limits = desk.settings
+    limits = runtime.settings
     ttl = limits.ttl_minutes if options["ttl_minutes"] is None else options["ttl_minutes"]
     errors += _number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
     errors += _number("wait_seconds", options["wait_seconds"], 0, inf)
@@ -95,19 +95,19 @@ def read_reserve(desk: Desk, caller: Caller, found: object, options: dict[str, A
     return Asked(wanted, by_text, options["partial"], wait_seconds, key or "", digest)
 
 
-def shortened_wait(desk: Desk, wait_seconds: object) -> dict[str, float]:
+def shortened_wait(runtime: Runtime, wait_seconds: object) -> dict[str, float]:
     """Return what an answer says of a wait that was longer than one call may wait: the longest one."""
-    most = desk.settings.max_wait_seconds
+    most = runtime.settings.max_wait_seconds
     shortened = isinstance(wait_seconds, int | float) and not isinstance(wait_seconds, bool) and wait_seconds > most
     return {"longest_wait_seconds": most} if shortened else {}
 
 
-def read_patterns(desk: Desk, caller: Caller, found: object) -> tuple[list[Given], list[Refusal]]:
+def read_patterns(runtime: Runtime, caller: Caller, found: object) -> tuple[list[Given], list[Refusal]]:
     """Return the patterns of a call, and what is wrong with the others."""
-    texts, errors = read_list("patterns", found, desk.settings.max_patterns)
+    texts, errors = read_list("patterns", found, runtime.settings.max_patterns)
     given: list[Given] = []
     for place, text in texts:
-        pattern = typed(desk, caller, text)
+        pattern = typed(runtime, caller, text)
         if isinstance(pattern, Pattern):
             given.append(Given(pattern, text, place))
         else:
@@ -136,9 +136,9 @@ def _commons(caller: Caller, given: Given) -> Refusal | None:
     )  # fmt: skip
 
 
-def _elsewhere(desk: Desk, caller: Caller, given: Given) -> Refusal | None:
+def _elsewhere(runtime: Runtime, caller: Caller, given: Given) -> Refusal | None:
     """Refuse a pattern that lies in another repository below the root: its files are held in that one's store."""
-    folder = desk.nested(caller.root, given.pattern.prefix)
+    folder = runtime.nested(caller.root, given.pattern.prefix)
     if not folder:
         return None
     below = "/".join(given.pattern.text.split("/")[folder.count("/") + 1 :]) or "**"
@@ -152,16 +152,16 @@ def _elsewhere(desk: Desk, caller: Caller, given: Given) -> Refusal | None:
     )
 
 
-def typed(desk: Desk, caller: Caller, text: str) -> Pattern | PatternProblem:
+def typed(runtime: Runtime, caller: Caller, text: str) -> Pattern | PatternProblem:
     """Return the pattern that an agent means by a text: what is there decides about folders, links and brackets.
 
     An absolute one below the checkout means the same as the relative one: the tools of clients name files like that.
     """
     return patterns.canonical(
         _relative(caller.root, text),
-        is_folder=lambda path: desk.is_folder(caller.root, path),
-        exists=lambda path: desk.exists(caller.root, path),
-        real=lambda path: desk.real(caller.root, path),
+        is_folder=lambda path: runtime.is_folder(caller.root, path),
+        exists=lambda path: runtime.exists(caller.root, path),
+        real=lambda path: runtime.real(caller.root, path),
     )
 
 

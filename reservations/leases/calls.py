@@ -21,7 +21,7 @@ from interlock.reservations.leases.ending import drop, end
 from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.granting import Look, Wanted
 from interlock.reservations.leases.handover import Before
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.leases.views import conflict_info, iso, lease_info
 from interlock.reservations.store.records import Agent, Lease, Waiter, key_of, replace
 
@@ -40,20 +40,20 @@ MAX_CONFLICTS: Final = 100
 
 @contextmanager
 def entered(
-    desk: Desk, caller: Caller, unsaved: Mapping[str, bool] = MappingProxyType({})
+    runtime: Runtime, caller: Caller, unsaved: Mapping[str, bool] = MappingProxyType({})
 ) -> Generator[Entry, None, None]:
     """Open the transaction of a call; every call of every door goes through here.
 
     The agent is registered (event `agent_joined`) or its `last_seen` moved, its process bound to it, what expired is
     ended, and the line is settled. What the body puts stands when it ends, and is undone when it raises::
 
-        with leases.entered(desk, caller) as entry:
+        with leases.entered(runtime, caller) as entry:
             held = entry.tx.leases_of(entry.agent.name)
 
     Inside it: no I/O, no second `entered`, and `entry.now` for the time. To give up a lease call `end`.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who calls.
         unsaved: What is known of unsaved work, for who may take from the silent; see `liveness.asking`.
 
@@ -62,10 +62,10 @@ def entered(
         StoreDamagedError: What is stored cannot be read.
         StoreUnwrittenError: It cannot be written.
     """
-    with desk.store.transaction() as tx:
-        now = desk.clock()
-        agent, before = liveness.touch(desk, tx, caller, now)
-        entry = Entry(desk, caller, tx, now, agent, unsaved)
+    with runtime.store.transaction() as tx:
+        now = runtime.clock()
+        agent, before = liveness.touch(runtime, tx, caller, now)
+        entry = Entry(runtime, caller, tx, now, agent, unsaved)
         if before is None:
             entry.event("agent_joined", agent=agent.name, kind=agent.kind, client=agent.client)
         if before is None or now - before.last_seen > AWAY_SECONDS:
@@ -75,7 +75,7 @@ def entered(
 
 
 @contextmanager
-def seen(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
+def seen(runtime: Runtime, caller: Caller) -> Generator[Entry, None, None]:
     """Open the transaction of somebody who only looks: nobody is registered, and no sign of life is left.
 
     What expired is ended and the line settled all the same, so that a look never shows what is over; when nothing is
@@ -84,8 +84,8 @@ def seen(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
     Raises:
         ReservationError: See `entered`.
     """
-    with desk.store.transaction() as tx:
-        now = desk.clock()
+    with runtime.store.transaction() as tx:
+        now = runtime.clock()
         agent = Agent(
             caller.name,
             caller.kind,
@@ -96,7 +96,7 @@ def seen(desk: Desk, caller: Caller) -> Generator[Entry, None, None]:
             joined_at=now,
             last_seen=now,
         )
-        entry = Entry(desk, caller, tx, now, tx.agent(caller.name) or agent)
+        entry = Entry(runtime, caller, tx, now, tx.agent(caller.name) or agent)
         end(entry, tx.expired(now), "expired")
         yield entry
 
@@ -117,7 +117,7 @@ class _Attempt(NamedTuple):
 
 
 def reserve(
-    desk: Desk,
+    runtime: Runtime,
     caller: Caller,
     patterns: object,
     *,
@@ -144,50 +144,50 @@ def reserve(
         "wait_seconds": wait_seconds,
         "idempotency_key": idempotency_key,
     }
-    asked = arguments.read_reserve(desk, caller, patterns, options)
+    asked = arguments.read_reserve(runtime, caller, patterns, options)
     if not isinstance(asked, Asked):
         return {"reservations": [], "errors": asked}
-    attempt = _wait(desk, caller, asked) if asked.wait_seconds else _once(desk, caller, asked, {})
-    _ask_dirty(desk, caller, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
-    _tell_received(desk, caller, asked, attempt)
+    attempt = _wait(runtime, caller, asked) if asked.wait_seconds else _once(runtime, caller, asked, {})
+    _ask_dirty(runtime, caller, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
+    _tell_received(runtime, caller, asked, attempt)
     return attempt.answer
 
 
-def _tell_received(desk: Desk, caller: Caller, asked: Asked, attempt: _Attempt) -> None:
+def _tell_received(runtime: Runtime, caller: Caller, asked: Asked, attempt: _Attempt) -> None:
     """Say what of the new leases had uncommitted changes before; after the transaction, for it asks git."""
-    told = handover.received(desk, caller, attempt.new) if attempt.new else {}
+    told = handover.received(runtime, caller, attempt.new) if attempt.new else {}
     if not told:
         return
     answer = cast("dict[str, Any]", attempt.answer)
     answer |= told
-    with entered(desk, caller) as entry:
+    with entered(runtime, caller) as entry:
         handover.tell_those_who_lost_it(entry, attempt.new, told["unsaved"])
         if asked.key and not answer["errors"]:
             entry.tx.remember(entry.agent.name, asked.key, asked.digest, json.dumps(answer), entry.now)
 
 
-def _wait(desk: Desk, caller: Caller, asked: Asked) -> _Attempt:
+def _wait(runtime: Runtime, caller: Caller, asked: Asked) -> _Attempt:
     """Try until it is granted, refused or the time is over; an exception gives the place up."""
-    end = desk.monotonic() + asked.wait_seconds
+    end = runtime.monotonic() + asked.wait_seconds
     waiter_id = 0
     unsaved: dict[str, bool] = {}
     try:
         while True:
-            stamp = desk.store.stamp()
-            attempt = _once(desk, caller, asked, unsaved, end, waiter_id)
+            stamp = runtime.store.stamp()
+            attempt = _once(runtime, caller, asked, unsaved, end, waiter_id)
             if attempt.look_in is None:
                 return attempt
             waiter_id = attempt.waiter_id
-            wait_queue.until_changed(desk, stamp, attempt.look_in)
+            wait_queue.until_changed(runtime, stamp, attempt.look_in)
     except BaseException:
-        with entered(desk, caller) as entry:
+        with entered(runtime, caller) as entry:
             _leave(entry, asked, "its call was ended")
             wait_queue.settle(entry)
         raise
 
 
 def _once(
-    desk: Desk,
+    runtime: Runtime,
     caller: Caller,
     asked: Asked,
     unsaved: dict[str, bool],
@@ -197,20 +197,20 @@ def _once(
     """Grant, refuse or wait, in one transaction; before that git is asked, where it depends on that.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who calls.
         asked: For what.
         unsaved: What the call knows of unsaved work of the silent; filled.
-        end: Until when the call waits, by `Desk.monotonic`; None when it does not.
+        end: Until when the call waits, by `Runtime.monotonic`; None when it does not.
         waiter_id: The place that it had when it looked last.
     """
-    return liveness.asking(desk, caller, unsaved, lambda: _attempt(desk, caller, asked, unsaved, end, waiter_id))
+    return liveness.asking(runtime, caller, unsaved, lambda: _attempt(runtime, caller, asked, unsaved, end, waiter_id))
 
 
 def _attempt(
-    desk: Desk, caller: Caller, asked: Asked, unsaved: Mapping[str, bool], end: float | None, waiter_id: int
+    runtime: Runtime, caller: Caller, asked: Asked, unsaved: Mapping[str, bool], end: float | None, waiter_id: int
 ) -> _Attempt:
-    with entered(desk, caller, unsaved) as entry:
+    with entered(runtime, caller, unsaved) as entry:
         if asked.key and (known := _remembered(entry, asked)) is not None:
             return _Attempt(known)
         me = entry.agent.name
@@ -238,10 +238,10 @@ def _attempt(
         members = deadlock.circle(entry, deadlock.waited_for(blocked))
         if members:
             return _Attempt(_circle(entry, asked, members, blocked))
-        left = end - desk.monotonic()
+        left = end - runtime.monotonic()
         if left <= 0:
             return _Attempt(_give_up(entry, asked, blocked))
-        place = wait_queue.join(entry, asked.wanted, entry.now + left + desk.settings.linger_seconds)
+        place = wait_queue.join(entry, asked.wanted, entry.now + left + runtime.settings.linger_seconds)
         return _Attempt({"reservations": [], "errors": []}, place.waiter_id, _next_look(entry, blocked, left))
 
 
@@ -287,7 +287,7 @@ def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnsw
     if place is None:
         return _refused(entry, asked, errors)
     position = 1 + sum(waiter.waiter_id < place.waiter_id for waiter in entry.tx.waiters())
-    refusals.keep_waiting(errors, asked, position, place.until - entry.now, entry.desk.settings.max_wait_seconds)
+    refusals.keep_waiting(errors, asked, position, place.until - entry.now, entry.runtime.settings.max_wait_seconds)
     answer = _refused(entry, asked, errors)
     answer["waiting"] = {"position": position, "since": iso(place.since), "kept_until": iso(place.until)}
     return answer
@@ -309,7 +309,7 @@ def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer
 
 def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
     """Return the refusal of a call after which its agent would hold more than it may."""
-    limit = entry.desk.settings.max_leases
+    limit = entry.runtime.settings.max_leases
     new = sum(found.serving is None for found in takes)
     if not new:
         return None
@@ -342,12 +342,12 @@ def _next_look(entry: Entry, blocked: Sequence[Look], left: float) -> float:
     return min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
 
 
-def _ask_dirty(desk: Desk, caller: Caller, conflicts: Sequence[Conflict]) -> None:
+def _ask_dirty(runtime: Runtime, caller: Caller, conflicts: Sequence[Conflict]) -> None:
     """Say of each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
     leases = [row for row in conflicts if "waiting" not in row]
     held = tuple(sorted({row["held_pattern"] for row in leases}))
     if held:
-        known = desk.dirty(caller.root, held)
+        known = runtime.dirty(caller.root, held)
         for row in leases:
             row["dirty"] = known.get(row["held_pattern"])
 
@@ -355,20 +355,20 @@ def _ask_dirty(desk: Desk, caller: Caller, conflicts: Sequence[Conflict]) -> Non
 # -- releasing and looking -----------------------------------------------------------------------------------------
 
 
-def release(desk: Desk, caller: Caller, reservation_ids: object, *, tell: bool = False) -> ReleaseAnswer:
+def release(runtime: Runtime, caller: Caller, reservation_ids: object, *, tell: bool = False) -> ReleaseAnswer:
     """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who releases.
         reservation_ids: Which.
         tell: Ask git, and say what of it has uncommitted changes.
     """
-    ids, errors = arguments.read_list("reservation_ids", reservation_ids, desk.settings.max_leases)
+    ids, errors = arguments.read_list("reservation_ids", reservation_ids, runtime.settings.max_leases)
     if not ids:
         return {"released": [], "errors": errors}
     own: dict[str, Lease] = {}
-    with entered(desk, caller) as entry:
+    with entered(runtime, caller) as entry:
         for place, reservation_id in ids:
             # An id that no store can hold is unknown like any other.
             lease = entry.tx.lease(reservation_id) if reservation_id.isascii() else None
@@ -380,40 +380,40 @@ def release(desk: Desk, caller: Caller, reservation_ids: object, *, tell: bool =
                 own[reservation_id] = lease
         end(entry, own.values(), "released")
         patterns = handover.given_up(entry, own.values()) if tell else []
-    return cast("ReleaseAnswer", {"released": [*own], "errors": errors, **handover.given(desk, caller, patterns)})
+    return cast("ReleaseAnswer", {"released": [*own], "errors": errors, **handover.given(runtime, caller, patterns)})
 
 
-def release_all(desk: Desk, caller: Caller, *, tell: bool = False) -> ReleaseAllAnswer:
+def release_all(runtime: Runtime, caller: Caller, *, tell: bool = False) -> ReleaseAllAnswer:
     """Release everything the caller holds, and leave the line (Reservation Tools, release_all); see `release`."""
-    with entered(desk, caller) as entry:
+    with entered(runtime, caller) as entry:
         for waiter in wait_queue.places_of(entry, entry.agent.name):
             wait_queue.leave(entry, waiter, "released all")
         own = entry.tx.leases_of(entry.agent.name)
         end(entry, own, "released")
         patterns = handover.given_up(entry, own) if tell else []
-    return cast("ReleaseAllAnswer", {"released_count": len(own), **handover.given(desk, caller, patterns)})
+    return cast("ReleaseAllAnswer", {"released_count": len(own), **handover.given(runtime, caller, patterns)})
 
 
-def mine(desk: Desk, caller: Caller) -> MineAnswer:
+def mine(runtime: Runtime, caller: Caller) -> MineAnswer:
     """Return the active leases of the caller (Reservation Tools, my_reservations)."""
-    with entered(desk, caller) as entry:
+    with entered(runtime, caller) as entry:
         own = entry.tx.leases_of(entry.agent.name)
         return {"reservations": [lease_info(lease, entry.now) for lease in own]}
 
 
-def check(desk: Desk, caller: Caller, patterns: object) -> ConflictsAnswer:
+def check(runtime: Runtime, caller: Caller, patterns: object) -> ConflictsAnswer:
     """Say what an exclusive reservation of patterns would meet, and reserve nothing.
 
     A pattern is clear when reserving it would be granted with nobody in the way; leases of the dead are conflicts here,
     though reserving would take them over. Wrong patterns are refused, the others are answered.
     """
-    given, errors = arguments.read_patterns(desk, caller, patterns)
+    given, errors = arguments.read_patterns(runtime, caller, patterns)
     answer: ConflictsAnswer = {"conflicts": [], "clear": [], "errors": errors}
     if not given:
         return answer
     asked = tuple(row.pattern for row in given)
     wanted = Wanted(asked, exclusive=True, no_force=False, reason="", ttl_seconds=0)
-    with entered(desk, caller) as entry:
+    with entered(runtime, caller) as entry:
         front = wait_queue.ahead(entry, entry.agent.name, None)
         try:
             looks = granting.look(entry, entry.agent.name, wanted, front, most=granting.MAX_COMPARED)
@@ -431,5 +431,5 @@ def check(desk: Desk, caller: Caller, patterns: object) -> ConflictsAnswer:
             more += len(found.blockers) - len(shown)
     if more:
         answer["more"] = more
-    _ask_dirty(desk, caller, answer["conflicts"])
+    _ask_dirty(runtime, caller, answer["conflicts"])
     return answer

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.store.contract import Transaction
 from interlock.reservations.store.records import HOUSE, Agent, Importance, Message
 
@@ -15,7 +15,7 @@ class Entry:
     """One call inside the one transaction; made by `leases.entered`.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who calls.
         tx: The rows; what is put here stands or falls with the call.
         now: The time of the whole call, seconds since the epoch.
@@ -26,18 +26,18 @@ class Entry:
         states: What `liveness` found out in this call, so that each process is asked about once.
     """
 
-    __slots__ = ("agent", "caller", "desk", "now", "states", "tx", "unsaved")
+    __slots__ = ("agent", "caller", "now", "runtime", "states", "tx", "unsaved")
 
     def __init__(
         self,
-        desk: Desk,
+        runtime: Runtime,
         caller: Caller,
         tx: Transaction,
         now: float,
         agent: Agent,
         unsaved: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
-        self.desk = desk
+        self.runtime = runtime
         self.caller = caller
         self.tx = tx
         self.now = now

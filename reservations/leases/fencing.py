@@ -9,7 +9,7 @@ from interlock.reservations.answers import Conflict, Refusal
 from interlock.reservations.leases import calls as leases
 from interlock.reservations.leases import granting
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.leases.views import conflict_info
 from interlock.reservations.patterns import Pattern
 from interlock.reservations.rules import refuse, shown
@@ -35,12 +35,12 @@ class Guard(NamedTuple):
     """What an action works under.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who acts.
         leases: By path, the lease that covers it, as it was checked.
     """
 
-    desk: Desk
+    runtime: Runtime
     caller: Caller
     leases: dict[str, Lease]
 
@@ -57,7 +57,7 @@ class Guard(NamedTuple):
         Raises:
             NotCoveredError: One of them ended meanwhile.
         """
-        with leases.entered(self.desk, self.caller) as entry:
+        with leases.entered(self.runtime, self.caller) as entry:
             refusals = _confirm(entry, self.leases)
         if refusals:
             raise NotCoveredError(refusals)
@@ -65,7 +65,7 @@ class Guard(NamedTuple):
 
 @contextmanager
 def guarded(
-    desk: Desk, caller: Caller, paths: Iterable[str], *, hold_seconds: float | None = None
+    runtime: Runtime, caller: Caller, paths: Iterable[str], *, hold_seconds: float | None = None
 ) -> Generator[Guard, None, None]:
     """Let the body act on paths that own exclusive leases cover, and keep everybody else away from them meanwhile.
 
@@ -77,7 +77,7 @@ def guarded(
     killed; of several guards at once on one lease, each protects until it has ended. The longer life stays.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who acts.
         paths: Paths as the file system has them, relative to the checkout.
         hold_seconds: How long the body may need; None: it is short.
@@ -90,28 +90,28 @@ def guarded(
     """
     wanted = list(dict.fromkeys(paths))
     if hold_seconds is None:
-        with leases.entered(desk, caller) as entry:
+        with leases.entered(runtime, caller) as entry:
             held, refusals = _covering(entry, wanted)
             if not refusals:
-                yield Guard(desk, caller, held)
+                yield Guard(runtime, caller, held)
         if refusals:
             raise NotCoveredError(refusals)
         return
-    with leases.entered(desk, caller) as entry:
+    with leases.entered(runtime, caller) as entry:
         held, refusals = _covering(entry, wanted)
         protected = {} if refusals else _hold(entry, held.values(), hold_seconds)
     if refusals:
         raise NotCoveredError(refusals)
     try:
-        yield Guard(desk, caller, held)
+        yield Guard(runtime, caller, held)
     finally:
         if protected:
-            _let_go(desk, caller, protected)
+            _let_go(runtime, caller, protected)
 
 
-def check_token(desk: Desk, caller: Caller, reservation_id: str, token: int) -> bool:
-    """Say whether a fencing token is that of a lease which the caller holds now."""
-    with leases.entered(desk, caller) as entry:
+def check_token(runtime: Runtime, caller: Caller, reservation_id: str, token: int) -> bool:
+    """Return whether a fencing token is that of a lease which the caller holds now."""
+    with leases.entered(runtime, caller) as entry:
         lease = entry.tx.lease(reservation_id)
         return lease is not None and lease.token == token and key_of(lease.agent) == key_of(entry.agent.name)
 
@@ -168,7 +168,7 @@ def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
     fix = "Reserve it, read the file again, and repeat the action."
     if holder is not None:
         fix = f"Leave it alone; ask {holder['holder']} with negotiate_release, or wait in the queue for it."
-    wait = {} if holder is None else {"wait_seconds": entry.desk.settings.max_wait_seconds}
+    wait = {} if holder is None else {"wait_seconds": entry.runtime.settings.max_wait_seconds}
     return refuse(
         "RSV206",
         message,
@@ -207,9 +207,9 @@ def _hold(entry: Entry, held: Iterable[Lease], seconds: float) -> dict[str, tupl
     return moved
 
 
-def _let_go(desk: Desk, caller: Caller, protected: Mapping[str, tuple[float, float]]) -> None:
+def _let_go(runtime: Runtime, caller: Caller, protected: Mapping[str, tuple[float, float]]) -> None:
     """End the protection that a guard gave, unless another one has moved its end on."""
-    with leases.entered(desk, caller) as entry:
+    with leases.entered(runtime, caller) as entry:
         for reservation_id, (until, before) in protected.items():
             lease = entry.tx.lease(reservation_id)
             if lease is not None and lease.held_until == until:

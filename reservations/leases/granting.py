@@ -66,7 +66,7 @@ class Look(NamedTuple):
     blockers: tuple[Blocker, ...]
 
     def is_free(self, entry: Entry) -> bool:
-        """Say whether it can be granted, if need be by a takeover.
+        """Return whether it can be granted, if need be by a takeover.
 
         That takes leases of the dead, and nobody in front of them in the line who is not dead too.
 
@@ -117,7 +117,7 @@ def on_file(entry: Entry, asked: Negotiation) -> list[Lease]:
 
 
 def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
-    """Say whether a pattern meets another one; two that only share never collide."""
+    """Return whether a pattern meets another one; two that only share never collide."""
     if not exclusive or pattern.text == held:
         return exclusive
     plain = patterns.plain_prefix(held)
@@ -141,7 +141,7 @@ def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], *, m
 
 
 def is_free(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> bool:
-    """Say whether nothing at all stands in the way of an agent; the first thing that does ends the look."""
+    """Return whether nothing at all stands in the way of an agent; the first thing that does ends the look."""
     return not any(found.blockers for found in _looks(entry, agent, wanted, ahead, None))
 
 
@@ -177,7 +177,7 @@ def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], 
 
 
 def overlaps(pattern: Pattern, lease: Lease) -> bool:
-    """Say whether a pattern overlaps that of a lease."""
+    """Return whether a pattern overlaps that of a lease."""
     # No need to read 10,000 patterns to refuse `src/**` or `**/*.py`: everything that begins below a whole folder is in
     # it, and most leases are plain paths.
     if pattern.text == pattern.prefix + "**" and lease.prefix.startswith(pattern.prefix):
@@ -199,7 +199,7 @@ def held_pattern(pattern: Pattern, wanted: Wanted, held: Blocker) -> str:
 
 
 def serves(lease: Lease, pattern: Pattern, wanted: Wanted) -> bool:
-    """Say whether an own lease gives at least what is wanted, once it is renewed."""
+    """Return whether an own lease gives at least what is wanted, once it is renewed."""
     if wanted.exclusive and not lease.exclusive:
         return False
     if lease.pattern == pattern.text:
@@ -252,7 +252,7 @@ def _grant(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, *, claim:
 def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequence[Lease], *, claim: bool) -> Lease:
     """Put a new lease, or raise the one of the same pattern in place; either has a new token."""
     same = next((lease for lease in own if lease.pattern == pattern.text), None)
-    minutes = entry.desk.settings.claim_minutes
+    minutes = entry.runtime.settings.claim_minutes
     life = min(wanted.ttl_seconds, minutes * 60) if claim else wanted.ttl_seconds
     lease = Lease(
         reservation_id=same.reservation_id if same else new_id("rsv"),
@@ -291,7 +291,7 @@ def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Leas
 
 
 def _falls_into(entry: Entry, other: Lease, lease: Lease, pattern: Pattern) -> bool:
-    """Say whether one lease makes another needless; one that is asked for stays, for a request is about it alone."""
+    """Return whether one lease makes another needless; one that is asked for stays, for a request is about it alone."""
     right = (lease.exclusive or not other.exclusive) and (lease.no_force or not other.no_force)
     covered = right and patterns.covers(pattern, pattern_of(other.pattern))
     return covered and not entry.tx.open_negotiations(reservation_id=other.reservation_id)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from interlock.reservations.answers import iso
 from interlock.reservations.leases import grant_log, granting
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.patterns import Pattern, canonical, covers, is_plain
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, key_of
@@ -50,9 +50,9 @@ def given_up(entry: Entry, ended: Iterable[Lease]) -> list[str]:
     return [text for text in patterns if not any(covers(mine, granting.pattern_of(text)) for mine in own)]
 
 
-def given(desk: Desk, caller: Caller, patterns: Iterable[str]) -> dict[str, Any]:
+def given(runtime: Runtime, caller: Caller, patterns: Iterable[str]) -> dict[str, Any]:
     """Return what an answer tells of patterns that were given up with uncommitted changes; nothing without any."""
-    unsaved = _changed(desk, caller, patterns)
+    unsaved = _changed(runtime, caller, patterns)
     if not unsaved:
         return {}
     text = (
@@ -87,9 +87,9 @@ def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Before]:
     return found
 
 
-def received(desk: Desk, caller: Caller, new: Mapping[str, Before]) -> dict[str, Any]:
+def received(runtime: Runtime, caller: Caller, new: Mapping[str, Before]) -> dict[str, Any]:
     """Return what an answer tells of patterns that were got with uncommitted changes; nothing without any."""
-    unsaved = _changed(desk, caller, new)
+    unsaved = _changed(runtime, caller, new)
     if not unsaved:
         return {}
     before = list(dict.fromkeys(new[text].agent for text in unsaved if new[text].agent))[:MAX_NAMED]
@@ -152,10 +152,10 @@ def _named(patterns: list[str]) -> str:
     return names + (f" and {len(patterns) - MAX_NAMED} more" if len(patterns) > MAX_NAMED else "")
 
 
-def _changed(desk: Desk, caller: Caller, patterns: Iterable[str]) -> list[str]:
+def _changed(runtime: Runtime, caller: Caller, patterns: Iterable[str]) -> list[str]:
     """Return those of some patterns that cover uncommitted changes in the caller's checkout, as far as git knows."""
     asked = tuple(dict.fromkeys(patterns))
     if not asked:
         return []
-    known = desk.changed_here(caller.root, asked)
+    known = runtime.changed_here(caller.root, asked)
     return [text for text in asked if known.get(text)]

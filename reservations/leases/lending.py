@@ -12,7 +12,7 @@ from typing import Final, cast
 from interlock.reservations.answers import ReserveAnswer
 from interlock.reservations.leases import calls, grant_log, granting, wait_queue
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.store.records import Lease, key_of, replace
 
 _LENT: Final = "lent"
@@ -22,20 +22,20 @@ class LentLeases:
     """What a run holds, or has lent.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: The run as an agent.
 
     Every method raises `ReservationError` where the store cannot be used.
     """
 
-    def __init__(self, desk: Desk, caller: Caller) -> None:
-        self.desk = desk
+    def __init__(self, runtime: Runtime, caller: Caller) -> None:
+        self.runtime = runtime
         self.caller = caller
 
     def begin(self) -> None:
         """Let this process stand for the run, and take back what was lent."""
         mine = self.caller
-        with calls.entered(self.desk, mine) as entry:
+        with calls.entered(self.runtime, mine) as entry:
             agent = entry.agent
             if (agent.host, agent.pid, agent.started) != (mine.host, mine.pid, mine.started):
                 entry.tx.put_agent(replace(agent, host=mine.host, pid=mine.pid, started=mine.started))
@@ -44,12 +44,12 @@ class LentLeases:
 
     def rest(self) -> None:
         """Keep everything without a process: from now on only calls are signs of life of the run."""
-        with calls.entered(self.desk, self.caller) as entry:
+        with calls.entered(self.runtime, self.caller) as entry:
             entry.tx.put_agent(replace(entry.agent, pid=None, started=""))
 
     def lend(self, worker: Caller) -> None:
         """Give what the run holds, and what it has lent before, to the agent that works for it."""
-        with calls.entered(self.desk, worker) as entry:
+        with calls.entered(self.runtime, worker) as entry:
             held = [*entry.tx.leases_of(self.caller.name), *self._lent(entry)]
             for lease in held:
                 if key_of(lease.agent) == key_of(worker.name):
@@ -61,34 +61,34 @@ class LentLeases:
 
     def renew(self) -> None:
         """Renew what the run holds, unless that was done lately; what is lent is its worker's to renew."""
-        with calls.entered(self.desk, self.caller) as entry:
+        with calls.entered(self.runtime, self.caller) as entry:
             for lease in entry.tx.leases_of(self.caller.name):
                 self._renew(entry, lease)
 
     def reserve(self, patterns: Sequence[str], reason: str, wait_seconds: float = 0) -> ReserveAnswer:
         """Reserve patterns, all or none; see `Reservations.reserve_files`."""
-        return calls.reserve(self.desk, self.caller, patterns, reason=reason, wait_seconds=wait_seconds)
+        return calls.reserve(self.runtime, self.caller, patterns, reason=reason, wait_seconds=wait_seconds)
 
     def release_clean(self) -> list[str]:
         """Release what has no uncommitted changes, and return the patterns of the rest.
 
         An agent that holds nothing closes no circle of waiting agents.
         """
-        own = calls.mine(self.desk, self.caller)["reservations"]
-        unsaved = self.desk.dirty(self.caller.root, tuple(row["pattern"] for row in own))
+        own = calls.mine(self.runtime, self.caller)["reservations"]
+        unsaved = self.runtime.dirty(self.caller.root, tuple(row["pattern"] for row in own))
         kept = [row["pattern"] for row in own if unsaved[row["pattern"]] is not False]
         clean = [row["reservation_id"] for row in own if row["pattern"] not in kept]
         if clean:
-            calls.release(self.desk, self.caller, clean)
+            calls.release(self.runtime, self.caller, clean)
         return kept
 
     def release_all(self) -> None:
         """Release everything, and leave the wait queue."""
-        calls.release_all(self.desk, self.caller)
+        calls.release_all(self.runtime, self.caller)
 
     def leave_queue(self, why: str) -> None:
         """Leave the wait queue; what the run holds, it keeps."""
-        with calls.entered(self.desk, self.caller) as entry:
+        with calls.entered(self.runtime, self.caller) as entry:
             for waiter in wait_queue.places_of(entry, entry.agent.name):
                 wait_queue.leave(entry, waiter, why)
 
@@ -128,4 +128,4 @@ class LentLeases:
 
     @property
     def _ttl_seconds(self) -> float:
-        return self.desk.settings.ttl_minutes * 60
+        return self.runtime.settings.ttl_minutes * 60

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias, TypeVar
 
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.store.contract import Transaction
 from interlock.reservations.store.records import Agent, Lease, key_of, replace
 
@@ -22,7 +22,7 @@ LIVING = BINDING | {"run"}
 """The doors whose process is the agent's own. A shell or a script that calls the command line may end at once."""
 
 
-def touch(desk: Desk, tx: Transaction, caller: Caller, now: float) -> tuple[Agent, Agent | None]:
+def touch(runtime: Runtime, tx: Transaction, caller: Caller, now: float) -> tuple[Agent, Agent | None]:
     """Register the caller or move its `last_seen`, and bind its process to it.
 
     An agent's process is the one it was first seen with for as long as that runs: a short-lived program that calls in
@@ -43,7 +43,7 @@ def touch(desk: Desk, tx: Transaction, caller: Caller, now: float) -> tuple[Agen
     else:
         agent = replace(known, kind=caller.kind)
         if (known.host, known.pid, known.started) != (caller.host, caller.pid, caller.started) and not _runs(
-            desk, known
+            runtime, known
         ):
             agent = replace(agent, host=caller.host, pid=caller.pid, started=caller.started)
         if agent != known or abs(now - known.last_seen) >= TOUCH_SECONDS:
@@ -55,7 +55,7 @@ def touch(desk: Desk, tx: Transaction, caller: Caller, now: float) -> tuple[Agen
 
 
 def state(entry: Entry, name: str) -> HolderState:
-    """Say whether an agent still works.
+    """Return whether an agent still works.
 
     `gone`: its process on this machine has ended. `silent`: it was not seen for `dead_after_minutes`; a person is
     never silent. The caller itself is alive.
@@ -64,15 +64,15 @@ def state(entry: Entry, name: str) -> HolderState:
     if key == key_of(entry.agent.name):
         return "alive"
     if key not in entry.states:
-        entry.states[key] = state_of(entry.desk, entry.tx.agent(name), entry.now)
+        entry.states[key] = state_of(entry.runtime, entry.tx.agent(name), entry.now)
     return entry.states[key]
 
 
-def state_of(desk: Desk, agent: Agent | None, now: float) -> HolderState:
-    """Say whether a registered agent still works; see `state`."""
-    if agent is None or (agent.pid is not None and desk.is_running(agent.host, agent.pid, agent.started) is False):
+def state_of(runtime: Runtime, agent: Agent | None, now: float) -> HolderState:
+    """Return whether a registered agent still works; see `state`."""
+    if agent is None or (agent.pid is not None and runtime.is_running(agent.host, agent.pid, agent.started) is False):
         return "gone"
-    silent = agent.kind == "agent" and now - agent.last_seen > desk.settings.dead_after_minutes * 60
+    silent = agent.kind == "agent" and now - agent.last_seen > runtime.settings.dead_after_minutes * 60
     return "silent" if silent else "alive"
 
 
@@ -88,11 +88,11 @@ class GitNeededError(Exception):
         self.leases = leases
 
 
-def asking(desk: Desk, caller: Caller, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
+def asking(runtime: Runtime, caller: Caller, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
     """Do something in a transaction, and do it again for as long as it turns out that git must be asked before.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who calls.
         unsaved: What is known, by reservation id; filled. What git cannot tell counts as unsaved.
         act: Opens the transaction; what it did is undone when it raises.
@@ -101,12 +101,12 @@ def asking(desk: Desk, caller: Caller, unsaved: dict[str, bool], act: Callable[[
         try:
             return act()
         except GitNeededError as error:
-            known = desk.dirty(caller.root, tuple({lease.pattern for lease in error.leases}))
+            known = runtime.dirty(caller.root, tuple({lease.pattern for lease in error.leases}))
             unsaved |= {lease.reservation_id: known.get(lease.pattern) is not False for lease in error.leases}
 
 
 def is_takeable(entry: Entry, lease: Lease) -> bool:
-    """Say whether a lease may be taken from a dead holder.
+    """Return whether a lease may be taken from a dead holder.
 
     That is one that is gone, or silent: without any protection, and without unsaved work if its process runs.
 
@@ -117,7 +117,7 @@ def is_takeable(entry: Entry, lease: Lease) -> bool:
     if found != "silent" or is_protected(entry, lease):
         return found == "gone"
     agent = entry.tx.agent(lease.agent)
-    if agent is None or not _runs(entry.desk, agent):
+    if agent is None or not _runs(entry.runtime, agent):
         return True
     if lease.reservation_id not in entry.unsaved:
         raise GitNeededError(entry.tx.leases_of(lease.agent))
@@ -125,16 +125,16 @@ def is_takeable(entry: Entry, lease: Lease) -> bool:
 
 
 def is_there(entry: Entry, name: str) -> bool:
-    """Say whether an agent would notice that it gets something: it was seen lately, or its process runs."""
+    """Return whether an agent would notice that it gets something: it was seen lately, or its process runs."""
     found = state(entry, name)
     agent = entry.tx.agent(name)
-    return found == "alive" or (found == "silent" and agent is not None and _runs(entry.desk, agent))
+    return found == "alive" or (found == "silent" and agent is not None and _runs(entry.runtime, agent))
 
 
 def is_protected(entry: Entry, lease: Lease) -> bool:
-    """Say whether a lease is kept from force: by `no_force`, or for as long as its holder acts under it."""
+    """Return whether a lease is kept from force: by `no_force`, or for as long as its holder acts under it."""
     return lease.no_force or lease.held_until > entry.now
 
 
-def _runs(desk: Desk, agent: Agent) -> bool:
-    return agent.pid is not None and desk.is_running(agent.host, agent.pid, agent.started) is True
+def _runs(runtime: Runtime, agent: Agent) -> bool:
+    return agent.pid is not None and runtime.is_running(agent.host, agent.pid, agent.started) is True

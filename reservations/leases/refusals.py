@@ -31,7 +31,7 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
     does = "waits in front for" if isinstance(held, Waiter) else "holds"
     others = len(found.blockers) - 1
     more = f" ({others} more in the way)" if others else ""
-    seconds = entry.desk.settings.max_wait_seconds
+    seconds = entry.runtime.settings.max_wait_seconds
     dead = row["holder_state"] != "alive"
     soon = dead or isinstance(held, Waiter) or held.expires_at - entry.now <= seconds
     fix, call = _wait(given.text, seconds) if soon else _negotiate(given.text, held.agent, asked.wanted.reason)

@@ -70,7 +70,7 @@ _Probe: TypeAlias = Callable[[str, str], bool]
 _IsFolder: TypeAlias = Callable[[str, str], bool | None]
 
 
-class Desk:
+class Runtime:
     """The store and the world, as the rules see them; tests give a clock and probes of their own.
 
     Args:
@@ -78,13 +78,13 @@ class Desk:
         settings: `[reservations]`.
         clock: Seconds since the epoch.
         monotonic: Seconds that only rise, whoever sets the clock: what a wait is measured by.
-        is_running: Says whether a process of this machine still runs: (host, pid, started) to True, False, or None
+        is_running: Returns whether a process of this machine still runs: (host, pid, started) to True, False, or None
             when that cannot be known from here.
         dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
             each pattern, None where that is not known. It may be slow; nothing calls it inside a transaction.
         changed_here: The same of the checkout at that root alone, without the other worktrees.
-        is_folder: Says whether a path below a root is a folder: (root, path); None where the caller is not told.
-        exists: Says whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
+        is_folder: Returns whether a path below a root is a folder: (root, path); None where the caller is not told.
+        exists: Returns whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
             `app/[slug]` is that folder where it is there; a door that quotes real names itself leaves it out.
         nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
             the root, empty for none.
@@ -135,6 +135,6 @@ class Desk:
         self.pause = pause
         self.real = real
 
-    def _replace(self, **changes: Any) -> "Desk":
-        """Return a desk with some fields changed; for `records.replace`."""
-        return Desk(**{name: getattr(self, name) for name in self.__slots__} | changes)
+    def _replace(self, **changes: Any) -> "Runtime":
+        """Return a runtime with some fields changed; for `records.replace`."""
+        return Runtime(**{name: getattr(self, name) for name in self.__slots__} | changes)

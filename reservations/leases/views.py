@@ -62,7 +62,7 @@ def span(seconds: float) -> str:
 
 
 def seen(conflict: Conflict) -> str:
-    """Say whether a holder still works."""
+    """Return whether a holder still works."""
     return f"{conflict['holder_state']}, last seen {span(conflict['last_seen_seconds'])} ago"
 
 

@@ -6,7 +6,7 @@ from interlock.reservations.answers import iso
 from interlock.reservations.leases import granting, liveness
 from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.granting import Wanted
-from interlock.reservations.leases.runtime import Desk
+from interlock.reservations.leases.runtime import Runtime
 from interlock.reservations.store.records import Waiter, key_of, replace
 
 POLL_SECONDS: Final = 0.02
@@ -83,7 +83,7 @@ def linger(entry: Entry, wanted: Wanted) -> Waiter | None:
     """
     known = place_of(entry, wanted)
     if known is not None:
-        known = _moved(known, wanted, max(known.until, entry.now + entry.desk.settings.linger_seconds))
+        known = _moved(known, wanted, max(known.until, entry.now + entry.runtime.settings.linger_seconds))
         entry.tx.put_waiter(known)
     return known
 
@@ -133,17 +133,17 @@ def confirm(entry: Entry, waiter_id: int) -> None:
             entry.tx.put_message(replace(message, read_at=entry.now))
 
 
-def until_changed(desk: Desk, stamp: object, seconds: float) -> None:
+def until_changed(runtime: Runtime, stamp: object, seconds: float) -> None:
     """Wait until the store has changed since `stamp` was taken, or for so long.
 
     Args:
-        desk: The store and the world; `desk.pause` waits.
+        runtime: The store and the world; `runtime.pause` waits.
         stamp: `store.stamp()` from before the rows were looked at.
         seconds: How long at most.
     """
-    end = desk.monotonic() + seconds
-    while desk.store.stamp() == stamp and (left := end - desk.monotonic()) > 0:
-        desk.pause(min(POLL_SECONDS, left))
+    end = runtime.monotonic() + seconds
+    while runtime.store.stamp() == stamp and (left := end - runtime.monotonic()) > 0:
+        runtime.pause(min(POLL_SECONDS, left))
 
 
 def _new(entry: Entry, wanted: Wanted, until: float) -> Waiter:
@@ -171,7 +171,7 @@ def _serve(entry: Entry, waiter: Waiter, wanted: Wanted) -> None:
         leave(entry, waiter, "it holds them")
         return
     names = ", ".join(waiter.patterns[:NAMED]) + (", …" if len(waiter.patterns) > NAMED else "")
-    most = entry.desk.settings.max_leases
+    most = entry.runtime.settings.max_leases
     if len(entry.tx.leases_of(waiter.agent)) + new > most:
         leave(entry, waiter, "it would hold too many leases")
         text = f"{names}: free, but you would hold more than {most} leases. Release some, then reserve again."

@@ -24,7 +24,7 @@ class Field(NamedTuple):
     Args:
         name: Its key.
         expected: What it must be, in words.
-        fits: Says whether a value is that.
+        fits: Returns whether a value is that.
         required: It must be there; of several rows with the same `either`, one must.
         either: The group of fields of which one is enough.
     """
@@ -61,7 +61,7 @@ def _minutes(value: object) -> bool:
 
 
 def is_whole(value: object, low: int, high: int) -> bool:
-    """Say whether a value is a whole number in bounds; true and false are none."""
+    """Return whether a value is a whole number in bounds; true and false are none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return low <= value <= high and value == int(value)
@@ -129,7 +129,7 @@ def read(body: str) -> dict[str, Any] | None:
 
 
 def reads_like_one(body: str) -> bool:
-    """Say whether a reader may take a body for a typed one, though nothing names its type and it may not be whole."""
+    """Return whether a reader may take a body for a typed one, though nothing names its type."""
     return any(name.strip().casefold() in CLAIMS for name in _fields(body) or ())
 
 
@@ -169,7 +169,7 @@ def problem(kind: str, body: str, speaker: str) -> BodyProblem | None:
 
 
 def _replaced(row: Field, kind: str, fields: Mapping[str, Any]) -> bool:
-    """Say whether another field of the same group stands in for a missing one."""
+    """Return whether another field of the same group stands in for a missing one."""
     return bool(row.either) and any(other.name in fields for other in TYPES[kind] if other.either == row.either)
 
 

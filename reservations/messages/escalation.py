@@ -34,7 +34,7 @@ def run(entry: Entry) -> list[dict[str, Any]]:
 
 
 def is_over(asked: Negotiation, now: float) -> bool:
-    """Say whether a request has timed out: it is open, it has a time limit, and that has passed."""
+    """Return whether a request has timed out: it is open, it has a time limit, and that has passed."""
     return asked.resolved_at is None and asked.deadline is not None and asked.deadline <= now
 
 
@@ -75,7 +75,7 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
     lease = entry.tx.lease(asked.reservation_id)
     assert lease is not None, asked.thread_id
     _record_once(entry, asked)
-    if entry.desk.settings.escalation == "force" and not liveness.is_protected(entry, lease):
+    if entry.runtime.settings.escalation == "force" and not liveness.is_protected(entry, lease):
         left = _force(entry, asked)
         if left:
             text = "It was taken, and its holder has more on the file: ask again with negotiate_release."
@@ -140,7 +140,7 @@ def _who_has_it(entry: Entry, asked: Negotiation) -> str:
 
 
 def _was_asked_for(asked: Negotiation, lease: Lease) -> bool:
-    """Say whether a lease on the file is what the request was about: it, or one that stood beside it by then."""
+    """Return whether a lease on the file is what the request was about: it, or one that stood beside it by then."""
     return lease.reservation_id == asked.reservation_id or lease.granted_at < asked.created_at
 
 

@@ -8,7 +8,7 @@ from interlock.reservations import patterns
 from interlock.reservations.answers import NegotiateAnswer, Refusal, RequestAnswer
 from interlock.reservations.leases import calls, deadlock, granting, liveness, wait_queue
 from interlock.reservations.leases.entry import Entry, new_id
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.leases.views import conflict_info, lease_info
 from interlock.reservations.messages import bodies, escalation
 from interlock.reservations.messages.mailbox import NEGOTIATION, post
@@ -47,7 +47,7 @@ STATUS: Final[dict[str, Literal["pending", "release", "defer", "free"]]] = {
 
 
 def negotiate(
-    desk: Desk,
+    runtime: Runtime,
     caller: Caller,
     file: object,
     reason: object,
@@ -62,7 +62,7 @@ def negotiate(
     the holder, so that a release hands the file over. Its requests that timed out are looked after first.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who asks.
         file: A path or pattern.
         reason: Why.
@@ -70,41 +70,41 @@ def negotiate(
         agent_name: Of whom it is asked; default: the first holder.
         wait_seconds: Wait so long for a release or a new deferral.
     """
-    ask = read_ask(desk, caller, file, reason, urgency=urgency, agent_name=agent_name, wait_seconds=wait_seconds)
+    ask = read_ask(runtime, caller, file, reason, urgency=urgency, agent_name=agent_name, wait_seconds=wait_seconds)
     if isinstance(ask, list):
         return {"thread_id": None, "status": "refused", "errors": ask}
-    end = desk.monotonic() + ask.wait_seconds
+    end = runtime.monotonic() + ask.wait_seconds
     unsaved: dict[str, bool] = {}
-    stamp = desk.store.stamp()
-    seen = liveness.asking(desk, caller, unsaved, lambda: _look(desk, caller, ask, unsaved, None))
-    while seen.waits and (left := end - desk.monotonic()) > 0:
-        wait_queue.until_changed(desk, stamp, min(left, seen.due, wait_queue.LOOK_SECONDS))
-        stamp = desk.store.stamp()
-        seen = liveness.asking(desk, caller, unsaved, partial(_look, desk, caller, ask, unsaved, seen))
+    stamp = runtime.store.stamp()
+    seen = liveness.asking(runtime, caller, unsaved, lambda: _look(runtime, caller, ask, unsaved, None))
+    while seen.waits and (left := end - runtime.monotonic()) > 0:
+        wait_queue.until_changed(runtime, stamp, min(left, seen.due, wait_queue.LOOK_SECONDS))
+        stamp = runtime.store.stamp()
+        seen = liveness.asking(runtime, caller, unsaved, partial(_look, runtime, caller, ask, unsaved, seen))
     answer = seen.answer
     if ask.wait_seconds and answer["status"] == "pending" and "deadlock" not in answer:
         answer["status"] = "timeout"
     if "holder" in answer:
         held = answer["holder"]["held_pattern"]
-        answer["holder"]["dirty"] = desk.dirty(caller.root, (held,)).get(held)
+        answer["holder"]["dirty"] = runtime.dirty(caller.root, (held,)).get(held)
     return answer
 
 
-def request(desk: Desk, caller: Caller, agent_name: object, pattern: object, reason: object) -> RequestAnswer:
+def request(runtime: Runtime, caller: Caller, agent_name: object, pattern: object, reason: object) -> RequestAnswer:
     """Ask an agent to release a pattern, without urgency, time limit and place in the line; deprecated.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who asks.
         agent_name: Of whom it is asked.
         pattern: What is asked for.
         reason: Why.
     """
-    ask = read_ask(desk, caller, pattern, reason, agent_name=agent_name, legacy=True)
+    ask = read_ask(runtime, caller, pattern, reason, agent_name=agent_name, legacy=True)
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
     unsaved: dict[str, bool] = {}
-    answer = liveness.asking(desk, caller, unsaved, lambda: _look(desk, caller, ask, unsaved, None)).answer
+    answer = liveness.asking(runtime, caller, unsaved, lambda: _look(runtime, caller, ask, unsaved, None)).answer
     stands = answer["status"] in {"pending", "defer", "timeout"}
     errors = answer["errors"] or ([] if stands else [_nobody(ask)])
     thread_id = answer["thread_id"] if stands else None
@@ -129,9 +129,9 @@ class _Seen(NamedTuple):
     waits: bool = False
 
 
-def _look(desk: Desk, caller: Caller, ask: Ask, unsaved: Mapping[str, bool], before: _Seen | None) -> _Seen:
+def _look(runtime: Runtime, caller: Caller, ask: Ask, unsaved: Mapping[str, bool], before: _Seen | None) -> _Seen:
     """Look at the store once: for the first time, or again."""
-    with calls.entered(desk, caller, unsaved) as entry:
+    with calls.entered(runtime, caller, unsaved) as entry:
         if before is not None:
             return _again(entry, ask, before)
         if not ask.legacy:
@@ -198,7 +198,7 @@ def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: lis
     circle = [] if ask.legacy else list(deadlock.circle(entry, [lease.agent]))
     if circle:
         deadlock.report(entry, circle)
-    wait = {"patterns": [ask.pattern.text], "wait_seconds": entry.desk.settings.max_wait_seconds}
+    wait = {"patterns": [ask.pattern.text], "wait_seconds": entry.runtime.settings.max_wait_seconds}
     answer: dict[str, Any] = {
         "thread_id": asked.thread_id,
         "status": "timeout" if over else STATUS[asked.state],
@@ -217,7 +217,7 @@ def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: lis
 
 def _open(entry: Entry, ask: Ask, lease: Lease) -> Negotiation:
     """Send a new request to a holder, and queue behind its lease."""
-    limit = None if ask.legacy else time_limit_seconds(entry.desk.settings, ask.urgency)
+    limit = None if ask.legacy else time_limit_seconds(entry.runtime.settings, ask.urgency)
     asked = Negotiation(
         thread_id=new_id(NEGOTIATION),
         reservation_id=lease.reservation_id,
@@ -252,7 +252,7 @@ def _raise(entry: Entry, asked: Negotiation, ask: Ask) -> Negotiation:
     _queue(entry, ask, asked)
     if not asked.legacy and rank(ask.urgency) <= rank(asked.urgency):
         return asked
-    limit = time_limit_seconds(entry.desk.settings, ask.urgency)
+    limit = time_limit_seconds(entry.runtime.settings, ask.urgency)
     ends = [] if limit is None else [entry.now + limit]
     deferred = asked.state == "deferred" and asked.deadline is not None
     # A holder that said when it will be ready keeps that time.
@@ -291,7 +291,7 @@ def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:
     others from files that nobody holds: it ends soon after the time limit that the request began with, whatever
     becomes of that. Who waits in the line by then keeps it.
     """
-    settings = entry.desk.settings
+    settings = entry.runtime.settings
     until = entry.now + settings.max_ttl_minutes * 60
     if not patterns.covers(granting.pattern_of(asked.pattern), ask.pattern):
         limit = time_limit_seconds(settings, asked.urgency) or NORMAL_TIMEOUT_MINUTES * 60
@@ -301,7 +301,7 @@ def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:
 
 
 def _wanted(entry: Entry, ask: Ask) -> granting.Wanted:
-    ttl_seconds = entry.desk.settings.ttl_minutes * 60
+    ttl_seconds = entry.runtime.settings.ttl_minutes * 60
     return granting.Wanted((ask.pattern,), exclusive=True, no_force=False, reason=ask.reason, ttl_seconds=ttl_seconds)
 
 

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple, cast
 
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases import arguments
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import (
     MAX_BODY_BYTES,
@@ -49,13 +49,13 @@ class Ask(NamedTuple):
 
 
 def read_ask(
-    desk: Desk, caller: Caller, file: object, reason: object, *, urgency: object = "normal",
+    runtime: Runtime, caller: Caller, file: object, reason: object, *, urgency: object = "normal",
     agent_name: object = None, wait_seconds: object = 0, legacy: bool = False,
 ) -> Ask | list[Refusal]:  # fmt: skip
     """Return what is asked, or everything that is wrong with it."""
-    most = desk.settings.max_wait_seconds
+    most = runtime.settings.max_wait_seconds
     place = "pattern" if legacy else "file"
-    pattern = _pattern(desk, caller, file, place)
+    pattern = _pattern(runtime, caller, file, place)
     rows = (
         _reason(reason),
         _choice("urgency", urgency, bodies.URGENCIES),
@@ -108,15 +108,15 @@ def unknown_thread(thread_id: object) -> Refusal:
     )
 
 
-def read_pattern(desk: Desk, caller: Caller, text: object, place: str) -> Pattern | Refusal:
+def read_pattern(runtime: Runtime, caller: Caller, text: object, place: str) -> Pattern | Refusal:
     """Return a path or pattern in canonical form, or what is wrong with it."""
-    return _pattern(desk, caller, text, place)
+    return _pattern(runtime, caller, text, place)
 
 
-def _pattern(desk: Desk, caller: Caller, text: object, place: str) -> Pattern | Refusal:
+def _pattern(runtime: Runtime, caller: Caller, text: object, place: str) -> Pattern | Refusal:
     if not isinstance(text, str):
         return _wrong(place, text, "a path or pattern as text", "Name one file, relative to the repository root.")
-    found = arguments.typed(desk, caller, text)
+    found = arguments.typed(runtime, caller, text)
     if isinstance(found, Pattern):
         return found
     code, message = found.code, found.message

@@ -7,7 +7,7 @@ from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal, RespondAnswer, iso
 from interlock.reservations.leases import calls, granting, handover
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.escalation import acknowledge, resolve
 from interlock.reservations.messages.mailbox import post
@@ -18,7 +18,7 @@ from interlock.reservations.store.records import Lease, Negotiation, key_of, rep
 
 
 def respond(
-    desk: Desk,
+    runtime: Runtime,
     caller: Caller,
     thread_id: object,
     action: object,
@@ -37,7 +37,7 @@ def respond(
     meanwhile is `free`, and nothing is sent.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who answers: the holder that was asked.
         thread_id: Of the request.
         action: `release` or `defer`.
@@ -49,14 +49,14 @@ def respond(
     """
     wrong = read_thread(thread_id)
     errors = [*([wrong] if wrong else []), *read_answer(action, eta_minutes, reason)]
-    named = None if file is None else read_pattern(desk, caller, file, "file")
+    named = None if file is None else read_pattern(runtime, caller, file, "file")
     if named is not None and not isinstance(named, Pattern):
         errors.append(named)
     if errors:
         return _refused(thread_id, *errors)
     assert isinstance(thread_id, str)
     patterns_given: list[str] = []
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         asked = entry.tx.negotiation(thread_id)
         if asked is None:
             return _refused(thread_id, unknown_thread(thread_id))
@@ -74,7 +74,7 @@ def respond(
         answer = _release(entry, asked, held, why)
         if tell and answer["status"] == "released" and "resolved_at" not in answer:
             patterns_given = handover.given_up(entry, held)
-    return cast("RespondAnswer", {**answer, **handover.given(desk, caller, patterns_given)})
+    return cast("RespondAnswer", {**answer, **handover.given(runtime, caller, patterns_given)})
 
 
 def _release(entry: Entry, asked: Negotiation, held: list[Lease], why: str) -> RespondAnswer:

@@ -7,7 +7,7 @@ from typing import Final, TypeVar, cast
 from interlock.core.text import nearest
 from interlock.reservations.answers import InboxAnswer, Refusal, SentAnswer
 from interlock.reservations.leases import arguments, calls
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.messages import bodies, escalation, inbox
 from interlock.reservations.messages.mailbox import (
     MAX_BODY_BYTES,
@@ -35,12 +35,12 @@ TIMEOUT_BYTES: Final = 850
 
 
 def send(
-    desk: Desk, caller: Caller, to: object, body: object, *, topic: object = None, idempotency_key: object = None
+    runtime: Runtime, caller: Caller, to: object, body: object, *, topic: object = None, idempotency_key: object = None
 ) -> SentAnswer:
     """Send a message to one agent that exists; a typed body must be whole, and moves nothing.
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Who writes.
         to: The name of an agent; one's own is allowed, as a note for later.
         body: Text of at most `MAX_BODY_BYTES`.
@@ -58,7 +58,7 @@ def send(
         return _unsent(refusal)
     key = "" if idempotency_key is None else str(idempotency_key)
     digest = arguments.digest_of("send_message", recipient, text, subject) if key else ""
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         known = entry.tx.remembered(entry.agent.name, key) if key else None
         if known is not None:
             return cast("SentAnswer", json.loads(known[1])) if known[0] == digest else _unsent(_other_call(key))
@@ -74,14 +74,14 @@ def send(
 
 
 def fetch(
-    desk: Desk, caller: Caller, cursor: object = None, *, unread_only: object = True, limit: object = None
+    runtime: Runtime, caller: Caller, cursor: object = None, *, unread_only: object = True, limit: object = None
 ) -> InboxAnswer:
     """Return messages to the caller, mark them as read, and look after its own negotiations that timed out.
 
     The answer holds at most `MAX_INBOX_BYTES`; `next_cursor` is null when nothing is left (Negotiation PRD F1, F5).
 
     Args:
-        desk: The store and the world.
+        runtime: The store and the world.
         caller: Whose inbox.
         cursor: `next_cursor` of the answer before; none: from the beginning.
         unread_only: Leave out what an answer has returned before.
@@ -91,7 +91,7 @@ def fetch(
     if errors:
         return {"messages": [], "next_cursor": None, "negotiation_timeouts": [], "errors": errors}
     after, most = int(cast("float", cursor or 0)), int(cast("float", limit or PAGE))
-    with calls.entered(desk, caller) as entry:
+    with calls.entered(runtime, caller) as entry:
         timeouts = escalation.run(entry)
         rows = entry.tx.inbox(entry.agent.name, after=after, unread_only=bool(unread_only), limit=most + 1)
         answer: InboxAnswer = {"messages": [], "next_cursor": 10**12, "negotiation_timeouts": [], "errors": []}
@@ -107,7 +107,7 @@ def fetch(
         if whole and (waiting := inbox.open_requests(entry, answer["messages"])):
             answer["open_requests"] = []
             _fill(answer["open_requests"], waiting, answer, MAX_INBOX_BYTES)
-    inbox.look_after(desk, caller, read[: len(answer["messages"])])
+    inbox.look_after(runtime, caller, read[: len(answer["messages"])])
     return answer
 
 

@@ -69,7 +69,7 @@ def single(item: Item) -> int | None:
 
 
 def meet(a: Ranges, b: Ranges) -> bool:
-    """Say whether two sets share a character."""
+    """Return whether two sets share a character."""
     few, many = (a, b) if len(a) < len(b) else (b, a)
     for low, high in few:
         at = bisect_right(many, (high, LAST))
@@ -79,7 +79,7 @@ def meet(a: Ranges, b: Ranges) -> bool:
 
 
 def within(a: Ranges, b: Ranges) -> bool:
-    """Say whether every character of `a` is in `b`."""
+    """Return whether every character of `a` is in `b`."""
     for low, high in a:
         at = bisect_right(b, (low, LAST))
         if not at or high > b[at - 1][1]:

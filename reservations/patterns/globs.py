@@ -136,7 +136,7 @@ def check_text(text: str) -> None:
 
 
 def is_allowed(character: str) -> bool:
-    """Say whether a pattern can have a character: no backslash, control, half of a surrogate pair, or U+10FFFF."""
+    """Return whether a pattern can have a character: no backslash, control, half of a surrogate pair, or U+10FFFF."""
     code = ord(character)
     return character != "\\" and not (code < 32 or 127 <= code < 160 or 0xD800 <= code < 0xE000 or code == LAST)
 
@@ -150,6 +150,14 @@ def expand(text: str) -> list[str]:
     texts, at = _sequence(text, 0, 0)
     assert at == len(text), at
     return texts
+
+
+def expand_braces(text: str) -> list[str] | PatternProblem:
+    """Return the texts that a pattern stands for, or why it is none; see `expand`."""
+    try:
+        return expand(text)
+    except GlobError as error:
+        return error.problem
 
 
 def _sequence(text: str, at: int, depth: int) -> tuple[list[str], int]:

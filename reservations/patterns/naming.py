@@ -60,8 +60,8 @@ def named(
 
     Args:
         parts: The alternative.
-        is_folder: Says whether a path is a folder; None where nobody may know, and both are held.
-        exists: Says whether anything is at a path.
+        is_folder: Returns whether a path is a folder; None where nobody may know, and both are held.
+        exists: Returns whether anything is at a path.
         real: Says by which names a path is held; see `patterns.canonical`.
 
     Raises:

@@ -97,11 +97,11 @@ class Automaton:
         self.begin |= (self.begin & self._skip) << 1
 
     def accepts(self, path: str) -> bool:
-        """Say whether a path is in the language; the path has no empty parts."""
+        """Return whether a path is in the language; the path has no empty parts."""
         return bool(self._after(path) & self.accept)
 
     def enters(self, folder: str) -> bool:
-        """Say whether some path in a folder is in the language; it ends with `/`, or is empty and stands for the root.
+        """Return whether some path in a folder is in the language; it ends with `/`, and an empty one is the root.
 
         No state is a dead end, and none that a `/` leads to ends a path by itself.
         """
@@ -126,7 +126,7 @@ class Automaton:
         return reach
 
     def meets(self, other: "Automaton") -> bool:
-        """Say whether two languages share a path: each state of the other is visited once."""
+        """Return whether two languages share a path: each state of the other is visited once."""
         reach = 0
         for state in other.states:
             if state.begins:
@@ -146,7 +146,7 @@ class Automaton:
         return False
 
     def includes(self, other: "Automaton") -> bool:
-        """Say whether every path of the other is one of this one.
+        """Return whether every path of the other is one of this one.
 
         True is always right. False may stand for "not seen": where only several characters or alternatives of this
         one together answer one character of the other.

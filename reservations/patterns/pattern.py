@@ -64,9 +64,9 @@ def canonical(
 
     Args:
         text: The pattern as it was given.
-        is_folder: Says whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
+        is_folder: Returns whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
             None where nobody may know: `x`, `x/` and `x/**` all become `{x,x/**}`.
-        exists: Says whether a path is there. With it, a part with brackets or braces that is the name of something,
+        exists: Returns whether a path is there. With it, a part with brackets or braces that is the name of something,
             such as `app/[slug]`, is that name and no class, unless what it says quoted is there. Asked at most twice a
             part, and never about `*` or `?`. With it and `is_folder`, `app.py/` is `app.py` where that is a file.
         real: With `is_folder`, says by which names a path is held, that of what it really is last; more than one of a
@@ -88,7 +88,7 @@ def canonical(
 
 
 def overlaps(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Say whether some path matches both; exact.
+    """Return whether some path matches both; exact.
 
     Raises:
         ValueError: A text is no pattern.
@@ -105,7 +105,7 @@ def overlaps(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE)
 
 
 def is_plain(text: str, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Say whether a pattern in canonical form is one path that needs no brackets, by its text and prefix alone.
+    """Return whether a pattern in canonical form is one path that needs no brackets, by its text and prefix alone.
 
     The prefix of such a pattern is that path; that of any other ends with `/`, is empty, or lacks the brackets.
     """
@@ -120,14 +120,14 @@ def plain_prefix(text: str, *, fold_case: bool = FOLD_CASE) -> str | None:
 
 
 def meets_plain(pattern: Pattern, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Say whether a pattern overlaps one that `is_plain`, given its prefix: without reading its text."""
+    """Return whether a pattern overlaps one that `is_plain`, given its prefix: without reading its text."""
     if pattern.literal:
         return pattern.prefix == prefix
     return _automaton(pattern.text, fold_case).accepts(prefix)
 
 
 def is_folder(text: str, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Say whether a pattern in canonical form is all below one folder, by its text and prefix alone.
+    """Return whether a pattern in canonical form is all below one folder, by its text and prefix alone.
 
     One whose folder needs brackets is not known for it.
     """
@@ -135,7 +135,7 @@ def is_folder(text: str, prefix: str, *, fold_case: bool = FOLD_CASE) -> bool:
 
 
 def enters(pattern: Pattern, folder: str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Say whether a pattern matches some path in a folder, which is written like an index prefix; empty is the root."""
+    """Return whether a pattern matches some path in a folder (an index prefix; empty is the root)."""
     if pattern.literal:
         return pattern.prefix.startswith(folder)
     return _automaton(pattern.text, fold_case).enters(folder)
@@ -148,7 +148,7 @@ def as_prefix(path: str, *, fold_case: bool = FOLD_CASE) -> str:
 
 
 def matches(pattern: Pattern | str, path: str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Say whether a pattern matches a path, as the file system has it: not quoted, relative, without `.` and `//`.
+    """Return whether a pattern matches a path, as the file system has it: not quoted, relative, without `.` and `//`.
 
     Raises:
         ValueError: A text is no pattern.
@@ -163,7 +163,7 @@ def matches(pattern: Pattern | str, path: str, *, fold_case: bool = FOLD_CASE) -
 
 
 def covers(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Say whether every path of `b` is one of `a`: True is always right, False may stand for "hard to know".
+    """Return whether every path of `b` is one of `a`: True is always right, False may stand for "hard to know".
 
     It is exact where `b` is a literal, and knows folders, stars and alternatives in each other. It does not see that
     `{a,b}/*` covers `[ab]/*`, where two alternatives answer one class.

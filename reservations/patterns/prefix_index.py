@@ -97,6 +97,6 @@ class Near(Generic[ValueT]):
 
 
 def _covers(text: str, path: str) -> bool:
-    """Say whether a pattern covers a path, or cannot be read."""
+    """Return whether a pattern covers a path, or cannot be read."""
     held = canonical(text)
     return isinstance(held, PatternProblem) or matches(held, path)

@@ -72,7 +72,7 @@ class Transaction(Protocol):
         ...
 
     def others_hold(self, agent: str) -> bool:
-        """Say whether any other agent has a lease; cheap however many there are."""
+        """Return whether any other agent has a lease; cheap however many there are."""
         ...
 
     def near(self, ancestors: Sequence[str], prefix: str) -> list[Lease]:

@@ -90,11 +90,11 @@ class Held:
         return self.expires_at if self.ended_at is None else min(self.ended_at, self.expires_at)
 
     def stood(self, second: int) -> bool:
-        """Say whether it stood during the whole of a second; one that began or ended in it is left out."""
+        """Return whether it stood during the whole of a second; one that began or ended in it is left out."""
         return self.since < second and second + 1 <= self.until
 
     def stood_at(self, made: "Made") -> bool:
-        """Say whether it stood when a commit of the same store was recorded, and a second before."""
+        """Return whether it stood when a commit of the same store was recorded, and a second before."""
         in_order = self.granted < made.number and (self.ended is None or self.ended > made.number)
         return self.store == made.store and in_order and self.since < made.at < self.expires_at
 

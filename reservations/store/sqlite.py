@@ -38,7 +38,7 @@ _UNWRITTEN: Final = {
     sqlite3.SQLITE_CANTOPEN: "make the folder and the file readable and writable for this user, then call again",
     sqlite3.SQLITE_NOLFS: "keep the repository on a file system that allows larger files",
 }
-_MEND: Final = "move the file away to start with an empty store; the leases and messages in it are lost"
+_FIX: Final = "move the file away to start with an empty store; the leases and messages in it are lost"
 
 
 def journal_mode(sqlite_version: tuple[int, ...] = sqlite3.sqlite_version_info) -> tuple[str, str]:
@@ -297,7 +297,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
                 message, "upgrade interlock; every program that uses this checkout needs the newer one"
             )
         if version == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise StoreDamagedError(f"{path}: a database of another program", _MEND)
+            raise StoreDamagedError(f"{path}: a database of another program", _FIX)
         for statement in migrations.statements(version, sqlite3.sqlite_version_info):
             connection.execute(statement)
         connection.execute("COMMIT")
@@ -316,7 +316,7 @@ def _translated(error: sqlite3.Error, path: str) -> Exception:
     if code in _BUSY:
         return StoreBusyError(f"{path}: {error}: another process holds it", "call again; if it lasts, end that process")
     if code in _DAMAGED:
-        return StoreDamagedError(f"{path}: {error}", _MEND)
+        return StoreDamagedError(f"{path}: {error}", _FIX)
     if code in _UNWRITTEN:
         return StoreUnwrittenError(f"{path}: {error}", _UNWRITTEN[code])
     return error

@@ -194,7 +194,7 @@ class SqliteTransaction:
         return [_lease(row) for row in self._run(f"{_SELECT_LEASE} ORDER BY granted_at, token")]
 
     def others_hold(self, agent: str) -> bool:
-        """Say whether another agent has a lease; names on either side of its own are two looks into the index."""
+        """Return whether another agent has a lease; names on either side of its own are two looks into the index."""
         other = "EXISTS (SELECT 1 FROM lease WHERE agent_key {} ?1)"
         query = f"SELECT {other.format('<')} OR {other.format('>')}"
         return bool(self._run(query, (key_of(agent),)).fetchone()[0])

@@ -14,7 +14,7 @@ from interlock.agents import readable as readable_module
 from interlock.agents.ask import agent_of_run
 from interlock.agents.files import LeasedFiles, ScopedFiles, files_of, run_caller
 from interlock.agents.runners.replay import ReplayRunner
-from interlock.reservations import Reservations, open_desk, open_reservations, place
+from interlock.reservations import Reservations, open_reservations, open_runtime, place
 from tests.reservations.hooks.checkout import git
 
 REFUSAL = {"code", "message", "place", "found", "expected", "fix"}
@@ -51,7 +51,7 @@ def opened(root: Path) -> Opened:
 
     def make(agent: str = "builder", scope: Callable[[str], bool] = in_src, at: Path = root) -> LeasedFiles:
         found, caller, _ = run_caller(str(at), agent)
-        return LeasedFiles(Reservations(open_desk(found), caller), str(at), scope)
+        return LeasedFiles(Reservations(open_runtime(found), caller), str(at), scope)
 
     return make
 

@@ -214,7 +214,7 @@ def world_of(patterns_: list[str] | None = None) -> tuple[World, Callable[[str],
 
     def run(run_id: str) -> ScopeLeases:
         caller = Caller(agent_of_run(run_id), "agent", ROOT, "run", "here", world.caller(run_id).pid, "once")
-        return ScopeLeases(world.desk, caller, patterns_ or ["src/**"], f"run {run_id}")
+        return ScopeLeases(world.runtime, caller, patterns_ or ["src/**"], f"run {run_id}")
 
     return world, run
 
@@ -264,7 +264,7 @@ def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(mo
     with pytest.raises(RuntimeError), run("T.1").held():
         raise RuntimeError("the agent stopped")
     (lost,) = [row for row in world.leases() if row.pattern == "src/b"]
-    Reservations(world.desk, run("T.1").caller).release_files([lost.reservation_id])
+    Reservations(world.runtime, run("T.1").caller).release_files([lost.reservation_id])
     world.agent("ann").reserve_files(["src/b"])
 
     def interrupt() -> None:
@@ -283,7 +283,7 @@ def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so
     world, run = world_of(["src/**", "docs/**"])
     monkeypatch.setattr(ScopeLeases, "_drain", _kept)
     mine, theirs = run("T.1"), world.agent("theirs")
-    Reservations(world.desk, mine.caller).reserve_files(["docs/x", "docs/y"])
+    Reservations(world.runtime, mine.caller).reserve_files(["docs/x", "docs/y"])
     world.unsaved.add("docs/x")
     theirs.reserve_files(["src/x"])
     assert codes(theirs.reserve_files(["docs/x"], wait_seconds=1)) == ["RSV201"]
@@ -300,7 +300,7 @@ def test_a_run_that_would_close_a_circle_gives_up_what_it_holds_and_waits(monkey
     world, run = world_of(["src/**", "docs/**"])
     monkeypatch.setattr(ScopeLeases, "_drain", _kept)
     mine, theirs, steps = run("T.1"), world.agent("theirs"), Steps()
-    Reservations(world.desk, mine.caller).reserve_files(["docs/x"])
+    Reservations(world.runtime, mine.caller).reserve_files(["docs/x"])
     theirs.reserve_files(["src/x"])
     assert codes(theirs.reserve_files(["docs/x"], wait_seconds=1)) == ["RSV201"]
 

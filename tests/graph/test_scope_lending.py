@@ -68,19 +68,19 @@ def test_a_request_for_a_lent_file_goes_to_whoever_works_in_it(project: Project)
 
 
 def _leases(project: Project) -> list[Any]:
-    with other(project, "observer").desk.store.transaction() as tx:
+    with other(project, "observer").runtime.store.transaction() as tx:
         return tx.leases()
 
 
 def test_looking_after_a_waiting_run_renews_what_it_holds(project: Project) -> None:
     run_id = waiting_run(project)
     calls = other(project, "observer")
-    with calls.desk.store.transaction() as tx:
+    with calls.runtime.store.transaction() as tx:
         (lease,) = tx.leases()
     view = view_run(run_id, root=project.root)
     keep_files(view, root=project.root)
     assert _leases(project) == [lease], "what was renewed lately is not written again"
-    with calls.desk.store.transaction() as tx:
+    with calls.runtime.store.transaction() as tx:
         tx.put_lease(replace(lease, expires_at=lease.expires_at - 600))
     keep_files(view, root=project.root)
     assert _leases(project)[0].expires_at >= lease.expires_at
@@ -123,13 +123,13 @@ def test_a_process_that_drives_a_run_stands_for_it_even_where_an_earlier_one_sti
     rows: list[tuple[int | None, str]] = []
 
     def look(ask: Ask) -> str:
-        with other(project, "observer").desk.store.transaction() as tx:
+        with other(project, "observer").runtime.store.transaction() as tx:
             agent = tx.agent("run:HELLO-001.1")
         assert agent is not None
         rows.append((agent.pid, agent.client))
         return judge_log(ask)
 
-    store = other(project, "observer").desk.store
+    store = other(project, "observer").runtime.store
     with store.transaction() as tx:
         agent = tx.agent("run:HELLO-001.1")
         assert agent is not None

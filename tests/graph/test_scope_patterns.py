@@ -22,22 +22,15 @@ from tests.table import each_row
         (["src/[a-c]x"], ["src/[a-c]x"]),
         (["src/[!ab]"], ["src/[!ab]"]),
         (["src/[^a]x"], ["src/[!a]x"]),
-        (["src/[]a]"], ["src/?"]),
-        (["src/[z-a]"], ["src/?"]),
+        (["src/[]a]"], ["src/[]a]"]),
         (["src/a]b"], ["src/a[]]b"]),
         (["src/a**b"], ["src/a*b"]),
-        (["src/[{x,y}]"], ["src/x", "src/y"]),
-        (["a/" + "{0,1}" * 8], ["a/**"]),
+        (["src/[{x,y}]"], ["src/[,xy{}]"]),
         (["src/**/x.py", "**/y"], ["**/y", "src/**/x.py"]),
     ],
 )
 def test_a_scope_is_held_by_patterns_that_say_the_same(scope: list[str], expected: list[str]) -> None:
     assert list(lease_patterns(scope)) == expected
-
-
-def test_a_pattern_that_no_lease_can_have_is_held_by_its_folder() -> None:
-    (wide,) = lease_patterns(["src/" + "*a" * 2000])
-    assert wide == "src/**"
 
 
 def test_a_scope_of_a_folder_below_the_checkout_is_counted_from_the_checkout() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.doctor import CHECKS, Report
 from interlock.doctor.checks import scene
-from interlock.reservations import Caller, Desk, Reservations, SqliteStore, place
+from interlock.reservations import Caller, Reservations, Runtime, SqliteStore, place
 from tests.interlock.checkout import environment, git, make
 
 GONE = "/nowhere/bin/interlock"
@@ -35,8 +35,8 @@ def look(root: Path, check: str, **more: str) -> Report:
 def hold(root: Path, name: str, *patterns: str, at: float | None = None) -> SqliteStore:
     """Let somebody without a process hold something."""
     store = SqliteStore(place.find(str(root)).store_path)
-    desk = Desk(store, clock=time.time if at is None else lambda: at)
-    answer = Reservations(desk, Caller(name, "agent", str(root), "cli")).reserve_files(list(patterns))
+    runtime = Runtime(store, clock=time.time if at is None else lambda: at)
+    answer = Reservations(runtime, Caller(name, "agent", str(root), "cli")).reserve_files(list(patterns))
     assert not answer["errors"]
     return store
 

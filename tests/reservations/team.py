@@ -1,11 +1,11 @@
-"""Several agents at one desk, in memory, with a clock that moves when it is told to."""
+"""Several agents at one runtime, in memory, with a clock that moves when it is told to."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
 from interlock.reservations.answers import MessageInfo
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.sqlite import SqliteStore
@@ -28,7 +28,7 @@ class Team:
         self.dirty: dict[str, bool | None] = {}
         self.meanwhile: list[tuple[float, Callable[[], object]]] = []
         self.store = SqliteStore(":memory:")
-        self.desk = Desk(
+        self.runtime = Runtime(
             self.store,
             Settings(**settings),
             clock=lambda: self.now,
@@ -41,7 +41,7 @@ class Team:
 
     def agent(self, name: str, pid: int | None = None, *, joined: bool = True) -> Reservations:
         """Return the calls of an agent that has called once."""
-        calls = Reservations(self.desk, Caller(name, "agent", ROOT, "mcp", "host", pid, "then"))
+        calls = Reservations(self.runtime, Caller(name, "agent", ROOT, "mcp", "host", pid, "then"))
         if joined:
             calls.my_reservations()
         return calls

@@ -112,7 +112,7 @@ def test_folder_spelled_with_combining_marks_holds_what_is_in_it(checkout: Check
     (checkout.root / name).mkdir()
     ann, bob = (checkout.agent(who) for who in ("ann", "bob"))
     for agent in (ann, bob):
-        agent.desk = replace(agent.desk, is_folder=is_folder)
+        agent.runtime = replace(agent.runtime, is_folder=is_folder)
     assert ids(ann.reserve_files([name]))
     assert codes(bob.reserve_files([f"{name}/x.py"])) == ["RSV201"]
 
@@ -126,7 +126,7 @@ def test_configuration_of_ones_own_worktree_takes_nothing_from_others(checkout: 
     own = checkout.root.parent / "own"
     (own / "interlock.toml").write_text("[reservations]\ndead_after_minutes = 0.01\n")
     ann = checkout.agent("ann")
-    ann.desk = replace(ann.desk, clock=lambda: time.time() - 5)
+    ann.runtime = replace(ann.runtime, clock=lambda: time.time() - 5)
     assert ids(ann.reserve_files(["ann.py"]))
     interlock(checkout, "bob", "reserve", "ann.py", cwd=own)
     assert checkout.leases == {"ann.py": "ann"}
@@ -162,7 +162,7 @@ def test_wait_ends_in_its_time_when_the_clock_is_set_back() -> None:
         world.now += seconds - (3600 if waited == seconds else 0)
         assert waited < 60, "a wait of 5 seconds goes on for a minute"
 
-    bob.desk = replace(bob.desk, pause=pause, monotonic=lambda: waited)
+    bob.runtime = replace(bob.runtime, pause=pause, monotonic=lambda: waited)
     assert codes(bob.reserve_files(["x"], wait_seconds=5)) == ["RSV201"]
 
 

@@ -92,10 +92,10 @@ def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_t
     ada, bob = team.agent("Ada"), team.agent("Bob")
     ada.reserve_files([FILE])
     bob.negotiate_release(FILE, "need it")
-    assert hook_look(ada.desk, ada.caller).new
-    assert not hook_look(ada.desk, ada.caller).new
+    assert hook_look(ada.runtime, ada.caller).new
+    assert not hook_look(ada.runtime, ada.caller).new
     thread = thread_of(bob.negotiate_release(FILE, "now", urgency="urgent"))
-    assert hook_look(ada.desk, ada.caller).new == {thread}
+    assert hook_look(ada.runtime, ada.caller).new == {thread}
     assert [row["importance"] for row in ada.fetch_inbox()["messages"]] == ["urgent"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interlock.reservations.leases.fencing import NotCoveredError, check_token, guarded
-from interlock.reservations.leases.runtime import Desk
+from interlock.reservations.leases.runtime import Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import replace
@@ -25,7 +25,7 @@ def world() -> World:
 
 
 def act(world: World, name: str, *paths: str, hold_seconds: float | None = None) -> dict[str, int]:
-    with guarded(world.desk, world.caller(name), paths, hold_seconds=hold_seconds) as guard:
+    with guarded(world.runtime, world.caller(name), paths, hold_seconds=hold_seconds) as guard:
         return guard.tokens
 
 
@@ -53,7 +53,7 @@ def test_a_path_without_an_own_exclusive_lease_is_refused_and_the_action_never_r
     ran: list[bool] = []
     with (
         pytest.raises(NotCoveredError) as caught,
-        guarded(world.desk, world.caller("ann"), ["a", "shared", "b", "free", "../x"], hold_seconds=hold_seconds),
+        guarded(world.runtime, world.caller("ann"), ["a", "shared", "b", "free", "../x"], hold_seconds=hold_seconds),
     ):
         ran.append(True)
     assert ran == []
@@ -84,7 +84,7 @@ def test_a_lease_that_ended_covers_nothing_though_its_holder_believes_in_it(worl
 
 def test_nobody_gets_into_the_store_while_a_short_action_runs(world: World) -> None:
     world.agent("ann").reserve_files(["a"])
-    with guarded(world.desk, world.caller("ann"), ["a"]), pytest.raises(RuntimeError, match="transaction is open"):
+    with guarded(world.runtime, world.caller("ann"), ["a"]), pytest.raises(RuntimeError, match="transaction is open"):
         world.agent("bob").reserve_files(["a"])
 
 
@@ -94,7 +94,7 @@ def test_an_action_that_fails_leaves_the_store_as_it_was_and_its_error_comes_out
     for hold_seconds in (None, 9000.0):
         with (
             pytest.raises(ZeroDivisionError),
-            guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=hold_seconds),
+            guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=hold_seconds),
         ):
             _ = 1 / 0
     assert [replace(lease, expires_at=0) for lease in world.leases()] == [replace(before[0], expires_at=0)]
@@ -104,7 +104,7 @@ def test_a_held_lease_outlives_its_time_and_is_not_taken_by_force_or_from_the_si
     world = World(settings=Settings(escalation="force"))
     world.agent("ann").reserve_files(["a"], ttl_minutes=1)
     world.agent("bob").negotiate_release("a", "please", "urgent")
-    with guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=3600) as guard:
+    with guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=3600) as guard:
         world.now += 1000
         world.agent("bob").fetch_inbox()
         assert codes(world.agent("bob").reserve_files(["a"])) == ["RSV201"]
@@ -120,7 +120,7 @@ def test_a_lease_that_had_no_force_keeps_it(world: World) -> None:
 
 def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world: World) -> None:
     world.agent("ann").reserve_files(["a"], ttl_minutes=1)
-    with guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=60) as guard:
+    with guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=60) as guard:
         world.now += 61
         world.agent("bob").reserve_files(["a"])
         with pytest.raises(NotCoveredError) as caught:
@@ -131,32 +131,32 @@ def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world:
 
 def test_only_the_token_of_a_lease_that_stands_is_good(world: World) -> None:
     ann = world.agent("ann")
-    desk, caller = world.desk, world.caller("ann")
+    runtime, caller = world.runtime, world.caller("ann")
     old = ann.reserve_files(["a"], ttl_minutes=1)["reservations"][0]
-    assert check_token(desk, caller, old["reservation_id"], old["token"])
-    assert not check_token(desk, caller, old["reservation_id"], old["token"] + 1)
-    assert not check_token(desk, world.caller("bob"), old["reservation_id"], old["token"])
-    assert not check_token(desk, caller, "rsv_unknown", old["token"])
+    assert check_token(runtime, caller, old["reservation_id"], old["token"])
+    assert not check_token(runtime, caller, old["reservation_id"], old["token"] + 1)
+    assert not check_token(runtime, world.caller("bob"), old["reservation_id"], old["token"])
+    assert not check_token(runtime, caller, "rsv_unknown", old["token"])
     world.now += 60
     new = ann.reserve_files(["a"])["reservations"][0]
-    assert not check_token(desk, caller, old["reservation_id"], old["token"])
-    assert check_token(desk, caller, new["reservation_id"], new["token"])
+    assert not check_token(runtime, caller, old["reservation_id"], old["token"])
+    assert check_token(runtime, caller, new["reservation_id"], new["token"])
 
 
 PAUSED = """
 import sys
 from contextlib import suppress
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.service import Reservations
 from interlock.reservations import SqliteStore
 
-desk, caller = Desk(SqliteStore(sys.argv[1])), Caller("paused", "agent", sys.argv[2], "run")
-answer = Reservations(desk, caller).reserve_files(["file"], ttl_minutes=0.02)
+runtime, caller = Runtime(SqliteStore(sys.argv[1])), Caller("paused", "agent", sys.argv[2], "run")
+answer = Reservations(runtime, caller).reserve_files(["file"], ttl_minutes=0.02)
 print("reserved", len(answer["reservations"]), flush=True)
 sys.stdin.readline()
 try:
-    with guarded(desk, caller, ["file"]):
+    with guarded(runtime, caller, ["file"]):
         open(sys.argv[2] + "/file", "w").write("paused")
     print("written", flush=True)
 except NotCoveredError as error:
@@ -175,7 +175,7 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write_through_the_guar
         assert paused.stdout.readline() == "reserved 1\n"
         os.kill(paused.pid, signal.SIGSTOP)
         try:
-            other = Reservations(Desk(SqliteStore(path)), replace(World().caller("other"), root=str(tmp_path)))
+            other = Reservations(Runtime(SqliteStore(path)), replace(World().caller("other"), root=str(tmp_path)))
             assert len(ids(other.reserve_files(["file"], wait_seconds=30))) == 1
             (tmp_path / "file").write_text("other")
         finally:
@@ -193,7 +193,7 @@ def test_of_two_actions_under_one_lease_each_is_protected_until_it_has_ended(
 ) -> None:
     world = World(settings=Settings(escalation="force", urgent_timeout_minutes=1))
     world.agent("ann").reserve_files(["a"])
-    actions = [guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=each) for each in seconds]
+    actions = [guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=each) for each in seconds]
     for action in actions:
         action.__enter__()
     actions.pop(ends_first).__exit__(None, None, None)
@@ -218,7 +218,7 @@ def test_an_action_that_was_killed_protects_its_lease_no_longer_than_it_said() -
     world = World(settings=Settings(escalation="force", urgent_timeout_minutes=1))
     ann = world.agent("ann")
     ann.reserve_files(["a"], ttl_minutes=60)
-    killed = guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=90)
+    killed = guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=90)
     killed.__enter__()
     world.agent("bob").negotiate_release("a", "why", "urgent")
     states: list[str] = []
@@ -254,7 +254,7 @@ def test_who_acts_for_longer_than_its_claim_lasts_has_an_ordinary_lease(world: W
 def test_an_action_leaves_no_force_as_its_holder_has_it(world: World) -> None:
     ann = world.agent("ann")
     ann.reserve_files(["a"])
-    with guarded(world.desk, world.caller("ann"), ["a"], hold_seconds=60):
+    with guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=60):
         assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [False]
         ann.reserve_files(["a"], no_force=True)
     assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [True]

@@ -70,7 +70,7 @@ def test_who_still_holds_a_file_by_another_lease_or_only_shared_it_has_given_not
 def test_git_is_not_asked_by_those_who_give_up_what_they_know_to_be_clean() -> None:
     world = World(unsaved={FILE})
     [own] = ids(world.agent("ann").reserve_files([FILE]))
-    assert "unsaved" not in calls.release(world.desk, world.caller("ann"), [own])
+    assert "unsaved" not in calls.release(world.runtime, world.caller("ann"), [own])
 
 
 def released(world: World) -> None:
@@ -186,7 +186,7 @@ def test_a_hook_asks_git_only_about_what_another_had(door: str) -> None:
         asked.append(patterns)
         return dict.fromkeys(patterns, True)
 
-    bob = Reservations(replace(world.desk, changed_here=changed), Caller("bob", "agent", ROOT, door, HOST, 7, "x"))
+    bob = Reservations(replace(world.runtime, changed_here=changed), Caller("bob", "agent", ROOT, door, HOST, 7, "x"))
     world.agent("ann").reserve_files([FILE])
     world.agent("ann").release_all()
     assert "unsaved" not in bob.reserve_files(["new.py"])

@@ -11,7 +11,7 @@ import pytest
 
 from interlock.reservations import identity, process
 from interlock.reservations.leases import calls
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.store.contract import Store
 from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.hooks.checkout import Checkout, environment, git
@@ -63,7 +63,7 @@ def test_hook_server_shell_and_git_hook_of_one_client_are_one_agent(checkout: Ch
     assert len(answer["told"]) == 5
     assert all(row == ["claude-one", "agent", answer["pid"]] for row in answer["told"].values())
     assert checkout.leases == {"one.py": "claude-one"}
-    with checkout.desk.store.transaction() as tx:
+    with checkout.runtime.store.transaction() as tx:
         assert [agent.name for agent in tx.agents()] == ["claude-one"]
 
 
@@ -136,7 +136,7 @@ def test_what_a_client_without_a_name_starts_is_found_by_its_process() -> None:
     store = SqliteStore(":memory:")
     known = identity.who({}, store, door="mcp")
     caller = Caller(known.name, known.kind, "/", "mcp", process.host(), known.pid, known.started)
-    with calls.entered(Desk(store), caller):
+    with calls.entered(Runtime(store), caller):
         pass
     assert identity.who({}, store) == known
     assert identity.who({"CLAUDE_SESSION_ID": "other"}, store).name == "claude-other"
@@ -180,7 +180,7 @@ def test_a_stored_person_stays_a_person() -> None:
     store = SqliteStore(":memory:")
     parent = next(iter(process.ancestors()))
     caller = Caller("ada@here", "person", "/", "mcp", process.host(), parent.pid, parent.started)
-    with calls.entered(Desk(store), caller):
+    with calls.entered(Runtime(store), caller):
         pass
     assert identity.who({}, store)[:2] == ("ada@here", "person")
 

@@ -80,7 +80,7 @@ def test_a_folder_is_held_with_everything_below_it() -> None:
         return (root, path) == ("/checkout", "src")
 
     ann = world.agent("ann")
-    ann.desk = replace(world.desk, is_folder=is_folder)
+    ann.runtime = replace(world.runtime, is_folder=is_folder)
     assert ann.reserve_files(["src"])["reservations"][0]["pattern"] == "src/**"
 
 

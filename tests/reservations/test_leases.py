@@ -388,7 +388,7 @@ def test_dirtiness_is_asked_once_after_the_transaction_and_only_about_conflicts(
 
     world.agent("ann").reserve_files(["src/**", "docs/**"])
     bob = world.agent("bob")
-    bob.desk = replace(world.desk, dirty=dirty)
+    bob.runtime = replace(world.runtime, dirty=dirty)
     assert bob.reserve_files(["free"])["errors"] == []
     answer = bob.check_conflicts(["src/a", "docs/b", "src/c"])
     assert [row["dirty"] for row in answer["conflicts"]] == [True, None, True]
@@ -458,7 +458,7 @@ def test_what_git_cannot_tell_of_a_silent_holder_counts_as_unsaved(world: World)
     def dirty(_root: str, patterns: tuple[str, ...]) -> dict[str, bool | None]:
         return dict.fromkeys(patterns)
 
-    bob.desk = replace(bob.desk, dirty=dirty)
+    bob.runtime = replace(bob.runtime, dirty=dirty)
     world.now += 400
     assert codes(bob.reserve_files(["a"])) == ["RSV201"]
     world.end_process("ann")
@@ -475,7 +475,7 @@ def test_git_is_asked_once_in_a_wait_and_never_inside_a_transaction(world: World
         world.look("anybody")  # hangs, or is refused, while a transaction is open
         return dict.fromkeys(patterns, True)
 
-    bob.desk = replace(bob.desk, dirty=dirty)
+    bob.runtime = replace(bob.runtime, dirty=dirty)
     world.now += 400
     assert set(codes(bob.reserve_files(["a", "b"], wait_seconds=20))) == {"RSV201"}
     assert asked == 2, "once for who may be taken over, once for the refusal"

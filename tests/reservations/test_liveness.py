@@ -53,29 +53,29 @@ def test_a_clock_that_was_set_back_still_moves_the_sign_of_life(world: World) ->
 
 def test_a_program_that_calls_for_a_running_agent_does_not_become_its_process(world: World) -> None:
     world.look("ann")
-    calls.mine(world.desk, replace(world.caller("ann"), pid=999))
+    calls.mine(world.runtime, replace(world.caller("ann"), pid=999))
     assert stored(world, "ann").pid == 100
     world.ended.add(999)
-    with calls.entered(world.desk, world.caller("bob")) as entry:
+    with calls.entered(world.runtime, world.caller("bob")) as entry:
         assert liveness.state(entry, "ann") == "alive"
 
 
 def test_an_agent_whose_process_ended_lives_on_in_the_process_that_calls_next(world: World) -> None:
     world.look("ann")
     world.end_process("ann")
-    calls.mine(world.desk, replace(world.caller("ann"), pid=999))
+    calls.mine(world.runtime, replace(world.caller("ann"), pid=999))
     assert stored(world, "ann").pid == 999
-    with calls.entered(world.desk, world.caller("bob")) as entry:
+    with calls.entered(world.runtime, world.caller("bob")) as entry:
         assert liveness.state(entry, "ann") == "alive"
 
 
 def test_a_call_without_a_process_clears_one_that_ended(world: World) -> None:
     world.look("ann")
     over_http = replace(world.caller("ann"), host="", pid=None, started="")
-    calls.mine(world.desk, over_http)
+    calls.mine(world.runtime, over_http)
     assert stored(world, "ann").pid == 100
     world.end_process("ann")
-    calls.mine(world.desk, over_http)
+    calls.mine(world.runtime, over_http)
     assert stored(world, "ann").pid is None
 
 
@@ -100,13 +100,13 @@ def test_the_dead_are_those_whose_process_ended_and_agents_that_were_silent_for_
 ) -> None:
     world.ended.add(7)
     row = Agent("ann", "agent", HOST, 100, "once", "mcp", START, START)
-    assert liveness.state_of(world.desk, replace(row, **agent), START) == expected
+    assert liveness.state_of(world.runtime, replace(row, **agent), START) == expected
 
 
 def test_nobody_is_gone_who_calls(world: World) -> None:
     world.look("ann")
     world.end_process("ann")
-    with calls.entered(world.desk, world.caller("ann")) as entry:
+    with calls.entered(world.runtime, world.caller("ann")) as entry:
         assert liveness.state(entry, "ANN") == "alive"
 
 
@@ -118,14 +118,14 @@ def test_each_process_is_asked_about_once_in_a_call(world: World) -> None:
         return True
 
     world.agent("ann").reserve_files([f"f{number}" for number in range(50)])
-    desk = replace(world.desk, is_running=is_running)
-    calls.reserve(desk, replace(world.caller("bob"), root=ROOT), ["**"])
+    runtime = replace(world.runtime, is_running=is_running)
+    calls.reserve(runtime, replace(world.caller("bob"), root=ROOT), ["**"])
     assert asked == [100]
 
 
 def test_a_shell_command_neither_becomes_the_agents_process_nor_gives_its_name_to_it(world: World) -> None:
     shell = Caller("alice", "agent", ROOT, "cli", HOST, 7, "once")
-    Reservations(world.desk, shell).reserve_files(["a.py"])
+    Reservations(world.runtime, shell).reserve_files(["a.py"])
     with world.store.transaction() as tx:
         alice = tx.agent("alice")
         assert alice is not None

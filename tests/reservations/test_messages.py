@@ -386,7 +386,7 @@ def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox
         entry.tell("Bob", "granted", "\x01" * 5000)
         entry.tell("Bob", "granted", "short")
 
-    with entered(team.desk, bob.caller) as entry:
+    with entered(team.runtime, bob.caller) as entry:
         tell(entry)
     found = inbox(bob)
     assert len(found) == 3

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from interlock.cli.main import interlock
 from interlock.core.project import NoProject
 from interlock.reservations.leases.runtime import Caller
-from interlock.reservations.opening import open_desk, open_reservations
+from interlock.reservations.opening import open_reservations, open_runtime
 from interlock.reservations.place import Place
 from interlock.reservations.service import Reservations
 from interlock.reservations.store import outbox
@@ -135,11 +135,11 @@ def test_a_checkout_whose_path_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_event_about_a_name_that_is_no_text_does_not_keep_the_others_from_the_journal(tmp_path: Path) -> None:
-    desk = open_desk(Place(str(tmp_path), "", str(tmp_path / ".interlock" / "reservations.sqlite")))
-    with desk.store.transaction() as tx:
+    runtime = open_runtime(Place(str(tmp_path), "", str(tmp_path / ".interlock" / "reservations.sqlite")))
+    with runtime.store.transaction() as tx:
         tx.add_event(str(tmp_path), "guard_refused", json.dumps({"paths": ["a\udc80.py"]}), 1.0)
         tx.add_event(str(tmp_path), "agent_joined", "{}", 2.0)
-    assert outbox.drain_events(desk.store, str(tmp_path)) == 2
+    assert outbox.drain_events(runtime.store, str(tmp_path)) == 2
     data = [entry.data for entry in outbox.journal_of(str(tmp_path)).entries(outbox.JOURNAL_RUN)]
     assert data[0]["paths"] == ["a?.py"]
 
@@ -149,7 +149,7 @@ def test_a_path_that_is_no_text_is_refused_by_the_guard_with_a_name_that_can_be_
 
     world = World()
     assert len(ids(world.agent("ann").reserve_files(["a"]))) == 1
-    with pytest.raises(NotCoveredError) as caught, guarded(world.desk, world.caller("ann"), ["a\udc80.py"]):
+    with pytest.raises(NotCoveredError) as caught, guarded(world.runtime, world.caller("ann"), ["a\udc80.py"]):
         pass
     assert json.dumps(caught.value.errors, ensure_ascii=False).encode()
     assert [row["code"] for row in caught.value.errors] == ["RSV206"]

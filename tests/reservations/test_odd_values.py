@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.rules import RULES
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
@@ -128,14 +128,14 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 def agent(store: SqliteStore, name: str) -> Reservations:
     """Return the calls of an agent; its waits are over at once."""
     now = iter(range(1_800_000_000, 1_900_000_000))
-    desk = Desk(
+    runtime = Runtime(
         store,
         Settings(),
         clock=lambda: float(next(now)),
         monotonic=lambda: float(next(now)),
         pause=lambda _seconds: None,
     )
-    return Reservations(desk, Caller(name, "agent", "/checkout", "mcp"))
+    return Reservations(runtime, Caller(name, "agent", "/checkout", "mcp"))
 
 
 def rows(store: SqliteStore) -> list[Any]:

@@ -33,7 +33,9 @@ def test_events_become_lines_of_the_journal_and_leave_the_queue(world: World, jo
     assert [line.type for line in lines] == [
         "agent_joined", "lease_granted", "lease_granted", "agent_joined", "lease_refused",
     ]  # fmt: skip
-    assert [line.key for line in lines] == [f"0123456789abcdef/{number}" for number in range(1, 6)]
+    with world.store.transaction() as tx:
+        store_id = tx.store_id()
+    assert [line.key for line in lines] == [f"{store_id}/{number}" for number in range(1, 6)]
     assert (lines[1].data["pattern"], lines[1].data["token"]) == ("a", 1)
     assert lines[1].data["at"] == "2027-01-15T08:00:00Z"
     assert world.queue() == []
@@ -51,8 +53,8 @@ def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path) -> None:
         tx.add_event("/another", "lease_granted", "{}", 0)
     assert outbox.drain_events(world.store, str(tmp_path)) == 1
     lines = Journal(tmp_path / "artifacts" / "interlock" / "events.jsonl").entries()
-    assert [line.key for line in lines] == ["0123456789abcdef/1"]
     with world.store.transaction() as tx:
+        assert [line.key for line in lines] == [f"{tx.store_id()}/1"]
         assert len(tx.events("/another", 10)) == 1
 
 

@@ -182,8 +182,8 @@ def test_f1_both_answers_are_plain_json_for_the_reader() -> None:
 
 def test_f2_looking_for_requests_costs_the_hook_less_than_200_ms(tmp_path: Path) -> None:
     team = Team()
-    desk = replace(team.desk, store=SqliteStore(str(tmp_path / "reservations.sqlite")))
-    calls = {name: Reservations(desk, Caller(name, "agent", str(tmp_path), "hook")) for name in ("Ada", "Bob")}
+    runtime = replace(team.runtime, store=SqliteStore(str(tmp_path / "reservations.sqlite")))
+    calls = {name: Reservations(runtime, Caller(name, "agent", str(tmp_path), "hook")) for name in ("Ada", "Bob")}
     for number in range(10):
         calls["Ada"].reserve_files([f"src/{number}.py"])
         calls["Bob"].negotiate_release(f"src/{number}.py", "need it")
@@ -192,8 +192,8 @@ def test_f2_looking_for_requests_costs_the_hook_less_than_200_ms(tmp_path: Path)
     took: list[float] = []
     for _ in range(5):
         begin = time.perf_counter()
-        waiting = release_requests.look(desk, calls["Ada"].caller)
-        release_requests.handle(desk, calls["Ada"].caller, waiting, "1")
+        waiting = release_requests.look(runtime, calls["Ada"].caller)
+        release_requests.handle(runtime, calls["Ada"].caller, waiting, "1")
         took.append(time.perf_counter() - begin)
         assert len(waiting.open) == 10
     assert min(took) < 0.2

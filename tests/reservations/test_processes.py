@@ -11,7 +11,7 @@ import pytest
 
 from interlock.reservations import process
 from interlock.reservations.leases import wait_queue
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.world import ids
@@ -19,13 +19,13 @@ from tests.reservations.world import ids
 PEOPLE = """
 import os, sys
 from interlock.reservations import process
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.store.sqlite import SqliteStore
 
 folder, name = sys.argv[1:3]
 caller = Caller(name, "agent", folder, "run", process.host(), os.getpid())
-agent = Reservations(Desk(SqliteStore(folder + "/store.sqlite")), caller)
+agent = Reservations(Runtime(SqliteStore(folder + "/store.sqlite")), caller)
 """
 
 IN_LINE = (
@@ -77,19 +77,19 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def here(folder: Path) -> Reservations:
     caller = Caller("holder", "agent", str(folder), "run", process.host(), os.getpid())
-    return Reservations(Desk(SqliteStore(str(folder / "store.sqlite"))), caller)
+    return Reservations(Runtime(SqliteStore(str(folder / "store.sqlite"))), caller)
 
 
 def await_line(agent: Reservations, length: int) -> None:
     """Return as soon as so many wait."""
-    until = agent.desk.monotonic() + 30
+    until = agent.runtime.monotonic() + 30
     while True:
-        stamp = agent.desk.store.stamp()
-        with agent.desk.store.transaction() as tx:
+        stamp = agent.runtime.store.stamp()
+        with agent.runtime.store.transaction() as tx:
             if len(tx.waiters()) == length:
                 return
-        assert agent.desk.monotonic() < until, f"no {length} in line after 30 seconds"
-        wait_queue.until_changed(agent.desk, stamp, 1)
+        assert agent.runtime.monotonic() < until, f"no {length} in line after 30 seconds"
+        wait_queue.until_changed(agent.runtime, stamp, 1)
 
 
 def test_eight_processes_are_served_in_the_order_they_came_and_a_killed_one_is_passed_over(
@@ -119,5 +119,5 @@ def test_agents_that_want_the_same_files_in_another_order_never_lock_each_other_
     for person in people:
         _, errors = person.communicate(timeout=60)
         assert (person.returncode, errors) == (0, "")
-    with here(tmp_path).desk.store.transaction() as tx:
+    with here(tmp_path).runtime.store.transaction() as tx:
         assert (tx.leases(), tx.waiters()) == ([], [])

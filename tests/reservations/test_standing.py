@@ -179,7 +179,7 @@ def test_leaving_unbinds_the_process() -> None:
 
 def test_a_caller_without_a_process_may_leave() -> None:
     team = Team()
-    calls = Reservations(team.desk, Caller("web", "agent", ROOT, "http"))
+    calls = Reservations(team.runtime, Caller("web", "agent", ROOT, "http"))
     calls.reserve_files(["a"])
     assert calls.leave()["released_count"] == 1
     assert team.now == START
@@ -218,7 +218,7 @@ def test_a_look_registers_nobody_and_writes_nothing_unless_something_is_due() ->
     team = Team()
     team.agent("Ada").reserve_files(["a"], ttl_minutes=1)
     before = team.store.stamp()
-    stranger = Reservations(team.desk, Caller("Stranger", "agent", ROOT, "cli"))
+    stranger = Reservations(team.runtime, Caller("Stranger", "agent", ROOT, "cli"))
     assert len(stranger.standing()["leases"]) == 1
     assert team.store.stamp() == before
     team.minutes(2)

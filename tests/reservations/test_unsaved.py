@@ -89,7 +89,7 @@ def opened(checkout: Checkout, name: str) -> Generator[Reservations, None, None]
     """Give the calls of an agent as the commands have them."""
     found = open_reservations(str(checkout.root), name=name)
     yield found
-    found.desk.store.close()
+    found.runtime.store.close()
 
 
 def test_an_edit_of_a_file_with_unsaved_work_of_another_says_so_before_it_and_once(checkout: Checkout) -> None:

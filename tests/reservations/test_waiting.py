@@ -21,7 +21,7 @@ def world() -> World:
 def wait(world: World, name: str, *patterns: str, seconds: float = 60) -> None:
     """Put an agent at the end of the line, as a call does that gave up at once."""
     wanted = Wanted(tuple(map(granting.pattern_of, sorted(patterns))), True, False, "", 900)
-    with leases.entered(world.desk, world.caller(name)) as entry:
+    with leases.entered(world.runtime, world.caller(name)) as entry:
         wait_queue.join(entry, wanted, world.now + seconds)
 
 
@@ -156,7 +156,7 @@ def test_clocks_that_drift_apart_do_not_make_a_waiting_call_write_at_each_look(w
 
     world.pauses = [note] * 400
     bob = world.agent("bob")
-    bob.desk = replace(bob.desk, monotonic=lambda: world.waited * 0.999)
+    bob.runtime = replace(bob.runtime, monotonic=lambda: world.waited * 0.999)
     bob.reserve_files(["a"], wait_seconds=10)
     assert len(seen) == 1
 
@@ -284,10 +284,10 @@ def test_a_wait_ends_when_the_store_changes_or_the_time_has_come() -> None:
     store = SqliteStore(":memory:")
     world = World(store=store)
     begun, stamp = world.now, store.stamp()
-    wait_queue.until_changed(world.desk, stamp, 1)
+    wait_queue.until_changed(world.runtime, stamp, 1)
     assert world.now == pytest.approx(begun + 1)
     world.pauses = [lambda: None, world.look]
-    wait_queue.until_changed(world.desk, stamp, 1000)
+    wait_queue.until_changed(world.runtime, stamp, 1000)
     assert world.now < begun + 2
 
 
@@ -327,7 +327,7 @@ def test_a_wait_that_is_over_leaves_the_place_of_a_negotiation_as_long_as_it_was
 
 def in_line(world: World, name: str, pattern: str, pid: int | None = None) -> Reservations:
     """Let an agent ask for what is held, from a shell (no process is known) or from a client."""
-    calls = Reservations(world.desk, Caller(name, "agent", ROOT, "mcp", HOST if pid else "", pid, "once"))
+    calls = Reservations(world.runtime, Caller(name, "agent", ROOT, "mcp", HOST if pid else "", pid, "once"))
     assert calls.negotiate_release(pattern, "need it")["status"] == "pending"
     return calls
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.reservations.leases import calls
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.contract import Store
@@ -42,8 +42,8 @@ class World:
     pids: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
-    def desk(self) -> Desk:
-        return Desk(
+    def runtime(self) -> Runtime:
+        return Runtime(
             self.store,
             self.settings,
             clock=lambda: self.now,
@@ -59,7 +59,7 @@ class World:
         return Caller(name, kind, ROOT, "mcp", HOST, pid, "once")
 
     def agent(self, name: str, kind: AgentKind = "agent") -> Reservations:
-        return Reservations(self.desk, self.caller(name, kind))
+        return Reservations(self.runtime, self.caller(name, kind))
 
     def end_process(self, name: str) -> None:
         self.ended.add(self.pids[name.casefold()])
@@ -89,7 +89,7 @@ class World:
 
     def look(self, name: str = "observer") -> None:
         """Let somebody call who wants nothing: what is over ends, and the line moves."""
-        calls.mine(self.desk, self.caller(name))
+        calls.mine(self.runtime, self.caller(name))
 
     def _is_running(self, host: str, pid: int, started: str) -> bool | None:
         return None if host != HOST else pid not in self.ended

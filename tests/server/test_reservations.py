@@ -163,10 +163,10 @@ async def test_more_waits_than_one_caller_may_have_leave_room_for_every_other_ca
 def test_a_wait_whose_client_went_away_ends_at_its_next_look(tmp_path: Path) -> None:
     gone = threading.Event()
     mine = ReservationCalls(tmp_path).of("ben", gone)
-    mine.desk.pause(0)
+    mine.runtime.pause(0)
     gone.set()
     with pytest.raises(CallEnded):
-        mine.desk.pause(60)
+        mine.runtime.pause(60)
 
 
 async def test_a_call_that_its_client_takes_back_leaves_the_line_and_no_trace_in_the_log(

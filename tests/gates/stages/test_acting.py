@@ -123,9 +123,9 @@ def test_the_allowed_scope_is_named_once_and_in_bounded_length() -> None:
 
 
 def test_patterns_that_expand_to_very_many_count_as_paths() -> None:
-    many = tuple(f"p{at}/{'{a,b}' * 9}" for at in range(100))
-    assert acted(BEFORE | {"p0/aaaaaaaaa": "1"}, *many) == []
-    assert acted(BEFORE | {"p99/aaaaaaaaa": "1"}, *many) == ["STG601"]
+    many = tuple(f"p{at}/{'{a,b}' * 6}" for at in range(100))
+    assert acted(BEFORE | {"p0/aaaaaa": "1"}, *many) == []
+    assert acted(BEFORE | {"p99/aaaaaa": "1"}, *many) == ["STG601"]
     assert acted(BEFORE | {"src/a.py": "9"}, *many, "src/a.py") == []
 
 

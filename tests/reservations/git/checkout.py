@@ -14,7 +14,7 @@ from interlock.reservations.git.hook_scripts import GIT_HOOKS, git_hook
 from interlock.reservations.git.uncommitted import unsaved
 from interlock.reservations.guard.check import check_command
 from interlock.reservations.leases import calls
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
 
 COMMAND = [sys.executable, "-m", "interlock"]
@@ -36,21 +36,21 @@ class Checkout:
     root: Path
 
     @property
-    def desk(self) -> Desk:
+    def runtime(self) -> Runtime:
         found = place.find(str(self.root))
         store = SqliteStore(found.store_path)
-        return Desk(store, settings.read(found.root), is_running=lambda _host, _pid, _started: None, dirty=unsaved)
+        return Runtime(store, settings.read(found.root), is_running=lambda _host, _pid, _started: None, dirty=unsaved)
 
     def caller(self, name: str) -> Caller:
         return Caller(name, "agent", str(self.root), "cli")
 
     def reserve(self, name: str, *patterns: str, exclusive: bool = True, reason: str = "rewriting it") -> ReserveAnswer:
-        answer = calls.reserve(self.desk, self.caller(name), list(patterns), reason=reason, exclusive=exclusive)
+        answer = calls.reserve(self.runtime, self.caller(name), list(patterns), reason=reason, exclusive=exclusive)
         assert answer["errors"] == []
         return answer
 
     def release(self, name: str) -> None:
-        calls.release_all(self.desk, self.caller(name))
+        calls.release_all(self.runtime, self.caller(name))
 
     def env(self, name: str) -> dict[str, str]:
         """The environment of an agent; nothing of the developer's git or agent gets in."""

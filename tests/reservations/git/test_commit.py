@@ -17,13 +17,13 @@ from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.git.left_out import MAX_LEFT
 from interlock.reservations.hooks import pre_edit
 from interlock.reservations.leases import calls
-from interlock.reservations.leases.runtime import Desk
+from interlock.reservations.leases.runtime import Runtime
 from interlock.reservations.messages import negotiation, sending
 from tests.reservations.git.checkout import Checkout
 
 
 def committed(checkout: Checkout, name: str, *paths: str, release: bool = False) -> CommitAnswer:
-    return commit(checkout.desk, checkout.caller(name), f"work of {name}", list(paths), release=release)
+    return commit(checkout.runtime, checkout.caller(name), f"work of {name}", list(paths), release=release)
 
 
 def codes(answer: CommitAnswer) -> list[str]:
@@ -253,19 +253,19 @@ def test_two_agents_commit_at_once_and_both_commits_carry_their_own_paths(shared
 def test_held_index_is_waited_for(shared: Checkout) -> None:
     lock = shared.root / ".git" / "index.lock"
     lock.touch()
-    desk = shared.desk
+    runtime = shared.runtime
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
         lock.unlink(missing_ok=True)
 
-    object.__setattr__(desk, "pause", pause)
-    assert commit(desk, shared.caller("bob"), "x")["errors"] == []
+    object.__setattr__(runtime, "pause", pause)
+    assert commit(runtime, shared.caller("bob"), "x")["errors"] == []
     assert pauses
 
 
-def while_waiting(desk: Desk, lock: Path, act: Callable[[], object]) -> None:
+def while_waiting(runtime: Runtime, lock: Path, act: Callable[[], object]) -> None:
     """Let git's index be taken, and something happen as soon as that is waited for."""
     lock.touch()
 
@@ -274,11 +274,11 @@ def while_waiting(desk: Desk, lock: Path, act: Callable[[], object]) -> None:
             lock.unlink()
             act()
 
-    object.__setattr__(desk, "pause", pause)
+    object.__setattr__(runtime, "pause", pause)
 
 
 def events(checkout: Checkout, kind: str) -> list[dict[str, Any]]:
-    with checkout.desk.store.transaction() as tx:
+    with checkout.runtime.store.transaction() as tx:
         return [json.loads(row.data) for row in tx.events(str(checkout.root), 100) if row.type == kind]
 
 
@@ -287,16 +287,16 @@ def events(checkout: Checkout, kind: str) -> list[dict[str, Any]]:
 def test_commit_that_another_made_by_git_while_it_was_waited_for_is_not_taken_for_the_own_one(
     shared: Checkout, held: bool, reflogs: bool
 ) -> None:
-    desk = shared.desk
+    runtime = shared.runtime
     if not held:
         shared.release("ann")
     if not reflogs:
         shared.must("bob", "config", "core.logAllRefUpdates", "false")
         shutil.rmtree(shared.root / ".git" / "logs")
     while_waiting(
-        desk, shared.root / ".git" / "index.lock", lambda: shared.must("ann", "commit", "-qm", "a", "--", "ann.py")
+        runtime, shared.root / ".git" / "index.lock", lambda: shared.must("ann", "commit", "-qm", "a", "--", "ann.py")
     )
-    answer = commit(desk, shared.caller("bob"), "work of bob")
+    answer = commit(runtime, shared.caller("bob"), "work of bob")
     assert answer["errors"] == []
     assert (answer["commit"], answer["paths"]) == (shared.head(), ["bob.py", "src/bob.py"])
     assert shared.files_of("HEAD~1") == {"ann.py"}
@@ -345,30 +345,30 @@ def test_unsaved_work_that_a_hook_set_aside_is_told_once_to_both(shared: Checkou
     assert (answer["errors"], answer.get("disturbed")) == ([], ["ann.py", "src/ann.py"])
     assert shared.read("ann.py") == "ann.py two\n"
     assert [row["path"] for row in events(shared, "surprise_write")] == ["ann.py", "src/ann.py"]
-    told = sending.fetch(shared.desk, shared.caller("ann"))["messages"]
+    told = sending.fetch(shared.runtime, shared.caller("ann"))["messages"]
     assert [row["topic"] for row in told] == ["surprise-write"]
     assert "ann.py" in told[0]["body"]
     assert committed(shared, "bob").get("disturbed") == ["ann.py", "src/ann.py"]
-    assert sending.fetch(shared.desk, shared.caller("ann"))["messages"] == []
+    assert sending.fetch(shared.runtime, shared.caller("ann"))["messages"] == []
 
 
 def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_it(shared: Checkout) -> None:
-    hits = touched(foreign(shared.desk, shared.caller("bob")), ["ann.py", "src/ann.py"])
-    overwritten.tell(shared.desk, shared.caller("bob"), hits[:1], "while git reset ran", "git")
+    hits = touched(foreign(shared.runtime, shared.caller("bob")), ["ann.py", "src/ann.py"])
+    overwritten.tell(shared.runtime, shared.caller("bob"), hits[:1], "while git reset ran", "git")
     shared.write("ann.py", "of bob\n")
     refused = committed(shared, "ann")
     assert (codes(refused), refused["commit"], refused["errors"][0]["found"]) == (["RSV208"], None, "ann.py")
     assert committed(shared, "ann", "src/ann.py")["paths"] == ["src/ann.py"]
-    assert sending.send(shared.desk, shared.caller("bob"), "ann", "src/ann.py", topic="surprise-write")["sent"]
-    sending.fetch(shared.desk, shared.caller("ann"))
+    assert sending.send(shared.runtime, shared.caller("bob"), "ann", "src/ann.py", topic="surprise-write")["sent"]
+    sending.fetch(shared.runtime, shared.caller("ann"))
     assert committed(shared, "ann")["paths"] == ["ann.py"]
 
 
 def test_damage_that_is_known_is_committed_anyway(shared: Checkout) -> None:
-    hits = touched(foreign(shared.desk, shared.caller("bob")), ["ann.py"])
-    overwritten.tell(shared.desk, shared.caller("bob"), hits * 9, "while git reset ran", "git")
+    hits = touched(foreign(shared.runtime, shared.caller("bob")), ["ann.py"])
+    overwritten.tell(shared.runtime, shared.caller("bob"), hits * 9, "while git reset ran", "git")
     assert codes(committed(shared, "ann", "src/ann.py")) == ["RSV208"], "the message names not all"
-    answer = commit(shared.desk, shared.caller("ann"), "mine", anyway=True)
+    answer = commit(shared.runtime, shared.caller("ann"), "mine", anyway=True)
     assert answer["paths"] == ["ann.py", "src/ann.py"]
 
 
@@ -383,13 +383,13 @@ def test_edit_waits_while_the_hooks_of_a_commit_are_at_work_in_the_same_checkout
     shared.must("bob", "worktree", "add", "-q", "--detach", str(tmp_path / "other"))
     hook(shared, "post-commit", "true")
     seen: list[str] = []
-    desk, common = shared.desk, str(shared.root / ".git")
+    runtime, common = shared.runtime, str(shared.root / ".git")
     while_waiting(
-        desk, shared.root / ".git" / "index.lock",
+        runtime, shared.root / ".git" / "index.lock",
         lambda: seen.extend(at_work(common, str(root), 0.0) for root in (shared.root, tmp_path / "other")),
     )  # fmt: skip
     assert at_work(common, str(shared.root), 0.0) == ""
-    assert commit(desk, shared.caller("bob"), "x")["errors"] == []
+    assert commit(runtime, shared.caller("bob"), "x")["errors"] == []
     assert seen == ["bob", ""]
     assert at_work(common, str(shared.root), 0.0) == ""
 
@@ -397,16 +397,16 @@ def test_edit_waits_while_the_hooks_of_a_commit_are_at_work_in_the_same_checkout
 @pytest.mark.long
 def test_edit_does_not_wait_for_a_commit_without_hooks_of_the_user(shared: Checkout) -> None:
     seen: list[str] = []
-    desk, root, folder = shared.desk, str(shared.root), shared.root / ".git" / "hooks"
+    runtime, root, folder = shared.runtime, str(shared.root), shared.root / ".git" / "hooks"
 
     def look() -> None:
         seen.append(at_work(str(shared.root / ".git"), root, 0.0))
 
-    while_waiting(desk, shared.root / ".git" / "index.lock", look)
-    assert commit(desk, shared.caller("bob"), "x", ["bob.py"])["errors"] == []
+    while_waiting(runtime, shared.root / ".git" / "index.lock", look)
+    assert commit(runtime, shared.caller("bob"), "x", ["bob.py"])["errors"] == []
     (folder / "pre-commit.before-interlock").symlink_to("/bin/true")
-    while_waiting(desk, shared.root / ".git" / "index.lock", look)
-    assert commit(desk, shared.caller("bob"), "x", ["src/bob.py"])["errors"] == []
+    while_waiting(runtime, shared.root / ".git" / "index.lock", look)
+    assert commit(runtime, shared.caller("bob"), "x", ["src/bob.py"])["errors"] == []
     assert seen == ["", "bob"]
 
 
@@ -419,7 +419,7 @@ def test_edit_is_refused_while_a_commit_takes_long_and_passes_when_it_has_ended(
     shared: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(commit_lock, "PATIENCE_SECONDS", 0.0)
-    with commit_lock.alone(shared.desk, str(shared.root / ".git")) as lock:
+    with commit_lock.alone(shared.runtime, str(shared.root / ".git")) as lock:
         assert lock is not None
         assert edited(shared, "ann", "ann.py") == 0
         commit_lock.announce(lock, "bob", str(shared.root))
@@ -434,7 +434,7 @@ def test_edit_that_waits_for_a_commit_passes_as_soon_as_that_has_ended(
     shared: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    with commit_lock.alone(shared.desk, str(shared.root / ".git")) as lock:
+    with commit_lock.alone(shared.runtime, str(shared.root / ".git")) as lock:
         assert lock is not None
         file = lock
         commit_lock.announce(file, "bob", str(shared.root))
@@ -460,13 +460,13 @@ def test_own_journal_is_no_change_of_anybody_and_is_committed_when_it_is_named(b
 
 
 def test_release_with_a_commit_hands_the_file_to_who_waits_and_tells_them(shared: Checkout) -> None:
-    desk = shared.desk
-    asked = negotiation.negotiate(desk, shared.caller("ann"), "bob.py", "needs it")
+    runtime = shared.runtime
+    asked = negotiation.negotiate(runtime, shared.caller("ann"), "bob.py", "needs it")
     assert asked["errors"] == []
     answer = committed(shared, "bob", "bob.py", release=True)
     assert len(answer["released"]) == 1
-    assert "bob.py" in [row["pattern"] for row in calls.mine(desk, shared.caller("ann"))["reservations"]]
-    told = sending.fetch(desk, shared.caller("ann"))["messages"]
+    assert "bob.py" in [row["pattern"] for row in calls.mine(runtime, shared.caller("ann"))["reservations"]]
+    told = sending.fetch(runtime, shared.caller("ann"))["messages"]
     assert [(row["topic"], "bob.py" in row["body"]) for row in told] == [("granted", True)]
 
 
@@ -475,5 +475,5 @@ def test_lease_below_which_another_worktree_has_unsaved_work_is_not_released(sha
     shared.must("bob", "worktree", "add", "-q", "--detach", str(other))
     (other / "bob.py").write_text("unsaved\n")
     answer = committed(shared, "bob", release=True)
-    kept = [row["pattern"] for row in calls.mine(shared.desk, shared.caller("bob"))["reservations"]]
+    kept = [row["pattern"] for row in calls.mine(shared.runtime, shared.caller("bob"))["reservations"]]
     assert (len(answer["released"]), kept) == (1, ["bob.py", "new/**"])

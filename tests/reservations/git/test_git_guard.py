@@ -299,7 +299,7 @@ def test_dead_store_is_an_error_for_what_it_would_have_judged_and_none_for_the_r
 
 def test_refused_command_is_recorded_by_its_first_words(guarded: Checkout) -> None:
     guarded.guard("bob", "git stash push -m 'token s3cret'")
-    with guarded.desk.store.transaction() as tx:
+    with guarded.runtime.store.transaction() as tx:
         events = [row.data for row in tx.events(str(guarded.root), 500) if row.type == "guard_refused"]
     assert len(events) == 1
     assert "s3cret" not in events[0]
@@ -308,7 +308,7 @@ def test_refused_command_is_recorded_by_its_first_words(guarded: Checkout) -> No
 def test_value_of_a_variable_is_not_recorded(guarded: Checkout) -> None:
     guarded.guard("bob", "INTERLOCK_AGENT_ID=s3cret git status")
     guarded.guard("bob", "sed -i s/a/s3cret/ ann.py")
-    with guarded.desk.store.transaction() as tx:
+    with guarded.runtime.store.transaction() as tx:
         events = [json.loads(row.data) for row in tx.events(str(guarded.root), 500) if row.type == "guard_refused"]
     assert [row["action"] for row in events] == ["INTERLOCK_AGENT_ID", "sed"]
 
@@ -408,7 +408,7 @@ def test_line_that_takes_too_long_to_look_at_is_refused_in_time(standing: Checko
 
 
 def test_among_ten_thousand_leases_few_are_read(guarded: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    with guarded.desk.store.transaction() as tx:
+    with guarded.runtime.store.transaction() as tx:
         first = tx.leases()[0]
         for number in range(10_000):
             path = f"lib/{number % 90}/{number}.py"

@@ -59,7 +59,7 @@ def test_a_commit_of_what_nobody_held_is_free(bare: Checkout) -> None:
 
 def test_a_commit_by_interlock_commit_is_proven(bare: Checkout) -> None:
     bare.write("ann.py", "ann\n")
-    made = interlock_commit(bare.desk, bare.caller("ann"), "work")["commit"]
+    made = interlock_commit(bare.runtime, bare.caller("ann"), "work")["commit"]
     assert checked(bare).verdicts == {made: "proven"}
 
 
@@ -79,7 +79,7 @@ def test_a_commit_of_what_two_agents_held_is_refused_whoever_made_it(bare: Check
 
 def test_a_recorded_commit_that_carries_anothers_path_is_refused(bare: Checkout) -> None:
     made = committed(bare, "bob", "ann.py")
-    with bare.desk.store.transaction() as tx:
+    with bare.runtime.store.transaction() as tx:
         data = {"agent": "bob", "commit": made, "paths": ["ann.py"], "count": 1}
         tx.add_event(str(bare.root), "committed", json.dumps(data), time.time() + LATER)
     report = checked(bare)
@@ -168,7 +168,7 @@ def test_the_ways_past_a_pre_commit_hook_are_seen(bare: Checkout, command: tuple
 
 def test_a_clone_reads_the_journal_that_came_with_the_commits(bare: Checkout, tmp_path: Path) -> None:
     committed(bare, "bob", "ann.py")
-    outbox.drain_events(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.runtime.store, str(bare.root))
     bare.must("bob", "add", "-f", "artifacts")
     bare.must("bob", "commit", "-q", "--no-verify", "-m", "records")
     bare.must("bob", "clone", "-q", str(bare.root), str(tmp_path / "clone"), cwd=tmp_path)
@@ -180,9 +180,9 @@ def test_a_clone_reads_the_journal_that_came_with_the_commits(bare: Checkout, tm
 def test_the_journals_of_all_worktrees_are_read(bare: Checkout, tmp_path: Path) -> None:
     other = tmp_path / "other"
     bare.must("bob", "worktree", "add", "-q", str(other))
-    outbox.drain_events(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.runtime.store, str(bare.root))
     Checkout(other).reserve("cid", "src/bob.py")
-    outbox.drain_events(bare.desk.store, str(other))
+    outbox.drain_events(bare.runtime.store, str(other))
     committed(bare, "bob", "src/bob.py")
     report = checked(bare)
     assert (rows(report), len(report.journals)) == ([("RSV210", "src/bob.py", "cid")], 2)
@@ -191,7 +191,7 @@ def test_the_journals_of_all_worktrees_are_read(bare: Checkout, tmp_path: Path) 
 def test_a_journal_that_misses_events_says_so(bare: Checkout, tmp_path: Path) -> None:
     bare.reserve("cid", "src/bob.py")
     whole = Journal(tmp_path / "whole.jsonl")
-    outbox.drain_events(bare.desk.store, str(bare.root), whole)
+    outbox.drain_events(bare.runtime.store, str(bare.root), whole)
     part = Journal(tmp_path / "part.jsonl")
     last = list(whole.entries())[-1]
     part.append(last.run, last.key, last.type, last.data)
@@ -204,7 +204,7 @@ def test_a_journal_that_misses_events_says_so(bare: Checkout, tmp_path: Path) ->
 
 
 def test_a_commit_from_a_time_whose_events_are_missing_is_not_said_to_be_good(bare: Checkout, tmp_path: Path) -> None:
-    outbox.drain_events(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    outbox.drain_events(bare.runtime.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
     made = committed(bare, "bob", "bob.py")
     bare.reserve("cid", "src/bob.py")
     report = checked(bare)
@@ -212,32 +212,32 @@ def test_a_commit_from_a_time_whose_events_are_missing_is_not_said_to_be_good(ba
     assert (report.is_good(), report.is_good(allow_unproven=True), report.is_good(allow_incomplete=True)) == (
         False, False, True,
     )  # fmt: skip
-    longest = bare.desk.settings.max_ttl_minutes * 60
+    longest = bare.runtime.settings.max_ttl_minutes * 60
     committed(bare, "bob", "bob.py", later=longest + 60)
     assert checked(bare).verdict == "clean"
 
 
 def test_a_journal_that_was_cut_off_is_noticed_where_the_store_is(bare: Checkout) -> None:
-    outbox.drain_events(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.runtime.store, str(bare.root))
     path = bare.root / "artifacts" / "interlock" / "events.jsonl"
     early = path.read_bytes()
     made = committed(bare, "bob", "bob.py")
     assert checked(bare).verdicts == {made: "free"}
     bare.reserve("cid", "src/bob.py")
-    outbox.drain_events(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.runtime.store, str(bare.root))
     path.write_bytes(early)
     assert checked(bare).verdicts == {made: "incomplete"}
 
 
 def test_a_recorded_commit_is_proven_whatever_else_is_missing(bare: Checkout, tmp_path: Path) -> None:
-    outbox.drain_events(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    outbox.drain_events(bare.runtime.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
     bare.write("ann.py", "ann\n")
-    made = interlock_commit(bare.desk, bare.caller("ann"), "work")["commit"]
+    made = interlock_commit(bare.runtime, bare.caller("ann"), "work")["commit"]
     assert checked(bare).verdicts == {made: "proven"}
 
 
 def test_a_damaged_journal_is_believed_nothing(bare: Checkout) -> None:
-    outbox.drain_events(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.runtime.store, str(bare.root))
     path = bare.root / "artifacts" / "interlock" / "events.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"pattern":"ann.py"', b'"pattern":"bnn.py"'))
     with pytest.raises(JournalDamaged):
@@ -337,14 +337,14 @@ def test_the_command_names_rule_path_lease_and_fix_and_ends_with_1(bare: Checkou
 def test_the_command_ends_with_1_where_the_record_is_missing_unless_that_is_allowed(
     bare: Checkout, tmp_path: Path
 ) -> None:
-    outbox.drain_events(bare.desk.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
+    outbox.drain_events(bare.runtime.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
     committed(bare, "bob", "bob.py")
     bare.reserve("cid", "src/bob.py")
     done = verify(bare, "--commits", "HEAD~1..HEAD", "--json")
     data: dict[str, Any] = json.loads(done.out)
     assert (done.status, data["ok"], data["verdict"]) == (1, False, "incomplete")
     assert verify(bare, "--commits", "HEAD~1..HEAD", "--allow-incomplete").status == 0
-    outbox.drain_events(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.runtime.store, str(bare.root))
     plain = verify(bare, "--json")
     data = json.loads(plain.out)
     assert (plain.status, data["ok"], data["verdict"]) == (1, False, "incomplete")
@@ -372,10 +372,10 @@ def test_a_wrong_command_line_ends_with_2(bare: Checkout, arguments: tuple[str, 
 
 @pytest.mark.long
 def test_verify_says_whether_the_leases_are_those_of_the_journal(bare: Checkout) -> None:
-    outbox.drain_events(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.runtime.store, str(bare.root))
     good = verify(bare)
     assert (good.status, "2 leases as the journal gives them" in good.out) == (0, True)
-    with bare.desk.store.transaction() as tx:
+    with bare.runtime.store.transaction() as tx:
         (lease, _) = tx.leases()
         tx.drop_lease(lease.reservation_id)
     bad = verify(bare, "--json")
@@ -387,7 +387,7 @@ def test_verify_says_whether_the_leases_are_those_of_the_journal(bare: Checkout)
 
 @pytest.mark.long
 def test_verify_names_a_store_that_cannot_be_read(bare: Checkout) -> None:
-    outbox.drain_events(bare.desk.store, str(bare.root))
+    outbox.drain_events(bare.runtime.store, str(bare.root))
     (bare.root / ".git" / "interlock" / "reservations.sqlite").write_bytes(b"no database" * 1000)
     done = verify(bare, "--json")
     data: dict[str, Any] = json.loads(done.out)

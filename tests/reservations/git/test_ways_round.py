@@ -35,7 +35,7 @@ def checkout(tmp_path: Path) -> Checkout:
     [(".git/config", ["RSV213"]), (".git/hooks/**", ["RSV213"]), (".git/info/exclude", []), (".gitignore", [])],
 )
 def test_what_no_edit_may_change_is_not_reserved(held: Checkout, pattern: str, codes: list[str]) -> None:
-    answer = calls.reserve(held.desk, held.caller("ann"), [pattern])
+    answer = calls.reserve(held.runtime, held.caller("ann"), [pattern])
     assert [row["code"] for row in answer["errors"]] == codes
 
 

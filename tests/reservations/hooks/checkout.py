@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock.reservations import place
 from interlock.reservations.git.commands import dirty
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import Event, Lease, Message
@@ -85,12 +85,12 @@ class Checkout:
         return {"session_id": session, "cwd": str(self.root), "hook_event_name": name, **more}
 
     @property
-    def desk(self) -> Desk:
-        return Desk(SqliteStore(place.find(str(self.root)).store_path), Settings(), dirty=dirty)
+    def runtime(self) -> Runtime:
+        return Runtime(SqliteStore(place.find(str(self.root)).store_path), Settings(), dirty=dirty)
 
     def agent(self, name: str) -> Reservations:
         """Return the calls of an agent, as its server makes them; its process is this one."""
-        return Reservations(self.desk, Caller(name, "agent", str(self.root), "mcp"))
+        return Reservations(self.runtime, Caller(name, "agent", str(self.root), "mcp"))
 
     @property
     def leases(self) -> dict[str, str]:
@@ -98,13 +98,13 @@ class Checkout:
         return {lease.pattern: lease.agent for lease in self.rows()}
 
     def rows(self) -> list[Lease]:
-        with self.desk.store.transaction() as tx:
+        with self.runtime.store.transaction() as tx:
             return tx.leases()
 
     def messages(self, agent: str, topic: str) -> list[Message]:
-        with self.desk.store.transaction() as tx:
+        with self.runtime.store.transaction() as tx:
             return [row for row in tx.inbox(agent, after=0, unread_only=False, limit=100) if row.topic == topic]
 
     def events(self, kind: str) -> list[Event]:
-        with self.desk.store.transaction() as tx:
+        with self.runtime.store.transaction() as tx:
             return [row for row in tx.events(str(self.root), 1000) if row.type == kind]

@@ -25,7 +25,7 @@ def held(checkout: Checkout) -> Checkout:
     checkout.agent("alice").reserve_files(["a.py", "src/**"], ttl_minutes=240)
     from interlock.reservations.store.records import replace
 
-    with checkout.desk.store.transaction() as tx:
+    with checkout.runtime.store.transaction() as tx:
         for lease in tx.leases():
             tx.put_lease(replace(lease, granted_at=lease.granted_at - 3600, renewed_at=lease.renewed_at - 3600))
     return checkout
@@ -56,7 +56,7 @@ def test_what_was_changed_before_the_command_is_not_its_doing(held: Checkout) ->
     # The time of the last change of an entry cannot be set, so the command begins later in its place.
     call = held.call("one", "Bash", {"command": "make"})
     held.hook("pre-edit", call)
-    with held.desk.store.transaction() as tx:
+    with held.runtime.store.transaction() as tx:
         tx.remember("claude-one", "\x1fhook tool toolu_1", "", repr(time.time() + 600), old)
     assert held.hook("post-tool", call) == NOTHING
 
@@ -103,7 +103,7 @@ def test_without_git_single_files_are_watched(tmp_path: Path) -> None:
     checkout.agent("alice").reserve_files(["a.py"])
     from interlock.reservations.store.records import replace
 
-    with checkout.desk.store.transaction() as tx:
+    with checkout.runtime.store.transaction() as tx:
         (lease,) = tx.leases()
         tx.put_lease(replace(lease, granted_at=lease.granted_at - 60, renewed_at=lease.renewed_at - 60))
     assert "a.py: held by alice" in run_tool(checkout, a_py="second\n").context

@@ -206,7 +206,7 @@ def test_what_a_dead_holder_left_is_taken_over_and_said(checkout: Checkout) -> N
     ended.wait()
     alice = checkout.agent("alice")
     gone = type(alice.caller)("alice", "agent", str(checkout.root), "mcp", os.uname().nodename, ended.pid, "then")
-    type(alice)(alice.desk, gone).reserve_files(["a.py"])
+    type(alice)(alice.runtime, gone).reserve_files(["a.py"])
     ran = checkout.edit("one", "a.py")
     assert ran.status == 0
     assert "alice" in ran.context

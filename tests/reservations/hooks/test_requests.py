@@ -27,7 +27,7 @@ def make_overdue(checkout: Checkout, thread: str) -> None:
     """Move the time limit of a request into the past."""
     from interlock.reservations.store.records import replace
 
-    with checkout.desk.store.transaction() as tx:
+    with checkout.runtime.store.transaction() as tx:
         row = tx.negotiation(thread)
         assert row is not None
         tx.put_negotiation(replace(row, deadline=row.created_at - 180))

@@ -61,15 +61,15 @@ def check_before(worker: "Worker") -> None:
             return known[wanted.texts]
         return real_look(entry, agent, wanted, ahead, **more)
 
-    def once(desk: Any, caller: Any, asked: Any, *more: Any) -> Any:
-        with calls.entered(desk, caller) as entry:
+    def once(runtime: Any, caller: Any, asked: Any, *more: Any) -> Any:
+        with calls.entered(runtime, caller) as entry:
             place = wait_queue.place_of(entry, asked.wanted)
             front = wait_queue.ahead(entry, caller.name, place)
             found = real_look(entry, caller.name, asked.wanted, front)
         time.sleep(SLIP_SECONDS)
         known[asked.wanted.texts] = found
         try:
-            return real_once(desk, caller, asked, *more)
+            return real_once(runtime, caller, asked, *more)
         finally:
             known.clear()
 
@@ -135,7 +135,7 @@ def renews_ended(worker: "Worker") -> None:
             return
         row = worker.ended[-1]
         start = worker.note("call", call="reserve", asked=[row["pattern"]], exclusive=True, ttl=2.0, wait=0)
-        with calls.entered(worker.desk, worker.caller) as entry:
+        with calls.entered(worker.runtime, worker.caller) as entry:
             lease = _as_remembered(worker, row, entry.now)
             entry.tx.put_lease(lease)
             entry.event("lease_renewed", **granting.facts(lease))

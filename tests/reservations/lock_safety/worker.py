@@ -16,7 +16,7 @@ from typing import Any, Final
 from interlock.reservations import patterns, process
 from interlock.reservations.errors import StoreBusyError
 from interlock.reservations.leases.fencing import Guard, NotCoveredError, check_token, guarded
-from interlock.reservations.leases.runtime import Caller, Desk
+from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
@@ -54,8 +54,8 @@ class Worker:
     def __init__(self, store: SqliteStore, log: Path, name: str, seed: int, folders: int, files: Path) -> None:
         own = process.from_proc(os.getpid())
         caller = Caller(name, "agent", ROOT, "run", process.host(), os.getpid(), own.started if own else "")
-        self.desk = Desk(store, SETTINGS, clock=time.monotonic)
-        self.calls = Reservations(self.desk, caller)
+        self.runtime = Runtime(store, SETTINGS, clock=time.monotonic)
+        self.calls = Reservations(self.runtime, caller)
         self.caller = caller
         self.rng = random.Random(seed)
         self.files = files
@@ -145,7 +145,7 @@ class Worker:
         seconds = HOLD_SECONDS if self.rng.random() < self.holds else None
         start = self.note("call", call="use", path=path, hold=seconds is not None)
         try:
-            with guarded(self.desk, self.caller, [path], hold_seconds=seconds) as guard:
+            with guarded(self.runtime, self.caller, [path], hold_seconds=seconds) as guard:
                 if seconds is not None:
                     guard.confirm()
                 self._write(guard, path, start)
@@ -171,7 +171,7 @@ class Worker:
         if rows:
             row = self.rng.choice(rows)
             start = self.note("call", call="check", reservation_id=row["reservation_id"])
-            valid = check_token(self.desk, self.caller, row["reservation_id"], row["token"])
+            valid = check_token(self.runtime, self.caller, row["reservation_id"], row["token"])
             self.note("checked", start=start, valid=valid, reservation_id=row["reservation_id"], token=row["token"])
 
 
