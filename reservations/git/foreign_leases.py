@@ -94,37 +94,15 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
         return place.find(start)
     own = None
     if git_dir:
-        own = place_of(os.path.join(start, git_dir), start)
+        own = place.of_git(os.path.join(start, git_dir), start)
     else:
         with suppress(commands.GitError):
             told = os.fsdecode(commands.ask(start, ["rev-parse", "--absolute-git-dir", "--show-toplevel"])).split("\n")
-            own = place_of(told[0], told[1] or start)
+            own = place.of_git(told[0], told[1] or start)
     if own is not None or not named:
         return own
     found = place.find(start)
     return found if place.inside(found.root, os.path.realpath(start)) else None
-
-
-def place_of(git_dir: str, root: str) -> "place.Place":
-    """Return the project of a repository that git was told of by its folder, with the files in another one."""
-    from interlock.reservations import place  # noqa: PLC0415
-
-    common = git_dir
-    pointer = os.path.join(git_dir, "commondir")
-    if os.path.isfile(pointer):
-        with open(pointer, encoding="utf-8", errors="surrogateescape") as file:
-            common = os.path.join(git_dir, file.readline().rstrip("\n"))
-    common = os.path.realpath(common)
-    return place.Place(os.path.realpath(root), common, os.path.join(common, "interlock", place.STORE))
-
-
-def git_dir_of(root: str) -> str:
-    """Return the folder of git's that belongs to the top of a checkout, linked worktrees and submodules included."""
-    path = os.path.join(root, ".git")
-    if os.path.isfile(path):
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            path = os.path.join(root, file.readline().rstrip("\n").removeprefix("gitdir:").strip())
-    return os.path.realpath(path)
 
 
 def foreign(runtime: Runtime, caller: Caller) -> Held:

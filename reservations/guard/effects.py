@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from interlock.reservations import place, shared_files
 from interlock.reservations.git import foreign_leases as holding
-from interlock.reservations.git.foreign_leases import Held, Hit, Opened, git_dir_of, overlapping
+from interlock.reservations.git.foreign_leases import Held, Hit, Opened, overlapping
 from interlock.reservations.guard.words import Word
 from interlock.reservations.patterns import quote
 
@@ -46,7 +46,9 @@ class World(NamedTuple):
     def is_linked(self) -> bool:
         """Whether it is a linked worktree: the files that others hold are as a rule elsewhere."""
         common = self.place.common
-        return bool(common) and os.path.isfile(os.path.join(self.root, ".git")) and git_dir_of(self.root) != common
+        return (
+            bool(common) and os.path.isfile(os.path.join(self.root, ".git")) and place.git_dir_of(self.root) != common
+        )
 
     def all(self) -> list[Hit]:
         """Return everything that others hold."""

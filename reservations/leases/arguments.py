@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from math import inf
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypedDict, cast
 
 from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal
@@ -18,6 +18,24 @@ MAX_KEY_CHARS: Final = 200
 MIN_TTL_SECONDS: Final = 1.0
 _COMMONS: Final = frozenset({".git", ".interlock"})
 """Where such files are, in a checkout."""
+
+
+class ReserveOptions(TypedDict, total=False):
+    """The arguments of reserve_files besides the patterns, as they came: anything."""
+
+    reason: object
+    ttl_minutes: object
+    exclusive: object
+    no_force: object
+    partial: object
+    wait_seconds: object
+    idempotency_key: object
+
+
+DEFAULTS: Final[ReserveOptions] = {
+    "reason": "", "ttl_minutes": None, "exclusive": True, "no_force": False, "partial": False, "wait_seconds": 0,
+    "idempotency_key": None,
+}  # fmt: skip
 
 
 class Given(NamedTuple):

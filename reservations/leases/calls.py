@@ -4,7 +4,7 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Unpack, cast
 
 from interlock.reservations.answers import (
     Conflict,
@@ -16,7 +16,7 @@ from interlock.reservations.answers import (
     ReserveAnswer,
 )
 from interlock.reservations.leases import arguments, deadlock, granting, handover, liveness, refusals, wait_queue
-from interlock.reservations.leases.arguments import Asked
+from interlock.reservations.leases.arguments import DEFAULTS, Asked, ReserveOptions
 from interlock.reservations.leases.ending import drop, end
 from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.granting import Look, Wanted
@@ -120,14 +120,7 @@ def reserve(
     runtime: Runtime,
     caller: Caller,
     patterns: object,
-    *,
-    reason: object = "",
-    ttl_minutes: object = None,
-    exclusive: object = True,
-    no_force: object = False,
-    partial: object = False,
-    wait_seconds: object = 0,
-    idempotency_key: object = None,
+    **options: Unpack[ReserveOptions],
 ) -> ReserveAnswer:
     """Reserve patterns, all or none, or with `partial` what is free; see `Reservations.reserve_files`.
 
@@ -135,16 +128,7 @@ def reserve(
     retry gets it again, byte for byte, even when the lease has ended since. After a refusal, or a part of what was
     asked for, a retry tries again; what was granted is renewed then, and never granted twice.
     """
-    options = {
-        "reason": reason,
-        "ttl_minutes": ttl_minutes,
-        "exclusive": exclusive,
-        "no_force": no_force,
-        "partial": partial,
-        "wait_seconds": wait_seconds,
-        "idempotency_key": idempotency_key,
-    }
-    asked = arguments.read_reserve(runtime, caller, patterns, options)
+    asked = arguments.read_reserve(runtime, caller, patterns, {**DEFAULTS, **options})
     if not isinstance(asked, Asked):
         return {"reservations": [], "errors": asked}
     attempt = _wait(runtime, caller, asked) if asked.wait_seconds else _once(runtime, caller, asked, {})
