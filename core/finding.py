@@ -5,6 +5,8 @@ It is a named tuple and not a dataclass: the hooks load it, and `dataclasses` al
 
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from interlock.core.errors import InterlockError
+
 Level: TypeAlias = Literal["error", "warning", "note", "retry", "stop", "warn"]
 """`error` refuses; `warning` and `note` do not. Of a ticket: `retry` can be corrected by the next submission, `stop`
 ends the run, `warn` is reported and passes."""
@@ -88,3 +90,15 @@ class Finding(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the ten keys of `interlock.findings/1`."""
         return {key: getattr(self, key) for key in FINDING_KEYS}
+
+
+class FindingError(InterlockError):
+    """One finding ends what is being done: it is carried to where findings are returned.
+
+    Args:
+        finding: Which.
+    """
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message, finding.fix, finding.code)
+        self.finding = finding

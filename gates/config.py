@@ -284,7 +284,7 @@ def _bad_patterns(config: Config, path: str) -> Iterator[Finding]:
 def _bad_settings(config: Config, path: str) -> Iterator[Finding]:
     """Yield a problem for each fault of `[reservations]`."""
     for fault in faults(config.reservations):
-        yield config_problem("CFG103" if fault.unknown else "CFG104", path, fault.key, fault.message, fault.fix)
+        yield fault._replace(path=path)
 
 
 def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str, value: object) -> Finding:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from interlock.core.files import opened_beneath, write_in
-from interlock.core.finding import Finding
+from interlock.core.finding import Finding, FindingError
 from interlock.gates import rules
 from interlock.redaction import redactor_for
 
@@ -55,14 +55,6 @@ class EvidenceFile:
     sha256: str
     size_bytes: int
     data: bytes
-
-
-class _RefusedError(Exception):
-    """Carries one finding out of the walk; never leaves this module."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.code)
-        self.finding = finding
 
 
 def path_finding(path: str) -> Finding | None:
@@ -137,7 +129,7 @@ def read_evidence(root: str | Path, path: str, *, max_bytes: int = MAX_EVIDENCE_
                 at = _opened(stack, _step(at, folder, path, _DIRECTORY_FLAGS))
             descriptor = _opened(stack, _step(at, name, path, _FILE_FLAGS))
             return _read(descriptor, path, max_bytes)
-        except _RefusedError as refusal:
+        except FindingError as refusal:
             return refusal.finding
 
 
@@ -187,7 +179,7 @@ def _step(at: int, name: str, path: str, flags: int) -> int:
     try:
         return os.open(name, flags, dir_fd=at)
     except OSError as error:
-        raise _RefusedError(_why_not_opened(at, name, path, error)) from error
+        raise FindingError(_why_not_opened(at, name, path, error)) from error
 
 
 def _check_spelling_on_disk(at: int, name: str, path: str) -> None:
@@ -200,12 +192,12 @@ def _check_spelling_on_disk(at: int, name: str, path: str) -> None:
     try:
         entries = os.listdir(at)
     except OSError as error:
-        raise _RefusedError(_unreadable(path, error)) from error
+        raise FindingError(_unreadable(path, error)) from error
     twins = [entry for entry in entries if entry != name and _fold(entry) == folded]
     if twins:
         other = rules.quote(min(twins))
         both = name in entries
-        raise _RefusedError(
+        raise FindingError(
             rules.finding(
                 "EVD514",
                 f"{rules.quote(name)} in {rules.quote(path)} differs from {other} only by case or Unicode form.",

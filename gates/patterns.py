@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from interlock.core.finding import Finding
 from interlock.gates.errors import TreeError
 from interlock.reservations import ANY_NAME, Step, expand_braces, normal, steps_of
-from interlock.reservations.patterns import PatternProblem
 
 _FIX: Final = "Write it like `site/**`, `src/*.py` or `docs/{a,b}.md`."
 
@@ -113,7 +113,7 @@ def expand(pattern: str) -> list[str]:
         TreeError: The braces are unbalanced, or stand for too many patterns.
     """
     texts = expand_braces(pattern)
-    if isinstance(texts, PatternProblem):
+    if isinstance(texts, Finding):
         raise _refused(pattern, texts)
     return list(dict.fromkeys(texts))
 
@@ -129,12 +129,12 @@ def _alternatives(pattern: str) -> list[tuple[Step, ...]]:
         if steps[0] in {".git", ".interlock", "artifacts"}:
             raise _bad(pattern, f"names `{steps[0]}`, which is never part of a scope")
     found = steps_of(pattern)
-    if isinstance(found, PatternProblem):
+    if isinstance(found, Finding):
         raise _refused(pattern, found)
     return found
 
 
-def _refused(pattern: str, problem: PatternProblem) -> TreeError:
+def _refused(pattern: str, problem: Finding) -> TreeError:
     """Make the error of a pattern that the language of leases does not know."""
     return TreeError("TREE102", pattern, f"The scope pattern {pattern[:200]!r}: {problem.message}", problem.fix)
 

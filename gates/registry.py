@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from interlock.core.finding import Finding
+from interlock.core.finding import Finding, FindingError
 from interlock.envelope.protocol import (
     ANYBODY,
     DEFAULT_PROTOCOL,
@@ -40,8 +40,8 @@ def build_protocol(config: Config) -> Protocol:
     try:
         roles, renamed = _roles(config, path)
         gates = _gates(config, roles, renamed)
-    except _ProblemError as error:
-        raise ConfigError((error.problem,)) from error
+    except FindingError as error:
+        raise ConfigError((error.finding,)) from error
     problems = (
         *role_problems(path, roles, gates),
         *gate_problems(path, roles, gates, config),
@@ -90,14 +90,6 @@ def roster_problems(protocol: Protocol, gates_required: Sequence[str], page: str
     return [*_list_problems(protocol, gates_required), *_roster_gaps(protocol, gates_required, page)]
 
 
-class _ProblemError(Exception):
-    """Carries a fault that leaves nothing to check further; never leaves this module."""
-
-    def __init__(self, problem: Finding) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
 def _roles(config: Config, path: str) -> tuple[dict[str, Role], dict[str, str]]:
     """Merge the roster; returns it and the shipped names that were replaced, old to new."""
     shipped = {role.name: role for role in ROLES}
@@ -106,7 +98,7 @@ def _roles(config: Config, path: str) -> tuple[dict[str, Role], dict[str, str]]:
         if row.replaces is None:
             continue
         if row.replaces not in shipped or row.replaces in renamed or name in shipped:
-            raise _ProblemError(
+            raise FindingError(
                 config_problem(
                     "CFG206",
                     path,
@@ -145,7 +137,7 @@ def _role(name: str, row: RoleConfig, base: Role | None, path: str) -> Role:
     """Make one role of its table and of the role that it changes."""
     kind = row.kind or (base.kind if base else None)
     if kind is None:
-        raise _ProblemError(
+        raise FindingError(
             config_problem(
                 "CFG201",
                 path,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
+from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.reservations.errors import SettingsError
 from interlock.reservations.place import main_root
@@ -15,7 +16,6 @@ __all__ = [
     "NEGOTIATION_POLL_SECONDS",
     "NORMAL_TIMEOUT_MINUTES",
     "URGENT_TIMEOUT_MINUTES",
-    "Fault",
     "Settings",
     "build",
     "faults",
@@ -67,22 +67,6 @@ class Settings(NamedTuple):
     low_timeout_minutes: float | None = None
 
 
-class Fault(NamedTuple):
-    """One thing that is wrong with the table.
-
-    Args:
-        key: Dotted, such as `reservations.timeout_minutes.urgent`.
-        message: What is wrong, in one sentence.
-        fix: What to do.
-        unknown: The key itself is wrong, not its value.
-    """
-
-    key: str
-    message: str
-    fix: str
-    unknown: bool = False
-
-
 class _Number(NamedTuple):
     least: float
     most: float
@@ -109,7 +93,7 @@ _KEYS: Final[Mapping[str, _Number | tuple[str, ...]]] = {
 _TABLE: Final = "timeout_minutes"
 
 
-def faults(table: Mapping[str, Any]) -> Iterator[Fault]:
+def faults(table: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield everything that is wrong with a `[reservations]` table, in the order of its keys."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
@@ -118,14 +102,14 @@ def faults(table: Mapping[str, Any]) -> Iterator[Fault]:
         elif isinstance(value, dict):
             flat |= {f"{_TABLE}.{name}": limit for name, limit in cast("dict[str, Any]", value).items()}
         else:
-            yield Fault(f"reservations.{_TABLE}", "it is no table.", f"Write it as [reservations.{_TABLE}].")
+            yield _bad(f"reservations.{_TABLE}", "it is no table.", f"Write it as [reservations.{_TABLE}].")
     for key, value in flat.items():
         if fault := _fault(key, value):
             yield fault
     ttl, most = (_plain(flat.get(key, getattr(Settings(), key))) for key in ("ttl_minutes", "max_ttl_minutes"))
     if ttl is not None and most is not None and ttl > most:
         message = f"ttl_minutes is {ttl:g} and max_ttl_minutes is {most:g}."
-        yield Fault("reservations.ttl_minutes", message, "Let max_ttl_minutes be at least as large.")
+        yield _bad("reservations.ttl_minutes", message, "Let max_ttl_minutes be at least as large.")
 
 
 def _plain(value: object) -> float | None:
@@ -133,7 +117,11 @@ def _plain(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _fault(key: str, value: object) -> Fault | None:
+def _bad(key: str, message: str, fix: str, code: str = "CFG104") -> Finding:
+    return Finding(code, "error", key, message, fix=fix)
+
+
+def _fault(key: str, value: object) -> Finding | None:
     """Return what is wrong with one key, or None."""
     where = f"reservations.{key}"
     rule = _KEYS.get(key)
@@ -141,20 +129,20 @@ def _fault(key: str, value: object) -> Fault | None:
         return _unknown(key)
     if not isinstance(rule, _Number):
         wanted = " or ".join(f'"{word}"' for word in rule)
-        return None if value in rule else Fault(where, f"{_shown(value)} is none of its values.", f"Write {wanted}.")
+        return None if value in rule else _bad(where, f"{_shown(value)} is none of its values.", f"Write {wanted}.")
     wanted = f"{'a whole number' if rule.whole else 'a number'} from {rule.least:g} to {rule.most:g}"
     wanted += f' or "{NEVER}"' if rule.may_be_never else ""
     if rule.may_be_never and value == NEVER:
         return None
     number = _plain(value)
     if number is None or (rule.whole and not isinstance(value, int)):
-        return Fault(where, f"{_shown(value)} is not {wanted.split(' from ')[0]}.", f"Write {wanted}.")
+        return _bad(where, f"{_shown(value)} is not {wanted.split(' from ')[0]}.", f"Write {wanted}.")
     return (
-        None if rule.least <= number <= rule.most else Fault(where, f"{number:g} is out of bounds.", f"Write {wanted}.")
+        None if rule.least <= number <= rule.most else _bad(where, f"{number:g} is out of bounds.", f"Write {wanted}.")
     )
 
 
-def _unknown(key: str) -> Fault:
+def _unknown(key: str) -> Finding:
     """Return the fault of a key that does not exist, with the nearest that does."""
     folder, _, name = key.rpartition(".")
     prefix = f"{folder}." if folder else ""
@@ -162,7 +150,7 @@ def _unknown(key: str) -> Fault:
     known += [] if folder else [_TABLE]
     near = closest(name, known)
     fix = f"Write `{near}`." if near else f"Remove it; the keys here are {', '.join(known)}."
-    return Fault(f"reservations.{key}", f"the key `{name}` is unknown.", fix, unknown=True)
+    return _bad(f"reservations.{key}", f"the key `{name}` is unknown.", fix, "CFG103")
 
 
 def _shown(value: object) -> str:
@@ -178,7 +166,7 @@ def build(table: Mapping[str, Any]) -> Settings:
         SettingsError: The first of its faults.
     """
     for fault in faults(table):
-        raise SettingsError(f"{fault.key}: {fault.message}", fault.fix, fault.key)
+        raise SettingsError(f"{fault.field}: {fault.message}", fault.fix, fault.field)
     values: dict[str, Any] = {key: value for key, value in table.items() if key != _TABLE}
     for name, limit in table.get(_TABLE, {}).items():
         values[f"{name}_{_TABLE}"] = None if limit == NEVER else limit

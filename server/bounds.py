@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from interlock.core.errors import InterlockError
 from interlock.server.rules import MAX_MESSAGE_BYTES
 
 
@@ -71,7 +72,7 @@ class Bucket:
         return True, wait
 
 
-class TooMuch(Exception):  # noqa: N818 - reads as what it says at the place that catches it
+class TooMuch(InterlockError):  # noqa: N818 - reads as what it says at the place that catches it
     """A caller asked for more than it may; nothing was taken from its share.
 
     Args:
@@ -81,7 +82,7 @@ class TooMuch(Exception):  # noqa: N818 - reads as what it says at the place tha
     """
 
     def __init__(self, found: str, expected: str, retry_seconds: float) -> None:
-        super().__init__(found)
+        super().__init__(found, f"Ask again in {retry_seconds:g} s.")
         self.found = found
         self.expected = expected
         self.retry_seconds = retry_seconds

@@ -11,6 +11,8 @@ from typing import Any, Final
 from langchain_core.exceptions import ContextOverflowError, ModelError
 from langchain_core.messages import AIMessage
 
+from interlock.agents.ask import AgentsError
+
 _SHOWN_CHARS: Final = 400
 _PAGE_CHARS: Final = 60
 _RETRIED: Final = frozenset({408, 409, 425, 429})
@@ -75,7 +77,7 @@ class Fault:
     text: str | None = None
 
 
-class CutError(Exception):
+class CutError(AgentsError):
     """A streamed answer ended without saying that it is whole."""
 
 

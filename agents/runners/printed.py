@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 from interlock.agents.answer import Answer
+from interlock.agents.ask import AgentsError
 from interlock.agents.usage import Usage
 
 Form: TypeAlias = Literal["text", "claude", "codex", "gemini"]
@@ -15,7 +16,7 @@ Form: TypeAlias = Literal["text", "claude", "codex", "gemini"]
 _SESSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}", re.ASCII)
 
 
-class UnreadableOutput(Exception):  # noqa: N818 - named by what is the case
+class UnreadableOutput(AgentsError):  # noqa: N818 - named by what is the case
     """The output has not the form that it should have, or says that the agent failed.
 
     Args:
@@ -25,7 +26,7 @@ class UnreadableOutput(Exception):  # noqa: N818 - named by what is the case
     """
 
     def __init__(self, message: str, told: str = "", usage: Usage | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message, "Look at what the program printed.")
         self.told = told
         self.usage = usage
 

@@ -269,5 +269,5 @@ def _opened(output: object) -> set[str]:
 def _whole(response: ModelResponse[Any]) -> AIMessage:
     (message,) = (each for each in response.result if isinstance(each, AIMessage))
     if is_cut(message):
-        raise CutError("the answer ended in its middle")
+        raise CutError("the answer ended in its middle", "Ask again.")
     return message

@@ -56,10 +56,6 @@ class Picture:
     end: int
 
 
-class _CutShortError(Exception):
-    """The file ends before the image does."""
-
-
 def structure(subject: Subject, gate: str = "") -> Picture | Finding:
     """Read format, size and end of one image, or say why it is none.
 
@@ -71,7 +67,7 @@ def structure(subject: Subject, gate: str = "") -> Picture | Finding:
     named = _EXTENSIONS.get(extension)
     try:
         picture = _read(data)
-    except (_CutShortError, struct.error, IndexError):
+    except (EOFError, struct.error, IndexError):
         return _no_image(subject, gate, "an image that is cut short or damaged")
     if picture is None:
         return _no_image(subject, gate, _looks_like(data))
@@ -217,13 +213,13 @@ def _png(data: bytes) -> Picture:
     """Walk the chunks of a PNG from IHDR to IEND (PNG §5)."""
     length, kind, width, height = struct.unpack_from(">I4sII", data, 8)
     if kind != b"IHDR" or length != 13:
-        raise _CutShortError
+        raise EOFError
     at = 8
     while True:
         length, kind = struct.unpack_from(">I4s", data, at)
         at += 12 + length
         if at > len(data):
-            raise _CutShortError
+            raise EOFError
         if kind == b"IEND":
             return Picture("PNG", width, height, at)
 
@@ -235,11 +231,11 @@ def _jpeg(data: bytes) -> Picture:
     while True:
         match = _JPEG_MARKER.search(data, at)
         if match is None:
-            raise _CutShortError
+            raise EOFError
         marker, at = data[match.end() - 1], match.end()
         if marker == 0xD9:
             if not width:
-                raise _CutShortError
+                raise EOFError
             return Picture("JPEG", width, height, at)
         if marker in _JPEG_SIZES:
             height, width = struct.unpack_from(">HH", data, at + 3)
@@ -251,7 +247,7 @@ def _webp(data: bytes) -> Picture:
     size = struct.unpack_from("<I", data, 4)[0]
     end = 8 + size + (size & 1)
     if end > len(data):
-        raise _CutShortError
+        raise EOFError
     kind = data[12:16]
     if kind == b"VP8X":
         width = 1 + int.from_bytes(data[24:27], "little")
@@ -262,7 +258,7 @@ def _webp(data: bytes) -> Picture:
     elif kind == b"VP8 ":
         width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", data, 26))
     else:
-        raise _CutShortError
+        raise EOFError
     return Picture("WEBP", width, height, end)
 
 

@@ -5,14 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
+from interlock.core.errors import InterlockError
 from interlock.core.finding import Finding
 from interlock.envelope.protocol import EvidenceKey
 from interlock.gates import rules
 from interlock.gates.evidence import EvidenceFile
 
 
-class MalformedError(ValueError):
+class MalformedError(InterlockError):
     """Bytes are not of the format that a check reads; the message says what is wrong, for `found`."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "Make the file again, as its collector writes it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,6 @@ def loads(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise MalformedError(f"it is not JSON: {error.msg} (character {error.pos + 1})") from error
-    except MalformedError:
-        raise
     except (RecursionError, ValueError) as error:
         raise MalformedError("it is nested too deeply, or holds a number that is too long") from error
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from interlock.core.errors import InterlockError
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.errors import CollectorError
 
@@ -28,8 +29,11 @@ _GONE = (
 """Answers to commands that lost a race with a frame or request that is no more."""
 
 
-class CdpError(Exception):
+class CdpError(InterlockError):
     """The browser refused a command."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "Collect the evidence again.")
 
 
 class Connection:

@@ -249,7 +249,7 @@ def execute(
     def take(data: bytes) -> None:
         nonlocal ended_tests, told
         if len(stream) > _MAX_STREAM_BYTES:
-            raise _TooMuchError
+            raise OverflowError("the command wrote more to the channel of its probe than any run of tests")
         stream.extend(data)
         ended_tests += data.count(_CASE)
         if here.progress is not None and ended_tests and (now := time.monotonic()) - told >= _TELL_SECONDS:
@@ -281,7 +281,7 @@ def execute(
         pipes = Pipes(here.output.add if whole is None else whole.add, channel if launch.spec else None)
         with here.observed() as seen:
             ended = here.run(launch.argv, env=launch.env, pipes=pipes)
-    except _TooMuchError:
+    except OverflowError:
         words = f"more than {_MAX_STREAM_BYTES >> 20} MiB were written to the probe's channel, and the run was ended"
         tests = TestRun(case.runner.name, complete=False, exit_status=None, problem=words)
         ended = Ended(None, timed_out=False, seconds=time.monotonic() - began)
@@ -336,10 +336,6 @@ def _planted(here: Workspace, seen: Seen) -> list[str]:
     mounts = {f"{os.path.relpath(path, here.case.base.top)}/" for path in here.case.kept}
     made = {*unplanned(here.plan, here.export), *seen.made} - here.prepared - here.plan.files.keys() - mounts
     return sorted(loadable(made, here.plan.files))
-
-
-class _TooMuchError(Exception):
-    """The command wrote more to the channel of its probe than any run of tests."""
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from interlock.core.finding import Finding
+from interlock.core.finding import Finding, FindingError
 from interlock.core.text import closest
 from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.tree import left_out
@@ -70,14 +70,6 @@ class Source:
     def line_at(self, offset: int) -> int:
         """Return the number of the line, counted from 1, that holds an offset of `flat`."""
         return bisect_right(self.starts, offset)
-
-
-class _RefusedError(Exception):
-    """Carries one finding out of the walk; never leaves this module."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.code)
-        self.finding = finding
 
 
 def parse_locator(text: str) -> Locator | None:
@@ -141,7 +133,7 @@ class Sources:
         if path not in self._read:
             try:
                 self._read[path] = self._opened(path, place)
-            except _RefusedError as refusal:
+            except FindingError as refusal:
                 self._read[path] = refusal.finding
         found = self._read[path]
         return found if isinstance(found, Source) or found.field == place else found._replace(field=place)
@@ -258,9 +250,7 @@ def _check_spelling(root: Path, path: str, place: str) -> None:
         raise _outside(path, place, "is written by Interlock, git or a tool", "Cite a file of the project itself.")
 
 
-def _not_opened(
-    at: int, step: str, path: str, place: str, error: OSError | ValueError, *, quiet: bool
-) -> _RefusedError:
+def _not_opened(at: int, step: str, path: str, place: str, error: OSError | ValueError, *, quiet: bool) -> FindingError:
     """Make the refusal that fits what stands at one step."""
     try:
         mode = os.stat(step, dir_fd=at, follow_symlinks=False).st_mode
@@ -288,11 +278,11 @@ def _names(folder: int) -> list[str]:
         return []
 
 
-def _outside(path: str, place: str, what: str, fix: str) -> _RefusedError:
+def _outside(path: str, place: str, what: str, fix: str) -> FindingError:
     return _refused("STG303", path, place, what, shown(path), fix)
 
 
-def _unreadable(path: str, place: str, error: OSError | ValueError) -> _RefusedError:
+def _unreadable(path: str, place: str, error: OSError | ValueError) -> FindingError:
     reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
     fix = "Make the file readable, or cite another one."
     return _refused("STG305", path, place, "cannot be read", reason, fix)
@@ -307,6 +297,6 @@ _EXPECTED: Final = {
 }
 
 
-def _refused(code: str, path: str, place: str, what: str, found: str, fix: str) -> _RefusedError:
+def _refused(code: str, path: str, place: str, what: str, found: str, fix: str) -> FindingError:
     message = f"The file {shown(path)} {what}."
-    return _RefusedError(issue(code, place, message, found=found, expected=_EXPECTED[code], fix=fix))
+    return FindingError(issue(code, place, message, found=found, expected=_EXPECTED[code], fix=fix))

@@ -14,10 +14,11 @@ import click
 
 from interlock.cli.context import talk
 from interlock.cli.standing import holder_words
+from interlock.core.finding import Finding
 from interlock.core.project import PROJECT, is_marked
 from interlock.reservations import Reservations, drain_events, key_of, leave_queue, open_reservations, place, typed
 from interlock.reservations.answers import LeaseInfo, Refusal, StandingAnswer
-from interlock.reservations.patterns import Pattern, PatternProblem, canonical, covers, relative
+from interlock.reservations.patterns import Pattern, canonical, covers, relative
 from interlock.reservations.rules import refuse
 
 AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
@@ -80,7 +81,7 @@ def _as_pattern(text: str, here: str, home: str) -> str:
         if path == home:
             return "**"
         literal = relative(path, home)
-        if not isinstance(literal, PatternProblem):
+        if not isinstance(literal, Finding):
             return literal + "/" * (text.endswith("/") and not literal.endswith("/"))
         return text
     rest = text
@@ -91,7 +92,7 @@ def _as_pattern(text: str, here: str, home: str) -> str:
                 return text
             here = os.path.dirname(here)  # noqa: PTH120
     folder = "" if here == home else relative(here, home)
-    return text if isinstance(folder, PatternProblem) else f"{folder}/{rest}" if folder else rest
+    return text if isinstance(folder, Finding) else f"{folder}/{rest}" if folder else rest
 
 
 def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[Refusal], list[str]]:
@@ -110,13 +111,13 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
         (text,) = as_patterns((name,), mine.caller.root)
         wanted = typed(mine.runtime, mine.caller, text)
         found: list[str] = []
-        if not isinstance(wanted, PatternProblem):
+        if not isinstance(wanted, Finding):
             if wanted not in held.values() and leave_queue(mine.runtime, mine.caller, wanted.text):
                 left.append(text)
                 continue
             found = [
                 each for each, own in held.items()
-                if not isinstance(own, PatternProblem) and (covers(own, wanted) or covers(wanted, own))
+                if not isinstance(own, Finding) and (covers(own, wanted) or covers(wanted, own))
             ]  # fmt: skip
             ids |= dict.fromkeys(found)
         if not found:
@@ -154,7 +155,7 @@ def takers(mine: Reservations, patterns: Sequence[str]) -> dict[str, str]:
 def places_for(mine: Reservations, waiters: Iterable[Mapping[str, Any]], name: str) -> list[int]:
     """Return the caller's places in the line for something."""
     wanted = typed(mine.runtime, mine.caller, name)
-    if isinstance(wanted, PatternProblem):
+    if isinstance(wanted, Finding):
         return []
     me = key_of(mine.caller.name)
     return [row["position"] for row in waiters if key_of(row["agent"]) == me and wanted.text in row["patterns"]]

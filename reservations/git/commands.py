@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
+from interlock.core.finding import Finding
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.patterns import FOLD_CASE, Pattern, PatternProblem, canonical, index_prefix, matches
+from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, index_prefix, matches
 
 LIMIT_SECONDS: Final = 20.0
 """A question to git takes milliseconds; one that takes this long has met a hanging disk or a prompt."""
@@ -131,7 +132,7 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     A root below the top of its repository is understood: paths are counted from the root.
     """
     wanted = {text: canonical(text) for text in patterns}
-    known = {text: pattern for text, pattern in wanted.items() if not isinstance(pattern, PatternProblem)}
+    known = {text: pattern for text, pattern in wanted.items() if not isinstance(pattern, Finding)}
     answer: dict[str, bool | None] = dict.fromkeys(patterns)
     if not known:
         return answer

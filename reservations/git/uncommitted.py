@@ -8,9 +8,10 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
+from interlock.core.finding import Finding
 from interlock.reservations import place
 from interlock.reservations.git import checkouts, commands
-from interlock.reservations.patterns import Pattern, PatternProblem, canonical, matches, overlaps, quote
+from interlock.reservations.patterns import Pattern, canonical, matches, overlaps, quote
 
 
 def unsaved(
@@ -62,7 +63,7 @@ def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> d
 def _reaches(pattern: Pattern, link: str) -> bool:
     """Return whether a pattern may cover a file of a submodule."""
     below = canonical(f"{quote(link)}/**")
-    return isinstance(below, PatternProblem) or matches(pattern, link) or overlaps(pattern, below)
+    return isinstance(below, Finding) or matches(pattern, link) or overlaps(pattern, below)
 
 
 def _both(one: bool | None, other: bool | None) -> bool | None:

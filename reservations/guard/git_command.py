@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from interlock.core.finding import Finding
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Held, Hit, overlapping, touched
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.words import Word
-from interlock.reservations.patterns import PatternProblem, canonical, matches, quote
+from interlock.reservations.patterns import canonical, matches, quote
 
 LONG_OPTIONS: Final = (
     "--hard", "--all", "--update", "--patch", "--interactive", "--include", "--discard-changes", "--orphan",
@@ -273,7 +274,7 @@ def _is_ours(path: str, name: str) -> bool:
 
 def _is_within(pattern: str, path: str) -> bool:
     found = canonical(pattern)
-    return isinstance(found, PatternProblem) or matches(found, path)
+    return isinstance(found, Finding) or matches(found, path)
 
 
 def _whole(option: str) -> str:

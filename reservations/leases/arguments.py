@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, Final, NamedTuple, TypedDict, cast
 
+from interlock.core.finding import Finding
 from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases.granting import Wanted
 from interlock.reservations.leases.runtime import Caller, Runtime
-from interlock.reservations.patterns import Pattern, PatternProblem
+from interlock.reservations.patterns import Pattern
 from interlock.reservations.rules import refuse, shown
 
 MAX_REASON_CHARS: Final = 500
@@ -170,7 +171,7 @@ def _elsewhere(runtime: Runtime, caller: Caller, given: Given) -> Refusal | None
     )
 
 
-def typed(runtime: Runtime, caller: Caller, text: str) -> Pattern | PatternProblem:
+def typed(runtime: Runtime, caller: Caller, text: str) -> Pattern | Finding:
     """Return the pattern that an agent means by a text: what is there decides about folders, links and brackets.
 
     An absolute one below the checkout means the same as the relative one: the tools of clients name files like that.

@@ -1,6 +1,6 @@
 """The language of path patterns: its canonical form, what a pattern matches, and which patterns overlap."""
 
-from interlock.reservations.patterns.globs import PatternProblem, quote
+from interlock.reservations.patterns.globs import quote
 from interlock.reservations.patterns.pattern import (
     FOLD_CASE,
     Pattern,
@@ -22,7 +22,6 @@ from interlock.reservations.patterns.pattern import (
 __all__ = [
     "FOLD_CASE",
     "Pattern",
-    "PatternProblem",
     "ancestors",
     "as_prefix",
     "canonical",

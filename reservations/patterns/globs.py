@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
+from interlock.core.finding import Finding, FindingError
 from interlock.reservations.patterns.charsets import LAST, NAME, STAR, Item, Ranges, complement, one, single, union
 from interlock.reservations.patterns.overlap import DOUBLE, Part
 
@@ -34,54 +35,28 @@ _WILD: Final[dict[str, Item]] = {"*": STAR, "?": NAME}
 _REAL: Final = "Between brackets a character stands for itself: `[[]`, `[]]`, `[{]`, `[}]`, `[*]`, `[?]`."
 
 
-class PatternProblem(NamedTuple):
-    """Why a text is no pattern, or a path no place to hold.
-
-    Args:
-        code: `RSV101` it leaves the repository, `RSV102` it is not well formed, `RSV103` it is too large.
-        message: What is wrong, in one sentence.
-        found: The piece that is wrong.
-        expected: What would have been right.
-        fix: What to do.
-    """
-
-    code: Literal["RSV101", "RSV102", "RSV103"]
-    message: str
-    found: str
-    expected: str
-    fix: str
-
-
-class GlobError(Exception):
-    """A text that cannot be read; it holds the problem."""
-
-    def __init__(self, problem: PatternProblem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
 # -- refusals ----------------------------------------------------------------------------------------------------
 
 
 _SEEN: Final = "Name it as seen from the repository root; in a shell, as seen from the current folder."
 
 
-def outside(message: str, found: str, fix: str = _SEEN) -> GlobError:
+def outside(message: str, found: str, fix: str = _SEEN) -> FindingError:
     """Return the error of a pattern that leaves the repository."""
     expected = "a path or pattern below the repository root, such as `src/app.py` or `src/**`"
-    return GlobError(PatternProblem("RSV101", message, found, expected, fix))
+    return FindingError(Finding("RSV101", "error", "", message, found, expected, fix))
 
 
-def malformed(message: str, found: str, expected: str, fix: str) -> GlobError:
+def malformed(message: str, found: str, expected: str, fix: str) -> FindingError:
     """Return the error of a pattern that is not well formed."""
-    return GlobError(PatternProblem("RSV102", message, found, expected, fix))
+    return FindingError(Finding("RSV102", "error", "", message, found, expected, fix))
 
 
-def too_large(what: str, count: int, limit: int) -> GlobError:
+def too_large(what: str, count: int, limit: int) -> FindingError:
     """Return the error of a pattern beyond a bound."""
     message = f"The pattern has {count} {what}; {limit} is the most."
     fix = "Reserve several smaller patterns in one call, or the folder that holds them."
-    return GlobError(PatternProblem("RSV103", message, f"{count} {what}", f"at most {limit} {what}", fix))
+    return FindingError(Finding("RSV103", "error", "", message, f"{count} {what}", f"at most {limit} {what}", fix))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -94,7 +69,7 @@ def read(text: str) -> list[Alternative]:
         text: In Unicode form NFC, or not: each alternative is brought to it.
 
     Raises:
-        GlobError: It is no pattern.
+        FindingError: It is no pattern.
     """
     check_text(text)
     expanded = expand(text)
@@ -115,7 +90,7 @@ def check_text(text: str) -> None:
     """Refuse what no pattern has in it, and what is too long.
 
     Raises:
-        GlobError: It is empty, too long, or has a backslash or a control character.
+        FindingError: It is empty, too long, or has a backslash or a control character.
     """
     if not text:
         raise malformed("The pattern is empty.", "", "a path or pattern", "Name a file, a folder or a pattern.")
@@ -145,19 +120,19 @@ def expand(text: str) -> list[str]:
     """Return the texts that a pattern with braces stands for; classes are left as they are.
 
     Raises:
-        GlobError: Brackets or braces are not closed, or there are too many alternatives.
+        FindingError: Brackets or braces are not closed, or there are too many alternatives.
     """
     texts, at = _sequence(text, 0, 0)
     assert at == len(text), at
     return texts
 
 
-def expand_braces(text: str) -> list[str] | PatternProblem:
+def expand_braces(text: str) -> list[str] | Finding:
     """Return the texts that a pattern stands for, or why it is none; see `expand`."""
     try:
         return expand(text)
-    except GlobError as error:
-        return error.problem
+    except FindingError as error:
+        return error.finding
 
 
 def _sequence(text: str, at: int, depth: int) -> tuple[list[str], int]:
@@ -211,7 +186,7 @@ def class_end(text: str, start: int) -> int:
     """Return the place behind the class that begins at `start`; a `]` that comes first is a member.
 
     Raises:
-        GlobError: It is not closed before the part ends.
+        FindingError: It is not closed before the part ends.
     """
     first = start + 1
     if text.startswith(_NEGATION, first):

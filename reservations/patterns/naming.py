@@ -5,9 +5,10 @@ A file is held by one name, whichever way it was reached: the one that it has wi
 
 from collections.abc import Callable, Sequence
 
+from interlock.core.finding import FindingError
 from interlock.reservations.patterns import globs
 from interlock.reservations.patterns.charsets import single
-from interlock.reservations.patterns.globs import Alternative, GlobError
+from interlock.reservations.patterns.globs import Alternative
 from interlock.reservations.patterns.overlap import DOUBLE, Part
 
 __all__ = ["name_of", "named", "path_of", "with_real_names"]
@@ -65,7 +66,7 @@ def named(
         real: Says by which names a path is held; see `patterns.canonical`.
 
     Raises:
-        GlobError: It leads out of the project.
+        FindingError: It leads out of the project.
     """
     count = next((at for at, part in enumerate(parts) if name_of(part) is None), len(parts))
     head, rest = parts[:count], parts[count:]
@@ -99,6 +100,6 @@ def _unquoted(part: str) -> str | None:
     """Return the one name that a part stands for as a pattern; None when it is no pattern, or one of several names."""
     try:
         alternatives = globs.read(part)
-    except GlobError:
+    except FindingError:
         return None
     return path_of(alternatives[0]) if len(alternatives) == 1 else None

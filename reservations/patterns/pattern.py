@@ -16,14 +16,15 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from interlock.core.finding import Finding, FindingError
 from interlock.reservations.patterns import globs
 from interlock.reservations.patterns.charsets import fold
-from interlock.reservations.patterns.globs import Alternative, GlobError, PatternProblem, quote
+from interlock.reservations.patterns.globs import Alternative, quote
 from interlock.reservations.patterns.naming import name_of, named, path_of, with_real_names
 from interlock.reservations.patterns.overlap import Automaton, automaton
 
 __all__ = [
-    "FOLD_CASE", "Pattern", "PatternProblem", "ancestors", "as_prefix", "canonical", "covers", "enters", "index_prefix",
+    "FOLD_CASE", "Pattern", "ancestors", "as_prefix", "canonical", "covers", "enters", "index_prefix",
     "is_folder", "is_plain", "matches", "meets_plain", "overlaps", "plain_prefix", "quote", "relative",
 ]  # fmt: skip
 
@@ -59,7 +60,7 @@ def canonical(
     exists: Callable[[str], bool] | None = None,
     real: Callable[[str], Sequence[str]] | None = None,
     fold_case: bool = FOLD_CASE,
-) -> Pattern | PatternProblem:
+) -> Pattern | Finding:
     """Return the one form of a pattern, or why it is none.
 
     Args:
@@ -83,8 +84,8 @@ def canonical(
         rows = (row for parts in pattern.alternatives for row in named(parts, is_folder, exists, real))
         found = list(dict.fromkeys(rows))
         return pattern if tuple(found) == pattern.alternatives else _read(globs.write(found), fold_case)
-    except GlobError as error:
-        return error.problem
+    except FindingError as error:
+        return error.finding
 
 
 def overlaps(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:
@@ -201,7 +202,7 @@ def ancestors(prefix: str) -> tuple[str, ...]:
     return ("", *(prefix[:cut] for cut in cuts))
 
 
-def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | PatternProblem:
+def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Finding:
     """Return a path of a tool call as the text of a literal pattern.
 
     Lexical: `..` and `.` are resolved in the text, and nothing is looked up. Where links lead is the caller's
@@ -228,8 +229,8 @@ def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Patt
                 "The path is outside of the repository.", path, "Only files of the repository are held."
             )
         return quote(full[len(base) :])
-    except GlobError as error:
-        return error.problem
+    except FindingError as error:
+        return error.finding
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -241,8 +242,8 @@ def _pattern(value: Pattern | str, fold_case: bool) -> Pattern:
         return value
     try:
         return _read(value, fold_case)
-    except GlobError as error:
-        raise ValueError(error.problem.message) from error
+    except FindingError as error:
+        raise ValueError(error.finding.message) from error
 
 
 @lru_cache(_CACHED)

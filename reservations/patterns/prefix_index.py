@@ -7,9 +7,9 @@ beginning allows it.
 from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
+from interlock.core.finding import Finding
 from interlock.reservations.patterns.pattern import (
     Pattern,
-    PatternProblem,
     ancestors,
     as_prefix,
     canonical,
@@ -71,7 +71,7 @@ class Near(Generic[ValueT]):
         A pattern that cannot be read meets everything. After `MAX_COMPARED` comparisons what is near counts as met.
         """
         wanted = canonical(text)
-        if isinstance(wanted, PatternProblem) or wanted.text == "**":
+        if isinstance(wanted, Finding) or wanted.text == "**":
             return list(self._values)
         if wanted.literal:
             return self.covering(wanted.path)
@@ -93,10 +93,10 @@ class Near(Generic[ValueT]):
         """Compare two patterns with wildcards."""
         self._compared += 1
         held = canonical(text) if self._compared <= MAX_COMPARED else None
-        return held is None or isinstance(held, PatternProblem) or overlaps(wanted, held)
+        return held is None or isinstance(held, Finding) or overlaps(wanted, held)
 
 
 def _covers(text: str, path: str) -> bool:
     """Return whether a pattern covers a path, or cannot be read."""
     held = canonical(text)
-    return isinstance(held, PatternProblem) or matches(held, path)
+    return isinstance(held, Finding) or matches(held, path)

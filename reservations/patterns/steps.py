@@ -3,8 +3,9 @@
 import re
 from typing import TypeAlias
 
+from interlock.core.finding import Finding, FindingError
 from interlock.reservations.patterns.charsets import NAME, STAR, Item, single
-from interlock.reservations.patterns.globs import GlobError, PatternProblem, read
+from interlock.reservations.patterns.globs import read
 from interlock.reservations.patterns.overlap import DOUBLE, Part
 
 Step: TypeAlias = re.Pattern[str] | None
@@ -13,7 +14,7 @@ Step: TypeAlias = re.Pattern[str] | None
 ANY_NAME = re.compile(".*", re.DOTALL)
 
 
-def steps_of(text: str) -> list[tuple[Step, ...]] | PatternProblem:
+def steps_of(text: str) -> list[tuple[Step, ...]] | Finding:
     """Return the steps of each alternative of a pattern, or why it is none; a path is matched by case, in form NFC.
 
     Everything below a folder is the step None and then `ANY_NAME`.
@@ -24,8 +25,8 @@ def steps_of(text: str) -> list[tuple[Step, ...]] | PatternProblem:
             + ((ANY_NAME,) if parts[-1] == DOUBLE else ())
             for parts in read(text)
         ]  # fmt: skip
-    except GlobError as error:
-        return error.problem
+    except FindingError as error:
+        return error.finding
 
 
 def _step(part: Part) -> Step:

@@ -241,7 +241,7 @@ def test_an_error_in_the_middle_of_a_stream_passes() -> None:
         status_code = 200
 
     assert fault_of(APIError("overloaded")).again
-    assert fault_of(CutError("cut")).again
+    assert fault_of(CutError("cut", "")).again
 
 
 def test_what_nobody_knows_is_refused_and_named() -> None:

@@ -9,13 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from interlock.cli.main import interlock
+from interlock.core.finding import Finding
 from interlock.reservations import place
 from interlock.reservations.git import foreign_leases
 from interlock.reservations.git.commit import commit
 from interlock.reservations.hooks import client_hook
 from interlock.reservations.leases import arguments
 from interlock.reservations.opening import open_reservations
-from interlock.reservations.patterns import Pattern, PatternProblem
+from interlock.reservations.patterns import Pattern
 from interlock.reservations.service import Reservations
 from tests.reservations.hooks.checkout import git
 from tests.reservations.world import codes
@@ -51,7 +52,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def typed(project: Path) -> Callable[[str], Pattern | PatternProblem]:
+def typed(project: Path) -> Callable[[str], Pattern | Finding]:
     mine = open_reservations(str(project), name="ann")
     return lambda text: arguments.typed(mine.runtime, mine.caller, text)
 
@@ -127,7 +128,7 @@ def test_a_pattern_takes_the_name_of_what_stands_before_its_first_wildcard(
 
 @pytest.mark.parametrize("text", ["out/x.py", "out/**", "out", "out/", "{out,src}/x.py"])
 def test_what_leads_out_of_the_project_is_refused_with_the_real_place(
-    project: Path, typed: Callable[[str], PatternProblem], text: str
+    project: Path, typed: Callable[[str], Finding], text: str
 ) -> None:
     problem = typed(text)
     assert problem.code == "RSV101"

@@ -7,6 +7,7 @@ from types import FrameType
 
 import pytest
 
+from interlock.core.finding import Finding
 from interlock.reservations import patterns
 from interlock.reservations.patterns import ancestors, canonical, covers, index_prefix, matches, overlaps
 from interlock.reservations.patterns.overlap import Automaton, automaton
@@ -253,5 +254,5 @@ def test_what_could_be_slow_is_refused_at_once(text: str):
     found: list[object] = []
     assert _calls(lambda: found.append(canonical(text))) < MOST_CALLS
     (problem,) = found
-    assert isinstance(problem, patterns.PatternProblem)
+    assert isinstance(problem, Finding)
     assert problem.code == "RSV103"

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from interlock.core.finding import Finding
 from interlock.reservations.patterns import (
     Pattern,
-    PatternProblem,
     ancestors,
     canonical,
     index_prefix,
@@ -156,7 +156,7 @@ REFUSED = {
 @each_row(("code", "text"), [(code, text) for code, texts in REFUSED.items() for text in texts])
 def test_a_text_that_is_no_pattern_is_refused_with_a_fix(code: str, text: str):
     problem = canonical(text)
-    assert isinstance(problem, PatternProblem)
+    assert isinstance(problem, Finding)
     assert problem.code == code
     assert problem.message
     assert problem.expected
@@ -174,7 +174,7 @@ def test_a_pattern_at_a_bound_is_accepted(text: str):
 
 
 def test_a_trailing_slash_counts_as_a_part():
-    assert isinstance(canonical("a/" * MAX_PARTS), PatternProblem)
+    assert isinstance(canonical("a/" * MAX_PARTS), Finding)
 
 
 # -- folders and real names --------------------------------------------------------------------------------------
@@ -217,10 +217,10 @@ def test_brackets_in_a_real_name_are_that_name_where_it_exists():
 
 def test_what_exists_is_asked_for_paths_inside_alone():
     asked: list[str] = []
-    assert isinstance(canonical("../[a]", exists=lambda path: bool(asked.append(path))), PatternProblem)
-    assert isinstance(canonical("a/../../[a]", exists=lambda path: bool(asked.append(path))), PatternProblem)
-    assert isinstance(canonical("~/[a]", exists=lambda path: bool(asked.append(path))), PatternProblem)
-    assert isinstance(canonical("/[a]", exists=lambda path: bool(asked.append(path))), PatternProblem)
+    assert isinstance(canonical("../[a]", exists=lambda path: bool(asked.append(path))), Finding)
+    assert isinstance(canonical("a/../../[a]", exists=lambda path: bool(asked.append(path))), Finding)
+    assert isinstance(canonical("~/[a]", exists=lambda path: bool(asked.append(path))), Finding)
+    assert isinstance(canonical("/[a]", exists=lambda path: bool(asked.append(path))), Finding)
     assert asked == []
 
 
@@ -301,7 +301,7 @@ def test_the_ancestors_of_a_prefix_are_its_folders_and_itself():
 def test_a_path_of_a_tool_call_is_a_pattern_below_the_root(path: str, expected: str | None):
     found = relative(path, "/repo", fold_case=False)
     if expected is None:
-        assert isinstance(found, PatternProblem)
+        assert isinstance(found, Finding)
         assert found.code == "RSV101"
     else:
         assert found == expected
@@ -311,14 +311,14 @@ def test_a_path_of_a_tool_call_is_a_pattern_below_the_root(path: str, expected: 
 @pytest.mark.parametrize("path", ["", "a\0b", "/repo/\0"])
 def test_a_path_that_no_file_can_have_is_refused(path: str):
     found = relative(path, "/repo")
-    assert isinstance(found, PatternProblem)
+    assert isinstance(found, Finding)
     assert found.code == "RSV102"
 
 
 def test_the_root_may_end_with_a_slash_and_be_the_root_of_all():
     assert relative("/repo/a", "/repo/") == "a"
     assert relative("/etc/a", "/") == "etc/a"
-    assert isinstance(relative("/", "/"), PatternProblem)
+    assert isinstance(relative("/", "/"), Finding)
 
 
 def test_without_case_the_root_is_found_in_any_case():

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from interlock.core.errors import InterlockError
 from interlock.gates.sealed.runners.base import ReadFile, Runner, Which
 from interlock.gates.sealed.runners.node import NodeRunner
 from interlock.gates.sealed.runners.python import PythonRunner
@@ -29,8 +30,11 @@ _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _MAX_STEPS: Final = 8
 
 
-class _NotPlainError(Exception):
+class _NotPlainError(InterlockError):
     """The command is not one that is recognised; the text says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "Write the plain command of the test runner.")
 
 
 @dataclass(slots=True)

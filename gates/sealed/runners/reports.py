@@ -23,10 +23,6 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = {
 _GO_BROKEN: Final = re.compile(rb"^FAIL\t(\S+) \[(?:build|setup) failed\]$", re.MULTILINE)
 
 
-class _ReportError(Exception):
-    """A report is not what its runner documents."""
-
-
 @dataclass(frozen=True, slots=True)
 class ReportRunner:
     """A command that writes a report.
@@ -83,7 +79,7 @@ class ReportRunner:
             return replace(run, problem=f"{self.name} left no report in {where}")
         try:
             cases, broken = _READERS[self.name](report)
-        except (_ReportError, KeyError, TypeError, ValueError, ET.ParseError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, ET.ParseError, RecursionError) as error:
             return replace(run, problem=f"{where} is no report of {self.name}: {type(error).__name__}: {error}")
         return _relative_to(replace(run, cases=tuple(_unique(cases)), broken=tuple(broken)), launch.root)
 
@@ -168,7 +164,7 @@ def _read_go(report: bytes) -> _Read:
             words = b"\n".join(line for line in report[: found.end()].splitlines() if not line.startswith(b"{"))
             broken.append((package, bounded(words.decode("utf-8", "replace"))))
     if not packages:
-        raise _ReportError("no package ended")
+        raise ValueError("no package ended")
     return cases, broken
 
 
@@ -183,16 +179,16 @@ def _read_nextest(report: bytes) -> _Read:
             words = bounded(str(row.get("stdout", ""))) if event == "failed" else ""
             cases.append(TestCase(str(row["name"]), _OUTCOMES[event], float(row.get("exec_time", 0.0)), words))
     if not suites:
-        raise _ReportError("no suite ended")
+        raise ValueError("no suite ended")
     return cases, []
 
 
 def _read_junit(report: bytes) -> _Read:
     if b"<!DOCTYPE" in report or b"<!ENTITY" in report:
-        raise _ReportError("it declares entities")
+        raise ValueError("it declares entities")
     root = ET.fromstring(report)  # noqa: S314  (entities are refused above)
     if root.tag not in ("testsuites", "testsuite"):
-        raise _ReportError(f"its root is <{root.tag}>")
+        raise ValueError(f"its root is <{root.tag}>")
     cases: list[TestCase] = []
     for node in root.iter("testcase"):
         bad = next((child for child in node if child.tag in ("failure", "error", "skipped")), None)
@@ -203,7 +199,7 @@ def _read_junit(report: bytes) -> _Read:
         seconds = float(node.get("time") or 0)
         cases.append(TestCase(name, outcome, seconds, words, node.get("file") or ""))
     if not cases:
-        raise _ReportError("it has no test case")
+        raise ValueError("it has no test case")
     return cases, []
 
 
