@@ -18,7 +18,7 @@ from interlock.core.text import closest
 from interlock.envelope.finding import Level
 from interlock.envelope.protocol import Protocol
 from interlock.envelope.rule import Rule
-from interlock.gates.collect import engines, find_browser
+from interlock.gates.collect import find_browser, load_engines
 from interlock.gates.config import FILE, Config, load_config
 from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.patterns import compile_scope, expand
@@ -180,7 +180,7 @@ def _browser(prepared: Prepared) -> Iterator[Fault]:
     try:
         find_browser()
         if "a11y" in checks:
-            engines()
+            load_engines()
     except CollectorError as error:
         yield _fault(BROWSER, "gates_required", error.message, fix=error.fix)
     if "visual" in checks and find_spec("PIL") is None:
