@@ -16,7 +16,6 @@ from interlock.reservations.guard.check import check_command
 from interlock.reservations.patterns import canonical, prefix_index
 from interlock.reservations.store.records import replace
 from tests.reservations.git.checkout import Checkout, copied, make
-from tests.reservations.git.lines import PASSES, REFUSED
 from tests.table import each_row
 
 LISTS = Path(__file__).parents[3] / "benchmarks" / "guard"
@@ -26,10 +25,14 @@ SEEN_LATER = ("perl -e 'unlink \"ann.py\"'", "split bob.py ann.py")
 """What a program does by itself, and what makes other files than those it is given."""
 
 
-def listed(name: str, *but: str) -> list[str]:
-    """The commands of a list that is measured, without some."""
-    rows = (LISTS / name).read_text().split("\n", 1)[1].split("\n%\n")
+def listed(path: Path, *but: str) -> list[str]:
+    """The commands of a list, without some."""
+    rows = path.read_text().split("\n", 1)[1].split("\n%\n")
     return [row for row in (row.strip("\n") for row in rows) if row not in but]
+
+
+REFUSED = listed(Path(__file__).with_name("refused.txt"))
+PASSES = listed(Path(__file__).with_name("passes.txt"))
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +87,12 @@ def test_refused(standing: Checkout, command: str) -> None:
     assert "fix:" in text
 
 
-@each_row("command", listed("bypasses.txt", *SEEN_LATER))
+@each_row("command", listed(LISTS / "bypasses.txt", *SEEN_LATER))
 def test_bypass_is_refused(standing: Checkout, command: str) -> None:
     assert standing.guard("bob", command) is not None
 
 
-@each_row("command", listed("honest.txt", "git stash"))
+@each_row("command", listed(LISTS / "honest.txt", "git stash"))
 def test_honest_line_passes_while_others_hold_something_else(unrelated: Checkout, command: str) -> None:
     assert unrelated.guard("bob", command) is None
 
@@ -327,7 +330,7 @@ def test_odd_text_is_judged_at_once(standing: Checkout, text: str) -> None:
 
 
 def test_prefilter_passes_nothing_that_the_guard_refuses() -> None:
-    lines = [*REFUSED, *listed("bypasses.txt", *SEEN_LATER)]
+    lines = [*REFUSED, *listed(LISTS / "bypasses.txt", *SEEN_LATER)]
     assert [command for command in lines if prefilter.is_plain(command)] == []
 
 
