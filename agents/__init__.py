@@ -8,17 +8,9 @@ from interlock.agents.reply import reply
 from interlock.agents.runners import make_runner, remote_request
 
 __all__ = [
-    "REMOTE",
-    "AgentConfigError",
-    "Answer",
-    "Ask",
-    "Remote",
-    "Runner",
-    "RunnerError",
-    "make_runner",
-    "remote_request",
+    "REMOTE", "AgentConfigError", "Answer", "Ask", "Remote", "Runner", "RunnerError", "make_runner", "remote_request",
     "reply",
-]
+]  # fmt: skip
 
 PUBLIC_MODULES: Final = (
     "answer", "ask", "changes", "confined", "contract", "failures", "file_refusals", "files", "model_spec", "prices",

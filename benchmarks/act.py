@@ -30,7 +30,7 @@ from interlock.gates.checks.a11y import check_a11y
 from interlock.gates.collect import a11y, find_browser
 from interlock.gates.collect.browser import Browser
 from interlock.gates.collect.cdp import CdpError, Connection
-from interlock.gates.collect.engines import engines
+from interlock.gates.collect.engines import load_engines
 from interlock.gates.collect.look import watch
 from interlock.gates.collect.page import Page
 from interlock.gates.collect.site import ORIGIN, Target
@@ -94,7 +94,7 @@ class Judge:
 
     def __init__(self, folder: Path, profile: Path) -> None:
         self._folder = folder
-        self._engines = engines()
+        self._engines = load_engines()
         self._mapped: dict[tuple[str, str], set[str]] = {}
         profile.mkdir()
         self._browser = Browser(find_browser(), profile, None, sys.stderr.buffer)

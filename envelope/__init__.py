@@ -26,37 +26,11 @@ from interlock.envelope.rules.items import input_path
 from interlock.envelope.validate import Report, Verdict, validate
 
 __all__ = [
-    "DEFAULT_PROTOCOL",
-    "EVIDENCE_KEYS",
-    "GATE",
-    "GATE_IN_TEXT",
-    "LABELS",
-    "MAX_BYTES",
-    "RULES",
-    "RULES_BY_CODE",
-    "STATUSES",
-    "Edit",
-    "Envelope",
-    "FieldText",
-    "Finding",
-    "GateSpec",
-    "Inputs",
-    "Item",
-    "Level",
-    "Protocol",
-    "Reading",
-    "Report",
-    "Role",
-    "Rule",
-    "Status",
-    "Verdict",
-    "apply_edits",
-    "input_path",
-    "parse",
-    "render",
-    "skeleton",
-    "validate",
-]
+    "DEFAULT_PROTOCOL", "EVIDENCE_KEYS", "GATE", "GATE_IN_TEXT", "LABELS", "MAX_BYTES", "RULES", "RULES_BY_CODE",
+    "STATUSES", "Edit", "Envelope", "FieldText", "Finding", "GateSpec", "Inputs", "Item", "Level", "Protocol",
+    "Reading", "Report", "Role", "Rule", "Status", "Verdict", "apply_edits", "input_path", "parse", "render",
+    "skeleton", "validate",
+]  # fmt: skip
 
 PUBLIC_MODULES: Final = (
     "export", "export.language", "export.notation", "finding", "outcomes", "protocol", "renderers", "rule",

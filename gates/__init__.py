@@ -20,37 +20,12 @@ if TYPE_CHECKING:
     from interlock.gates.tree import in_scope, tree_diff, tree_digest, tree_files
 
 __all__ = [
-    "ROLE_NAME",
-    "Binding",
-    "CollectedFile",
-    "Collection",
-    "Collector",
-    "CollectorError",
-    "Config",
-    "ConfigError",
-    "EvidenceFile",
-    "EvidenceReport",
-    "GateError",
-    "ManifestError",
-    "TreeError",
-    "build_protocol",
-    "check_gate",
-    "in_scope",
-    "judge_collection",
-    "judge_evidence",
-    "load_config",
-    "places_of",
-    "read_evidence",
-    "read_manifest",
-    "roster_problems",
-    "run_command_gate",
-    "tree_diff",
-    "tree_digest",
-    "tree_files",
-    "verify_again",
-    "write_evidence",
+    "ROLE_NAME", "Binding", "CollectedFile", "Collection", "Collector", "CollectorError", "Config", "ConfigError",
+    "EvidenceFile", "EvidenceReport", "GateError", "ManifestError", "TreeError", "build_protocol", "check_gate",
+    "in_scope", "judge_collection", "judge_evidence", "load_config", "places_of", "read_evidence", "read_manifest",
+    "roster_problems", "run_command_gate", "tree_diff", "tree_digest", "tree_files", "verify_again", "write_evidence",
     "write_manifest",
-]
+]  # fmt: skip
 
 PUBLIC_MODULES: Final = (
     "by_hand", "checks.sealed", "codes", "collect", "command", "config", "errors", "evidence", "judge", "manifest",

@@ -26,24 +26,10 @@ from interlock.journal.log import Journal
 from interlock.journal.verify import verify
 
 __all__ = [
-    "CODES",
-    "MAX_DEPTH",
-    "MAX_LINE_BYTES",
-    "RULES",
-    "Code",
-    "Entry",
-    "Head",
-    "Journal",
-    "JournalConflict",
-    "JournalDamaged",
-    "JournalError",
-    "JournalRefused",
-    "JournalUnwritten",
-    "Problem",
-    "canonical",
-    "not_json",
+    "CODES", "MAX_DEPTH", "MAX_LINE_BYTES", "RULES", "Code", "Entry", "Head", "Journal", "JournalConflict",
+    "JournalDamaged", "JournalError", "JournalRefused", "JournalUnwritten", "Problem", "canonical", "not_json",
     "verify",
-]
+]  # fmt: skip
 
 PUBLIC_MODULES: Final = ("errors",)
 """What others import besides the names above."""

@@ -9,24 +9,24 @@ from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
     from interlock.gates.collect.browser import find_browser
-    from interlock.gates.collect.engines import engines
+    from interlock.gates.collect.engines import load_engines
     from interlock.gates.collect.look import Look
     from interlock.gates.collect.run import COLLECTED, collect
     from interlock.gates.collect.site import resolve_target
     from interlock.gates.errors import CollectorError
 
-__all__ = ["COLLECTED", "CollectorError", "Look", "collect", "engines", "find_browser", "resolve_target"]
+__all__ = ["COLLECTED", "CollectorError", "Look", "collect", "find_browser", "load_engines", "resolve_target"]
 
 # fmt: off
 __getattr__ = lazy_exports(
     __name__,
     {
-        "interlock.gates.collect.browser": "find_browser",
-        "interlock.gates.collect.engines": "engines",
-        "interlock.gates.collect.look": "Look",
-        "interlock.gates.collect.run": "COLLECTED collect",
-        "interlock.gates.collect.site": "resolve_target",
-        "interlock.gates.errors": "CollectorError",
+        "browser": "find_browser",
+        "engines": "load_engines",
+        "look": "Look",
+        "run": "COLLECTED collect",
+        "site": "resolve_target",
+        "errors": "CollectorError",
     },
 )
 # fmt: on

@@ -71,7 +71,7 @@ class Engine:
         return json.dumps({"tags": TAGS, "without": without, "inFrame": in_frame})
 
 
-def engines() -> tuple[Engine, ...]:
+def load_engines() -> tuple[Engine, ...]:
     """Return the engines, in the order in which they run.
 
     Raises:

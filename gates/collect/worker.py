@@ -15,7 +15,7 @@ from typing import Any, cast
 from interlock.gates.collect import a11y, visual
 from interlock.gates.collect.browser import Browser
 from interlock.gates.collect.cdp import CdpError, Connection
-from interlock.gates.collect.engines import engines
+from interlock.gates.collect.engines import load_engines
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.look import Look, between, watch
 from interlock.gates.collect.page import Page
@@ -60,7 +60,7 @@ def _collect(
     connection: Connection, target: Target, wanted: set[str], folder: Path, look: Look
 ) -> tuple[list[list[str]], list[str]]:
     """Visit the page at every width, with and without reduced motion, and write the files of the wanted categories."""
-    used = engines() if "a11y" in wanted else ()
+    used = load_engines() if "a11y" in wanted else ()
     views = [Page(connection, target, width, motion) for width in visual.WIDTHS for motion in look.motions]
     watch(connection, views, look.seconds)
     files: list[list[str]] = []

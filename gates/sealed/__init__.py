@@ -3,7 +3,7 @@
 The names below are imported on first use, so that importing the package costs nothing.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from interlock.core.exports import lazy_exports
 
@@ -33,13 +33,12 @@ __all__ = [
     "load_held_out", "place_of", "protection", "read_entry", "run_sealed_gate", "seals", "summary", "top_of",
     "unknown_function", "write",
 ]  # fmt: skip
-_NAMES: Final = {"load_base": "load", "freeze_tree": "freeze"}
 
 # fmt: off
 __getattr__ = lazy_exports(
     __name__,
     {
-        "base": "Base freeze_tree load_base place_of read_entry",
+        "base": "Base freeze_tree=freeze load_base=load place_of read_entry",
         "case": "GateCase",
         "compare": "BaseList",
         "errors": "SealError",

@@ -18,25 +18,10 @@ if TYPE_CHECKING:
     from interlock.gates.stages.tree import ignored_in, ignored_paths, is_tracked, list_tree, revealed
 
 __all__ = [
-    "MAX_PAYLOAD_BYTES",
-    "MAX_TEXT_CHARS",
-    "Allowed",
-    "Field",
-    "Issue",
-    "Observed",
-    "Stage",
-    "Surroundings",
-    "artifact_records",
-    "ignored_in",
-    "ignored_paths",
-    "is_tracked",
-    "issue_record",
-    "judge_stage",
-    "list_tree",
-    "payload_schema",
-    "requirement_ids",
-    "revealed",
-]
+    "MAX_PAYLOAD_BYTES", "MAX_TEXT_CHARS", "Allowed", "Field", "Issue", "Observed", "Stage", "Surroundings",
+    "artifact_records", "ignored_in", "ignored_paths", "is_tracked", "issue_record", "judge_stage", "list_tree",
+    "payload_schema", "requirement_ids", "revealed",
+]  # fmt: skip
 
 # fmt: off
 __getattr__ = lazy_exports(

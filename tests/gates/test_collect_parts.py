@@ -22,7 +22,7 @@ from interlock.gates.collect.engines import (
     FILES,
     LISTS,
     PAGE_RULES,
-    engines,
+    load_engines,
 )
 from interlock.gates.collect.look import MAX_BETWEEN, Look, widths_between
 from interlock.gates.collect.page import Page
@@ -30,7 +30,7 @@ from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
 from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
 from interlock.gates.errors import CollectorError
-from interlock.graph.policy import Policy
+from interlock.graph import Policy
 from tests.table import each_row
 
 
@@ -188,10 +188,10 @@ def test_a_look_is_as_long_as_the_environment_says_and_else_as_the_project_does(
 
 @pytest.mark.parametrize("changed", FILES)
 def test_an_engine_is_the_file_that_was_published(changed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert engines()[0].source[:15] == f"/*! axe v{AXE_VERSION}"
+    assert load_engines()[0].source[:15] == f"/*! axe v{AXE_VERSION}"
     monkeypatch.setitem(FILES, changed, "0" * 64)
     with pytest.raises(CollectorError, match=changed) as refused:
-        engines()
+        load_engines()
     assert refused.value.code == "COL310"
 
 
@@ -290,7 +290,7 @@ def test_values_read_as_on_a_console(remote: dict[str, object], text: str) -> No
 
 def test_the_rules_of_whole_pages_are_those_that_axe_keeps_to_them() -> None:
     rules = re.findall(
-        r'\{id:"([a-z0-9-]+)",[^{}]*?matches:"is-initiator-matches",[^{}]*?tags:\[([^\]]*)\]', engines()[0].source
+        r'\{id:"([a-z0-9-]+)",[^{}]*?matches:"is-initiator-matches",[^{}]*?tags:\[([^\]]*)\]', load_engines()[0].source
     )
     assert sorted(name for name, tags in rules if "wcag" in tags or "best-practice" in tags) == list(PAGE_RULES)
 
@@ -311,7 +311,7 @@ def test_a_merge_keeps_the_worst_impact_and_says_in_which_views_each_element_fai
             (audited("page", "serious", "#a", "#b"), audited("extra", "minor", "#c"), audited("frame", None)),
         ),
     ]
-    merged = merge(Target("page", "http://h/", None), engines(), audits)
+    merged = merge(Target("page", "http://h/", None), load_engines(), audits)
     assert [(frame["id"], frame["url"]) for frame in merged["frames"]] == [(0, "page"), (1, "frame"), (2, "extra")]
     assert [engine["name"] for engine in merged["engines"]] == ["axe-core", "accesslint"]
     page, extra = merged["violations"]

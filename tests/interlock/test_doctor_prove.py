@@ -251,7 +251,7 @@ def test_hooks_of_git_in_a_folder_that_git_does_not_use_are_open_doors(root: Pat
 
 
 def server_toolsets(root: Path) -> None:
-    edit(root / ".mcp.json", '"mcp"]', '"mcp", "--toolsets", "envelope"]')
+    edit(root / ".mcp.json", '"mcp"', '"mcp", "--toolsets", "envelope"')
 
 
 def server_elsewhere(root: Path) -> None:
