@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.tickets import act, make_project, payloads
-from interlock.graph.pipeline.contract import TicketResponse
-from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph import TicketResponse, Tickets
 from interlock.server import make_server
 
 UNTIL_PLAN: Final = 5

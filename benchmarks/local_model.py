@@ -23,8 +23,7 @@ from typing import Any, Final
 
 from interlock.agents import Answer, Ask, make_runner, reply
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
-from interlock.graph.runs import drive, start_run
-from interlock.graph.task import task_from_mapping
+from interlock.graph import drive, start_run, task_from_mapping
 from interlock.journal import Journal
 
 EXAMPLE: Final = Path(__file__).resolve().parent.parent / "examples" / "landing-page"

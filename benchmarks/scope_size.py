@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from interlock.agents import Ask, reply
-from interlock.graph.runs import drive, start_run
-from interlock.graph.task import task_from_mapping
+from interlock.graph import drive, start_run, task_from_mapping
 
 FEW: Final = 10
 MANY: Final = 50_000

@@ -132,7 +132,7 @@ def payloads() -> dict[str, dict[str, Any]]:
         },
         "record_and_finalize": {
             "artifacts": ["src/part_1/module_1.py"],
-            "final_summary": "Each field shows its own message.",
+            "final_summary": "Each field shows its own message. No file changed where the runs are stored.",
             "outcome": "success",
         },
     }
@@ -239,7 +239,7 @@ def milliseconds(seconds: Sequence[float]) -> float:
 
 def store(root: str, names: Sequence[str]) -> None:
     """Walk a run for each name to its end, through the same code as the server."""
-    from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
+    from interlock.graph import Tickets  # noqa: PLC0415
 
     tickets = Tickets(Path(root))
     for name in names:
@@ -376,24 +376,21 @@ class Shares:
 
 def shares(folder: Path, rounds: int) -> dict[str, Any]:
     """Take the time of a step apart, in this process and without MCP: the mean milliseconds of each part."""
-    from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415
-
-    from interlock.graph.pipeline import build, opened, tickets  # noqa: PLC0415
-    from interlock.graph.pipeline.store import TicketStore  # noqa: PLC0415
+    from interlock.graph import TicketStore  # noqa: PLC0415
+    from interlock.graph.ticket import build, opened, tickets  # noqa: PLC0415
     from interlock.journal import Journal  # noqa: PLC0415
 
     counted = Shares()
     counted.watch(tickets.Tickets, "submit", "reading, comparing, lock, answer", outermost=True)
     counted.watch(opened.OpenRuns, "resume", "graph")
-    counted.watch(opened, "read_checkpoint", "checkpoint read")
+    counted.watch(opened.OpenRuns, "_read", "journal lines folded")
     counted.watch(build, "judge_stage", "judge")
     counted.watch(build, "list_tree", "tree listing (two of seven steps)")
     counted.watch(TicketStore, "write_copy", "copies for people")
     counted.watch(os, "fsync", "waiting for the disk")
     for name in ("append", "extend", "find", "head"):
         counted.watch(Journal, name, lambda journal: "snapshot" if journal.path.name == "tickets.jsonl" else "journal")
-    for name in ("put", "put_writes"):
-        counted.watch(SqliteSaver, name, "checkpoint write")
+    counted.watch(TicketStore, "keep_standing", "end of the records kept")
     root = make_project(folder)
     runs = tickets.Tickets(root)
     steps: list[float] = []

@@ -33,8 +33,7 @@ from interlock.agents import Answer, Ask, reply
 from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.model_settings import ModelSettings
 from interlock.agents.tools import toolbox
-from interlock.graph.runs import drive, start_run
-from interlock.graph.task import task_from_mapping
+from interlock.graph import drive, start_run, task_from_mapping
 
 GOAL_MS: Final = 25
 GOAL_PARALLEL_SECONDS: Final = 1.4

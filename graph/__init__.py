@@ -1,70 +1,234 @@
-"""How work moves: the pure status machine, its LangGraph form, checkpoints, run and resume.
+"""How work moves: the status machine of tasks, the pipelines of tickets, and the runs of both.
 
 The names below are imported on first use: importing LangGraph takes a second.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from interlock.graph.build import task_graph
-    from interlock.graph.diagram import status_mermaid, transition_table
-    from interlock.graph.errors import (
-        AnswerError,
-        GraphError,
-        RunBusyError,
-        RunDamagedError,
-        TaskError,
-        UnknownRunError,
-    )
-    from interlock.graph.machine import route
-    from interlock.graph.pipeline.build import pipeline_graph
-    from interlock.graph.policy import Policy, make_policy
-    from interlock.graph.runs import RunView, drive, start_run, view_run
-    from interlock.graph.task import Task, load_task, task_from_mapping
+from interlock.core.exports import lazy_exports
 
+if TYPE_CHECKING:
+    # fmt: off
+    # isort: off
+    from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
+    from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
+    from interlock.graph.engine.index import find_run, list_runs, runs_of
+    from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path, state_dir
+    from interlock.graph.errors import (
+        AnswerError, GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError,
+    )
+    from interlock.graph.status import all_summaries
+    from interlock.graph.task.admission import Fault
+    from interlock.graph.task.background import Drives
+    from interlock.graph.task.build import task_graph
+    from interlock.graph.task.early import kept_answer
+    from interlock.graph.task.explain import explain_run, explanation_text, run_summary
+    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence
+    from interlock.graph.task.left import tree_after
+    from interlock.graph.task.machine import Outcome, UNANSWERED, outcome_of, route
+    from interlock.graph.task.policy import AgentSetting, Policy, key_variables, make_policy
+    from interlock.graph.task.preflight import preflight, prepare
+    from interlock.graph.task.record import policy_changes
+    from interlock.graph.task.rules import RULES as RUN_RULES
+    from interlock.graph.task.runs import (
+        RunView, agent_roles, drive, keep_files, left_before, start_run, unapproved_bases, view_run,
+    )
+    from interlock.graph.task.scope_leases import blocker_text, give_up
+    from interlock.graph.task.sealing import base_faults, case_of, frozen_of, in_git
+    from interlock.graph.task.staffing import staffed, vacant_roles
+    from interlock.graph.task.state import Answered, CollectedEvidence, Event
+    from interlock.graph.task.store import RunStore, no_task_run
+    from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
+    from interlock.graph.task.view import RunPhase
+    from interlock.graph.ticket.answers import busy_answer
+    from interlock.graph.ticket.build import pipeline_graph
+    from interlock.graph.ticket.by_model import ByModel, End, find_or_begin, newest_run
+    from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, SentTicket, TicketResponse
+    from interlock.graph.ticket.explain import (
+        explain_ticket, explanation_text as ticket_explanation_text, find_ticket_run, summary_text, ticket_summary,
+    )
+    from interlock.graph.ticket.minimal import FIELDS as MINIMAL_FIELDS
+    from interlock.graph.ticket.played import PlayedRunner, RecordingRunner
+    from interlock.graph.ticket.rebuild import rebuild
+    from interlock.graph.ticket.rules import RULES as TICKET_RULES
+    from interlock.graph.ticket.spec import COMPLETE, POC, PipelineSpec, SPECS, TICKET
+    from interlock.graph.ticket.stage_runner import StageRunner
+    from interlock.graph.ticket.state import earlier
+    from interlock.graph.ticket.store import TicketStore
+    from interlock.graph.ticket.ticket_agent import TicketAgent, ticket_agent
+    from interlock.graph.ticket.ticket_file import TicketFile, read_ticket
+    from interlock.graph.ticket.tickets import Tickets
+    from interlock.graph.validation import JudgeContext, judge
+    from interlock.graph.verify import Verification, parse_head, runs_without_state, verify_journal
+    # isort: on
+    # fmt: on
+
+# fmt: off
 __all__ = [
+    "COMPLETE",
+    "MINIMAL_FIELDS",
+    "PLACEHOLDER",
+    "POC",
+    "RUN_RULES",
+    "SPECS",
+    "TICKET",
+    "TICKET_RULES",
+    "UNANSWERED",
+    "AgentSetting",
     "AnswerError",
+    "Answered",
+    "ByModel",
+    "CollectedEvidence",
+    "Drives",
+    "End",
+    "Event",
+    "EvidenceCheck",
+    "Fault",
     "GraphError",
+    "JudgeContext",
+    "MinimalResponse",
+    "MinimalTicket",
+    "Outcome",
+    "PipelineSpec",
+    "PlayedRunner",
     "Policy",
+    "RecordingRunner",
     "RunBusyError",
     "RunDamagedError",
+    "RunPhase",
+    "RunStatus",
+    "RunStore",
     "RunView",
+    "SentTicket",
+    "StageRunner",
     "Task",
     "TaskError",
+    "TicketAgent",
+    "TicketFile",
+    "TicketResponse",
+    "TicketStore",
+    "Tickets",
     "UnknownRunError",
+    "Verification",
+    "abandon",
+    "abandon_ticket",
+    "agent_roles",
+    "all_summaries",
+    "base_faults",
+    "blocker_text",
+    "busy_answer",
+    "case_of",
+    "check_evidence",
     "drive",
+    "earlier",
+    "ended_runs",
+    "explain_run",
+    "explain_ticket",
+    "explanation_text",
+    "find_or_begin",
+    "find_run",
+    "find_ticket_run",
+    "frozen_of",
+    "give_up",
+    "in_git",
+    "journal_path",
+    "journal_run",
+    "judge",
+    "keep_files",
+    "kept_answer",
+    "key_variables",
+    "left_before",
+    "list_runs",
     "load_task",
     "make_policy",
+    "newest_run",
+    "no_task_run",
+    "outcome_of",
+    "parse_head",
     "pipeline_graph",
+    "pipeline_mermaid",
+    "policy_changes",
+    "preflight",
+    "prepare",
+    "read_ticket",
+    "rebuild",
+    "remove",
     "route",
+    "run_summary",
+    "runs_of",
+    "runs_without_state",
+    "snapshots_path",
+    "staffed",
     "start_run",
+    "state_dir",
     "status_mermaid",
+    "summary_text",
     "task_from_mapping",
     "task_graph",
+    "ticket_agent",
+    "ticket_explanation_text",
+    "ticket_summary",
     "transition_table",
+    "tree_after",
+    "unapproved_bases",
+    "vacant_roles",
+    "verify_journal",
     "view_run",
-]
+]  # fmt: skip
+# fmt: on
 
-PUBLIC_MODULES: Final = ("errors", "rules")
-"""What others import besides the names above."""
+PUBLIC_MODULES: Final = ("app", "pipeline")
+"""What others import besides the names above: the graph of `langgraph.json`, and names of older versions."""
 
-_HOME: Final = {
-    **dict.fromkeys(("status_mermaid", "transition_table"), "diagram"),
-    **dict.fromkeys(("RunView", "drive", "start_run", "view_run"), "runs"),
-    **dict.fromkeys(
-        ("AnswerError", "GraphError", "RunBusyError", "RunDamagedError", "TaskError", "UnknownRunError"), "errors"
-    ),
-    "route": "machine",
-    **dict.fromkeys(("Policy", "make_policy"), "policy"),
-    **dict.fromkeys(("Task", "load_task", "task_from_mapping"), "task"),
-    "pipeline_graph": "pipeline.build",
-    "task_graph": "build",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from the module that defines it."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+# fmt: off
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "diagram": "pipeline_mermaid status_mermaid transition_table",
+        "ending": "abandon abandon_ticket ended_runs remove",
+        "engine.index": "find_run list_runs runs_of",
+        "engine.paths": "journal_path journal_run snapshots_path state_dir",
+        "errors": "AnswerError GraphError RunBusyError RunDamagedError TaskError UnknownRunError",
+        "status": "all_summaries",
+        "task.admission": "Fault",
+        "task.background": "Drives",
+        "task.build": "task_graph",
+        "task.early": "kept_answer",
+        "task.explain": "explain_run explanation_text run_summary",
+        "task.kept_evidence": "EvidenceCheck check_evidence",
+        "task.left": "tree_after",
+        "task.machine": "Outcome UNANSWERED outcome_of route",
+        "task.policy": "AgentSetting Policy key_variables make_policy",
+        "task.preflight": "preflight prepare",
+        "task.record": "policy_changes",
+        "task.rules": "RUN_RULES=RULES",
+        "task.runs": "RunView agent_roles drive keep_files left_before start_run unapproved_bases view_run",
+        "task.scope_leases": "blocker_text give_up",
+        "task.sealing": "base_faults case_of frozen_of in_git",
+        "task.staffing": "staffed vacant_roles",
+        "task.state": "Answered CollectedEvidence Event",
+        "task.store": "RunStore no_task_run",
+        "task.task": "PLACEHOLDER Task load_task task_from_mapping",
+        "task.view": "RunPhase",
+        "ticket.answers": "busy_answer",
+        "ticket.build": "pipeline_graph",
+        "ticket.by_model": "ByModel End find_or_begin newest_run",
+        "ticket.contract": "MinimalResponse MinimalTicket RunStatus SentTicket TicketResponse",
+        "ticket.explain":
+            "explain_ticket find_ticket_run summary_text ticket_explanation_text=explanation_text ticket_summary ",
+        "ticket.minimal": "MINIMAL_FIELDS=FIELDS",
+        "ticket.played": "PlayedRunner RecordingRunner",
+        "ticket.rebuild": "rebuild",
+        "ticket.rules": "TICKET_RULES=RULES",
+        "ticket.spec": "COMPLETE POC PipelineSpec SPECS TICKET",
+        "ticket.stage_runner": "StageRunner",
+        "ticket.state": "earlier",
+        "ticket.store": "TicketStore",
+        "ticket.ticket_agent": "TicketAgent ticket_agent",
+        "ticket.ticket_file": "TicketFile read_ticket",
+        "ticket.tickets": "Tickets",
+        "validation": "JudgeContext judge",
+        "verify": "Verification parse_head runs_without_state verify_journal",
+    },
+)
+# fmt: on

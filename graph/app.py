@@ -5,10 +5,10 @@ from pathlib import Path
 
 from langgraph.graph.state import CompiledStateGraph
 
-from interlock.graph.build import task_graph
 from interlock.graph.errors import TaskError
-from interlock.graph.state import TaskInput, TaskOutput, TaskState
-from interlock.graph.task import load_task
+from interlock.graph.task.build import task_graph
+from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
+from interlock.graph.task.task import load_task
 
 
 def task() -> CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]:

@@ -1,8 +1,8 @@
 """Pictures of the status machine and of the ticket pipelines, made from their rows."""
 
 from interlock.envelope.protocol import STATUS_MEANING, STATUSES, TRANSITIONS, Transition
-from interlock.graph.pipeline.contract import FAIL_CLOSED
-from interlock.graph.pipeline.spec import PipelineSpec
+from interlock.graph.ticket.contract import FAIL_CLOSED
+from interlock.graph.ticket.spec import PipelineSpec
 
 
 def status_mermaid() -> str:

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from interlock.core.files import write_atomically
+from interlock.graph.engine.folder import ABANDONED
+from interlock.graph.engine.index import list_runs
+from interlock.graph.engine.paths import journal_path, journal_run
 from interlock.graph.errors import RunBusyError, RunDamagedError
-from interlock.graph.pipeline.store import TicketStore, journal_run
-from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.record import Recorder
-from interlock.graph.runs import Graphs, view_run
-from interlock.graph.scope_leases import clear
-from interlock.graph.store import ABANDONED, RunStore, journal_path, list_runs, note_pruned
+from interlock.graph.task.explain import keep_summary
+from interlock.graph.task.record import Recorder
+from interlock.graph.task.runs import Graphs, view_run
+from interlock.graph.task.scope_leases import clear
+from interlock.graph.task.store import RunStore, note_pruned
+from interlock.graph.ticket.store import TicketStore
+from interlock.graph.ticket.tickets import Tickets
 from interlock.journal import Journal
 
 _DAY_SECONDS: Final = 24 * 60 * 60
@@ -57,6 +61,7 @@ def abandon(root: Path, run_id: str) -> bool:
             data = {"status": view.status, "attempt": view.values.get("attempt", 0)}
             Recorder(Journal(journal_path(root))).keep(run_id, ABANDONED, ABANDONED, data)
             write_atomically(store.folder / ABANDONED, b"")
+            keep_summary(view_run(run_id, root=root), root)
         if policy.reserve:
             clear(root, run_id, task)
     return open_before
@@ -93,7 +98,7 @@ def ended_runs(root: Path, *, older_than_days: float = 0.0) -> Iterator[Ended]:
         older_than_days: Only those whose last step was so long ago.
     """
     graphs: Graphs = {}
-    for run_id in list_runs(root):
+    for run_id in list_runs(root, "runs"):
         folder = RunStore(root, run_id).folder
         try:
             view = view_run(run_id, root=root, graphs=graphs)

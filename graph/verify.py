@@ -7,20 +7,28 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast
 
 from interlock.core.errors import InterlockError
+from interlock.graph.engine.folder import HeadRecord
+from interlock.graph.engine.index import list_runs
+from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path
 from interlock.graph.errors import GraphError, RunDamagedError
-from interlock.graph.pipeline.checkpoints import CHECKPOINTS
-from interlock.graph.pipeline.opened import ticket_states
-from interlock.graph.pipeline.rebuild import Rebuilder, differences
-from interlock.graph.pipeline.state import RunState, terminal
-from interlock.graph.pipeline.store import TicketStore, journal_run, list_ticket_runs, snapshots_path
-from interlock.graph.runs import RunView, kept_views
-from interlock.graph.store import journal_path, list_runs, pruned_runs
+from interlock.graph.task.runs import RunView, kept_views
+from interlock.graph.task.store import pruned_runs
+from interlock.graph.ticket.rebuild import Rebuilder
+from interlock.graph.ticket.store import TicketStore
 from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from interlock.reservations import Comparison, compare_here, place
+
+
+class Kept(TypedDict, total=False):
+    """What a ticket run keeps of itself beside the journal: the ends of its lines, and whether it is over."""
+
+    head: HeadRecord
+    snapshots: HeadRecord
+    over: bool
 
 
 class HeadError(GraphError):
@@ -168,21 +176,17 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     if _is_untouched(root) and not given:
         return Verification(str(path), (), 0, 0, 0, 0, str(snapshots_path(root)), untouched=True)
     damaged: list[RunProblem] = []
-    views = kept_views(
-        root, damaged=lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix))
-    )
+    views = kept_views(root, lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix)))
     kept = {run: view.head for run, view in views.items() if view.head is not None}
-    runs, lost = ticket_states(root)
-    damaged += [RunProblem(journal_run(run), found=error.message, fix=error.fix) for run, error in lost]
+    runs = _tickets(root, damaged)
     kept |= _heads(runs, "head")
     still, over = _open_runs(views, runs), _over(root, views, runs)
     problems: list[Problem] = verify(path, {**kept, **given}, exact=(given.keys() - still) | (over - given.keys()))
     if given and kept:
         problems += [item for item in verify(path, kept, exact=over) if item not in problems]
-    if not problems:
-        damaged += _ticket_problems(path, runs)
-    whole = {run: state for run, state in runs.items() if all(item.run != journal_run(run) for item in damaged)}
-    of_snapshots = verify(snapshots_path(root), _heads(whole, "snapshots"), exact=False) if runs else []
+    of_snapshots = verify(snapshots_path(root), _heads(runs, "snapshots"), exact=False) if runs else []
+    if not problems and not of_snapshots:
+        damaged += _ticket_problems(root, runs)
     journal = Journal(path)
     try:
         lines, names = sum(1 for _ in journal.entries()), {*journal.runs()}
@@ -199,19 +203,36 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     )  # fmt: skip
 
 
-def _open_runs(views: Mapping[str, RunView], tickets: Mapping[str, RunState]) -> set[str]:
+def _tickets(root: Path, damaged: list[RunProblem]) -> dict[str, Kept]:
+    """Return what is kept of each ticket run; those of which it cannot be read go to the damaged ones."""
+    kept: dict[str, Kept] = {}
+    for run_id in list_runs(root, "tickets"):
+        store = TicketStore(root, run_id)
+        try:
+            store.load()
+            kept[run_id] = cast("Kept", store.standing() or {})
+        except RunDamagedError as error:
+            damaged.append(RunProblem(journal_run(run_id), found=error.message, fix=error.fix))
+    return kept
+
+
+def _open_runs(views: Mapping[str, RunView], tickets: Mapping[str, Kept]) -> set[str]:
     """Return the names in the journal of the runs that are known to go on; the reservations always do."""
     tasks = {run for run, view in views.items() if view.phase != "done"}
-    return {RESERVATIONS} | tasks | {journal_run(run) for run, state in tickets.items() if not terminal(state)}
+    return {RESERVATIONS} | tasks | {journal_run(run) for run, row in tickets.items() if not _is_over(row)}
 
 
-def _over(root: Path, views: Mapping[str, RunView], tickets: Mapping[str, RunState]) -> set[str]:
+def _is_over(row: Kept) -> bool:
+    return row.get("over", False)
+
+
+def _over(root: Path, views: Mapping[str, RunView], tickets: Mapping[str, Kept]) -> set[str]:
     """Return the names in the journal of the runs of which nothing more is ever written after their checkpoint.
 
     A step of a run that ended BLOCKED may be taken up again, and a run that was abandoned has one line more.
     """
     tasks = {run for run, view in views.items() if view.phase == "done" and not view.failed and not view.abandoned}
-    ended = {run for run, state in tickets.items() if terminal(state) and not TicketStore(root, run).abandoned()}
+    ended = {run for run, row in tickets.items() if _is_over(row) and not TicketStore(root, run).abandoned()}
     return tasks | {journal_run(run) for run in ended}
 
 
@@ -252,7 +273,7 @@ def runs_without_state(root: Path) -> list[str]:
     The state is what `.interlock` holds; a clone has the journal alone. Runs that a person had removed do not count. Of
     a damaged journal, nothing is known here.
     """
-    if not journal_path(root).exists() or list_runs(root) or list_ticket_runs(root):
+    if not journal_path(root).exists() or list_runs(root, "runs") or list_runs(root, "tickets"):
         return []
     try:
         entries = list(Journal(journal_path(root)).entries())
@@ -270,8 +291,8 @@ def _meant(root: Path, heads: Iterable[tuple[str, Head]]) -> Iterator[tuple[str,
     written: tuple[str, ...] = ()
     with suppress(JournalDamaged):
         written = Journal(journal_path(root)).runs()
-    tasks = {*list_runs(root), *(run for run in written if not run.startswith(journal_run("")))}
-    tickets = {*written, *(journal_run(run) for run in list_ticket_runs(root))}
+    tasks = {*list_runs(root, "runs"), *(run for run in written if not run.startswith(journal_run("")))}
+    tickets = {*written, *(journal_run(run) for run in list_runs(root, "tickets"))}
     for run, head in heads:
         of_ticket = run not in tasks and journal_run(run) in tickets
         yield (journal_run(run) if of_ticket else run), head
@@ -293,41 +314,48 @@ def _readable(data: bytes) -> tuple[int, set[str]]:
 
 def _is_untouched(root: Path) -> bool:
     """Say whether no run was ever begun below a root, as far as anything left there can tell."""
-    written = (journal_path(root), snapshots_path(root), root / ".interlock" / CHECKPOINTS)
-    return not (any(os.path.lexists(path) for path in written) or list_runs(root) or list_ticket_runs(root))
+    written = (journal_path(root), snapshots_path(root))
+    return not (any(os.path.lexists(path) for path in written) or list_runs(root, "runs") or list_runs(root, "tickets"))
 
 
-def _heads(runs: Mapping[str, RunState], name: Literal["head", "snapshots"]) -> dict[str, Head]:
-    """Return the ends of ticket runs that their checkpoints keep."""
-    found = ((run, state.get(name)) for run, state in runs.items())
+def _heads(runs: Mapping[str, Kept], name: Literal["head", "snapshots"]) -> dict[str, Head]:
+    """Return the ends of ticket runs that are kept beside them."""
+    found = ((run, row.get(name)) for run, row in runs.items())
     return {journal_run(run): Head(row["seq"], row["hash"]) for run, row in found if row is not None}
 
 
-def _ticket_problems(path: Path, runs: Mapping[str, RunState]) -> Iterator[RunProblem]:
-    """Hold the state that each ticket run's lines give against its checkpoint; a cut-off step may be ahead."""
+def _ticket_problems(root: Path, runs: Mapping[str, Kept]) -> Iterator[RunProblem]:
+    """Hold the state that each ticket run's lines give against its last snapshot; a cut-off step may be ahead by one.
+
+    The two logs prove each other also where nothing is kept of a run, as of one of an older version.
+    """
     rebuilder = Rebuilder()
     broken: set[str] = set()
-    for entry in Journal(path).entries():
+    for entry in Journal(journal_path(root)).entries():
         try:
             rebuilder.take(entry)
         except ValueError as error:
             if entry.run not in broken:
                 broken.add(entry.run)
                 yield _unlike(entry.run, str(error))
-    for run, state in runs.items():
-        made = rebuilder.states.get(run)
-        if made is None or journal_run(run) in broken or made["revision"] > state["revision"]:
+    snapshots = Journal(snapshots_path(root))
+    for run_id, state in rebuilder.states.items():
+        name = journal_run(run_id)
+        last = snapshots.head(name)
+        entry = None if last is None else snapshots.find(name, str(last.seq))
+        if name in broken or (entry is None and run_id not in runs):
             continue
-        keys = sorted(differences(state, made))
-        if keys:
-            yield _unlike(journal_run(run), f"other values of {', '.join(keys)}")
+        if entry is None or not 0 <= state["revision"] - entry.data["revision"] <= 1:
+            yield _unlike(name, f"revision {state['revision']}, and snapshots up to {last.seq if last else 0}")
+        elif entry.data["revision"] == state["revision"] and entry.data["history"] != state["history"]:
+            yield _unlike(name, "another history than that of its last snapshot")
 
 
 def _unlike(run: str, found: str) -> RunProblem:
     return RunProblem(
         run,
         found=found,
-        fix=f"Move .interlock/{CHECKPOINTS} away; it is made anew from the journal. Then see what differs.",
-        message="the checkpoint is not what the journal gives",
-        expected="the state that the run's lines give",
+        fix="Restore artifacts/interlock/events.jsonl and tickets.jsonl from copies of one time, and see what differs.",
+        message="the journal's lines of the run do not lead to its last ticket",
+        expected="lines that lead to the last snapshot",
     )

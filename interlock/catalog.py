@@ -18,7 +18,7 @@ _TABLES: Final = (
 )  # fmt: skip
 """The tables of rows, imported when they are asked for: few ask, and all of them cost."""
 _WITH_ERRORS: Final = (
-    "redaction", "agents.ask", "graph.errors", "graph.orchestrator", "graph.verify", "graph.pipeline.ticket_file",
+    "redaction", "agents.ask", "graph.errors", "graph.task.orchestrator", "graph.verify", "graph.ticket.ticket_file",
     "reservations.git.commit_range",
 )  # fmt: skip
 """The modules whose classes of errors have codes of their own; a class is known once its module is imported."""
@@ -40,8 +40,8 @@ def catalog() -> dict[str, Rule]:
     from interlock.agents.file_refusals import RULES as FILES  # noqa: PLC0415
     from interlock.envelope.rules import RULES as ENVELOPE  # noqa: PLC0415 - and below: few ask, and all tables cost
     from interlock.gates.codes import CODES as GATES  # noqa: PLC0415
-    from interlock.graph.pipeline.rules import RULES as TICKETS  # noqa: PLC0415
-    from interlock.graph.rules import RULES as RUNS  # noqa: PLC0415
+    from interlock.graph import RUN_RULES as RUNS  # noqa: PLC0415
+    from interlock.graph import TICKET_RULES as TICKETS  # noqa: PLC0415
     from interlock.install.errors import CODES as INSTALL  # noqa: PLC0415
     from interlock.journal.errors import RULES as JOURNAL  # noqa: PLC0415
     from interlock.reservations.rules import RULES as RESERVATIONS  # noqa: PLC0415

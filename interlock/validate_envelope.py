@@ -257,7 +257,7 @@ def _rules() -> "tuple[Rule, ...]":
 
 def _explain(code: str) -> str:
     from interlock.core.rule import explain, overview  # noqa: PLC0415
-    from interlock.graph.rules import RULES as RUN_RULES  # noqa: PLC0415
+    from interlock.graph import RUN_RULES  # noqa: PLC0415
 
     rules: tuple[Rule, ...] = (*_rules(), *RUN_RULES)
     if code == "all":
@@ -310,7 +310,8 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
         data = _read(path, args.max_bytes)
     except OSError as error:
         return _unreadable(path, error, told=args.format == "text")
-    from interlock.gates.response import Expected, has_runs, judge_response  # noqa: PLC0415
+    from interlock.gates.response import Expected  # noqa: PLC0415
+    from interlock.graph import JudgeContext, judge  # noqa: PLC0415
     from interlock.redaction import redactor_for  # noqa: PLC0415
 
     if len(data) <= args.max_bytes:
@@ -318,26 +319,9 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
         data = redactor_for(root).data(data)
 
     expected = Expected(args.agent, args.task_id, _gates(args.gates), args.current_status)
-    report = None
-    own = expected.gates is not None or expected.current_status is not None or args.no_evidence
-    if not own and len(data) <= args.max_bytes and has_runs(root):
-        from pathlib import Path  # noqa: PLC0415
-
-        from interlock.graph.open_run import judge_by_run  # noqa: PLC0415
-
-        report = judge_by_run(data, expected, root=Path(root), protocol=protocol, extract=args.extract)
-    if report is None:
-        report = judge_response(
-            data,
-            root=root,
-            protocol=protocol,
-            inputs=inputs,
-            expected=expected,
-            extract=args.extract,
-            max_bytes=args.max_bytes,
-            evidence=not args.no_evidence,
-        ).report
-    return FileResult.of(path, report)
+    evidence = not args.no_evidence
+    context = JudgeContext(root, protocol, inputs, expected, args.extract, args.max_bytes, evidence=evidence)
+    return FileResult.of(path, judge(data, context))
 
 
 def _read(path: str, max_bytes: int) -> bytes:

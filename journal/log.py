@@ -11,6 +11,7 @@ from typing import Any
 from interlock.journal import files
 from interlock.journal.chain import Chain
 from interlock.journal.errors import Code, JournalConflict, JournalDamaged, JournalRefused, Problem
+from interlock.journal.index import STORED_BYTES, Place, open_index, store_index
 from interlock.journal.line import (
     MAX_LINE_BYTES,
     MAX_NAME_CHARS,
@@ -44,9 +45,11 @@ class Journal:
     returns. What was read once is remembered, so the cost of an append does not grow with the file. A journal
     that was cut, replaced or edited behind the back of this object is refused from then on.
 
-    The first use reads the whole file and checks the hash of each line, its place in its run and that its key is its
-    own, but looks into the data of none. A line whose data was written in another form and then hashed anew is refused
-    when `find`, `entries` or a repeated `append` reads it, and by `verify`; until then new lines go in behind it.
+    The first use reads what no index covers (see `journal.index`): the whole file while it is small, later about its
+    last MiB. Of these lines it checks the hash, the place in the run and that the key is its own, but looks into the
+    data of none. What it did not read, or whose data was written in another form and then hashed anew, is refused when
+    `find`, `entries` or a repeated `append` reads it, and by `verify`, which always reads everything; until then new
+    lines go in behind it.
 
     Args:
         path: The file; it and its folder are made by the first append. Neither may be a symbolic link.
@@ -62,6 +65,8 @@ class Journal:
         self._durable = 0
         self._last_line = b""
         self._inode: tuple[int, int] | None = None
+        self._indexed = 0
+        self._unstored: list[Place] = []
 
     def append(self, run: str, key: str, type: str, data: Mapping[str, Any]) -> Entry:  # noqa: A002
         """Write one event of a run, once, and return it when it is on the disk.
@@ -138,17 +143,19 @@ class Journal:
             JournalRefused: the path is no regular file.
         """
         with self._mutex, self._reading() as fd:
-            return None if fd is None or key not in self._chain.places.get(run, {}) else self._known(fd, run, key)
+            place = None if fd is None else self._chain.place(run, key)
+            return None if fd is None or place is None else self._known(fd, run, key, place)
 
     def head(self, run: str) -> Head | None:
         """Return the end of a run, or None when it has no events. The data of its lines need not have been read."""
-        with self._mutex, self._reading():
-            return self._chain.heads.get(run)
+        with self._mutex, self._reading() as fd:
+            head = START if fd is None else self._head(fd, run)
+            return None if head == START else head
 
     def runs(self) -> tuple[str, ...]:
         """Name every run, in the order of their first events."""
         with self._mutex, self._reading():
-            return tuple(self._chain.heads)
+            return self._chain.runs()
 
     def _entries(self) -> Iterator[Entry]:
         chain = Chain()
@@ -166,9 +173,8 @@ class Journal:
 
     def _entries_of(self, run: str) -> Iterator[Entry]:
         with self._mutex, self._reading() as fd:
-            head = self._chain.heads.get(run, START)
-            places = self._chain.places.get(run, {}).values()
-            lines = [] if fd is None else [self._line(fd, place) for place in places]
+            head = START if fd is None else self._head(fd, run)
+            lines = [] if fd is None else [self._line(fd, place) for place in self._chain.places_of(run)]
         after = START
         for raw in lines:
             place = f"line {after.seq + 1} of run {run!r}"
@@ -190,7 +196,8 @@ class Journal:
             files.write(fd, b"".join(line for _, line in lines), self.path)
             for entry, line in lines:
                 self._adopt(entry, self._offset, line)
-        elif all(self._chain.places[run][event.key] < self._durable for event in events):
+            self._store_index()
+        elif all((self._chain.place(run, event.key) or 0) < self._durable for event in events):
             return entries
         else:
             # Another wrote them, and may have died before they were on the disk.
@@ -200,14 +207,14 @@ class Journal:
 
     def _stage(self, fd: int, run: str, events: Sequence[Event]) -> tuple[tuple[Entry, ...], list[tuple[Entry, bytes]]]:
         """Give the entry of each event, and those among them that are new with their lines; writes nothing."""
-        head, standing = self._chain.heads.get(run, START), self._chain.places.get(run, {})
+        head = self._head(fd, run)
         entries: dict[str, Entry] = {}
         lines: list[tuple[Entry, bytes]] = []
         at = ""
         for event in events:
             known = entries.get(event.key)
-            if known is None and event.key in standing:
-                known = self._known(fd, run, event.key)
+            if known is None and (place := self._chain.place(run, event.key)) is not None:
+                known = self._known(fd, run, event.key, place)
             if known is None:
                 at = at or self._stamp()
                 known, line = make(event, after=head, at=at)
@@ -267,16 +274,22 @@ class Journal:
             raise self._damaged(f"the file was cut: {size} bytes, {self._offset} had been read")
         if os.pread(fd, len(self._last_line), self._offset - len(self._last_line)) != self._last_line:
             raise self._changed("its last known line", self._chain.lines)
+        if self._inode is None and (index := open_index(self.path, fd, size)) is not None:
+            self._chain.index, self._chain.lines = index, index.lines
+            self._indexed = self._offset = index.covered
+            self._last_line = index.last_line
         self._inode = inode
         if size == self._offset:
             return
         for offset, raw in files.read_lines(fd, self._offset, size):
             line = skim(raw)
+            self._head(fd, decode(raw).run if line is None else line.run)
             if line is None or not self._chain.fits(line):
                 line = self._next(self._chain, raw)
             if line is None:
-                return
+                break
             self._adopt(line, offset, raw)
+        self._store_index()
 
     def _next(self, chain: Chain, raw: bytes) -> Entry | None:
         """Read the next line; None for the fragment at the end."""
@@ -289,13 +302,32 @@ class Journal:
 
     def _adopt(self, entry: Entry | Link, offset: int, raw: bytes) -> None:
         self._chain.adopt(entry, offset)
+        self._unstored.append(Place(entry.run, entry.key, offset))
         self._offset = offset + len(raw)
         self._last_line = raw
 
-    def _known(self, fd: int, run: str, key: str) -> Entry:
+    def _store_index(self) -> None:
+        """Bring the index up to here, once it lags; a line of it costs a fraction of the reading that it spares."""
+        if self._offset - self._indexed > STORED_BYTES:
+            store_index(self.path, self._indexed, self._unstored, self._chain.lines, self._last_line)
+            self._indexed, self._unstored = self._offset, []
+
+    def _head(self, fd: int, run: str) -> Head:
+        """Return the end of a run; where the index alone knows it, its last line is read."""
+        heads, index = self._chain.heads, self._chain.index
+        if run not in heads and index is not None and (places := index.places(run)):
+            raw = self._line(fd, places[-1])
+            link = skim(raw) or decode(raw)
+            if isinstance(link, Flaw) or (link.run, link.seq) != (run, len(places)):
+                stale = f"{self.path.name}.index beside it is of another file: remove it, it is made anew"
+                raise self._damaged(f"line {len(places)} of run {run!r} has changed, or {stale}")
+            heads[run] = Head(link.seq, link.hash)
+        return self._chain.head(run)
+
+    def _known(self, fd: int, run: str, key: str, offset: int) -> Entry:
         """Read the line of an event that was written before."""
         place = f"the line of key {key!r} of run {run!r}"
-        entry = self._read(self._line(fd, self._chain.places[run][key]), place)
+        entry = self._read(self._line(fd, offset), place)
         if (entry.run, entry.key) != (run, key):
             raise self._changed(place)
         return entry

@@ -20,7 +20,7 @@ from interlock.core.errors import MEANINGS
 from interlock.envelope.protocol import GATES, OTHER_GATE, ROLES, STATUS_MEANING, STATUS_OWNER, TRANSITIONS
 from interlock.gates.config import BOUNDS, Config
 from interlock.gates.sealed.settings import Seal
-from interlock.graph.pipeline.spec import TICKET
+from interlock.graph import TICKET
 from interlock.reservations.settings import Settings
 from interlock.server import ALL, make_server
 from interlock.validate_envelope import main as validate_envelope

@@ -49,8 +49,7 @@ from interlock.server.subscribers import Subscribers
 if TYPE_CHECKING:
     from mcp.server.lowlevel.helper_types import ReadResourceContents
 
-    from interlock.graph.background import Drives
-    from interlock.graph.pipeline.tickets import Tickets
+    from interlock.graph import Drives, Tickets
     from interlock.server.reservations import ReservationCalls
 
 ReadT = TypeVar("ReadT")
@@ -134,7 +133,7 @@ class InterlockServer(MCPServer[Any]):
     @property
     def drives(self) -> "Drives":
         """What drives the task runs of this process, made on first use."""
-        from interlock.graph.background import Drives  # noqa: PLC0415
+        from interlock.graph import Drives  # noqa: PLC0415
 
         with self._opening:
             if self._drives is None:
@@ -146,7 +145,7 @@ class InterlockServer(MCPServer[Any]):
         """The ticket runs, imported and opened on first use: that takes a second, and not every client needs them."""
         with self._opening:
             if self._tickets is None:
-                from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
+                from interlock.graph import Tickets  # noqa: PLC0415
 
                 self._tickets = Tickets(self.root, drives=self.drives)
             return self._tickets

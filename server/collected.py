@@ -7,7 +7,7 @@ from interlock.gates.manifest import from_json
 
 if TYPE_CHECKING:
     from interlock.gates import Collection
-    from interlock.graph.state import CollectedEvidence
+    from interlock.graph import CollectedEvidence
 
 
 class EvidenceRow(TypedDict):

@@ -11,7 +11,8 @@ from interlock.core.errors import InterlockError
 from interlock.core.text import closest
 from interlock.envelope import Status, Verdict
 from interlock.envelope.template import template
-from interlock.gates.response import Expected, distinct_gates, has_runs, judge_response
+from interlock.gates.response import Expected, distinct_gates
+from interlock.graph import JudgeContext, judge
 from interlock.server.annotations import READS
 from interlock.server.places import Places
 from interlock.server.project import tables
@@ -92,21 +93,8 @@ def register(server: "InterlockServer") -> None:
 
 def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_only: bool) -> Judged:
     config, protocol = tables(root)
-    report = None
-    if expected.gates is None and expected.current_status is None and has_runs(str(root)):
-        from interlock.graph.open_run import judge_by_run  # noqa: PLC0415 - LangGraph takes a second to import
-
-        report = judge_by_run(text, expected, root=root, protocol=protocol, extract=extract, shared_only=shared_only)
-    if report is None:
-        report = judge_response(
-            text,
-            root=str(root),
-            protocol=protocol,
-            inputs=config.envelope.inputs,
-            expected=expected,
-            extract=extract,
-            shared_only=shared_only,
-        ).report
+    context = JudgeContext(str(root), protocol, config.envelope.inputs, expected, extract, shared_only=shared_only)
+    report = judge(text, context)
     return Judged(
         ok=report.ok,
         effective_status=report.effective_status,

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 import anyio
 from anyio import CancelScope, CapacityLimiter, Semaphore, WouldBlock, to_thread
 
-from interlock.graph.errors import RunBusyError
+from interlock.graph import RunBusyError
 
 READS: Final = 8
 """How many readings of resources and prompts of one caller are at work at once."""

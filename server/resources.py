@@ -19,7 +19,7 @@ from mcp_types import (
 )
 
 from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUS_MEANING, STATUS_OWNER, STATUSES, TRANSITIONS
-from interlock.graph.errors import UnknownRunError
+from interlock.graph import UnknownRunError
 from interlock.server.project import tables
 from interlock.server.results import compact, sentences
 from interlock.server.rules import cut, problem, refusal_data, shown
@@ -58,7 +58,7 @@ def task_uris(root: Path, run_id: str, step: Mapping[str, Any]) -> tuple[str, ..
 
 @lru_cache(maxsize=1000)
 def _task_of(root: Path, run_id: str) -> str:
-    from interlock.graph.store import RunStore  # noqa: PLC0415 - the graph is imported when it is used
+    from interlock.graph import RunStore  # noqa: PLC0415 - the graph is imported when it is used
 
     return RunStore(root, run_id).load()[0].task_id
 
@@ -132,11 +132,9 @@ def task_object(root: Path, task_id: str, *, shared_only: bool = False) -> dict[
     Raises:
         UnknownRunError: There is no such task here.
     """
-    from interlock.graph.explain import explain_run, run_summary  # noqa: PLC0415 - LangGraph takes a second to import
-    from interlock.graph.left import tree_after  # noqa: PLC0415
-    from interlock.graph.runs import find_run, view_run  # noqa: PLC0415
+    from interlock.graph import explain_run, find_run, run_summary, tree_after, view_run  # noqa: PLC0415
 
-    run_id = find_run(root, task_id)
+    run_id = find_run(root, "runs", task_id)
     if run_id is None:
         raise UnknownRunError(f"there is no run or task `{task_id[:80]}` here", "`interlock status` lists the runs.")
     view = view_run(run_id, root=root)
@@ -214,6 +212,7 @@ def _run_names(server: "InterlockServer") -> Iterable[str]:
 
 
 def _task_names(server: "InterlockServer") -> Iterable[str]:
-    from interlock.graph.store import list_runs  # noqa: PLC0415
+    from interlock.graph import list_runs  # noqa: PLC0415
 
-    return dict.fromkeys(name for run in list_runs(server.root) for name in (run.rpartition(".")[0], run) if name)
+    runs = list_runs(server.root, "runs")
+    return dict.fromkeys(name for run in runs for name in (run.rpartition(".")[0], run) if name)

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
-from interlock.graph.machine import Outcome
-from interlock.graph.scope_leases import blocker_text
-from interlock.graph.store import journal_path
+from interlock.graph import Outcome, blocker_text, journal_path
 from interlock.journal import Journal
 
 if TYPE_CHECKING:
-    from interlock.graph.runs import RunView
-    from interlock.graph.state import Answered, Event
+    from interlock.graph import Answered, Event, RunView
 
 Phase: TypeAlias = Literal["running", "waiting", "done"]
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from interlock.core.text import closest
 from interlock.envelope import MAX_BYTES
 from interlock.gates.by_hand import collect_by_hand
-from interlock.graph.background import Drives
-from interlock.graph.errors import AnswerError, TaskError
-from interlock.graph.machine import UNANSWERED
+from interlock.graph import UNANSWERED, AnswerError, Drives, TaskError
 from interlock.redaction import redactor_for
 from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
 from interlock.server.project import tables
@@ -31,8 +29,7 @@ from interlock.server.trust import (
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey, Protocol
     from interlock.gates.config import Config
-    from interlock.graph.runs import RunView
-    from interlock.graph.task import Task
+    from interlock.graph import RunView, Task
 
 MAX_WAIT_SECONDS: Final = 40.0
 """How long one call waits at most; the clients that wait least give up after 60 seconds."""
@@ -63,8 +60,7 @@ class TaskCalls:
             RunBusyError: The run id is taken by another task.
             TaskCallError: The task names a runner that a task over MCP may not name.
         """
-        from interlock.graph.runs import start_run, view_run  # noqa: PLC0415 - LangGraph takes a second to import
-        from interlock.graph.store import RunStore  # noqa: PLC0415
+        from interlock.graph import RunStore, start_run, view_run  # noqa: PLC0415 - LangGraph takes a second to import
 
         task = self._task(given, caller)
         own_page(self.root, task.page, caller)
@@ -119,10 +115,7 @@ class TaskCalls:
             AnswerError: The run does not wait for this role, or asks something else by now; nothing was done.
             RunBusyError: The run was driven all the time; nothing was done.
         """
-        from interlock.graph.early import kept_answer  # noqa: PLC0415
-        from interlock.graph.policy import key_variables  # noqa: PLC0415
-        from interlock.graph.runs import view_run  # noqa: PLC0415
-        from interlock.graph.store import RunStore  # noqa: PLC0415
+        from interlock.graph import RunStore, kept_answer, key_variables, view_run  # noqa: PLC0415
 
         _own_role(self.root, role, caller)
         view = view_run(run_id, root=self.root)
@@ -157,7 +150,7 @@ class TaskCalls:
         Raises:
             UnknownRunError, RunDamagedError: It cannot be read.
         """
-        from interlock.graph.explain import explain_run  # noqa: PLC0415
+        from interlock.graph import explain_run  # noqa: PLC0415
 
         view = self.drives.look(run_id)
         return {**explain_run(view, self.root, shared_only=bool(caller)), **standing(view)}
@@ -169,8 +162,7 @@ class TaskCalls:
             TaskCallError: Another caller began it.
             UnknownRunError, RunBusyError, RunDamagedError: It cannot be ended.
         """
-        from interlock.graph.ending import abandon  # noqa: PLC0415
-        from interlock.graph.store import RunStore  # noqa: PLC0415
+        from interlock.graph import RunStore, abandon  # noqa: PLC0415
 
         store = RunStore(self.root, run_id)
         if caller and store.exists() and store.owner() != caller:
@@ -203,14 +195,14 @@ class TaskCalls:
                 "MCP405", f"`page` and `run_id`: found {found}, expected one of them", "Name a page, or a run."
             )
         if run_id is not None:
-            from interlock.graph.runs import view_run  # noqa: PLC0415
+            from interlock.graph import view_run  # noqa: PLC0415
 
             values = view_run(run_id, root=self.root).values
             return collected(made_by_a_run(values.get("collected", {}), int(values.get("attempt", 0))))
         own_page(self.root, page, caller)
-        from interlock.graph.runs import find_run  # noqa: PLC0415
+        from interlock.graph import find_run  # noqa: PLC0415
 
-        if find_run(self.root, task_id) is not None:
+        if find_run(self.root, "runs", task_id) is not None:
             raise TaskCallError(
                 "MCP406",
                 f"the task `{task_id[:80]}` has runs here, which make their own evidence in the same place",
@@ -222,7 +214,7 @@ class TaskCalls:
 
     def _task(self, given: str | dict[str, Any], caller: str) -> "Task":
         """Return the task with a remote runner for each role that has no other and that the task needs."""
-        from interlock.graph.task import load_task, task_from_mapping  # noqa: PLC0415
+        from interlock.graph import load_task, task_from_mapping  # noqa: PLC0415
 
         config, protocol = tables(self.root)
         if isinstance(given, str):

@@ -8,7 +8,7 @@ from mcp.server import MCPServer
 from pydantic import Field
 
 from interlock.gates.by_hand import TASK_ID
-from interlock.graph.background import Drives
+from interlock.graph import Drives
 from interlock.server.annotations import READS, WRITES
 from interlock.server.collected import Collected
 from interlock.server.places import Places

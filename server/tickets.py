@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
 from pydantic import Field
 
-from interlock.graph.errors import RunBusyError
-from interlock.graph.pipeline.contract import MinimalResponse, MinimalTicket, RunStatus, SentTicket, TicketResponse
+from interlock.graph import MinimalResponse, MinimalTicket, RunBusyError, RunStatus, SentTicket, TicketResponse
 from interlock.server.annotations import READS, WRITES
 from interlock.server.places import Places
 from interlock.server.resources import run_uris
 
 if TYPE_CHECKING:
-    from interlock.graph.pipeline.tickets import Tickets
+    from interlock.graph import Tickets
     from interlock.server.app import InterlockServer
 
 AnswerT = TypeVar("AnswerT")
@@ -47,7 +46,9 @@ def register(server: "InterlockServer", *, single: bool = False) -> None:
         try:
             return await places.work(lambda: work(server.tickets, who), who, run_id)
         except RunBusyError as error:
-            return _busy(error, minimal=minimal)
+            from interlock.graph import busy_answer  # noqa: PLC0415 - the graph is imported when it is used
+
+            return busy_answer(error, minimal_too=minimal)
 
     async def moved(answer: TicketResponse | MinimalResponse) -> None:
         """Tell who listens that a run moved: its revision is another than the last one told."""
@@ -110,17 +111,3 @@ def _run_of(ticket: object) -> str:
             return ""
     run_id = cast("dict[str, Any]", ticket).get("run_id") if isinstance(ticket, dict) else None
     return run_id if isinstance(run_id, str) else ""
-
-
-def _busy(error: RunBusyError, *, minimal: bool) -> TicketResponse:
-    """Return the answer to a call that found no place: what it would be told by the run itself.
-
-    Args:
-        error: Why.
-        minimal: Whether the ticket may be a minimal one; then the answer has the keys of both forms.
-    """
-    from interlock.graph.pipeline import answers  # noqa: PLC0415 - the graph is imported when it is used
-    from interlock.graph.pipeline.refusals import busy_run  # noqa: PLC0415
-
-    answer = answers.nowhere([busy_run(error)], retry=True)
-    return cast("TicketResponse", {**answer, **answers.minimal(answer)}) if minimal else answer

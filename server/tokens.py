@@ -23,7 +23,7 @@ from interlock.core.errors import InterlockError
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 from interlock.gates import ROLE_NAME
-from interlock.graph.store import state_dir
+from interlock.graph import state_dir
 
 SCHEMA: Final = "interlock.tokens/1"
 TOKEN_PREFIX: Final = "interlock_"  # noqa: S105 - how each begins, no token

@@ -9,11 +9,11 @@ from interlock.core.errors import InterlockError
 from interlock.envelope import EVIDENCE_KEYS, validate
 from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.shared import reaches_more, shared
-from interlock.graph.errors import TaskError
+from interlock.graph import TaskError
 
 if TYPE_CHECKING:
     from interlock.gates.config import Config
-    from interlock.graph.task import Task
+    from interlock.graph import Task
 
 _SHARED = "what git tracks, or neither tracks nor ignores, below the root, without links and untracked names with a dot"
 

@@ -153,7 +153,7 @@ PROMISES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "every harm to the records of a ticket is found": (
         "test_a_harmed_line_is_found",
-        "test_a_checkpoint_that_is_not_what_the_journal_gives_is_found",
+        "test_what_is_kept_of_another_run_is_found",
     ),
     "an agent with a token continues its own runs alone": (
         "test_a_run_of_one_caller_is_closed_to_another",

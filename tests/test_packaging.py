@@ -162,7 +162,7 @@ def test_an_installed_validator_knows_its_grammar(environment: Path, tmp_path: P
 WITH_LANGCHAIN = {
     "interlock.agents.runners.pictures",
     "interlock.agents.runners.turn",
-    "interlock.graph.pipeline.stage_runner",
+    "interlock.graph.ticket.stage_runner",
 }
 """What is imported with the first model alone: it needs the extra `llm`."""
 

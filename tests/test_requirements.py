@@ -7,7 +7,7 @@ from interlock.envelope import RULES
 from interlock.envelope.protocol import TRANSITIONS
 from interlock.gates.rules import RULES as EVIDENCE_RULES
 from interlock.gates.stages.rules import RULES as STAGE_RULES
-from interlock.graph.pipeline.rules import RULES as TICKET_RULES
+from interlock.graph import TICKET_RULES
 from tests.clauses.page import PAGE, SOURCES, render, rows
 from tests.names import existing_tests
 from tests.requirements import CLAUSES, PROMISES

@@ -7,11 +7,11 @@ import pytest
 
 import interlock.cli
 import interlock.gates.sealed.places
-import interlock.graph.pipeline
+import interlock.graph.ticket
 import interlock.server
 from tests.distribution import not_searched
 
-for package in (interlock.cli, interlock.graph, interlock.graph.pipeline, interlock.server):
+for package in (interlock.cli, interlock.graph, interlock.graph.ticket, interlock.server):
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
 

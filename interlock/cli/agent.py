@@ -22,8 +22,7 @@ from interlock.gates.registry import outside_protocol
 @root_option
 def agent_command(role: str, task_file: Path | None, root: Path | None) -> None:
     """Print the agent file of ROLE for Claude Code, its contract made from the tables of this project."""
-    from interlock.graph.preflight import prepare  # noqa: PLC0415
-    from interlock.graph.task import load_task  # noqa: PLC0415
+    from interlock.graph import load_task, prepare  # noqa: PLC0415
 
     folder = resolve_root(root)
     config = load_config(folder)

@@ -14,12 +14,7 @@ from interlock.cli.progress import Sparse
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.gates.config import load_config
-from interlock.graph.admission import Fault
-from interlock.graph.preflight import preflight, prepare
-from interlock.graph.runs import left_before, unapproved_bases
-from interlock.graph.sealing import base_faults
-from interlock.graph.staffing import staffed
-from interlock.graph.task import load_task
+from interlock.graph import Fault, base_faults, left_before, load_task, preflight, prepare, staffed, unapproved_bases
 
 
 @click.command("check")

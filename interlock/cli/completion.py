@@ -64,16 +64,16 @@ def teach_bash() -> None:
 
 def complete_task_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
     """Return the ids of task runs that begin so, the newest first."""
-    from interlock.graph.store import list_runs  # noqa: PLC0415 - as all below: only a completion needs it
+    from interlock.graph import list_runs  # noqa: PLC0415 - as all below: only a completion needs it
 
-    return _beginning(incomplete, reversed(list_runs(_root(context))))
+    return _beginning(incomplete, reversed(list_runs(_root(context), "runs")))
 
 
 def complete_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the ids of task runs and ticket runs that begin so."""
-    from interlock.graph.pipeline.store import list_ticket_runs  # noqa: PLC0415
+    from interlock.graph import list_runs  # noqa: PLC0415
 
-    tickets = _beginning(incomplete, list_ticket_runs(_root(context)))
+    tickets = _beginning(incomplete, list_runs(_root(context), "tickets"))
     return [*complete_task_run(context, parameter, incomplete), *tickets]
 
 

@@ -15,10 +15,7 @@ from interlock.cli.events import events_option
 from interlock.cli.progress import Sparse
 from interlock.cli.run import drive_and_show
 from interlock.gates.config import load_config
-from interlock.graph.errors import TaskError
-from interlock.graph.runs import start_run
-from interlock.graph.store import journal_path
-from interlock.graph.task import load_task
+from interlock.graph import TaskError, journal_path, load_task, start_run
 from interlock.journal import Journal
 from interlock.reservations.git import commands as git
 

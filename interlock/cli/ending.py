@@ -8,13 +8,9 @@ from pathlib import Path
 
 import click
 
+from interlock import graph
 from interlock.cli.completion import complete_run
 from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
-from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
-from interlock.graph.pipeline.explain import find_ticket_run
-from interlock.graph.pipeline.store import journal_run, runs_of_ticket
-from interlock.graph.runs import find_run, runs_of
-from interlock.graph.store import no_task_run
 
 
 @click.command("abandon")
@@ -26,21 +22,21 @@ def abandon_command(run: str, root: Path | None) -> None:
     Of a task or a ticket it is the newest run that is not over.
     """
     folder = resolve_root(root)
-    task_run, ticket_run = find_run(folder, run), find_ticket_run(folder, run)
+    task_run, ticket_run = graph.find_run(folder, "runs", run), graph.find_ticket_run(folder, run)
     if task_run is not None:
-        name, ended = _newest_open(run, task_run, runs_of(folder, run), partial(abandon, folder))
+        name, ended = _newest_open(run, task_run, graph.runs_of(folder, "runs", run), partial(graph.abandon, folder))
     elif ticket_run is not None:
         name, ended = _newest_open(
-            run, ticket_run, runs_of_ticket(folder, run), lambda one: abandon_ticket(folder, one)
+            run, ticket_run, graph.runs_of(folder, "tickets", run), lambda one: graph.abandon_ticket(folder, one)
         )
     else:
-        raise no_task_run(folder, run)
+        raise graph.no_task_run(folder, run)
     click.echo(f"{name} is abandoned" if ended else f"{name} had ended before")
 
 
 def _newest_open(given: str, meant: str, newest: Iterable[str], end: Callable[[str], bool]) -> tuple[str, bool]:
     """End the run that is given, or of a task or a ticket the newest that is not over; say which, and whether."""
-    wanted = (meant,) if given.removeprefix(journal_run("")) == meant else dict.fromkeys((meant, *newest))
+    wanted = (meant,) if given.removeprefix(graph.journal_run("")) == meant else dict.fromkeys((meant, *newest))
     name = next((run for run in wanted if end(run)), None)
     return name or meant, name is not None
 
@@ -59,7 +55,7 @@ def prune_command(days: float, dry_run: bool, yes: bool, root: Path | None, as_j
     the journal's lines, and no head that pins their end.
     """
     folder = resolve_root(root)
-    found = list(ended_runs(folder, older_than_days=days))
+    found = list(graph.ended_runs(folder, older_than_days=days))
     if not as_json:
         for run in found:
             how = "abandoned" if run.abandoned else run.status
@@ -70,7 +66,7 @@ def prune_command(days: float, dry_run: bool, yes: bool, root: Path | None, as_j
         click.confirm(f"Remove the folders of {count(found, 'run')}?", abort=True)
     if not dry_run:
         for run in found:
-            remove(folder, run.run_id)
+            graph.remove(folder, run.run_id)
     if as_json:
         print_json({"schema": "interlock.prune/1", "removed": not dry_run, "runs": [asdict(run) for run in found]})
     else:

@@ -35,11 +35,7 @@ from interlock.gates.sealed import (
     write,
 )
 from interlock.gates.sealed import load_base as load
-from interlock.graph.policy import Policy, make_policy
-from interlock.graph.runs import runs_of
-from interlock.graph.sealing import case_of, frozen_of, in_git
-from interlock.graph.store import RunStore
-from interlock.graph.task import Task, load_task
+from interlock.graph import Policy, RunStore, Task, case_of, frozen_of, in_git, load_task, make_policy, runs_of
 
 _SHOWN = 10
 _USUAL = ("task.toml", "*.task.toml", "tasks/*.toml")
@@ -147,7 +143,7 @@ def _same_lines(file: Path, content: bytes | None) -> bool:
 def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...]]:
     """Return the base, and what differs from it in the checkout, relative to the root."""
     if revision == "start":
-        for run_id in runs_of(folder, task.task_id):
+        for run_id in runs_of(folder, "runs", task.task_id):
             frozen = frozen_of(RunStore(folder, run_id).load()[1].sealing)
             if frozen is not None:
                 base = load(folder, frozen.base, frozen.top)

@@ -17,11 +17,7 @@ from interlock.gates.errors import TreeError
 from interlock.gates.evidence import PARTS
 from interlock.gates.manifest import SUFFIX
 from interlock.gates.tree import every_file, in_scope, tree_files
-from interlock.graph.policy import Policy, key_variables
-from interlock.graph.runs import agent_roles
-from interlock.graph.store import RunStore
-from interlock.graph.task import Task
-from interlock.graph.view import RunPhase
+from interlock.graph import Policy, RunPhase, RunStore, Task, agent_roles, key_variables
 from interlock.redaction import Redactor, redactor_for
 
 

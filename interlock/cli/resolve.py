@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from interlock import graph
 from interlock.agents import Runner, RunnerError
 from interlock.agents.model_spec import OPTION
 from interlock.agents.usage import Limits
@@ -20,15 +21,6 @@ from interlock.cli.show import show_ticket
 from interlock.cli.stopping import stops_at_once
 from interlock.core.errors import Exit
 from interlock.gates.config import load_config
-from interlock.graph.background import Drives
-from interlock.graph.pipeline.by_model import ByModel, End, find_or_begin, newest_run
-from interlock.graph.pipeline.explain import ticket_summary
-from interlock.graph.pipeline.played import PlayedRunner, RecordingRunner
-from interlock.graph.pipeline.spec import COMPLETE
-from interlock.graph.pipeline.state import earlier
-from interlock.graph.pipeline.ticket_agent import ticket_agent
-from interlock.graph.pipeline.ticket_file import TicketFile, read_ticket
-from interlock.graph.pipeline.tickets import Tickets
 from interlock.redaction import Redactor, redactor_for
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -51,16 +43,16 @@ def resolve_command(
     if replay is not None and (model is not None or record is not None):
         raise click.UsageError(f"--replay excludes {OPTION} and --record: nobody is asked")
     folder = resolve_root(root)
-    read = read_ticket(ticket)
-    played = None if replay is None else PlayedRunner(replay)
-    agent = ticket_agent(folder, model) if played is None else None
+    read = graph.read_ticket(ticket)
+    played = None if replay is None else graph.PlayedRunner(replay)
+    agent = graph.ticket_agent(folder, model) if played is None else None
     runner = played if agent is None else agent.runner()
     assert runner is not None, "one of the two is there"
     redactor = redactor_for(folder, () if agent is None else (agent.settings.api_key_env,))
     if record is not None:
-        known = None if new else newest_run(folder, read.ticket_id)
-        runner = RecordingRunner(runner, record, folder, run_id=known, redactor=redactor)
-    run_id = find_or_begin(Tickets(folder), read, new=new)
+        known = None if new else graph.newest_run(folder, read.ticket_id)
+        runner = graph.RecordingRunner(runner, record, folder, run_id=known, redactor=redactor)
+    run_id = graph.find_or_begin(graph.Tickets(folder), read, new=new)
     options = (("", ticket), (OPTION, model), ("--record", record), ("--replay", replay))
     words = " ".join(f"{name} {quote(str(value))}".strip() for name, value in options if value is not None)
     again = f"interlock resolve {words}{root_words(folder)}"
@@ -71,7 +63,7 @@ def resolve_command(
 def _drive_and_show(
     folder: Path,
     run_id: str,
-    ticket: TicketFile,
+    ticket: graph.TicketFile,
     runner: Runner,
     limits: Limits,
     redactor: Redactor,
@@ -94,8 +86,8 @@ def _drive_and_show(
         def watch(task_run: str, step: Mapping[str, Any]) -> None:
             notice({**step, "run_id": task_run})
 
-        tickets = Tickets(folder, drives=Drives(folder, watcher=watch))
-        drive = ByModel(
+        tickets = graph.Tickets(folder, drives=graph.Drives(folder, watcher=watch))
+        drive = graph.ByModel(
             tickets, run_id, ticket, runner, limits=limits, commands=config.commands, reserve=config.run.reserve,
             notice=notice, redactor=redactor,
         )  # fmt: skip
@@ -112,11 +104,11 @@ def _drive_and_show(
     return _exit_code(summary)
 
 
-def _summary(tickets: Tickets, end: End, limits: Limits) -> dict[str, Any]:
+def _summary(tickets: graph.Tickets, end: graph.End, limits: Limits) -> dict[str, Any]:
     """Return where a run stands and why its drive ended, as JSON values."""
-    outcome = earlier(tickets.state(end.run_id)).get("outcome")
+    outcome = graph.earlier(tickets.state(end.run_id)).get("outcome")
     return {
-        **ticket_summary(tickets, end.run_id, limits),
+        **graph.ticket_summary(tickets, end.run_id, limits),
         "ended": end.kind,
         "outcome": outcome,
         "reason": end.reason,
@@ -125,7 +117,7 @@ def _summary(tickets: Tickets, end: End, limits: Limits) -> dict[str, Any]:
     }
 
 
-def _print(summary: Mapping[str, Any], end: End, again: str, root: str) -> None:
+def _print(summary: Mapping[str, Any], end: graph.End, again: str, root: str) -> None:
     """Print a summary for a person."""
     good = _exit_code(summary) == Exit.GOOD
     lines = [
@@ -146,4 +138,4 @@ def _print(summary: Mapping[str, Any], end: End, again: str, root: str) -> None:
 def _exit_code(summary: Mapping[str, Any]) -> int:
     if summary["ended"] == "waiting":
         return Exit.WAITING
-    return Exit.GOOD if summary["state"] == COMPLETE and summary["outcome"] == "success" else Exit.REFUSED
+    return Exit.GOOD if summary["state"] == graph.COMPLETE and summary["outcome"] == "success" else Exit.REFUSED

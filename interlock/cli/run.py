@@ -21,15 +21,26 @@ from interlock.cli.screen import STYLES, Screen
 from interlock.cli.stopping import stops_at_once
 from interlock.core.errors import Exit
 from interlock.gates.config import Config, load_config
-from interlock.graph.errors import RunDamagedError, TaskError
-from interlock.graph.explain import run_summary
-from interlock.graph.left import tree_after
-from interlock.graph.pipeline.explain import find_ticket_run
-from interlock.graph.record import policy_changes
-from interlock.graph.runs import RunView, drive, find_run, runs_of, start_run, view_run
-from interlock.graph.staffing import staffed, vacant_roles
-from interlock.graph.store import RunStore, no_task_run
-from interlock.graph.task import Task, load_task
+from interlock.graph import (
+    RunDamagedError,
+    RunStore,
+    RunView,
+    Task,
+    TaskError,
+    drive,
+    find_run,
+    find_ticket_run,
+    load_task,
+    no_task_run,
+    policy_changes,
+    run_summary,
+    runs_of,
+    staffed,
+    start_run,
+    tree_after,
+    vacant_roles,
+    view_run,
+)
 
 
 @click.command("run")
@@ -132,7 +143,7 @@ def _name_models(
 
 def _open_run(folder: Path, task_id: str, but: str) -> str | None:
     """Return the newest other run of a task that is not at its end; one that cannot be read is none."""
-    for run_id in runs_of(folder, task_id):
+    for run_id in runs_of(folder, "runs", task_id):
         try:
             if run_id != but and view_run(run_id, root=folder).phase != "done":
                 return run_id
@@ -162,7 +173,7 @@ def known_run(folder: Path, name: str) -> str:
     Raises:
         UnknownRunError: There is none.
     """
-    run_id = find_run(folder, name)
+    run_id = find_run(folder, "runs", name)
     if run_id is None:
         raise no_task_run(folder, name, find_ticket_run(folder, name))
     return run_id

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from interlock.cli.amounts import answer_text
 from interlock.cli.progress import AtWork, Sparse, progress_lines
-from interlock.graph.scope_leases import blocker_text, give_up
+from interlock.graph import blocker_text, give_up
 
 STYLES: dict[str, str] = {
     "BLOCKED": "bold red",

@@ -22,8 +22,7 @@ from interlock.core.text import closest
 
 if TYPE_CHECKING:
     from interlock.core.rule import Rule
-    from interlock.graph.kept_evidence import EvidenceCheck
-    from interlock.graph.verify import Verification
+    from interlock.graph import EvidenceCheck, Verification
     from interlock.reservations.answers import StandingAnswer
 
 MAX_SINCE_MINUTES: Final = 60 * 24 * 365
@@ -54,11 +53,7 @@ def status_command(
             f"{run} is {what}, and RUN is a run: `interlock status --reservations` lists what is held"
         )
     from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
-    from interlock.graph.explain import run_summary  # noqa: PLC0415
-    from interlock.graph.left import tree_after  # noqa: PLC0415
-    from interlock.graph.pipeline.explain import ticket_summary  # noqa: PLC0415
-    from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
-    from interlock.graph.runs import view_run  # noqa: PLC0415
+    from interlock.graph import Tickets, run_summary, ticket_summary, tree_after, view_run  # noqa: PLC0415
 
     folder = resolve_root(root)
     ticket_run = _ticket_run(folder, run)
@@ -82,7 +77,7 @@ def status_command(
 
 def show_ticket(summary: Mapping[str, Any], lines: Iterable[tuple[str, str]] = ()) -> None:
     """Print where a ticket run stands, further lines, and what its model cost, for a person."""
-    from interlock.graph.pipeline.explain import summary_text  # noqa: PLC0415
+    from interlock.graph import summary_text  # noqa: PLC0415
 
     click.echo(summary_text(summary))
     for name, text in (*lines, *(("usage", line) for line in usage_lines(summary["usage"]))):
@@ -93,25 +88,9 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     """Show every run, and below them who holds what; what is damaged does not hide the rest."""
     from interlock.cli.calls import read_standing  # noqa: PLC0415
     from interlock.cli.standing import show_standing  # noqa: PLC0415
-    from interlock.graph.errors import RunDamagedError  # noqa: PLC0415
-    from interlock.graph.explain import run_summary  # noqa: PLC0415
-    from interlock.graph.pipeline.explain import ticket_summaries  # noqa: PLC0415
-    from interlock.graph.runs import Graphs, view_run  # noqa: PLC0415
-    from interlock.graph.store import journal_path, list_runs  # noqa: PLC0415
-    from interlock.graph.verify import runs_without_state  # noqa: PLC0415
-    from interlock.journal import Journal  # noqa: PLC0415
+    from interlock.graph import all_summaries, runs_without_state  # noqa: PLC0415
 
-    rows: list[dict[str, Any]] = []
-    damaged: list[dict[str, str]] = []
-    # The journal is read and the graphs are compiled once, however many runs there are.
-    journal, graphs = Journal(journal_path(folder)), Graphs()
-    for run_id in list_runs(folder):
-        try:
-            rows.append(run_summary(view_run(run_id, root=folder, graphs=graphs), folder, journal))
-        except RunDamagedError as error:
-            damaged.append({"run_id": run_id, "message": error.message, "fix": error.fix})
-    tickets, lost = ticket_summaries(folder)
-    damaged += [{"run_id": f"ticket:{name}", "message": error.message, "fix": error.fix} for name, error in lost]
+    rows, tickets, damaged = all_summaries(folder)
     lost_runs = [] if rows or tickets or damaged else runs_without_state(folder)
     held: StandingAnswer | None = None
     me = ""
@@ -155,10 +134,9 @@ _PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resu
 
 def _ticket_run(folder: Path, name: str | None) -> str | None:
     """Return the ticket run that a name means; a task run of that name goes before it."""
-    from interlock.graph.pipeline.explain import find_ticket_run  # noqa: PLC0415
-    from interlock.graph.runs import find_run  # noqa: PLC0415
+    from interlock.graph import find_run, find_ticket_run  # noqa: PLC0415
 
-    return None if name is None or find_run(folder, name) is not None else find_ticket_run(folder, name)
+    return None if name is None or find_run(folder, "runs", name) is not None else find_ticket_run(folder, name)
 
 
 def _ago(row: Mapping[str, Any]) -> str:
@@ -241,20 +219,24 @@ def explain_command(run: str, root: Path | None, as_json: bool) -> None:
             return
         near = closest(run.upper(), rows, 0.7)
     from interlock.cli.run import known_run  # noqa: PLC0415
-    from interlock.graph.errors import UnknownRunError  # noqa: PLC0415
-    from interlock.graph.explain import explain_run, explanation_text  # noqa: PLC0415
-    from interlock.graph.pipeline import explain as pipeline  # noqa: PLC0415
-    from interlock.graph.pipeline.tickets import Tickets  # noqa: PLC0415
-    from interlock.graph.runs import view_run  # noqa: PLC0415
+    from interlock.graph import (  # noqa: PLC0415  # noqa: PLC0415
+        Tickets,
+        UnknownRunError,
+        explain_run,
+        explain_ticket,
+        explanation_text,
+        ticket_explanation_text,
+        view_run,
+    )
 
     folder = resolve_root(root)
     ticket_run = _ticket_run(folder, run)
     if ticket_run is not None:
-        ticket = pipeline.explain_ticket(Tickets(folder), ticket_run)
+        ticket = explain_ticket(Tickets(folder), ticket_run)
         if as_json:
             print_json(ticket)
         else:
-            click.echo(pipeline.explanation_text(ticket))
+            click.echo(ticket_explanation_text(ticket))
         return
     try:
         run_id = known_run(folder, run)
@@ -281,8 +263,7 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
     ROLE may be left out when one role is waited for.
     """
     from interlock.cli.run import known_run  # noqa: PLC0415
-    from interlock.graph.errors import AnswerError  # noqa: PLC0415
-    from interlock.graph.runs import keep_files, view_run  # noqa: PLC0415
+    from interlock.graph import AnswerError, keep_files, view_run  # noqa: PLC0415
 
     folder = resolve_root(root)
     run_id = known_run(folder, run)
@@ -311,8 +292,7 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
 @root_option
 def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: str | None, root: Path | None) -> None:
     """Print the status machine or a ticket pipeline as a diagram, made from the rows that the code uses."""
-    from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table  # noqa: PLC0415
-    from interlock.graph.pipeline.spec import SPECS  # noqa: PLC0415
+    from interlock.graph import SPECS, pipeline_mermaid, status_mermaid, transition_table  # noqa: PLC0415
 
     if mermaid and table:
         raise click.UsageError("choose one of --mermaid and --table")
@@ -325,8 +305,7 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
     elif task_file is None:
         click.echo(status_mermaid(), nl=False)
     else:
-        from interlock.graph.build import task_graph  # noqa: PLC0415
-        from interlock.graph.task import load_task  # noqa: PLC0415
+        from interlock.graph import load_task, task_graph  # noqa: PLC0415
 
         graph = task_graph(load_task(task_file), root=resolve_root(root))
         click.echo(graph.get_graph().draw_mermaid(), nl=False)
@@ -386,8 +365,7 @@ def verify_command(
         show_commits(
             root, commits, journals, allow_unproven=allow_unproven, allow_incomplete=allow_incomplete, as_json=as_json
         )
-    from interlock.graph.kept_evidence import check_evidence  # noqa: PLC0415
-    from interlock.graph.verify import parse_head, verify_journal  # noqa: PLC0415
+    from interlock.graph import check_evidence, parse_head, verify_journal  # noqa: PLC0415
 
     folder = resolve_root(root)
     report = verify_journal(folder, [parse_head(item) for item in heads])

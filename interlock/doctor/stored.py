@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from interlock.core.errors import InterlockError
 from interlock.doctor.report import Report, Scene, fail, good, many, warn
-from interlock.graph.store import journal_path
+from interlock.graph import journal_path
 from interlock.reservations import (
     FIRST_SOUND_WAL,
     SCHEMA_STEPS,
@@ -175,7 +175,7 @@ def journal(scene: Scene) -> Report:
     """Check that the journal is what was written."""
     if not journal_path(scene.root).exists():
         return good("none yet")
-    from interlock.graph.verify import verify_journal  # noqa: PLC0415 - the graph takes a second to import
+    from interlock.graph import verify_journal  # noqa: PLC0415 - the graph takes a second to import
 
     found = verify_journal(scene.root)
     if found.problems:

@@ -60,7 +60,7 @@ def original(root: Path, row: Row) -> File | None:
 
 def remember(root: Path, name: str, path: str, first: File | None, after: File | None, entry: Entry) -> None:
     """Keep what stood in a file before it had our part, and what is about to be written; both are then on the disk."""
-    from interlock.graph.store import state_dir  # noqa: PLC0415 - 0.3 s that a dry run and `--help` do not pay
+    from interlock.graph import state_dir  # noqa: PLC0415 - 0.3 s that a dry run and `--help` do not pay
 
     made_state = not (root / ".interlock").exists()
     folder = state_dir(root) / "init"

@@ -17,7 +17,7 @@ from typing import Final
 from interlock.core.finding import Finding
 from interlock.gates.config import FILE, PYPROJECT, load_config
 from interlock.gates.errors import ConfigError
-from interlock.graph.task import PLACEHOLDER
+from interlock.graph import PLACEHOLDER
 from interlock.install.errors import InstallError, file_problem
 
 TASK: Final = "task.toml"

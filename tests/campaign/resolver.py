@@ -16,14 +16,12 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from interlock.agents import files
 from interlock.cli.main import main
-from interlock.graph.pipeline import played, stage_answers
-from interlock.graph.pipeline.stage_runner import StageRunner
-from interlock.graph.pipeline.ticket_agent import TicketAgent
-from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph import StageRunner, TicketAgent, Tickets
+from interlock.graph.ticket import played, stage_answers
 from interlock.journal import Journal
 from interlock.reservations import Reservations
 from tests.campaign.victim import Points
-from tests.graph.pipeline.scripted import EDIT, SETTINGS, ScriptedModel, calls, says
+from tests.graph.ticket.scripted import EDIT, SETTINGS, ScriptedModel, calls, says
 
 
 class NamedPoints(Points):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interlock.graph.store import journal_path
+from interlock.graph import journal_path
 from interlock.journal import Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from interlock.reservations import open_reservations

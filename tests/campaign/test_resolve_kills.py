@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.graph.pipeline.played import PlayedRunner
-from interlock.graph.pipeline.store import list_ticket_runs
-from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.verify import verify_journal
+from interlock.graph import PlayedRunner, Tickets, list_runs, verify_journal
 from interlock.reservations import open_reservations
 from tests import warm
-from tests.graph.pipeline.test_by_model import drive
-from tests.graph.pipeline.walk import PAYLOADS, make_project
+from tests.graph.ticket.test_by_model import drive
+from tests.graph.ticket.walk import PAYLOADS, make_project
 
 RESOLVER = Path(__file__).parent / "resolver.py"
 PAID = Counter({stage: 1 + (stage == "act_via_tools") for stage in PAYLOADS if stage != "fetch_ticket"})
@@ -54,7 +51,7 @@ def finish(folder: Path, more: Counter[str], where: str) -> None:
     assert done.returncode == 0, (where, done.stderr)
     assert paid(folder) == PAID + more, where
     root = folder / "shop"
-    assert len(list_ticket_runs(root)) == 1
+    assert len(list_runs(root, "tickets")) == 1
     assert not verify_journal(root, []).problems
     assert open_reservations(str(root), name="observer").standing()["leases"] == [], where
     again = Tickets(make_project(folder / "again"))

@@ -18,10 +18,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from interlock.agents import files
 from interlock.agents.runners import replay
 from interlock.agents.runners.python import PythonRunner
-from interlock.graph import collecting, record, scope_leases, store
-from interlock.graph.runs import drive, start_run
-from interlock.graph.store import list_runs
-from interlock.graph.task import load_task
+from interlock.graph import drive, list_runs, load_task, start_run
+from interlock.graph.task import collecting, record, scope_leases, store
 from interlock.journal import Journal
 from interlock.reservations import LentLeases
 
@@ -73,7 +71,7 @@ def main() -> None:
     points.around(PythonRunner, "__call__")
     points.around(collecting, "collect")
     points.around(collecting, "run_command_gate")
-    runs = list_runs(root)
+    runs = list_runs(root, "runs")
     run_id = runs[-1] if runs else start_run(root, load_task(task_file))
     view = drive(run_id, root=root)
     print(f"{run_id} {view.phase} {view.status}")

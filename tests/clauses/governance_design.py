@@ -263,7 +263,7 @@ COMPONENTS: Final[Source] = {
             "`tamper_refused` and `submission_refused`.",
         ),
         clause("Benefits: Full audit trail", JOURNAL, "test_a_harmed_line_is_found"),
-        clause("Reproducibility", REBUILT, "test_a_lost_checkpoint_database_is_made_anew_from_the_journal"),
+        clause("Reproducibility", REBUILT, "test_the_journal_alone_says_where_a_run_is"),
         clause("Debugging support", "test_events_come_in_order_and_in_pages", "test_a_status_says_where_a_run_stands"),
     ),
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.graph.verify import verify_journal
+from interlock.graph import verify_journal
 from tests.clients.scripted import GATES, make_project
 
 REPO = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from interlock.graph.verify import verify_journal
+from interlock.graph import verify_journal
 from interlock.journal import Journal
 from tests.clients.test_sdk import MODES, call
 from tests.server.http_process import connected, new_token, running

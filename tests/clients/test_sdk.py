@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp_types import TextContent
 
-from interlock.graph.verify import verify_journal
+from interlock.graph import verify_journal
 from tests.clients.scripted import CONFIG, TASK, answer, envelope, make_project
 from tests.server.http_process import connected, new_token, running
 from tests.server.stdio_process import client as over_stdio

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph import Tickets
 from tests.agents.providers.base import Reply, Request, ToolCall
 from tests.clients import scripted
 from tests.clients.programs import AFTER, PROGRAMS, Program, Stage

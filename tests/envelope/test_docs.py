@@ -7,7 +7,7 @@ import pytest
 
 from interlock.envelope.rules import RULES
 from interlock.gates.rules import RULES as EVIDENCE_RULES
-from interlock.graph.rules import RULES as RUN_RULES
+from interlock.graph import RUN_RULES
 
 CITED = sorted({rule.source for rule in (*RULES, *EVIDENCE_RULES, *RUN_RULES)})
 SECTION = re.compile(r"^## §([1-6]) (.*)$", re.MULTILINE)

@@ -5,7 +5,7 @@ from syrupy.assertion import SnapshotAssertion
 from interlock.core.rule import Rule, explain, overview
 from interlock.envelope.rules import RULES as ENVELOPE_RULES
 from interlock.gates.rules import RULES as EVIDENCE_RULES
-from interlock.graph.rules import RULES as RUN_RULES
+from interlock.graph import RUN_RULES
 from tests.table import each_row
 
 RULES: tuple[Rule, ...] = (*ENVELOPE_RULES, *EVIDENCE_RULES, *RUN_RULES)

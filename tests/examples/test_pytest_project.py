@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.graph.store import journal_path
-from interlock.graph.verify import parse_head, verify_journal
+from interlock.graph import journal_path, parse_head, verify_journal
 from interlock.journal import Journal
 from tests.interlock.replay import Shop, missing
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from interlock.graph.store import journal_path
-from interlock.graph.verify import verify_journal
+from interlock.graph import journal_path, verify_journal
 from interlock.journal import Entry, Journal
 
 REPO = Path(__file__).parents[2]

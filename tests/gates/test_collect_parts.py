@@ -30,7 +30,7 @@ from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
 from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
 from interlock.gates.errors import CollectorError
-from interlock.graph.policy import Policy
+from interlock.graph import Policy
 from tests.table import each_row
 
 

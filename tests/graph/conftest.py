@@ -9,8 +9,8 @@ import pytest
 
 from interlock.agents import Ask, Remote
 from interlock.envelope import Envelope, render
-from interlock.graph.runs import RunView, drive, start_run
-from interlock.graph.task import Task, task_from_mapping
+from interlock.graph.task.runs import RunView, drive, start_run
+from interlock.graph.task.task import Task, task_from_mapping
 from interlock.journal import Entry, Journal
 
 CONFIG = """

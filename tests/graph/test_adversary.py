@@ -12,8 +12,9 @@ import pytest
 
 from interlock.agents import REMOTE, Ask
 from interlock.graph import RunBusyError, RunDamagedError, start_run
-from interlock.graph.runs import drive, view_run
-from interlock.graph.store import RunStore, journal_path
+from interlock.graph.engine.paths import journal_path
+from interlock.graph.task.runs import drive, view_run
+from interlock.graph.task.store import RunStore
 from interlock.journal import Journal
 from tests.graph.conftest import CONFIG, GATES, Answer, Project, Scripted, build, envelope, judge_log, reviewing
 
@@ -383,7 +384,7 @@ def test_a_scope_that_becomes_unreadable_after_the_hand_over_goes_stale(project:
     bad = os.fsencode(project.root / "src") + b"/\xff"
 
     def plant(ask: Ask) -> None:
-        with open(bad, "wb") as file:  # noqa: PTH123
+        with open(bad, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
             file.write(b"x")
 
     def mend(ask: Ask) -> None:

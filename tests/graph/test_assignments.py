@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from interlock.agents import Ask
-from interlock.graph.changes import read_start
-from interlock.graph.store import RunStore
+from interlock.graph.task.changes import read_start
+from interlock.graph.task.store import RunStore
 from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing
 
 CHECK = "echo looking for hello\ngrep -qx hello src/greeting.txt\n"

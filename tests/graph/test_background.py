@@ -13,10 +13,10 @@ import pytest
 
 from interlock.agents import Ask, RunnerError
 from interlock.graph import AnswerError, GraphError, RunBusyError, RunView, UnknownRunError, start_run
-from interlock.graph.background import Drives
-from interlock.graph.runs import drive, view_run
-from interlock.graph.store import RunStore
-from interlock.graph.task import task_from_mapping
+from interlock.graph.task.background import Drives
+from interlock.graph.task.runs import drive, view_run
+from interlock.graph.task.store import RunStore
+from interlock.graph.task.task import task_from_mapping
 from tests.graph.conftest import GATES, Project, build, judge_log, reviewing
 
 REPO = Path(__file__).parents[2]
@@ -287,7 +287,7 @@ def test_a_process_that_leaves_its_runs_loses_nothing(project: Project) -> None:
     run_id = begin(project, "python:mine:never")
     script = (
         "import os, sys, pathlib\n"
-        "from interlock.graph.background import Drives\n"
+        "from interlock.graph.task.background import Drives\n"
         "drives = Drives(pathlib.Path(sys.argv[1]))\n"
         "while not pathlib.Path(sys.argv[1], 'asked').exists():\n"
         "    view = drives.advance(sys.argv[2], wait_seconds=0.2)\n"

@@ -9,8 +9,8 @@ from interlock.agents import AgentConfigError, Answer, Ask, RunnerError
 from interlock.agents.usage import Usage
 from interlock.graph import TaskError
 from interlock.graph.errors import GraphError
-from interlock.graph.runs import start_run
-from interlock.graph.task import task_from_mapping
+from interlock.graph.task.runs import start_run
+from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.graph.conftest import GATES, Project, build
 

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from interlock.agents import AgentConfigError, Ask, RunnerError
-from interlock.graph.runs import RunView, drive, start_run, view_run
+from interlock.graph.task.runs import RunView, drive, start_run, view_run
 from tests.agents.chats import chat
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Reply, Request

@@ -3,9 +3,9 @@
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.graph.build import task_graph
 from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
-from interlock.graph.pipeline.spec import SPECS, PipelineSpec
+from interlock.graph.task.build import task_graph
+from interlock.graph.ticket.spec import SPECS, PipelineSpec
 from tests.graph.conftest import Project
 
 

@@ -10,14 +10,14 @@ import pytest
 from interlock.agents import REMOTE, Ask
 from interlock.cli.run import exit_code, show_summary
 from interlock.graph import AnswerError, RunView
-from interlock.graph import runs as driving
-from interlock.graph.background import Drives
-from interlock.graph.explain import explain_run, run_summary
-from interlock.graph.handing_in import keep_early
-from interlock.graph.left import tree_after
-from interlock.graph.runs import drive, view_run
-from interlock.graph.store import RunStore
-from interlock.graph.task import task_from_mapping
+from interlock.graph.task import runs as driving
+from interlock.graph.task.background import Drives
+from interlock.graph.task.explain import explain_run, run_summary
+from interlock.graph.task.handing_in import keep_early
+from interlock.graph.task.left import tree_after
+from interlock.graph.task.runs import drive, view_run
+from interlock.graph.task.store import RunStore
+from interlock.graph.task.task import task_from_mapping
 from tests.graph.conftest import CONFIG, GATES, Project, Scripted, build, judge_log, reviewing
 
 STYLIST = """
@@ -205,7 +205,7 @@ def test_an_answer_is_on_disk_before_it_is_acknowledged(project: Project, monkey
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("interlock.graph.store.os.fsync", full)
+    monkeypatch.setattr("interlock.graph.task.store.os.fsync", full)
     with pytest.raises(Exception, match="cannot be stored"):
         project.drive(run_id, tester=in_full(asks["tester"]))
     monkeypatch.undo()

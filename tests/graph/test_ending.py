@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from interlock.agents import REMOTE, Remote
-from interlock.graph import runs
-from interlock.graph.build import task_graph
 from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
+from interlock.graph.engine.index import list_runs
 from interlock.graph.errors import RunAbandonedError, UnknownRunError
-from interlock.graph.pipeline.explain import find_ticket_run, ticket_summary
-from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.runs import view_run
-from interlock.graph.store import RunStore, list_runs, write_atomically
-from interlock.graph.task import Task
+from interlock.graph.task import runs
+from interlock.graph.task.build import task_graph
+from interlock.graph.task.runs import view_run
+from interlock.graph.task.store import RunStore, write_atomically
+from interlock.graph.task.task import Task
+from interlock.graph.ticket.explain import find_ticket_run, ticket_summary
+from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import verify_journal
 from interlock.reservations import open_reservations
 from tests.graph.conftest import Project, Scripted, reviewing
@@ -27,9 +28,10 @@ DAY = 24 * 60 * 60
 def test_the_newest_run_is_the_one_that_was_made_last_whatever_the_times_of_its_files(project: Project) -> None:
     first, second = project.start(), project.start()
     os.utime(project.root / f".interlock/runs/{first}/run.json")
-    assert list_runs(project.root) == [first, second]
+    assert list_runs(project.root, "runs") == [first, second]
     (project.root / f".interlock/runs/{first}/made").unlink()
-    assert list_runs(project.root) == [second, first], "a run of an older version goes by the time of its file"
+    (project.root / ".interlock/runs.sqlite").unlink()
+    assert list_runs(project.root, "runs") == [second, first], "a run of an older version goes by the time of its file"
 
 
 def test_the_newest_ticket_run_is_the_one_that_was_made_last(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_only_runs_that_are_over_are_pruned_and_the_journal_keeps_them(project: 
     assert [run.run_id for run in ended_runs(project.root)] == [done], "a reviewer that failed can be asked again"
     assert [run.run_id for run in ended_runs(project.root, older_than_days=4)] == []
     remove(project.root, done)
-    assert list_runs(project.root) == [blocked, waiting]
+    assert list_runs(project.root, "runs") == [blocked, waiting]
     assert len(project.entries()) == lines
     assert verify_journal(project.root).problems == ()
     assert project.start() not in (done, blocked, waiting)

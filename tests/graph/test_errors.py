@@ -8,8 +8,8 @@ from interlock.graph.errors import GraphError
 
 HOMES = (
     "interlock.cli.main",
-    "interlock.graph.pipeline.ticket_file",
-    "interlock.graph.pipeline.tickets",
+    "interlock.graph.ticket.ticket_file",
+    "interlock.graph.ticket.tickets",
     "interlock.graph.verify",
     "interlock.server",
 )

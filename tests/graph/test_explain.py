@@ -1,8 +1,8 @@
 """Why a run is where it is, as people and agents read it."""
 
 from interlock.agents import REMOTE
-from interlock.graph.explain import explain_run
-from interlock.graph.runs import drive
+from interlock.graph.task.explain import explain_run
+from interlock.graph.task.runs import drive
 from tests.graph.conftest import Project, Scripted
 
 

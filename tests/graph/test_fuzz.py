@@ -19,9 +19,9 @@ from interlock.agents import Ask, RunnerError
 from interlock.envelope import Envelope, render
 from interlock.envelope.protocol import TRANSITIONS
 from interlock.graph import RunDamagedError
-from interlock.graph.runs import RunView, drive, start_run
-from interlock.graph.store import journal_path
-from interlock.graph.task import task_from_mapping
+from interlock.graph.engine.paths import journal_path
+from interlock.graph.task.runs import RunView, drive, start_run
+from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from interlock.journal import Entry, Journal
 

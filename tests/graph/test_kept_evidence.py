@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from interlock.gates import EvidenceFile, write_evidence
-from interlock.graph.kept_evidence import EvidenceCheck, check_evidence, present_path
-from interlock.graph.store import journal_path
+from interlock.graph.engine.paths import journal_path
+from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
 from interlock.journal import Journal
 
 REPORT = "artifacts/reports/CALC-1/1/GATE-TESTS.log"

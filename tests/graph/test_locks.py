@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.graph.pipeline.store import TicketStore
-from interlock.graph.store import RunStore
+from interlock.graph.task.store import RunStore
+from interlock.graph.ticket.store import TicketStore
 
 LOCKS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "task run": lambda root: RunStore(root, "RUN-1").locked(),

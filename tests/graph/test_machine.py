@@ -6,7 +6,7 @@ from typing import Literal, get_args
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES, TRANSITIONS, RoleKind, Status
-from interlock.graph.machine import (
+from interlock.graph.task.machine import (
     COMMAND_GATES,
     OUTCOMES,
     TALLIES,

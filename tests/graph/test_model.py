@@ -13,7 +13,7 @@ import pytest
 
 from interlock.envelope import Envelope, render, validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, STATUSES, GateSpec, Protocol, Role, Status
-from interlock.graph.machine import (
+from interlock.graph.task.machine import (
     COMMAND_GATES,
     REWORKABLE,
     Budget,

@@ -12,7 +12,7 @@ from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.gates import build_protocol
 from interlock.gates.config import load_config
 from interlock.gates.response import Expected
-from interlock.graph.open_run import judge_by_run
+from interlock.graph.task.open_run import judge_by_run
 from tests.graph.conftest import Project, build, envelope, judge_log
 from tests.interlock.command import check
 

@@ -6,7 +6,7 @@ from threading import Event, Thread
 from typing import Any, cast
 
 from interlock.agents import Ask
-from interlock.graph.runs import drive, start_run
+from interlock.graph.task.runs import drive, start_run
 from tests.graph.conftest import CONFIG, Answer, Project, envelope, judge_log
 
 TWO_QA = CONFIG.replace('title = "no tabs"', 'title = "no tabs"\ncertifier = "linter"').replace(

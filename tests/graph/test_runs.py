@@ -10,9 +10,10 @@ import pytest
 from interlock.agents import REMOTE, Ask, RunnerError
 from interlock.envelope import validate
 from interlock.graph import AnswerError, RunBusyError, RunDamagedError, TaskError, UnknownRunError, start_run
-from interlock.graph.runs import drive, known_heads, view_run
-from interlock.graph.store import RunStore, journal_path
-from interlock.graph.task import task_from_mapping
+from interlock.graph.engine.paths import journal_path
+from interlock.graph.task.runs import drive, view_run
+from interlock.graph.task.store import RunStore
+from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.graph.conftest import (
     GATES,
@@ -34,7 +35,7 @@ def test_a_good_run_ends_approved_and_its_journal_is_whole(project: Project) -> 
     view = project.run()
     assert (view.phase, view.status) == ("done", "APPROVED")
     assert project.path() == GOOD_PATH
-    assert known_heads(project.root)[view.run_id] == view.head
+    assert view_run(view.run_id, root=project.root).head == view.head
     assert verify_journal(project.root).problems == ()
 
 

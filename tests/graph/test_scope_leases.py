@@ -14,9 +14,9 @@ import pytest
 from interlock.agents import REMOTE, Ask, RunnerError
 from interlock.agents.ask import agent_of_run
 from interlock.graph.errors import LeasesError, ScopeHeldError
-from interlock.graph.runs import RunView, drive, start_run, view_run
-from interlock.graph.scope_leases import SLICE_SECONDS, ScopeLeases
-from interlock.graph.task import Task
+from interlock.graph.task.runs import RunView, drive, start_run, view_run
+from interlock.graph.task.scope_leases import SLICE_SECONDS, ScopeLeases
+from interlock.graph.task.task import Task
 from interlock.reservations import Caller, Reservations, open_reservations
 from tests.campaign.test_kills import greeting_project
 from tests.graph.conftest import Project, Scripted, build, envelope
@@ -320,8 +320,8 @@ def test_a_run_that_would_close_a_circle_gives_up_what_it_holds_and_waits(monkey
 VICTIM = """
 import os, signal, sys
 from pathlib import Path
-from interlock.graph.runs import drive, start_run
-from interlock.graph.task import task_from_mapping
+from interlock.graph.task.runs import drive, start_run
+from interlock.graph.task.task import task_from_mapping
 from tests.graph.conftest import GATES
 
 def die(ask):

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from interlock.agents import Ask
-from interlock.graph.background import Drives
 from interlock.graph.errors import ScopeHeldError
-from interlock.graph.runs import RunView, drive, keep_files, start_run, view_run
-from interlock.graph.store import RunStore
-from interlock.graph.task import Task
+from interlock.graph.task.background import Drives
+from interlock.graph.task.runs import RunView, drive, keep_files, start_run, view_run
+from interlock.graph.task.store import RunStore
+from interlock.graph.task.task import Task
 from interlock.reservations import open_reservations, replace
 from interlock.server.task_calls import TaskCalls
 from tests.graph.conftest import Project, Scripted, build, judge_log, reviewing

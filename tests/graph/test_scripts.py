@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.agents import Ask
-from interlock.graph.scripts import script_rows
+from interlock.graph.task.scripts import script_rows
 from tests.graph.conftest import Project, Scripted, build
 from tests.table import each_row
 

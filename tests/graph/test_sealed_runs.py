@@ -12,13 +12,13 @@ import pytest
 from interlock.agents import Ask
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
-from interlock.graph.explain import explain_run
-from interlock.graph.left import tree_after
-from interlock.graph.policy import make_policy
-from interlock.graph.runs import left_before, start_run, unapproved_bases
-from interlock.graph.sealing import base_faults
-from interlock.graph.store import list_runs
-from interlock.graph.task import task_from_mapping
+from interlock.graph.engine.index import list_runs
+from interlock.graph.task.explain import explain_run
+from interlock.graph.task.left import tree_after
+from interlock.graph.task.policy import make_policy
+from interlock.graph.task.runs import left_before, start_run, unapproved_bases
+from interlock.graph.task.sealing import base_faults
+from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.gates.sealed.conftest import once
 from tests.gates.sealed.sealing import FILES, RIGHT, WRONG, write
@@ -152,7 +152,7 @@ def test_no_run_begins_on_what_an_unapproved_one_left_unless_a_person_accepts_it
     assert f"when {first} of this task began" in caught.value.message
     assert "tests/test_calc.py." in caught.value.message
     assert "src/" not in caught.value.message
-    assert list_runs(sealed.root) == [first]
+    assert list_runs(sealed.root, "runs") == [first]
     policy = make_policy(sealed.task, load_config(sealed.root), sealed.root, roles=("builder",))
     earlier = list(unapproved_bases(sealed.root, sealed.task.task_id))
     found = {row.code: row.level for row in base_faults(sealed.root, sealed.task, policy, earlier=earlier)}

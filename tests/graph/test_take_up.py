@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.agents import Ask, RunnerError
-from interlock.graph.runs import known_heads
+from interlock.graph.task.runs import view_run
 from interlock.graph.verify import verify_journal
 from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing, without_linter
 
@@ -25,7 +25,7 @@ def test_a_run_whose_evidence_could_not_be_made_goes_on_at_that_step(project: Pr
     assert line.key == "1/resumed/1"
     assert (line.data["roles"], line.data["to"]) == (["command-gates"], "QA_IN_PROGRESS")
     assert verify_journal(project.root).problems == ()
-    assert known_heads(project.root)[view.run_id] == view.head
+    assert view_run(view.run_id, root=project.root).head == view.head
 
 
 def test_a_step_that_fails_again_can_be_taken_up_again(project: Project) -> None:

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from interlock.graph.errors import TaskError
-from interlock.graph.task import task_from_mapping
+from interlock.graph.task.task import task_from_mapping
 from tests.table import each_row
 
 GOOD = {"task_id": "HELLO-001", "task": "x", "gates_required": ["GATE-A"], "scope": ["src/**"]}

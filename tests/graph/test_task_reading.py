@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.graph.errors import TaskError
-from interlock.graph.task import MAX_FILE_BYTES, load_task
+from interlock.graph.task.task import MAX_FILE_BYTES, load_task
 
 TEXT = 'task_id = "A-1"\ntask = "x"\ngates_required = []\nscope = ["**"]\n'
 

@@ -10,7 +10,7 @@ from interlock.agents.usage import Limits, Usage
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
 from interlock.graph import TaskError
-from interlock.graph.task import task_from_mapping
+from interlock.graph.task.task import task_from_mapping
 from tests.graph.conftest import GATES, Project, build, envelope
 
 FEE = Usage(calls=1, input_tokens=10, output_tokens=5, seconds=0.5, usd=0.01)

@@ -10,8 +10,8 @@ import pytest
 
 from interlock.agents import REMOTE
 from interlock.graph.ending import abandon
-from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.runs import RunView, start_run
+from interlock.graph.task.runs import RunView, start_run
+from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import verify_journal
 from interlock.journal import Head, Journal
 from tests.graph.conftest import Project, Scripted, envelope
@@ -145,7 +145,6 @@ def test_a_checkout_that_cannot_be_written_is_verified_and_left_as_it_is(
     given = [(view.run_id, head_of(view)) for view in [project.run()]]
     tickets = Tickets(project.root)
     tickets.begin("SHOP-7", "run-1")
-    tickets.open_runs.close()
     state = sorted(path for path in project.root.rglob("*.sqlite*") if path.is_file())
     before = [(path, path.read_bytes(), path.stat().st_mtime_ns) for path in state]
     assert len(before) >= 3

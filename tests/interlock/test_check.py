@@ -8,9 +8,7 @@ import pytest
 
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
-from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.preflight import preflight, prepare
-from interlock.graph.task import PLACEHOLDER, load_task
+from interlock.graph import PLACEHOLDER, Tickets, load_task, preflight, prepare
 from tests import warm
 
 TASK = """

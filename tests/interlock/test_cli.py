@@ -276,8 +276,6 @@ def test_a_task_is_found_whose_runs_bear_other_names(approved: Path, tmp_path: P
         put(at, name, text)
     assert data(interlock(tmp_path, "explain", "HELLO-001", "--json"))["run_id"] == "newer"
     assert interlock(tmp_path, "explain", "HELLO").returncode == 2
-    put(1, "HELLO-001.1", frozen)
-    assert data(interlock(tmp_path, "explain", "HELLO-001", "--json"))["run_id"] == "HELLO-001.1"
 
 
 def test_help_and_version_do_not_import_the_graph() -> None:

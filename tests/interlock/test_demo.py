@@ -13,8 +13,7 @@ import pytest
 from PIL import Image
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.graph.store import journal_path
-from interlock.graph.verify import parse_head, verify_journal
+from interlock.graph import journal_path, parse_head, verify_journal
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from tests import warm

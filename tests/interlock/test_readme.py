@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interlock.graph.task import task_from_mapping
+from interlock.graph import task_from_mapping
 from tests.interlock.replay import BLOCK, Shop, alike, steps
 
 REPO = Path(__file__).parents[2]

@@ -13,8 +13,7 @@ from interlock.agents import Ask
 from interlock.agents.taped import read_recording
 from interlock.cli.main import main
 from interlock.gates.config import load_config
-from interlock.graph.policy import AgentSetting, key_variables, make_policy
-from interlock.graph.task import load_task
+from interlock.graph import AgentSetting, key_variables, load_task, make_policy
 from interlock.journal import Journal
 from tests.graph.conftest import CONFIG, envelope
 

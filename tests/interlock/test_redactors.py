@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.cli.main import main
-from interlock.graph.errors import TaskError
-from interlock.graph.pipeline.ticket_file import read_ticket
-from interlock.graph.task import task_from_mapping
+from interlock.graph import TaskError, read_ticket, task_from_mapping
 from interlock.journal import Journal
 from interlock.redaction import redact, redactor_for
 

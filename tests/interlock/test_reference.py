@@ -13,7 +13,7 @@ from interlock.gates import build_protocol
 from interlock.gates.checks.sealed import CODES
 from interlock.gates.config import load_config
 from interlock.gates.sealed import KEYS
-from interlock.graph.task import Task
+from interlock.graph import Task
 from interlock.reservations.settings import Settings, build
 from scripts.reference import SECTIONS, md, pages
 
@@ -87,7 +87,7 @@ def test_every_key_of_a_task_is_in_its_table() -> None:
 
 
 def test_every_code_of_a_gate_that_cannot_be_judged_is_in_the_reference() -> None:
-    sources = [*REPO.glob("gates/sealed/**/*.py"), *REPO.glob("graph/*.py")]
+    sources = [*REPO.glob("gates/sealed/**/*.py"), *REPO.glob("graph/**/*.py")]
     raised = set(re.findall(r'"((?:SEAL|HELD)\d{3})"', "".join(path.read_text(encoding="utf-8") for path in sources)))
     rows = {code for line in SEALED.splitlines() if line.startswith(("| SEAL", "| HELD"))
             for code in re.findall(r"\b(?:SEAL|HELD)\d{3}\b", line.split("|")[1])}  # fmt: skip

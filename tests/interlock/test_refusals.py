@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.cli import main
-from interlock.graph.store import RunStore
+from interlock.graph import RunStore
 from tests.campaign.test_kills import greeting_project
 from tests.graph.conftest import drop_last_line
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 
 from interlock.cli.main import main
-from interlock.graph.pipeline.store import list_ticket_runs
-from tests.graph.pipeline.walk import PAYLOADS, SOURCE, make_project
+from interlock.graph import list_runs
+from tests.graph.ticket.walk import PAYLOADS, SOURCE, make_project
 from tests.interlock.test_cli import interlock as process
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ticket-resolve"
@@ -168,7 +168,7 @@ def test_a_recording_that_cannot_be_written_begins_no_run(
         done = interlock(shop, "resolve", "../SHOP-7.md", "--model", "openai:m", "--record", "../notes.txt", *new)
         assert done.code == 2
         assert "notes.txt" in done.err
-    assert list_ticket_runs(shop) == []
+    assert list_runs(shop, "tickets") == []
     assert (shop.parent / "notes.txt").read_text() == "mine\n"
 
 

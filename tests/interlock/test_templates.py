@@ -11,7 +11,7 @@ import pytest
 from interlock.gates import build_protocol
 from interlock.gates.config import load_config
 from interlock.gates.sealed import KEYS, seals
-from interlock.graph.task import PLACEHOLDER, load_task
+from interlock.graph import PLACEHOLDER, load_task
 from interlock.install.templates import TEMPLATES, render
 from tests import warm
 

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.graph.pipeline.spec import SPECS
-from interlock.graph.pipeline.store import TicketStore
-from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.store import journal_path
+from interlock.graph import SPECS, Tickets, TicketStore, journal_path
 from interlock.journal import Journal
-from tests.graph.pipeline.walk import filled, make_project, ticket_of
+from tests.graph.ticket.walk import filled, make_project, ticket_of
 from tests.interlock.test_cli import data, interlock
 
 

@@ -372,7 +372,7 @@ def test_explaining_the_rules_of_a_run_imports_no_framework():
         "import sys\n"
         "from interlock.validate_envelope import main\n"
         "assert main(['--explain', 'RUN610']) == 0\n"
-        "assert 'interlock.graph.rules' in sys.modules\n"
+        "assert 'interlock.graph.task.rules' in sys.modules\n"
         "print([name for name in sys.modules if name.partition('.')[0] in "
         "{'langgraph', 'langchain_core', 'pydantic', 'sqlite3'}])\n"
     )

@@ -12,9 +12,7 @@ import pytest
 
 from interlock.cli.main import main
 from interlock.gates.config import load_config
-from interlock.graph.policy import make_policy
-from interlock.graph.store import RunStore
-from interlock.graph.task import task_from_mapping
+from interlock.graph import RunStore, make_policy, task_from_mapping
 from tests.campaign.test_kills import greeting_project
 from tests.interlock.test_cli import data, interlock
 

@@ -15,8 +15,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent
 
-from interlock.graph.background import Drives
-from interlock.graph.pipeline.store import TicketStore
+from interlock.graph import Drives, TicketStore
 from interlock.server import make_server
 from interlock.server.task_calls import TaskCallError, TaskCalls
 from tests.clients.scripted import TASK, make_project

@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 from pydantic import Field
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.graph.errors import RunDamagedError
+from interlock.graph import RunDamagedError
 from interlock.server import make_server
 from interlock.server.app import ALL, ToolsetError
 from tests.server.stdio_process import client

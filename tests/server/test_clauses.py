@@ -8,9 +8,8 @@ import jsonschema
 import pytest
 from mcp import Client
 
-from interlock.graph.pipeline.store import snapshots_path
-from interlock.graph.store import journal_path
-from tests.graph.pipeline.walk import MINIMAL, PAYLOADS, STATES, do_the_work, make_project
+from interlock.graph import journal_path, snapshots_path
+from tests.graph.ticket.walk import MINIMAL, PAYLOADS, STATES, do_the_work, make_project
 from tests.server.stdio_process import client
 
 pytestmark = pytest.mark.anyio

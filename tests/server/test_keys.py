@@ -25,7 +25,7 @@ from interlock.gates.command import Output, run_gate_command, store_log
 from interlock.redaction import PROSE
 from interlock.server import make_server
 from tests.clients.scripted import TASK, make_project
-from tests.graph.pipeline.walk import PAYLOADS
+from tests.graph.ticket.walk import PAYLOADS
 
 pytestmark = pytest.mark.anyio
 

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.graph.pipeline.contract import MinimalResponse
-from interlock.graph.pipeline.minimal import FIELDS
-from interlock.graph.pipeline.spec import POC
-from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph import MINIMAL_FIELDS as FIELDS
+from interlock.graph import POC, MinimalResponse, Tickets
 
 PAGE = Path(__file__).parents[2] / "docs" / "mcp.md"
 

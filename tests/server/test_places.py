@@ -6,7 +6,7 @@ from collections.abc import Generator
 import anyio
 import pytest
 
-from interlock.graph.errors import RunBusyError
+from interlock.graph import RunBusyError
 from interlock.server.places import Places
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,7 @@ from mcp.shared.subscriptions import ResourceUpdated
 from mcp_types import ResourceTemplateReference, TextResourceContents
 
 from interlock.envelope.protocol import STATUSES, TRANSITIONS
-from interlock.graph.runs import drive, start_run
-from interlock.graph.task import load_task
+from interlock.graph import drive, load_task, start_run
 from interlock.server import make_server
 from interlock.server.resources import MAX_EVENTS, task_object
 from tests.campaign.test_kills import greeting_project

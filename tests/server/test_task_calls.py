@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlock.graph.background import Drives
-from interlock.graph.errors import TaskError, UnknownRunError
-from interlock.graph.pipeline.tickets import Tickets
+from interlock.graph import Drives, TaskError, Tickets, UnknownRunError
 from interlock.server.task_calls import TaskCallError, TaskCalls
 from tests.clients.scripted import CONFIG, GATES, TASK, make_project
 

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp_types import CallToolResult, TextContent
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.graph.store import RunStore, journal_path
+from interlock.graph import RunStore, journal_path
 from interlock.journal import Journal
 from interlock.server import make_server
 from tests.clients.scripted import CONFIG, GATES, TASK, answer, envelope, make_project
@@ -488,9 +488,9 @@ async def test_every_response_has_the_shape_that_was_reviewed(host: Host, snapsh
 
 async def test_a_caller_with_a_token_sends_the_browser_nowhere_else(host: Host, caller: Caller) -> None:
     caller.name = "builder"
-    url = "http://127.0.0.1:1/admin"
-    assert (await host.refused("collect_evidence", page=url))["code"] == "MCP407"
-    assert (await host.refused("task_begin", task={**TASK, "page": url}))["code"] == "MCP407"
+    page = {"page": "http://127.0.0.1:1/admin"}
+    for tool, given in (("collect_evidence", page), ("task_begin", {"task": TASK | page})):
+        assert (await host.refused(tool, **given))["code"] == "MCP407"
 
 
 async def test_the_resource_of_a_task_says_who_is_asked_and_not_what(host: Host) -> None:

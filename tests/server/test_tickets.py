@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.graph.pipeline.store import TicketStore
+from interlock.graph import TicketStore
 from interlock.server import make_server
 from interlock.server.places import Places
 from interlock.server.tickets import CALLS_ON_A_RUN

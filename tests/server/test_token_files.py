@@ -13,7 +13,7 @@ from mcp_types import TextContent
 from interlock.server import make_server
 from tests.clients.scripted import TASK, make_project
 from tests.gates.support import put
-from tests.graph.pipeline.walk import PAYLOADS
+from tests.graph.ticket.walk import PAYLOADS
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from interlock.agents.runners.model_settings import ModelSettings
 from interlock.envelope import skeleton as layout
 from interlock.envelope import validate
 from interlock.envelope.protocol import ECHO, Protocol
-from interlock.graph.verify import verify_journal
+from interlock.graph import verify_journal
 from interlock.journal import Entry
 from tests.agents.injection.quoted import lines, skeleton
 from tests.agents.injection.texts import Obedient, ObedientModel, Text, calls, texts

@@ -11,7 +11,7 @@ from interlock.envelope import validate
 from interlock.envelope.protocol import ECHO, STATUSES, Protocol, Status
 from interlock.gates import build_protocol
 from interlock.gates.config import load_config
-from interlock.graph.machine import outcome_of
+from interlock.graph import outcome_of
 from tests.agents.injection.texts import forged, texts
 from tests.effort import examples
 from tests.graph.conftest import CONFIG, GATES, envelope

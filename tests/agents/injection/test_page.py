@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.agents import Ask
-from interlock.graph.runs import drive, start_run
-from interlock.graph.store import journal_path
-from interlock.graph.task import task_from_mapping
+from interlock.graph import drive, journal_path, start_run, task_from_mapping
 from interlock.journal import Journal
 from tests.agents.injection.quoted import skeleton
 from tests.agents.injection.texts import Obedient, Text, texts

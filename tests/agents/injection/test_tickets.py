@@ -13,14 +13,10 @@ from interlock.agents import Ask
 from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
 from interlock.gates.stages import Surroundings, judge_stage
-from interlock.graph.pipeline.by_model import ByModel, find_or_begin
-from interlock.graph.pipeline.spec import TICKET
-from interlock.graph.pipeline.ticket_file import TicketFile
-from interlock.graph.pipeline.tickets import Tickets
-from interlock.graph.verify import verify_journal
+from interlock.graph import TICKET, ByModel, TicketFile, Tickets, find_or_begin, verify_journal
 from tests.agents.injection.quoted import lines, skeleton
 from tests.agents.injection.texts import Obedient, Text, texts
-from tests.graph.pipeline.walk import PAYLOADS, STATES, do_the_work, make_project
+from tests.graph.ticket.walk import PAYLOADS, STATES, do_the_work, make_project
 
 STAGES = STATES[1:-1]
 ALL = texts()

@@ -1,0 +1,1 @@
+"""What the runs of tasks and of tickets have in common: their folders, locks and index, and the journal's names."""

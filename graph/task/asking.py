@@ -1,0 +1,356 @@
+"""Asking one role once: the prompt, the runner or the interrupt, the checks, and what came of the answer."""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from contextvars import copy_context
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from langgraph.config import get_stream_writer
+from langgraph.runtime import get_runtime
+from langgraph.types import interrupt
+
+from interlock.agents.answer import Answer
+from interlock.agents.ask import REMOTE, Ask, Notice, Runner, RunnerError
+from interlock.agents.runners.remote import remote_request
+from interlock.agents.taped import name_of
+from interlock.agents.usage import Usage
+from interlock.envelope import MAX_BYTES
+from interlock.envelope.protocol import Role
+from interlock.graph.task.assigning import make_ask
+from interlock.graph.task.budgets import spent_by
+from interlock.graph.task.desk import Desk, own_collection, role_order
+from interlock.graph.task.judging import Reply, judge, overruled
+from interlock.graph.task.machine import (
+    Cause,
+    Outcome,
+    Verdict,
+)
+from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated
+from interlock.graph.task.state import Answered, Event, TaskState
+from interlock.graph.task.store import RunStore
+
+_MAX_QUOTED_CHARS: Final = 32 * 1024
+
+
+def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[str, Any]:
+    """Ask a role for its answer, check it, and return the update of the state.
+
+    A role whose last answer in this turn was refused is asked again with the findings. An answer is stored before
+    it is judged; a node that runs again finds it there.
+
+    Raises:
+        RunnerError: No answer came. The run stops where it is, and goes on when it is resumed.
+    """
+    number = reask_number(state, role.name)
+    with desk.tape.alone(name_of(role.name, state["attempt"], state["turn"], number)):
+        return _ask(desk, role, state, store, number)
+
+
+def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int) -> dict[str, Any]:
+    answered_before = state.get("answers", {}).get(role.name)
+    refusal = answered_before["findings_text"] if answered_before is not None and number > 0 else ""
+    notice = get_stream_writer()
+    notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
+    if _went_stale(desk, role, state):
+        reply = Reply("stale", None, "", (), (), desk.tree())
+        notice(_answered(role, reply, {}))
+        return _update(desk, role, state, reply, number, store)
+    key = _answer_key(role, state, number)
+    state = _with_failures(role, state, store.spent_in_vain(key))
+    used_up = "" if store.answer(key) is not None else _used_up(desk, role, state)
+    if used_up:
+        used_up = f"{role.name} was not asked: {used_up}"
+        reply = Reply("spent", None, used_up, (), (), desk.tree())
+        notice(_answered(role, reply, {}))
+        return _update(desk, role, state, reply, number, store)
+    text = _answer_text(desk, role, state, store, number, refusal)
+    cost = store.cost(key)
+    if cost.get("stopped"):
+        stopped = f"{role.name} had no answer when what was left of its budget was used up: {cost['stopped']}"
+        reply = Reply("spent", None, stopped, (), (), desk.tree())
+        notice(_answered(role, reply, cost))
+        return _update(desk, role, state, reply, number, store)
+    reply = judge(desk, role, state, text, worked=_worked(role, state, cost), opened=_opened(role, state, cost))
+    if reply.outcome == "invalid" and not may_ask_again(state, role.name, number, desk.policy.max_reasks):
+        reply = overruled(reply, role, own_collection(state, role.name))
+    if role.kind in ("qa", "review") and reply.tree != state["tree"]:
+        reply = replace(reply, outcome="stale")
+    notice(_answered(role, reply, cost))
+    return _update(desk, role, state, reply, number, store)
+
+
+def _with_failures(role: Role, state: TaskState, spent: Usage) -> TaskState:
+    """Return the state with what runners spent on this ask before they failed: it counts as the role's."""
+    if spent == Usage():
+        return state
+    before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
+    return {**state, "spent": {**state.get("spent", {}), role.name: (before + spent).to_json()}}
+
+
+def _answered(role: Role, reply: Reply, cost: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the notice of an answer; without a report, its text says why there is none."""
+    errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
+    return {
+        "kind": "answered",
+        "role": role.name,
+        "outcome": reply.outcome,
+        "codes": [item.code for item in errors],
+        "findings": reply.report.as_reask() if reply.outcome == "invalid" and reply.report is not None else "",
+        "first": errors[0].message if errors else reply.text if reply.report is None else "",
+        "seconds": cost["usage"].get("seconds") if cost else None,
+        "usage": cost["usage"] if cost.get("told") else None,
+        "model": cost.get("model", ""),
+    }
+
+
+def _worked(role: Role, state: TaskState, cost: Mapping[str, Any]) -> bool:
+    """Say whether a role may have called a tool in this round of work; what is not known counts as done."""
+    last = state.get("answers", {}).get(role.name)
+    before = last is not None and last["attempt"] == state["attempt"] and last.get("worked", True)
+    return before or cost.get("tool_calls") != 0
+
+
+def _opened(role: Role, state: TaskState, cost: Mapping[str, Any]) -> list[str] | None:
+    """Return the files that a role was shown in this run, as far as it is known of each of its answers."""
+    now = cost.get("opened")
+    last = state.get("answers", {}).get(role.name)
+    before = [] if last is None else last.get("opened")
+    return None if now is None or before is None else sorted({*before, *now})
+
+
+def _used_up(desk: Desk, role: Role, state: TaskState) -> str:
+    """Say which budget is used up before a role is asked. What comes from outside spends nothing of ours."""
+    return "" if desk.runners[role.name] is REMOTE else spent_by(desk.policy, state.get("spent", {}), role.name)
+
+
+def _went_stale(desk: Desk, role: Role, state: TaskState) -> bool:
+    """Say whether files in scope changed after the hand-over, so that no verdict on it can count any more."""
+    return role.kind in ("qa", "review") and desk.tree() != state["tree"]
+
+
+def reask_number(state: TaskState, name: str) -> int:
+    """Return 0 for the first ask of a turn, else how many answers of this turn were refused."""
+    last = state.get("answers", {}).get(name)
+    if last is None or (last["attempt"], last["turn"]) != (state["attempt"], state["turn"]):
+        return 0
+    return last["reask"] + 1 if last["outcome"] == "invalid" else 0
+
+
+def may_ask_again(state: TaskState, name: str, number: int, most: int) -> bool:
+    """Return whether a role whose answer to its ask of this number was refused may be asked again.
+
+    A step that is taken up again has its re-asks anew.
+    """
+    return number - state.get("first_asks", {}).get(name, 0) < most
+
+
+def _answer_key(role: Role, state: TaskState, number: int) -> str:
+    """Return the key under which this step of the graph stores the answer that it gets.
+
+    The name of the step follows from the checkpoint that it began with. It is the same when the step runs again after
+    a crash, and nobody knows it before: a file that was laid out earlier for a later ask is never read.
+    """
+    info = get_runtime().execution_info
+    assert info is not None, "only a node of a graph asks"
+    return f"{state['attempt']}.{state['turn']}-{role.name}-{number}.{_digest(info.task_id)[:16]}"
+
+
+def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int, refusal: str) -> str:
+    key = _answer_key(role, state, number)
+    stored = store.answer(key)
+    if stored is not None:
+        return stored
+    refused = _refused(role, state, store) if refusal else ""
+    tell = _writer()
+    ask = make_ask(
+        desk, role, state, store, number, lambda step: tell(desk.redactor.value(step)), refusal=refusal, refused=refused
+    )
+    runner = desk.runners[role.name]
+    desk.tape.asked(ask)
+    if runner is REMOTE:
+        given: object = interrupt(remote_request(ask))
+        text = given.decode("utf-8", "surrogatepass") if isinstance(given, bytes) else str(given)
+        answer = _kept(desk, Answer(text, told=False))
+        desk.tape.answered(ask, answer)
+    else:
+        try:
+            answer = _kept(desk, _brought(desk, runner, ask))
+        except RunnerError as error:
+            if error.spent is not None and error.spent.calls:
+                store.keep_failure(key, role.name, error.spent)
+            raise
+        desk.tape.answered(ask, answer)
+        store.keep_cost(key, answer)
+    store.keep_answer(key, answer.text)
+    desk.ended()
+    return answer.text
+
+
+def _writer() -> Notice:
+    """Return the writer of this node's stream for any thread: it finds its node by the context that it is called in."""
+    tell, context = get_stream_writer(), copy_context()
+    return lambda step: context.copy().run(tell, step)
+
+
+def _brought(desk: Desk, runner: Runner, ask: Ask) -> Answer:
+    """Return what a runner brings, with what it cost as it was measured here where the runner does not tell.
+
+    Raises:
+        RunnerError: It brings nothing; a key that the error quotes is taken out.
+    """
+    started = time.monotonic()
+    try:
+        brought = runner(ask)
+    except RunnerError as error:
+        message, fix = desk.redactor.text(error.message), desk.redactor.text(error.fix)
+        if (message, fix) == (error.message, error.fix):
+            raise
+        raise RunnerError(message, fix, error.spent) from None
+    if isinstance(brought, Answer):
+        return brought
+    if not isinstance(brought, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
+        raise RunnerError(f"the runner of {ask.role} returned {type(brought).__name__}, not a text", "Return a str.")
+    return Answer(brought, Usage(calls=1, seconds=time.monotonic() - started, usd=None), told=False)
+
+
+def _kept(desk: Desk, answer: Answer) -> Answer:
+    """Return an answer as it is kept and judged: without keys, and cut where it is too large to be accepted."""
+    clean = desk.redactor.text
+    text = clean(answer.text)[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk
+    return replace(answer, text=text, model=clean(answer.model), stopped=clean(answer.stopped))
+
+
+def _refused(role: Role, state: TaskState, store: RunStore) -> str:
+    """Return the beginning of the answer that was refused, unless its file is not what was judged any more."""
+    last = state.get("answers", {})[role.name]
+    text = store.answer(last["stored"]) or ""
+    return text[:_MAX_QUOTED_CHARS] if _digest(text) == last["sha256"] else ""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, store: RunStore) -> dict[str, Any]:
+    changes = desk.changes(store, state["attempt"]) if reply.outcome == "stale" else ""
+    reasons = _reasons(role, reply, changes)
+    envelope = None if reply.report is None else reply.report.envelope
+    key = _answer_key(role, state, number)
+    cost = store.cost(key)
+    answered = Answered(
+        outcome=reply.outcome,
+        attempt=state["attempt"],
+        turn=state["turn"],
+        reask=number,
+        findings_text=reply.report.as_reask() if reply.outcome == "invalid" and reply.report is not None else "",
+        reasons=reasons,
+        output="" if reply.outcome == "invalid" or envelope is None else envelope.output[:2000],
+        stored="" if reply.report is None else key,
+        sha256="" if reply.report is None else _digest(reply.text),
+        worked=_worked(role, state, cost),
+        opened=_opened(role, state, cost),
+    )
+    update: dict[str, Any] = {
+        "answers": {role.name: answered},
+        "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number, cost)},
+    }
+    before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
+    if cost:
+        update["spent"] = {role.name: (before + Usage.from_json(cost["usage"])).to_json()}
+    elif store.spent_in_vain(key) != Usage():
+        update["spent"] = {role.name: before.to_json()}
+    if role.kind in ("qa", "review") and (
+        reply.outcome != "invalid" or not may_ask_again(state, role.name, number, desk.policy.max_reasks)
+    ):
+        update["verdicts"] = {role.name: _verdict(desk, role, state, reply, reasons)}
+    return update
+
+
+def _reasons(role: Role, reply: Reply, changes: str) -> list[str]:
+    if reply.overruled and reply.outcome == "fail":
+        return list(reply.overruled)
+    envelope = None if reply.report is None else reply.report.envelope
+    match reply.outcome:
+        case "stale":
+            text = f"no verdict of {role.name} can count, because files in scope changed after the hand-over{changes}"
+            return [reason(role.certifies or MSG_STRICT, text)]
+        case "spent":
+            return [reason(role.certifies or MSG_STRICT, reply.text)]
+        case "invalid":
+            errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
+            codes = "; ".join(f"{item.code} {item.message}" for item in errors[:3])
+            return [reason(MSG_STRICT, f"{role.name} gave no valid answer within its budget: {codes}")]
+        case "progress":
+            return [reason(MSG_STRICT, f"{role.name} reported progress and did not hand over within its budget")]
+        case _:
+            return [] if envelope is None else repeated(envelope.fail_reasons)
+
+
+CAUSE: Final[Mapping[Outcome, Cause]] = {
+    **dict[Outcome, Cause].fromkeys(("pass", "fail"), "gate"),
+    "blocked": "agent",
+    **dict[Outcome, Cause].fromkeys(("invalid", "progress"), "protocol"),
+    "stale": "stale",
+    "spent": "budget",
+}
+"""Why a task is BLOCKED when an answer with this outcome ends the way."""
+
+
+def _verdict(desk: Desk, role: Role, state: TaskState, reply: Reply, reasons: list[str]) -> Verdict:
+    passed = reply.outcome == "pass"
+    protocol = desk.policy.protocol
+    return Verdict(
+        role=role.name,
+        result="PASS" if passed else "FAIL" if reply.outcome == "fail" else "NONE",
+        cause=CAUSE.get(reply.outcome, "protocol"),
+        attempt=state["attempt"],
+        tree=reply.tree,
+        gates=[gate for gate in reply.verified if protocol.may_certify(role, gate)] if passed else [],
+        evidence=list(reply.files) if passed else [],
+        reasons=[] if passed else reasons,
+    )
+
+
+def _key(state: TaskState, name: str, what: str) -> str:
+    return f"{state['attempt']}.{state['turn']}/{name}/{what}"
+
+
+def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, cost: Mapping[str, Any]) -> Event:
+    report = reply.report
+    data: dict[str, Any] = {
+        "role": role.name,
+        "attempt": state["attempt"],
+        "reask": number,
+        "outcome": reply.outcome,
+        "tree": reply.tree,
+    }
+    if reply.overruled and reply.outcome == "fail":
+        data |= {"verdict_by": "orchestrator", "reasons": list(reply.overruled)}
+    if cost.get("told"):
+        data |= {"usage": cost["usage"], "model": cost["model"], "tool_calls": cost["tool_calls"]}
+    if report is not None:
+        data |= {
+            "response_sha256": _digest(reply.text),
+            "ok": report.ok,
+            "status": report.status,
+            "effective_status": report.effective_status,
+            "verdict": report.verdict,
+            "envelope": None if report.envelope is None else asdict(report.envelope),
+            "evidence": [dict(item) for item in reply.files],
+            "findings": [
+                {
+                    "code": item.code,
+                    "level": item.level,
+                    "field": item.field,
+                    "line": item.line,
+                    "message": item.message[:500],
+                    "found": item.found[:200],
+                    "expected": item.expected[:300],
+                    "fix": item.fix[:500],
+                }
+                for item in report.findings[:50]
+            ],
+        }
+    return Event(type="answer", data=data, order=[role_order(desk, role.name), 1 + number])

@@ -1,0 +1,159 @@
+"""Building the status machine: the nodes of one task and the conditional edges between them."""
+
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from interlock.agents.ask import Remote, Runner
+from interlock.agents.recording import NoTape, Tape
+from interlock.agents.runners import make_runner
+from interlock.envelope.protocol import Status
+from interlock.gates.config import load_config
+from interlock.graph.engine.paths import journal_path
+from interlock.graph.task.admission import check_task
+from interlock.graph.task.collecting import Update
+from interlock.graph.task.desk import Desk
+from interlock.graph.task.machine import COMMAND_GATES, RESUMED, START_NODE
+from interlock.graph.task.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes
+from interlock.graph.task.policy import Policy, key_variables, make_policy
+from interlock.graph.task.record import Recorder
+from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
+from interlock.graph.task.task import Task
+from interlock.journal import Journal
+from interlock.redaction import redactor_for
+
+
+def task_graph(
+    task: Task,
+    *,
+    root: str | Path = ".",
+    runners: Mapping[str, Runner | Remote] | None = None,
+    policy: Policy | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    tape: Tape | None = None,
+) -> CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]:
+    """Compile the status machine of one task.
+
+    The graph takes `{"run_id": …}` (default: the thread id) and ends with `{"status", "fail_reasons", …}`. It can be
+    run with a checkpointer of the caller's own, or inside a node of another graph.
+
+    Args:
+        task: What is to be done; see `load_task` and `task_from_mapping`.
+        root: The project's root.
+        runners: Runners by role name; they replace those of the task and of `interlock.toml`.
+        policy: A frozen policy; default: read from the configuration now.
+        checkpointer: Where the state of the run is kept.
+        tape: Records the run, or plays a recording.
+
+    Raises:
+        TaskError: The task cannot start; every problem is listed.
+        ConfigError: `interlock.toml` is wrong.
+        AgentConfigError: The settings of an agent are wrong.
+    """
+    folder = Path(root).resolve()
+    given = dict(runners or {})
+    if policy is None:
+        config = load_config(folder)
+        policy = make_policy(task, config, folder, roles=tuple(given))
+        check_task(task, policy.protocol, folder)
+    for name, setting in policy.agents.items():
+        if name in policy.protocol.roles and name not in given:
+            given[name] = make_runner(
+                name,
+                setting.settings,
+                root=folder,
+                base=Path(setting.base),
+                source=setting.source,
+                prices=policy.prices,
+                limits=policy.limits,
+            )
+    redactor = redactor_for(root, key_variables(policy))
+    desk = Desk(task, policy, folder, given, tape or NoTape(), redactor)
+    nodes = Nodes(desk, Recorder(Journal(journal_path(folder))))
+    graph = _build(nodes)
+    return graph.compile(  # pyright: ignore[reportUnknownMemberType]
+        checkpointer=checkpointer, name=f"task {task.task_id}"
+    )
+
+
+class _Builder:
+    """A state graph that is told every target of every conditional edge, so that an unknown one raises."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.graph: StateGraph[TaskState, None, TaskInput, TaskOutput] = StateGraph(
+            TaskState, input_schema=TaskInput, output_schema=TaskOutput
+        )
+
+    def node(self, name: str, function: Callable[..., Update]) -> None:
+        """Add a node; before it works, it makes sure that nobody else wrote lines of its run."""
+
+        def watched(state: TaskState) -> Update:
+            self.recorder.watch(state["run_id"])
+            return function(state)
+
+        self.graph.add_node(name, watched)  # pyright: ignore[reportUnknownMemberType]
+
+    def edge(self, source: str, route: Callable[[TaskState], str | list[str]], *names: str, **renamed: str) -> None:
+        """Add a conditional edge to nodes of the same name, and to others under the name that `route` returns."""
+        targets: dict[Hashable, str] = {**{name: name for name in names}, **renamed}
+        self.graph.add_conditional_edges(source, route, targets)
+
+
+def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
+    builder = _Builder(nodes.recorder)
+    builder.graph.add_node(START_NODE, nodes.start)  # pyright: ignore[reportUnknownMemberType]
+    builder.node("IN_PROGRESS", nodes.in_progress)
+    builder.node("READY_FOR_QA", nodes.ready_for_qa)
+    builder.node("QA_IN_PROGRESS", nodes.qa_in_progress)
+    builder.node("READY_FOR_REVIEW", nodes.ready_for_review)
+    builder.node("APPROVED", nodes.approved)
+    builder.node("BLOCKED", nodes.blocked)
+    builder.graph.add_edge(START, START_NODE)
+    builder.edge(START_NODE, nodes.after_status, "IN_PROGRESS", "BLOCKED")
+    builder.edge("IN_PROGRESS", nodes.dispatched, *(role.name for role in nodes.build_order))
+    for role in nodes.build_order:
+        builder.node(role.name, nodes.build_role(role))
+        after = nodes.after_role(role)
+        builder.edge(role.name, after, "IN_PROGRESS", "READY_FOR_QA", "BLOCKED", ASK_AGAIN=role.name)
+    builder.edge("READY_FOR_QA", nodes.after_status, "QA_IN_PROGRESS", "BLOCKED")
+    _add_phase(builder, nodes, "qa")
+    _add_phase(builder, nodes, "review")
+    if nodes.command_gates:
+        builder.node(COMMAND_GATES, nodes.command_gates_node)
+        builder.graph.add_edge(COMMAND_GATES, QA_VERDICTS)
+    builder.edge("APPROVED", nodes.after_approved, "BLOCKED", END=END)
+    builder.edge("BLOCKED", nodes.after_blocked, "IN_PROGRESS", RESUMED, END=END)
+    builder.node(RESUMED, nodes.resumed)
+    judging = [name for kind in ("qa", "review") for name in nodes.phase(kind)]
+    builder.edge(RESUMED, nodes.taken_up, *dict.fromkeys((*judging, *map(nodes.entry, judging))))
+    return builder.graph
+
+
+def _add_phase(builder: _Builder, nodes: Nodes, kind: Literal["qa", "review"]) -> None:
+    """Add the roles of a phase: dispatched side by side, each asked until it has a verdict, then counted."""
+    status, verdicts, passed = _PHASES[kind]
+    # Verdicts of commands that stand for a review were given in QA: they are only counted again.
+    counted = kind == "review" and not nodes.reviewed
+    entries = [verdicts] if counted else [nodes.entry(name) for name in nodes.phase(kind)]
+    builder.edge(status, lambda _state: entries, *entries)
+    for role in nodes.desk.policy.protocol.of_kind(kind):
+        builder.node(role.name, nodes.judging_role(role))
+        builder.edge(role.name, nodes.after_role(role), ASK_AGAIN=role.name, TALLY=verdicts)
+        if nodes.collects(role):
+            name = nodes.entry(role.name)
+            builder.node(name, nodes.evidence(role))
+            builder.edge(name, nodes.after_evidence(role), role.name, TALLY=verdicts)
+    builder.node(verdicts, nodes.verdicts(kind))
+    builder.edge(verdicts, nodes.after_verdicts(kind), "BLOCKED", passed, WAIT=END)
+
+
+_PHASES: Mapping[str, tuple[Status, str, Status]] = {
+    "qa": ("QA_IN_PROGRESS", QA_VERDICTS, "READY_FOR_REVIEW"),
+    "review": ("READY_FOR_REVIEW", REVIEW_VERDICTS, "APPROVED"),
+}
+"""The status of a phase, the node that counts its verdicts, and the status after it."""

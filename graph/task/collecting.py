@@ -1,0 +1,237 @@
+"""Making evidence: the nodes that run Interlock's own collectors and the commands of gates, and what they report."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any, Final, TypeAlias
+
+from langgraph.config import get_stream_writer
+
+from interlock.agents.ask import REMOTE
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import GateSpec, Role
+from interlock.gates.collect import Look, collect
+from interlock.gates.command import run_command_gate
+from interlock.gates.errors import CollectorError
+from interlock.gates.judge import judge_collection
+from interlock.gates.manifest import Binding, Collection, to_json
+from interlock.gates.shared import shared
+from interlock.graph.task.desk import Desk, binding, role_order
+from interlock.graph.task.machine import COMMAND_GATES, CitedFile, Verdict
+from interlock.graph.task.orchestrator import MAX_REASON_CHARS, reason
+from interlock.graph.task.policy import script_fingerprint, script_key
+from interlock.graph.task.record import Recorder
+from interlock.graph.task.sealing import collect_sealed
+from interlock.graph.task.state import CollectedEvidence, Event, TaskState, round_of
+
+_MAX_REASONS: Final = 5
+"""So many errors of one gate are fail reasons; its log has all."""
+_MIN_FOUND_CHARS: Final = 20
+
+Update: TypeAlias = dict[str, Any]
+Node: TypeAlias = Callable[[TaskState], Update]
+
+
+class Collecting:
+    """The nodes of one task that make evidence.
+
+    Args:
+        desk: The task, its policy, its root and its runners.
+        recorder: Keeps copies of what was made.
+    """
+
+    def __init__(self, desk: Desk, recorder: Recorder) -> None:
+        self.desk = desk
+        self.recorder = recorder
+        gates = (desk.policy.protocol.gate(gate_id) for gate_id in desk.task.gates_required)
+        self.command_gates = tuple(gate for gate in gates if gate.by_command)
+
+    def collects(self, role: Role) -> bool:
+        """Say whether Interlock makes the evidence of this role's gate itself."""
+        return role.certifies is not None and self.desk.policy.protocol.gate(role.certifies).grade == "runner"
+
+    def evidence(self, role: Role) -> Node:
+        """Return the node that makes the evidence of a role's gate with Interlock's own collector."""
+        gate_id = role.certifies or ""
+
+        def node(state: TaskState) -> Update:
+            get_stream_writer()({"kind": "collecting", "role": role.name, "gate": gate_id})
+            try:
+                collection = self._collect(gate_id, state)
+            except CollectorError as error:
+                return self._collector_failed(state, role.name, gate_id, error)
+            self.recorder.keep_files(self.desk.root, collection)
+            _collected(collection)
+            row = CollectedEvidence(
+                attempt=state["attempt"], tree=collection.binding.tree, collection=to_json(collection), error="", fix=""
+            )
+            return {"collected": {role.name: row}, "outbox": self._evidence_event(state, role.name, collection)}
+
+        return node
+
+    def _collect(self, gate_id: str, state: TaskState) -> Collection:
+        """Make the evidence of a gate; what was made while the files changed does not fit the files after it."""
+        desk, protocol = self.desk, self.desk.policy.protocol
+        gate, work = protocol.gate(gate_id), binding(self.desk, state, self.desk.tree())
+        try:
+            made = self._made(gate, state, work)
+        finally:
+            desk.ended()
+        after = binding(desk, state, desk.tree())
+        report = judge_collection(made, root=desk.root, protocol=protocol, binding=after, gate=gate_id)
+        return replace(made, ok=report.ok, findings=report.findings)
+
+    def _made(self, gate: GateSpec, state: TaskState, work: Binding) -> Collection:
+        """Run what makes the evidence of a gate: its command, sealed or not, or a collector."""
+        desk = self.desk
+        if gate.id in desk.policy.seals:
+            return collect_sealed(
+                desk.root,
+                desk.task,
+                desk.policy,
+                gate,
+                state.get("sealing", {}),
+                binding=work,
+                present=desk.files,
+                outside=_named_outside(desk, state),
+                progress=_progress(gate.id),
+            )
+        if not gate.command:
+            return collect(
+                gate.id,
+                target=desk.task.page or "",
+                root=desk.root,
+                binding=work,
+                categories=gate.evidence,
+                look=Look(desk.policy.look_seconds),
+            )
+        self._check_script(gate)
+        made = run_command_gate(gate, root=desk.root, binding=work)
+        self._check_script(gate)
+        return made
+
+    def _check_script(self, gate: GateSpec) -> None:
+        """Refuse a command whose script is not the one that the run began with."""
+        frozen = self.desk.policy.fingerprints.get(script_key(gate.id))
+        present = script_fingerprint(gate, self.desk.task, self.desk.root) or ""
+        changed = [row for row in (frozen or "").split("; ") if row and row not in present.split("; ")]
+        if changed:
+            raise CollectorError(
+                "COL204",
+                f"{changed[0].rpartition(' ')[0]}, which decides {gate.id}, was changed after the run began.",
+                "Restore it and resume, or put it in the scope of the task and start a new run.",
+            )
+
+    def _collector_failed(self, state: TaskState, name: str, gate_id: str, error: CollectorError) -> Update:
+        why = reason(gate_id, f"the evidence could not be made: {error.message} {error.fix}")
+        verdict = Verdict(
+            role=name, result="NONE", cause="collector", attempt=state["attempt"], tree=self.desk.tree(), gates=[],
+            evidence=[], reasons=[why],
+        )  # fmt: skip
+        row = CollectedEvidence(attempt=state["attempt"], tree="", collection=None, error=error.message, fix=error.fix)
+        get_stream_writer()({"kind": "collected", "gate": gate_id, "ok": False, "files": [], "findings": [why]})
+        data = {
+            "role": name,
+            "gate": gate_id,
+            "ok": False,
+            "code": error.code,
+            "error": error.message,
+            "fix": error.fix,
+        }
+        event = Event(type="evidence", data=data, order=[role_order(self.desk, name), 0])
+        return {
+            "collected": {name: row},
+            "verdicts": {name: verdict},
+            "outbox": {f"{round_of(state)}/{name}/evidence": event},
+        }
+
+    def _evidence_event(self, state: TaskState, name: str, collection: Collection) -> dict[str, Event]:
+        data = {
+            "role": name,
+            "gate": collection.gate,
+            "ok": collection.ok,
+            "tree": collection.binding.tree,
+            "manifest": collection.manifest,
+            "files": [{"key": file.key, "path": file.path, "sha256": file.sha256} for file in collection.files],
+            "findings": [
+                {"code": item.code, "level": item.level, "message": item.message[:500]}
+                for item in collection.findings[:50]
+            ],
+        }
+        order = [role_order(self.desk, name), 0]
+        suffix = "evidence" if name != COMMAND_GATES else f"evidence/{collection.gate}"
+        return {f"{round_of(state)}/{name}/{suffix}": Event(type="evidence", data=data, order=order)}
+
+    def command_gates_node(self, state: TaskState) -> Update:
+        """Run the command of every required gate that no role certifies; the exit status decides."""
+        outbox: dict[str, Event] = {}
+        collected: dict[str, CollectedEvidence] = {}
+        made: list[Collection] = []
+        for gate in self.command_gates:
+            get_stream_writer()({"kind": "collecting", "role": COMMAND_GATES, "gate": gate.id})
+            try:
+                made.append(self._collect(gate.id, state))
+            except CollectorError as error:
+                return self._collector_failed(state, COMMAND_GATES, gate.id, error)
+            self.recorder.keep_files(self.desk.root, made[-1])
+            _collected(made[-1])
+            outbox |= self._evidence_event(state, COMMAND_GATES, made[-1])
+            collected[f"{COMMAND_GATES}/{gate.id}"] = CollectedEvidence(
+                attempt=state["attempt"], tree=made[-1].binding.tree, collection=to_json(made[-1]), error="", fix=""
+            )
+        failed = [item for item in made if not item.ok]
+        verdict = Verdict(
+            role=COMMAND_GATES,
+            result="FAIL" if failed else "PASS",
+            cause="gate",
+            attempt=state["attempt"],
+            tree=next((item.binding.tree for item in made if item.binding.tree != state["tree"]), state["tree"]),
+            gates=[] if failed else [item.gate for item in made],
+            evidence=[CitedFile(**asdict(file)) for item in made for file in item.files] if not failed else [],
+            reasons=[why for item in failed for why in _reasons(item)],
+        )
+        return {"verdicts": {COMMAND_GATES: verdict}, "collected": collected, "outbox": outbox}
+
+
+def _collected(made: Collection) -> None:
+    """Tell whoever watches the run what was made."""
+    get_stream_writer()(
+        {
+            "kind": "collected",
+            "gate": made.gate,
+            "ok": made.ok,
+            "files": [file.path for file in made.files],
+            "findings": [item.message for item in made.findings],
+        }
+    )
+
+
+def _reasons(made: Collection) -> list[str]:
+    """Return the reasons of a failed gate: its first errors with their fixes, and what it was not judged by."""
+    errors = [found for found in made.findings if found.level == "error"]
+    shown = [_in_a_line(made.gate, found) for found in errors[:_MAX_REASONS]]
+    if len(errors) > _MAX_REASONS:
+        shown.append(f"and {len(errors) - _MAX_REASONS} more")
+    shown += [f"{found.message} {found.fix}" for found in made.findings if found.level == "warning"]
+    return [reason(made.gate, text.removeprefix(f"{made.gate}: ")) for text in shown]
+
+
+def _in_a_line(gate: str, item: Finding) -> str:
+    """Return what a finding says in one reason: what is wrong, as much as fits of what was found, and what to do."""
+    found = " ".join(item.found.split()).rstrip(".")
+    left = MAX_REASON_CHARS - len(f"{gate}: {item.message} Found: …. Fix: {item.fix}")
+    if not found or left < _MIN_FOUND_CHARS:
+        return f"{item.message} Fix: {item.fix}"
+    return f"{item.message} Found: {found if len(found) <= left else found[:left] + '…'}. Fix: {item.fix}"
+
+
+def _named_outside(desk: Desk, state: TaskState) -> tuple[str, ...]:
+    """Return the files outside the scope that changed, as a log may name them that somebody outside is shown."""
+    paths = [row["path"] for row in state.get("outside", [])]
+    told = shared(desk.root, paths) if REMOTE in desk.runners.values() else paths
+    return tuple(path for path in paths if path in told)
+
+
+def _progress(gate_id: str) -> Callable[[str], None]:
+    """Return what passes the steps of a sealed gate on to whoever watches the run."""
+    tell = get_stream_writer()
+    return lambda line: tell({"kind": "gate", "gate": gate_id, "line": line})

@@ -1,0 +1,287 @@
+"""Why a task is where it is: what moved it there, which gates are missing, whether they can be met, what to do."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from interlock.agents.usage import Limits, Usage, total, usage_row
+from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
+from interlock.gates.collect import find_browser
+from interlock.gates.errors import CollectorError
+from interlock.gates.manifest import from_json
+from interlock.graph.engine.paths import journal_path
+from interlock.graph.task.kept_evidence import present_path
+from interlock.graph.task.left import tree_after
+from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certified
+from interlock.graph.task.policy import Policy
+from interlock.graph.task.preflight import found_program
+from interlock.graph.task.state import CollectedEvidence
+from interlock.graph.task.store import RunStore
+from interlock.graph.task.view import RunView
+from interlock.journal import Entry, Journal
+
+_MEANING: Mapping[Cause, str] = {
+    "gate": "a gate was not passed",
+    "stale": "files in scope changed after a verdict",
+    "evidence": "an evidence file is no longer the one that was judged",
+    "protocol": "an agent gave no valid answer within its budget of re-asks",
+    "agent": "an agent blocked the task, or gave no answer",
+    "collector": "the evidence could not be made",
+    "task": "the task is not well-formed",
+    "budget": "a budget is used up",
+}
+
+_FIX: Mapping[Cause, str] = {
+    "protocol": "Fix the agent that the reasons name, or give it another model, or raise `max_reasks` in [run]",
+    "budget": "Raise the limit that the reasons name, or take it out",
+}
+"""What to do about a BLOCKED run whose reasons name nothing in the work."""
+
+
+def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> dict[str, Any]:
+    """Return where a run stands and where its records are, as JSON values.
+
+    Args:
+        view: The run.
+        root: The project's root.
+        journal: The journal of the root, read once for several runs.
+    """
+    return _present(RunStore(root, view.run_id), _record(view, journal or Journal(journal_path(root))))
+
+
+def keep_summary(view: RunView, root: Path) -> None:
+    """Keep where a run stands, once nothing more happens to it by itself, for `kept_summary`."""
+    journal = Journal(journal_path(root))
+    store = RunStore(root, view.run_id)
+    if (head := journal.head(view.run_id)) is not None:
+        row = {"head": {"seq": head.seq, "hash": head.hash}, "checkpoint": store.checkpoint_mark()}
+        store.keep_standing({**row, "summary": _record(view, journal)})
+
+
+def kept_summary(root: Path, run_id: str, journal: Journal) -> dict[str, Any] | None:
+    """Return what `run_summary` would, without opening the checkpoint; None where the run has gone on since.
+
+    Raises:
+        RunDamagedError: What was kept cannot be read.
+    """
+    store = RunStore(root, run_id)
+    kept = store.standing_at(journal.head(run_id))
+    if kept is None or kept["checkpoint"] != store.checkpoint_mark():
+        return None
+    return _present(store, kept["summary"])
+
+
+def _record(view: RunView, journal: Journal) -> dict[str, Any]:
+    """Return what the checkpoint and the journal say of a run; `evidence` are key, path and digest of each file."""
+    entries = list(journal.entries(view.run_id))
+    values, head = view.values, view.head
+    rows = cast("dict[str, CollectedEvidence]", values.get("collected", {})).values()
+    files = [file for row in rows if row["collection"] is not None for file in from_json(row["collection"]).files]
+    return {
+        "schema": "interlock.run/1",
+        "run_id": view.run_id,
+        "task_id": view.task.task_id,
+        "phase": view.phase,
+        "status": view.status,
+        "attempt": int(values.get("attempt", 0)),
+        "driven": False,
+        "abandoned": view.abandoned,
+        "stopped": None,
+        "path": [entry.data["to"] for entry in entries if entry.type == "status"],
+        "updated_at": entries[-1].at if entries else None,
+        "fail_reasons": list(values.get("fail_reasons", [])),
+        "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
+        "kept": [{"role": role, "ask_id": view.again[role]} for role in view.kept],
+        "usage": usage_of(view),
+        "evidence": [[file.key, file.path, file.sha256] for file in files],
+        "journal": str(journal.path.relative_to(journal.path.parents[2])),
+        "head": None if head is None else {"seq": head.seq, "hash": head.hash},
+    }
+
+
+def _present(store: RunStore, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of `_record` with what the files say at this moment."""
+    evidence: dict[str, list[str]] = {}
+    for key, path, digest in record["evidence"]:
+        evidence.setdefault(key, []).append(present_path(store.root, path, digest))
+    stopped = None if record["abandoned"] else store.stopped()
+    return {**record, "driven": store.driven(), "stopped": stopped, "evidence": evidence}
+
+
+def usage_of(view: RunView) -> dict[str, Any]:
+    """Return what a run has spent and what is left of its budgets: `roles` by name, and `all` together.
+
+    A row is that of `Usage.to_json` with `left`, in which each limit that was set has its name.
+    """
+    spent = {role: Usage.from_json(row) for role, row in view.values.get("spent", {}).items()}
+    named = {role: view.policy.agents[role].limits for role in view.policy.protocol.roles if role in view.policy.agents}
+    limited = [role for role, limits in named.items() if limits != Limits()]
+    roles = [role for role in view.policy.protocol.roles if role in spent or role in limited]
+    return {
+        "roles": {role: usage_row(spent.get(role, Usage()), named.get(role, Limits())) for role in roles},
+        "all": usage_row(total(spent.values()), view.policy.limits),
+    }
+
+
+def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict[str, Any]:
+    """Return why a run is where it is, as JSON values with the schema `interlock.explanation/1`.
+
+    With `shared_only` it names the files alone that a caller with a token is told of.
+    """
+    entries = list(Journal(journal_path(root)).entries(view.run_id))
+    moves = [entry for entry in entries if entry.type == "status"]
+    values = view.values
+    # Roles that are asked side by side have their lines written when the last of them has answered.
+    waiting = [event["data"] for event in values.get("outbox", {}).values() if event["type"] == "answer"]
+    answers = [*(entry.data for entry in entries if entry.type == "answer"), *waiting]
+    refused = next((data for data in reversed(answers) if data["outcome"] == "invalid"), None)
+    if answers and not waiting and answers[-1]["outcome"] != "invalid":
+        refused = None
+    tree = str(values.get("tree", ""))
+    held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree)
+    if view.status == "BLOCKED":
+        held -= {reason.partition(":")[0] for reason in values.get("fail_reasons", ())}
+    if not any(data["outcome"] not in UNANSWERED for data in answers):
+        held -= {gate_id for gate_id in held if view.policy.protocol.gate(gate_id).certifier == ANYBODY}
+    store = RunStore(root, view.run_id)
+    driven = store.driven()
+    stopped = None if driven else store.stopped()
+    gates = [_gate_row(view, gate_id, gate_id in held, root) for gate_id in view.task.gates_required]
+    return {
+        "schema": "interlock.explanation/1",
+        "run_id": view.run_id,
+        "task_id": view.task.task_id,
+        "status": view.status,
+        "meaning": STATUS_MEANING[view.status] if view.status else "not started",
+        "phase": view.phase,
+        "driven": driven,
+        "stopped": stopped,
+        "why": _why(moves, view) if stopped is None else f"{_why(moves, view)} {_stop(stopped)}",
+        "fail_reasons": list(values.get("fail_reasons", [])),
+        "gates": gates,
+        "last_refusal": None if refused is None else _refusal(refused),
+        "next": [
+            *([stopped["fix"]] if stopped is not None else []),
+            *_next_steps(view, root, moves, gates, driven=driven, shared_only=shared_only),
+        ],
+    }
+
+
+def _why(moves: list[Entry], view: RunView) -> str:
+    if not moves:
+        return "The run has not dispatched anybody yet."
+    last = moves[-1].data
+    before = last["from"] or "the start"
+    text = f"{last['by']} moved it from {before} to {last['to']} in attempt {last['attempt']}"
+    if last["to"] != "BLOCKED":
+        return text + "."
+    cause: Cause = last["cause"]
+    spent = "; the rework budget is spent" if view.phase == "done" and REWORKABLE[cause] else ""
+    return f"{text}, because {_MEANING[cause]}{spent}."
+
+
+def _stop(stopped: Mapping[str, str]) -> str:
+    end = "" if stopped["message"].endswith((".", "!", "?")) else "."
+    return f"There it stopped, since an agent gave no answer ({stopped['code']}): {stopped['message']}{end}"
+
+
+def _gate_row(view: RunView, gate_id: str, held: bool, root: Path) -> dict[str, Any]:
+    gate = view.policy.protocol.gate(gate_id)
+    needs = list(gate.evidence) or (["any key"] if gate.any_evidence else [])
+    return {
+        "gate": gate_id,
+        "passed": held,
+        "certified_by": _certifiers(view.policy, gate),
+        "evidence": needs,
+        "satisfiable": _satisfiable(view, gate, root),
+    }
+
+
+def _certifiers(policy: Policy, gate: GateSpec) -> str:
+    if gate.certifier == ANYBODY:
+        return "any valid envelope"
+    if gate.certifier is not None:
+        return gate.certifier
+    if gate.by_command:
+        return "its command, run sealed" if gate.id in policy.seals else "the exit status of its command"
+    return " or ".join(role.name for role in (*policy.protocol.of_kind("qa"), *policy.protocol.of_kind("review")))
+
+
+def _satisfiable(view: RunView, gate: GateSpec, root: Path) -> str:
+    """Return `yes`, or what stands in the way now."""
+    if gate.command and not found_program(root, gate.command[0]):
+        return f"no: the command `{gate.command[0]}` is not found"
+    if gate.check in ("visual", "a11y"):
+        if view.task.page is None:
+            return "no: the task names no page"
+        try:
+            find_browser()
+        except CollectorError as error:
+            return f"no: {error.message} {error.fix}"
+    return "yes"
+
+
+def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "role": answer["role"],
+        "attempt": answer["attempt"],
+        "reask": answer["reask"],
+        "findings": [item for item in answer["findings"] if item["level"] == "error"],
+    }
+
+
+def _next_steps(
+    view: RunView, root: Path, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool, shared_only: bool
+) -> list[str]:
+    if driven:
+        return ["Wait: a process drives the run at this moment."]
+    if view.abandoned:
+        return ["Nothing: the run was abandoned. Start a new run of the task with `interlock run`."]
+    if view.phase == "waiting":
+        return [
+            f"Hand in the answer of {item.role}: interlock resume {view.run_id} --answer {item.role}=FILE"
+            for item in view.waiting
+        ] + [
+            f"Hand in the corrected answer of {role}, or wait until it is asked again: "
+            f"interlock resume {view.run_id} --answer {role}=FILE"
+            for role in view.again
+            if role not in view.kept and role not in [item.role for item in view.waiting]
+        ]
+    if view.phase in ("new", "running"):
+        return [f"Take the run on: interlock resume {view.run_id}"]
+    if view.status == "APPROVED":
+        after = tree_after(view, root, shared_only=shared_only)
+        steps = [f"Look at {path}: it was changed, and no gate judged the change." for path in after["not_judged"]]
+        steps += [f"Look at {path}: it is not as it was approved." for path in after["changed_since"]]
+        return steps or ["Nothing: the task is approved."]
+    steps = [f"{row['gate']}: {row['satisfiable'][4:]}" for row in gates if row["satisfiable"] != "yes"]
+    if view.failed:
+        names = ", ".join(view.failed)
+        return [*steps, f"Correct what the reasons name, then go on at {names}: interlock resume {view.run_id}"]
+    fix = _FIX.get(moves[-1].data["cause"] if moves else "gate", "Fix what the reasons name")
+    return [*steps, f"{fix}, then start a new run of the task with `interlock run`."]
+
+
+def explanation_text(data: dict[str, Any]) -> str:
+    """Return an explanation for a person."""
+    lines = [
+        f"{data['run_id']}: {data['status'] or 'not started'} ({data['meaning']})",
+        f"why: {data['why']}",
+        *(f"  - {item}" for item in data["fail_reasons"]),
+        "gates:",
+    ]
+    for row in data["gates"]:
+        mark = "passed " if row["passed"] else "missing"
+        needs = f", needs {' + '.join(row['evidence'])}" if row["evidence"] else ""
+        line = f"  {mark}  {row['gate']}: certified by {row['certified_by']}{needs}"
+        lines.append(line if row["satisfiable"] == "yes" else f"{line}; cannot be met now: {row['satisfiable'][4:]}")
+    refusal = data["last_refusal"]
+    if refusal is not None:
+        lines.append(
+            f"last refused answer: {refusal['role']}, attempt {refusal['attempt']}, ask {refusal['reask'] + 1}"
+        )
+        for item in refusal["findings"]:
+            place = f" line {item['line']} {item['field']}" if item["line"] else ""
+            lines.append(f"  {item['code']}{place}: {item['message']}")
+            lines += [f"    fix: {item['fix']}"] if item.get("fix") else []
+    return "\n".join([*lines, "next:", *(f"  - {item}" for item in data["next"])])

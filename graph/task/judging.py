@@ -1,0 +1,157 @@
+"""Judging one answer of a run: the envelope's rules, the evidence's, and the run's own, and what comes of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from interlock.envelope import Report, apply_edits, parse
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import Role
+from interlock.gates.manifest import Collection
+from interlock.gates.response import Expected, judge_response
+from interlock.graph.task.desk import UNREADABLE, Desk, binding, collections, held_gates, own_collection
+from interlock.graph.task.machine import CitedFile, Outcome, outcome_of
+from interlock.graph.task.orchestrator import reason, repeated
+from interlock.graph.task.rules import idle, no_outcome, unchanged_tree, unopened, unreadable_tree
+from interlock.graph.task.state import TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One checked answer.
+
+    Args:
+        outcome: What came of it.
+        report: Reading and findings; None when nobody was asked.
+        text: The answer as it came.
+        files: The evidence files that were read and accepted.
+        verified: The claimed gates whose evidence is complete and passed its check.
+        tree: The digest of the scope when the answer was judged.
+        overruled: Why the verdict is FAIL whatever the role said: what Interlock's own evidence for its gate says.
+    """
+
+    outcome: Outcome
+    report: Report | None
+    text: str
+    files: tuple[CitedFile, ...]
+    verified: tuple[str, ...]
+    tree: str
+    overruled: tuple[str, ...] = ()
+
+
+def judge(
+    desk: Desk,
+    role: Role,
+    state: TaskState,
+    text: str,
+    *,
+    worked: bool = True,
+    opened: Sequence[str] | None = None,
+    extract: bool = False,
+    shared_only: bool = False,
+) -> Reply:
+    """Hold one answer to the envelope's rules, the evidence's, and those of a run.
+
+    Args:
+        desk: The task and its surroundings.
+        role: Who answered.
+        state: The run's state.
+        text: The answer.
+        worked: False when it is known that no tool was called for it.
+        opened: The files that the role was shown in this run; None when that is not known.
+        extract: Find the one envelope inside a message that wraps it; a run itself never does.
+        shared_only: As for `judge_response`; a run itself reads every file.
+    """
+    policy, tree = desk.policy, desk.tree()
+    collection = own_collection(state, role.name)
+    failed = frozenset({role.certifies} if collection is not None and not collection.ok and role.certifies else ())
+    expected = Expected(
+        agent=role.name,
+        task_id=desk.task.task_id,
+        gates=desk.task.gates_required,
+        current_status=state["status"],
+        certified=held_gates(desk, state),
+        failed=failed,
+        collected=collections(state),
+        binding=binding(desk, state, tree),
+    )
+    read = partial(
+        judge_response,
+        text,
+        root=str(desk.root),
+        protocol=policy.protocol,
+        inputs=policy.inputs,
+        extract=extract,
+        shared_only=shared_only,
+    )
+    judged = read(expected=expected)
+    report = judged.report
+    claim = False
+    if failed and not judged.text.ok:
+        # A pass that would be valid, were it not for what Interlock found: asking again could only have it taken back.
+        without = read(expected=replace(expected, failed=frozenset()), evidence=False).text
+        claim = without.ok and without.verdict == "PASS"
+    found = () if collection is None else collection.findings
+    known = {item.code for item in found if item.level == "error"}
+    of_evidence = {item.code for item in judged.evidence if item.level == "error"}
+    if failed:
+        of_work = {item for item in judged.evidence if item.code in known}
+        report = replace(
+            report, findings=tuple(_for_judge(item, role) if item in of_work else item for item in report.findings)
+        )
+    if _hands_over(report, text):
+        if tree.startswith(UNREADABLE):
+            report = report.with_findings([unreadable_tree(report, tree)])
+        elif tree == state["tree_before"] and state["cause"] in (None, "gate"):
+            scope = desk.task.scope
+            if not worked:
+                report = report.with_findings([idle(report, scope)])
+            elif not _is_delivered(state, tree):
+                report = report.with_findings([unchanged_tree(report, policy.unchanged, scope)])
+    if opened is not None:
+        report = report.with_findings(unopened(report, role, str(desk.root), opened))
+    outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
+    if outcome == "invalid" and report.ok:
+        report = report.with_findings([no_outcome(report, role)])
+    files = tuple(
+        CitedFile(key=row.key, path=row.path, sha256=row.sha256, size_bytes=row.size_bytes) for row in judged.files
+    )
+    reply = Reply(outcome, report, text, files, judged.verified, tree)
+    return overruled(reply, role, collection) if claim and known.issuperset(of_evidence) else reply
+
+
+def _hands_over(report: Report, text: str) -> bool:
+    """Return whether an answer hands work over, or does so when every fix that it is told is made.
+
+    What keeps it from that is told with the other findings then, and not in the next turn.
+    """
+    if report.ok or report.status is None:
+        return report.envelope is not None and report.status == "READY_FOR_QA"
+    edits = [edit for item in report.findings if item.level == "error" for edit in item.edits]
+    fixed = parse(apply_edits(text, edits)).envelope
+    return fixed is not None and fixed.status == "READY_FOR_QA"
+
+
+def overruled(reply: Reply, role: Role, collection: Collection | None) -> Reply:
+    """Return a reply as FAIL where Interlock's own evidence of the role's gate says so, else as it is.
+
+    What Interlock itself found needs nobody's word: a judge that denies it, or says nothing that can be read, costs no
+    run; the work goes back with what was found.
+    """
+    if collection is None or collection.ok or role.certifies is None:
+        return reply
+    faults = [item for item in collection.findings if item.level == "error"]
+    reasons = repeated(reason(role.certifies, f"{item.message} Found: {item.found}.") for item in faults)
+    return replace(reply, outcome="fail", overruled=tuple(reasons))
+
+
+def _is_delivered(state: TaskState, tree: str) -> bool:
+    """Return whether files that nobody changed hold work of an earlier run of the task that was never approved."""
+    origin = state.get("origin", "")
+    return state["attempt"] == 1 and bool(origin) and origin != tree
+
+
+def _for_judge(item: Finding, role: Role) -> Finding:
+    """Return a finding about the work with the fix that a judge can make."""
+    fix = f"This is a fault of the work, not of your answer: set STATUS to BLOCKED, and name {role.certifies} with it"
+    return item._replace(fix=f"{fix} under FAIL_REASONS.")

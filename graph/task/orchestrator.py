@@ -1,0 +1,138 @@
+"""The orchestrator's own status changes, written as envelopes and held to the same rules as everybody's."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from interlock.agents.quoting import visible
+from interlock.core.errors import Exit
+from interlock.envelope import GATE_IN_TEXT, Envelope, render, validate
+from interlock.envelope.finding import Finding
+from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Status
+from interlock.graph.errors import GraphError
+from interlock.graph.task.machine import CitedFile
+from interlock.graph.task.task import Task
+
+ORCHESTRATOR = "orchestrator"
+MSG_STRICT = "GATE-MSG-STRICT"
+"""The gate that stands for the protocol itself in a FAIL_REASON of the orchestrator."""
+
+MAX_REASON_CHARS: Final = 300
+MAX_REASONS: Final = 20
+"""So much of the reasons of one agent is repeated; its answer is kept whole."""
+
+_MAX_BYTES: Final = 256 * 1024 * 1024
+"""The limit on a response is for agents: a statement names the evidence of all of them."""
+
+
+class StatementError(GraphError):
+    """The orchestrator's own envelope did not validate: a defect of Interlock, never of an agent.
+
+    Args:
+        findings: The errors in it.
+    """
+
+    code = "RUN690"
+    exit_code = Exit.INTERNAL
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        told = "; ".join(f"{item.code} {item.message}" for item in findings[:5])
+        super().__init__(f"the orchestrator's own envelope is invalid: {told}", "Report this as a defect of Interlock.")
+        self.findings = tuple(findings)
+
+
+def orchestrator_name(protocol: Protocol) -> str:
+    """Return the name of the role that aggregates."""
+    return protocol.of_kind("orchestrator")[0].name
+
+
+def statement(
+    status: Status,
+    task: Task,
+    protocol: Protocol,
+    *,
+    previous: Status | None,
+    gates_passed: Iterable[str] = (),
+    evidence: Sequence[CitedFile] = (),
+    fail_reasons: Sequence[str] = (),
+    output: str,
+    next_actions: Sequence[str] = (),
+) -> str:
+    """Render and check the envelope with which the orchestrator sets a status.
+
+    Args:
+        status: The status to set.
+        task: The task.
+        protocol: The roster and gates of the task.
+        previous: The status before.
+        gates_passed: The gates that hold, any order.
+        evidence: The files that stand for them.
+        fail_reasons: Reasons that each begin with a gate id.
+        output: What happened, in a sentence.
+        next_actions: What comes next; empty only for APPROVED.
+
+    Returns:
+        The envelope's text.
+
+    Raises:
+        StatementError: The text breaks a rule; nothing was written.
+    """
+    passed = set(gates_passed)
+    name = orchestrator_name(protocol)
+    text = render(
+        Envelope(
+            status=status,
+            task_id=task.task_id,
+            task=task.task,
+            assigned_agent=name,
+            reports_to=ORCHESTRATOR,
+            inputs_used=task.inputs,
+            gates_required=task.gates_required,
+            gates_passed=tuple(gate for gate in task.gates_required if gate in passed),
+            evidence=_by_key(evidence),
+            fail_reasons=tuple(fail_reasons),
+            output=output,
+            next_actions=tuple(next_actions),
+        )
+    )
+    report = validate(
+        text,
+        agent=name,
+        task_id=task.task_id,
+        gates=task.gates_required,
+        current_status=previous,
+        protocol=protocol,
+        certified=frozenset(passed),
+        max_bytes=_MAX_BYTES,
+    )
+    if not report.ok:
+        raise StatementError([item for item in report.findings if item.level == "error"])
+    return text
+
+
+def _by_key(evidence: Sequence[CitedFile]) -> dict[str, tuple[str, ...]]:
+    return {key: tuple(dict.fromkeys(item["path"] for item in evidence if item["key"] == key)) for key in EVIDENCE_KEYS}
+
+
+def reason(gate: str, text: str) -> str:
+    """Return one FAIL_REASONS item: a gate id and one bounded line without hidden characters."""
+    line = visible(" ".join(text.split()))
+    return _cut(line if line.startswith(f"{gate}:") else f"{gate}: {line}")
+
+
+def repeated(reasons: Iterable[str]) -> list[str]:
+    """Return reasons of an agent as the orchestrator repeats them: bounded, each still naming its gate first."""
+    lines: list[str] = []
+    for text in reasons:
+        line = " ".join(text.split())
+        gate = GATE_IN_TEXT.search(line)
+        if gate is None or gate.end() < MAX_REASON_CHARS:
+            lines.append(_cut(line if gate else f"{MSG_STRICT}: {line}"))
+        else:
+            lines.append(_cut(f"{gate.group()}: {line}"))
+    unique = list(dict.fromkeys(lines))
+    left = len(unique) - MAX_REASONS
+    return unique if left <= 0 else [*unique[:MAX_REASONS], f"{MSG_STRICT}: {left} more reasons are left out"]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MAX_REASON_CHARS else line[: MAX_REASON_CHARS - 1] + "…"

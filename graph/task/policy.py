@@ -1,0 +1,215 @@
+"""The policy of one run: roster, gates, budgets and agent settings, read when the run starts and frozen."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from interlock.agents.prices import Price
+from interlock.agents.role_file import prompt_path
+from interlock.agents.system import role_text
+from interlock.agents.tables import Table, read_limits
+from interlock.agents.usage import Limits
+from interlock.envelope.protocol import GateSpec, Protocol, Role
+from interlock.gates.config import Config
+from interlock.gates.errors import TreeError
+from interlock.gates.registry import build_protocol
+from interlock.gates.sealed import Seal, seals, top_of
+from interlock.gates.tree import in_scope
+from interlock.graph.task.roster import roster_of
+from interlock.graph.task.scripts import script_rows
+from interlock.graph.task.task import Task
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSetting:
+    """How one role is run.
+
+    Args:
+        settings: The table of its runner.
+        base: The folder that the paths in it are relative to.
+        source: The file that holds it, for messages.
+        system: The role's prompt, as it stood at the start.
+        limits: What the role may spend in the whole run.
+    """
+
+    settings: Mapping[str, Any]
+    base: str
+    source: str = ""
+    system: str = ""
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a run is judged by.
+
+    Args:
+        protocol: The roster of the task and every gate row.
+        agents: Settings by role name.
+        max_reasks: How often an invalid answer is sent back.
+        max_rework: How many rounds of work may follow a BLOCKED.
+        max_progress: How many progress reports a hand-over may be preceded by in one round.
+        inputs: Whether a named input that does not exist is a warning or an error.
+        unchanged: Whether a hand-over of an unchanged tree is an error or a warning.
+        fingerprints: Digests of the configuration, the roster, the gates and the grammar.
+        reserve: Whether the run holds leases on its task's scope.
+        look_seconds: How long a page is watched after it has loaded.
+        limits: What all roles together may spend in the whole run.
+        commands: argv by name: what agents may have run.
+        prices: What models cost, by `provider:model`.
+        seals: How each sealed gate of the task is sealed, by gate id.
+        sealing: What was frozen for them when the run was made; empty where nothing was.
+    """
+
+    protocol: Protocol
+    agents: Mapping[str, AgentSetting]
+    max_reasks: int = 2
+    max_rework: int = 3
+    max_progress: int = 5
+    inputs: Literal["warn", "must-exist"] = "must-exist"
+    unchanged: Literal["error", "warn"] = "error"
+    fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
+    reserve: bool = True
+    look_seconds: float = 3.0
+    limits: Limits = field(default_factory=Limits)
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    seals: Mapping[str, Seal] = field(default_factory=dict[str, Seal])
+    sealing: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the policy as JSON values."""
+        return _adapter().dump_python(self, mode="json")
+
+    @classmethod
+    def from_json(cls, data: object) -> "Policy":
+        """Read back what `to_json` wrote.
+
+        Raises:
+            ValidationError: The data is not a policy.
+        """
+        return _adapter().validate_python(data)
+
+    def recursion_limit(self, roles: int) -> int:
+        """Return a bound on the graph's supersteps that no run within its budgets can reach."""
+        asks = 1 + self.max_reasks
+        build_steps = (roles + self.max_progress) * (asks + 1)
+        round_steps = build_steps + 2 * asks + 10
+        return 10 + (1 + self.max_rework) * round_steps
+
+
+@cache
+def _adapter() -> TypeAdapter[Policy]:
+    return TypeAdapter(Policy)
+
+
+def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...] = ()) -> Policy:
+    """Read the policy of a task as it stands now.
+
+    Args:
+        task: The task, whose own settings come first.
+        config: The project's configuration.
+        root: The root of the project.
+        roles: Names of roles that the caller brings runners for, beside those with settings.
+    """
+    whole = build_protocol(config)
+    given = {name: AgentSetting(dict(settings), str(root), config.path) for name, settings in config.agents.items()}
+    given |= {name: AgentSetting(dict(settings), task.base, "task file") for name, settings in task.agents.items()}
+    agents = {name: AgentSetting({}, str(root)) for name in roles} | given
+    roster = roster_of(task, config, whole, given, roles)
+    protocol = Protocol(roles=roster, gates=whole.gates)
+    page = task.page is not None
+    agents = {name: _frozen(roster[name], row, page=page) if name in roster else row for name, row in agents.items()}
+    run = config.run
+    sealed = {
+        name: seal
+        for name, seal in seals(config, whole, in_git=top_of(root.resolve()) is not None).items()
+        if name in task.gates_required
+    }
+    return Policy(
+        protocol=protocol,
+        agents=agents,
+        inputs=config.envelope.inputs,
+        unchanged=run.unchanged,
+        reserve=run.reserve,
+        look_seconds=config.evidence.look_seconds,
+        seals=sealed,
+        commands={**config.commands, **task.commands},
+        prices={name: Price(row.input, row.output, row.cached_input) for name, row in config.prices.items()},
+        limits=read_limits(Table(_limits(config, task), "task file", "budget")),
+        fingerprints={
+            "config": config.fingerprint(),
+            "roster": _digest([asdict(role) for role in roster.values()]),
+            "gates": _digest(
+                [asdict(whole.gate(name)) | {"seal": _plain(sealed.get(name))} for name in task.gates_required]
+            ),
+            "grammar": grammar_fingerprint(),
+            **{
+                script_key(gate_id): found
+                for gate_id in task.gates_required
+                if gate_id not in sealed and (found := script_fingerprint(whole.gate(gate_id), task, root)) is not None
+            },
+        },
+        max_reasks=task.run.get("max_reasks", run.max_reasks),
+        max_rework=task.run.get("max_rework", run.max_rework),
+        max_progress=task.run.get("max_progress", run.max_progress),
+    )
+
+
+def _plain(seal: Seal | None) -> dict[str, Any] | None:
+    return None if seal is None else asdict(seal)
+
+
+def key_variables(policy: Policy) -> tuple[str, ...]:
+    """Return the names of the variables that hold the keys of models, as the settings of the agents name them."""
+    names = (row.settings.get("api_key_env") for row in policy.agents.values())
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _limits(config: Config, task: Task) -> dict[str, Any]:
+    given = asdict(config.budget) | dict(task.budget)
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _frozen(role: Role, row: AgentSetting, *, page: bool) -> AgentSetting:
+    """Return the setting of a role with what is read of it once, when the run starts."""
+    system = role_text(role, page=page, prompt=prompt_path(row.settings, row.base))
+    limits = read_limits(Table(row.settings, row.source, f"agents.{role.name}").table("budget"))
+    return replace(row, system=system, limits=limits)
+
+
+def grammar_fingerprint() -> str:
+    """Return the digest of the grammar that this version of Interlock reads answers with."""
+    return _digest(files("interlock.envelope").joinpath("envelope.lark").read_text("utf-8"))
+
+
+def script_key(gate_id: str) -> str:
+    """Return the name of the fingerprint of a gate's script."""
+    return f"script of {gate_id}"
+
+
+def script_fingerprint(gate: GateSpec, task: Task, root: Path) -> str | None:
+    """Return path and digest of each file of the project that decides a gate's command; None when there is none.
+
+    Files in the task's scope are the agents' to change, and the verdicts are bound to them anyway.
+    """
+    return "; ".join(script_rows(gate.command, root, lambda path: _in_scope(path, task))) or None
+
+
+def _in_scope(path: str, task: Task) -> bool:
+    try:
+        return in_scope(path, task.scope)
+    except TreeError:
+        return False  # the scope itself is refused when the task is checked

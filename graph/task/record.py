@@ -1,0 +1,180 @@
+"""Writing what happened: journal lines under keys that make a repeated node harmless, and kept evidence."""
+
+import os
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.envelope.protocol import EVIDENCE_KEYS
+from interlock.gates.config import load_config
+from interlock.gates.errors import ConfigError
+from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
+from interlock.gates.manifest import Collection
+from interlock.graph.engine.folder import HeadRecord
+from interlock.graph.engine.paths import journal_run
+from interlock.graph.errors import RunDamagedError
+from interlock.graph.task.bounded import bounded
+from interlock.graph.task.policy import grammar_fingerprint
+from interlock.graph.task.state import TaskState
+from interlock.graph.task.task import Task
+from interlock.journal import Entry, Head, Journal
+
+_APPLIED: Final = {"config": "frozen", "grammar": "present"}
+"""Which of two differing policies holds for the run: a grammar comes with the installed version."""
+
+
+def policy_changes(root: Path, frozen: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return what is no longer as a run froze it: `config` or `grammar`, both digests, and which of them is applied.
+
+    Args:
+        root: The project's root.
+        frozen: The fingerprints of the run's policy.
+    """
+    try:
+        config = load_config(root).fingerprint()
+    except ConfigError as error:
+        config = f"unreadable: {error.code}"
+    return [
+        {"what": name, "frozen": frozen[name], "present": present, "applied": _APPLIED[name]}
+        for name, present in (("config", config), ("grammar", grammar_fingerprint()))
+        if present != frozen[name]
+    ]
+
+
+def undelivered(journal: Journal, task: Task, run_id: str) -> str:
+    """Return the tree that the work on a task began with, where its newest earlier run did not end APPROVED.
+
+    What that run left in the files is work of the task: a new run may deliver it without a further change. A run that
+    began with such work itself passes on where that began. Empty when there is none, or its scope was another one.
+
+    Args:
+        journal: The journal of the root.
+        task: The task.
+        run_id: The run that begins.
+    """
+    for run in reversed(journal.runs()):
+        other = run != run_id and not run.startswith(journal_run(""))
+        started = journal.find(run, "run_started") if other else None
+        begun: Any = (None if started is None else started.data.get("task")) or {}
+        if started is None or begun.get("task_id") != task.task_id:
+            continue
+        moves = [entry.data for entry in journal.entries(run) if entry.type == "status"]
+        if list(begun["scope"]) != list(task.scope) or not moves or moves[-1]["to"] == "APPROVED":
+            return ""
+        return str(started.data.get("origin", "")) or next((tree for row in moves if (tree := str(row["tree"]))), "")
+    return ""
+
+
+def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:
+    """Rename the evidence folders of an attempt that begins: what lies there already is evidence of other work.
+
+    Raises:
+        RunDamagedError: A folder cannot be renamed.
+    """
+    for key in EVIDENCE_KEYS:
+        folder = root / "artifacts" / key / task_id / str(attempt)
+        if not os.path.lexists(folder):
+            continue
+        names = (f"{attempt}.before-{run_id}{'' if number == 1 else f'-{number}'}" for number in count(1))
+        aside = next(path for name in names if not os.path.lexists(path := folder.with_name(name)))
+        try:
+            folder.rename(aside)
+        except OSError as error:
+            raise RunDamagedError(
+                f"the evidence in {folder} is of other work and cannot be put aside: {error.strerror}",
+                "Remove that folder, and resume.",
+            ) from error
+
+
+class Recorder:
+    """Writes the journal of a root.
+
+    A line that stands under its key is a fact: a node that runs again after a crash takes it over and does not
+    write another. Whoever drives a run holds its lock, so a line that appears meanwhile is nobody's fact.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._heads: dict[str, Head | None] = {}
+
+    def watch(self, run_id: str) -> None:
+        """Make sure that nobody else has written lines of this run since this recorder first looked.
+
+        Raises:
+            RunDamagedError: Lines were added or taken away.
+        """
+        head = self.journal.head(run_id)
+        if self._heads.setdefault(run_id, head) != head:
+            raise RunDamagedError(
+                f"somebody else wrote journal lines of run {run_id} while it was driven",
+                "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and resume.",
+            )
+
+    def find(self, run_id: str, key: str) -> Entry | None:
+        """Return the line of a key, or None."""
+        self.watch(run_id)
+        return self.journal.find(run_id, key)
+
+    def keep(self, run_id: str, key: str, kind: str, data: dict[str, Any]) -> Entry:
+        """Return the line of a key, written now unless it stands already; long texts and lists are cut."""
+        found = self.find(run_id, key)
+        if found is not None:
+            return found
+        entry = self.journal.append(run_id, key, kind, bounded(data))
+        self._heads[run_id] = Head(entry.seq, entry.hash)
+        return entry
+
+    def head(self, run_id: str) -> HeadRecord:
+        """Return the run's head, which nobody else has moved."""
+        self.watch(run_id)
+        head = self.journal.head(run_id)
+        return HeadRecord(seq=0, hash="") if head is None else HeadRecord(seq=head.seq, hash=head.hash)
+
+    def flush(self, state: TaskState) -> dict[str, Any]:
+        """Write every event of the outbox, in roster order, and return the update that empties it.
+
+        Raises:
+            RunDamagedError: Another event stands under the key of one of them.
+        """
+        waiting = state.get("outbox", {})
+        for key, event in sorted(waiting.items(), key=lambda item: (item[1]["order"], item[0])):
+            entry = self.keep(state["run_id"], key, event["type"], event["data"])
+            if (entry.type, dict(entry.data)) != (event["type"], bounded(event["data"])):
+                raise RunDamagedError(
+                    f"the journal holds another `{key}` of run {state['run_id']} than the one that happened",
+                    "Restore artifacts/interlock/events.jsonl from a copy, and resume.",
+                )
+        return {"outbox": dict.fromkeys(waiting)} if waiting else {}
+
+    def watch_policy(self, root: Path, run_id: str, frozen: Mapping[str, str]) -> None:
+        """Write down that configuration or grammar differ from the frozen ones; the configuration's stays in force.
+
+        Args:
+            root: The project's root.
+            run_id: The run.
+            frozen: The fingerprints of the policy.
+        """
+        for data in policy_changes(root, frozen):
+            self.keep(run_id, f"policy_changed/{data['present']}", "policy_changed", dict(data))
+
+    def keep_files(self, root: Path, collection: Collection) -> None:
+        """Keep a copy of each collected file under its digest, so that a later run cannot replace it.
+
+        Raises:
+            RunDamagedError: The copy cannot be stored.
+        """
+        for file in collection.files:
+            copy = f"artifacts/interlock/objects/{file.sha256[:2]}/{file.sha256}"
+            kept = read_evidence(root, copy)
+            if isinstance(kept, EvidenceFile) and kept.sha256 == file.sha256:
+                continue
+            read = read_evidence(root, file.path)
+            if isinstance(read, EvidenceFile) and read.sha256 == file.sha256:
+                try:
+                    write_evidence(root, copy, read.data)
+                except OSError as error:
+                    raise RunDamagedError(
+                        f"the copy {copy} of an evidence file cannot be stored: {error.strerror}",
+                        "Make artifacts/interlock/objects a real folder that this user can write.",
+                    ) from error

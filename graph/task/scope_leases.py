@@ -1,0 +1,350 @@
+"""The files of a run: it holds leases on the scope of its task while it works, and queues while others hold them."""
+
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias
+
+from interlock.agents.ask import agent_of_run
+from interlock.agents.files import as_written, run_caller
+from interlock.core.errors import InterlockError
+from interlock.core.project import NoProject
+from interlock.graph.errors import LeasesError, ScopeHeldError
+from interlock.graph.task.scope_patterns import lease_patterns
+from interlock.graph.task.task import Task
+from interlock.journal import JournalError
+from interlock.reservations import (
+    Caller,
+    LentLeases,
+    Runtime,
+    drain_events,
+    identity,
+    open_runtime,
+    place,
+    process,
+    replace,
+)
+from interlock.reservations.answers import Conflict, ReserveAnswer
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.settings import Settings
+
+Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
+
+LEASE_STEPS: Final = frozenset({"queued", "unqueued", "scope_lost", "leases_trouble"})
+"""The kinds of steps that are told here; all others are told by the graph itself."""
+
+SLICE_SECONDS: Final = 15.0
+"""How long a run waits in the line before it says again for whom."""
+
+LONGEST_PAUSE_SECONDS: Final = 60.0
+"""What a run holds is renewed at least so often while it is driven."""
+
+_LENT: Final = "lent"
+_MAX_PATTERNS: Final = 20_000
+"""A scope has a bound of its own, the size of a task."""
+_SHORTEST_TTL_MINUTES: Final = 0.05
+_MAX_SHOWN: Final = 10
+_MAX_REASON: Final = 200
+
+
+class ScopeLeases:
+    """What one run holds. The run is an agent of its own, `run:<run id>`, and its process is the one that drives it.
+
+    Args:
+        runtime: The store and the world; the bounds of a call do not count here.
+        caller: The run as an agent.
+        patterns: What it holds, relative to the checkout.
+        reason: Why, for the others.
+    """
+
+    def __init__(self, runtime: Runtime, caller: Caller, patterns: Sequence[str], reason: str) -> None:
+        self.runtime = replace(as_written(runtime), settings=_for_runs(runtime.settings))
+        self.caller = caller
+        self.leases = LentLeases(self.runtime, caller)
+        self.patterns = tuple(patterns)
+        self.reason = reason[:_MAX_REASON]
+        self._tell: Notice = _nobody
+        self._lost = False
+
+    @classmethod
+    def open(cls, root: Path, run_id: str, task: Task) -> Self:
+        """Return the leases of a run, for this process.
+
+        Raises:
+            LeasesError: The place or the settings cannot be used.
+        """
+        with _translated():
+            found, caller, below = run_caller(str(root), agent_of_run(run_id))
+            reason = f"task {task.task_id}, run {run_id}"
+            return cls(open_runtime(found), caller, lease_patterns(task.scope, below), reason)
+
+    # -- while it is driven ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def held(self, notice: Notice | None = None, *, queue_seconds: float | None = None) -> Generator[Self]:
+        """Hold the scope while the body runs: all of it or, as long as others are in the way, a place in the line.
+
+        A body that ends tells with `finish` or `rest` what becomes of the leases; one that raises leaves them, for
+        the run may be taken on. Those of a process that has ended can be taken over.
+
+        Args:
+            notice: Told of `queued` (who holds what), `unqueued`, `scope_lost` and `leases_trouble`.
+            queue_seconds: How long to wait in the line; None: as long as it takes. A place stands a while longer.
+
+        Raises:
+            ScopeHeldError: Others held files of the scope all the time; nothing was done.
+            LeasesError: The store cannot be used; nothing was done.
+        """
+        self._tell = notice or _nobody
+        try:
+            with _translated():
+                self._queue(queue_seconds)
+            with self._renewing():
+                yield self
+            self._drain()
+        finally:
+            self.runtime.store.close()
+
+    def finish(self) -> None:
+        """Release everything: the run is at its end, and stays there even where the store cannot be used now."""
+        with self._told():
+            self.leases.release_all()
+
+    def rest(self) -> None:
+        """Keep everything while an agent outside works: from now on no process stands for the run, only its calls."""
+        with self._told():
+            self.leases.rest()
+
+    # -- while it waits for an answer --------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Renew what the run holds, unless that was done lately; what is lent is its worker's to renew."""
+        with _translated():
+            self.leases.renew()
+
+    def lend(self, worker: Caller) -> None:
+        """Give what the run holds into the hands of the agent that works for it, until the run is driven again.
+
+        The hooks of that agent's client know it by its own name: they would refuse it the files of its own task.
+        """
+        with _translated():
+            self.leases.lend(worker)
+
+    def worker(self, name: str, client: str = "mcp") -> Caller:
+        """Return the agent that works for the run: the one of that name, or without one the client of this process.
+
+        Args:
+            name: Of a caller with a token.
+            client: The door that the client of this process came through.
+
+        Raises:
+            LeasesError: The store cannot be used.
+        """
+        if name:
+            return Caller(name, "agent", self.caller.root, "http")
+        with _translated():
+            known = identity.who(os.environ, self.runtime.store, door=client)
+        return Caller(known.name, known.kind, self.caller.root, client, process.host(), known.pid, known.started)
+
+    def close(self) -> None:
+        """Give back the connections of the store."""
+        self.runtime.store.close()
+
+    # -- the line ----------------------------------------------------------------------------------------------------
+
+    def _queue(self, queue_seconds: float | None) -> None:
+        """Wait until everything is granted, and say from time to time for whom."""
+        self.leases.begin()
+        since, waited, queued = self.runtime.monotonic(), 0.0, False
+        answer = self._reserve(0)
+        try:
+            while answer["errors"]:
+                blockers = self._in_the_way(answer)
+                queued = True
+                self._tell({"kind": "queued", "blockers": blockers, "waited_seconds": round(waited)})
+                left = SLICE_SECONDS if queue_seconds is None else min(SLICE_SECONDS, queue_seconds - waited)
+                if left <= 0:
+                    break
+                answer = self._reserve(left)
+                waited = self.runtime.monotonic() - since
+        except BaseException:
+            # Nobody comes back to this place: the call was ended. What the run held before, it keeps, with its work.
+            self.leases.leave_queue("interrupted")
+            raise
+        if answer["errors"]:
+            raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
+        if queued:
+            self._tell({"kind": "unqueued", "waited_seconds": round(waited)})
+
+    def _in_the_way(self, answer: ReserveAnswer) -> list[dict[str, Any]]:
+        """Return who is in the way of a refused call.
+
+        Raises:
+            LeasesError: Nobody is: the scope itself is refused, or unsaved work stands in a circle.
+        """
+        if answer["errors"][0]["code"] == "RSV204":
+            self._give_way(answer)
+        blockers = _blockers(answer)
+        if not blockers:
+            row = answer["errors"][0]
+            message = f"the files of the scope cannot be reserved: {row['code']} {row['message']}"
+            raise LeasesError(message, row["fix"])
+        return blockers
+
+    def _give_way(self, answer: ReserveAnswer) -> None:
+        """Release what the run holds; whoever holds nothing closes no circle, and joins the line again, at its end.
+
+        Raises:
+            LeasesError: There is unsaved work below some of it, which is kept.
+        """
+        kept = self.leases.release_clean()
+        if kept:
+            row, name = answer["errors"][0], self.caller.name
+            raise LeasesError(
+                f"the files of the scope cannot be reserved: {row['code']} {row['message']} {name} keeps "
+                f"{', '.join(kept[:_MAX_SHOWN])}, where work is not committed, or git cannot say.",
+                f"Commit or set aside that work, give up what the run holds ({give_up(name)}), then resume it.",
+            )
+
+    def _reserve(self, wait_seconds: float) -> ReserveAnswer:
+        return self.leases.reserve(self.patterns, self.reason, wait_seconds)
+
+    # -- leases ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _renewing(self) -> Generator[None]:
+        """Renew in a thread of its own: the turn of one agent may last longer than any lease."""
+        over = threading.Event()
+        limits = self.runtime.settings
+        pause = min(LONGEST_PAUSE_SECONDS, limits.ttl_minutes * 20, limits.dead_after_minutes * 20)
+
+        def renew() -> None:
+            while not over.wait(pause):
+                self.renew_once()
+
+        thread = threading.Thread(target=renew, name=f"leases of {self.caller.name}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def renew_once(self) -> None:
+        """Renew, or take what was lost once more; tell once when others have it."""
+        with self._told():
+            answer = self._reserve(0)
+            lost = bool(answer["errors"])
+            if lost and not self._lost:
+                self._tell({"kind": "scope_lost", "blockers": _blockers(answer)})
+            self._lost = lost
+
+    def _drain(self) -> None:
+        """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""
+        with self._told():
+            drain_events(self.runtime.store, self.caller.root)
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        """Tell what goes wrong with store or journal, where the work itself goes on or is done."""
+        try:
+            yield
+        except InterlockError as error:
+            self._tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
+
+
+def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> None:
+    """Release what is left of a run at its end, whose process was killed before it could.
+
+    Trouble with the store is told to `notice`, since nothing is left to do for the run itself.
+    """
+    tell = notice or _nobody
+    try:
+        with _translated():
+            made = os.path.exists(place.find(str(root)).store_path)  # noqa: PTH110 - a text, as that whole room has it
+        if not made:
+            return
+        left = ScopeLeases.open(root, run_id, task)
+        with _translated(), closing(left.runtime.store):
+            with left.runtime.store.transaction() as tx:
+                if not tx.leases_of(left.caller.name):
+                    return
+            left.leases.release_all()
+            drain_events(left.runtime.store, left.caller.root)
+    except InterlockError as error:
+        tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
+
+
+# -- texts ---------------------------------------------------------------------------------------------------------
+
+
+def held_by(waiter: str, blockers: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
+    """Say who is in the way of a run and for how long, and what helps."""
+    rows = list(blockers)
+    told = "; ".join(blocker_text(row) for row in rows[:3])
+    more = f"; and {len(rows) - 3} more" if len(rows) > 3 else ""
+    fix = "It goes on by itself once they are free."
+    runs = [str(row["holder"]) for row in rows if str(row["holder"]).startswith("run:")]
+    if runs:
+        fix += f" To give up what a run holds that nobody goes on with: {give_up(runs[0])}"
+    return f"{waiter} waits for files of its scope: {told}{more}", fix
+
+
+def give_up(holder: str) -> str:
+    """Return the command that ends the run of a holder and releases what it holds; a run at work is not ended."""
+    return f"interlock abandon {holder.removeprefix('run:')}"
+
+
+def blocker_text(row: Mapping[str, Any]) -> str:
+    """Say in a few words who holds what, whether it still works, and until when."""
+    if row["waiting"]:
+        return f"{row['holder']} waits in front for `{row['held_pattern']}`"
+    minutes = max(1, round(row["expires_in_seconds"] / 60))
+    return f"{row['holder']} ({row['state']}) holds `{row['held_pattern']}` for {minutes} min more unless it renews"
+
+
+def _blockers(answer: ReserveAnswer) -> list[dict[str, Any]]:
+    conflicts = [row["conflict"] for row in answer["errors"] if "conflict" in row]
+    rows = {(row["holder"], row["held_pattern"]): _blocker(row) for row in conflicts}
+    return list(rows.values())[:_MAX_SHOWN]
+
+
+def _blocker(row: Conflict) -> dict[str, Any]:
+    return {
+        "holder": row["holder"],
+        "held_pattern": row["held_pattern"],
+        "state": row["holder_state"],
+        "reason": row["reason"],
+        "expires_in_seconds": row["expires_in_seconds"],
+        "waiting": row.get("waiting", False),
+    }
+
+
+def _nobody(_step: Mapping[str, Any]) -> None:
+    return
+
+
+# -- the world -----------------------------------------------------------------------------------------------------
+
+
+def _for_runs(given: Settings) -> Settings:
+    """Return the settings with the bounds that protect from agents widened: a run is no agent's call."""
+    return replace(
+        given,
+        ttl_minutes=max(given.ttl_minutes, _SHORTEST_TTL_MINUTES),
+        max_ttl_minutes=max(given.max_ttl_minutes, given.ttl_minutes, _SHORTEST_TTL_MINUTES),
+        max_wait_seconds=max(given.max_wait_seconds, SLICE_SECONDS),
+        linger_seconds=max(given.linger_seconds, 2 * SLICE_SECONDS),
+        max_patterns=max(given.max_patterns, _MAX_PATTERNS),
+        max_leases=max(given.max_leases, _MAX_PATTERNS),
+    )
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except (ReservationError, JournalError, NoProject) as error:
+        raise LeasesError(f"the leases of the run cannot be kept: {error.code} {error.message}", error.fix) from error

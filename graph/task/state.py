@@ -1,0 +1,122 @@
+"""The state of one run: JSON values only, with a reducer on every key that parallel nodes write."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from interlock.agents.changes import ChangeKind
+from interlock.envelope.protocol import Status
+from interlock.graph.engine.folder import HeadRecord
+from interlock.graph.task.machine import Cause, Outcome, Verdict
+
+
+class Outside(TypedDict):
+    """One file outside the scope that changed: its path relative to the root, what became of it, and who holds it."""
+
+    path: str
+    kind: ChangeKind
+    holder: str
+
+
+class Event(TypedDict):
+    """One journal line that waits in the outbox; `order` is its place among those of the same phase."""
+
+    type: str
+    data: dict[str, Any]
+    order: list[int]
+
+
+class Answered(TypedDict):
+    """The last answer of one role: what came of it, its OUTPUT, and the text for a re-ask if it was refused.
+
+    `stored` is the key under which its text is kept, `sha256` the digest of that text; `worked` is false while it is
+    known that the role called no tool in this round; `opened` are the files that the role was shown in this run, None
+    or missing when that is not known.
+    """
+
+    outcome: Outcome
+    attempt: int
+    turn: int
+    reask: int
+    findings_text: str
+    reasons: list[str]
+    output: str
+    stored: str
+    sha256: str
+    worked: NotRequired[bool]
+    opened: NotRequired[list[str] | None]
+
+
+class CollectedEvidence(TypedDict):
+    """What Interlock's own collector made for one role; `collection` is a `gates.manifest.Collection` as JSON."""
+
+    attempt: int
+    tree: str
+    collection: dict[str, Any] | None
+    error: str
+    fix: str
+
+
+def merge(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Merge by key; a None value removes its key."""
+    merged = {**(old or {}), **(new or {})}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+class TaskState(TypedDict):
+    """Everything a run knows about itself between two nodes.
+
+    Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;
+    `reask` counts by role; `take_up` is set from outside when the steps that failed for a reason outside the work are
+    to be done again; `resumed` counts how often that happened in this attempt, and `first_asks` holds the number of the
+    first ask since then, by role; `origin` is the tree that an earlier run of the task began with, where its work is
+    still to be delivered, or empty; `tree` is the digest of the scope as handed over; `spent` is an
+    `agents.usage.Usage` as JSON by role, over the whole run; `sealing` is what the run froze for its sealed gates;
+    `outside` are the files outside the scope that changed since work was assigned.
+    """
+
+    run_id: str
+    frozen: str
+    status: Status | None
+    attempt: int
+    take_up: NotRequired[bool]
+    resumed: NotRequired[int]
+    first_asks: NotRequired[dict[str, int]]
+    turn: int
+    step: int
+    origin: NotRequired[str]
+    tree_before: str
+    tree: str
+    answers: Annotated[dict[str, Answered], merge]
+    verdicts: Annotated[dict[str, Verdict], merge]
+    collected: Annotated[dict[str, CollectedEvidence], merge]
+    sealing: dict[str, Any]
+    outside: list[Outside]
+    spent: Annotated[dict[str, dict[str, Any]], merge]
+    outbox: Annotated[dict[str, Event], merge]
+    cause: Cause | None
+    fail_reasons: list[str]
+    outcome: Outcome
+    head: HeadRecord
+
+
+def round_of(state: TaskState) -> str:
+    """Return what the journal keys of the present round begin with: the attempt, and how often it was resumed."""
+    resumed = state.get("resumed", 0)
+    return f"{state['attempt']}+{resumed}" if resumed else str(state["attempt"])
+
+
+class TaskInput(TypedDict, total=False):
+    """What starts a run: its id (default: the thread id), and the digest of the frozen task and policy, if kept."""
+
+    run_id: str
+    frozen: str
+
+
+class TaskOutput(TypedDict, total=False):
+    """What a run ends with."""
+
+    run_id: str
+    status: Status | None
+    attempt: int
+    fail_reasons: list[str]
+    head: HeadRecord

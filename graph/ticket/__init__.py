@@ -1,0 +1,1 @@
+"""Tickets: pipelines as data, their LangGraph form, and the runs that the server owns."""

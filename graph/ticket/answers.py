@@ -1,0 +1,176 @@
+"""What the ticket tools answer, made from a ticket and the findings about a submission."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from interlock.gates.stages import Issue, issue_record
+from interlock.graph.errors import RunBusyError
+from interlock.graph.ticket.contract import (
+    FAIL_CLOSED,
+    GateResult,
+    GateStatus,
+    HistoryEntry,
+    IssueRecord,
+    MinimalResponse,
+    MinimalTicket,
+    SentStep,
+    SentTicket,
+    Ticket,
+    TicketResponse,
+    Validation,
+)
+from interlock.graph.ticket.machine import fields_of
+from interlock.graph.ticket.refusals import busy_run
+from interlock.graph.ticket.spec import PipelineSpec
+
+NEXT_ENDS: Final = "the next failure ends the run"
+SAME_ENDS: Final = "the same findings once more end the run"
+
+_BEGIN: Final = "Begin a run with interlock_begin_run(ticket_id)."
+
+
+def records(issues: Iterable[Issue]) -> list[IssueRecord]:
+    """Return findings as JSON objects."""
+    return [cast("IssueRecord", issue_record(item)) for item in issues]
+
+
+def gate_result(status: GateStatus, issues: Sequence[IssueRecord]) -> GateResult:
+    """Return the gate result of findings."""
+    return GateResult(status=status, missing_or_invalid_fields=fields_of(issues), issues=list(issues))
+
+
+def response(spec: PipelineSpec, ticket: Ticket, gate: GateResult, reason: str, *, over: bool) -> TicketResponse:
+    """Return the answer about a run that was found.
+
+    Args:
+        spec: Its pipeline.
+        ticket: The authoritative ticket.
+        gate: What came of the submission.
+        reason: One sentence for the agent.
+        over: The run is at its end.
+    """
+    fields = spec.stage(ticket["state"]).fields if ticket["required_fields"] else ()
+    return {
+        "ticket_json": sent(ticket),
+        "field_types": {field.name: field.words for field in fields},
+        "continue": not over,
+        "reason": reason,
+        "next_role": ticket["agent_role"],
+        "next_state": ticket["state"],
+        "gate_result": gate,
+    }
+
+
+def sent(ticket: Ticket) -> SentTicket:
+    """Return a ticket as an agent gets it and has to send it back."""
+    validation = ticket["validation"]
+    return SentTicket(
+        schema_version=ticket["schema_version"],
+        run_id=ticket["run_id"],
+        ticket_id=ticket["ticket_id"],
+        state=ticket["state"],
+        agent_role=_first_sentence(ticket["agent_role"]),
+        required_fields=ticket["required_fields"],
+        payload=ticket["payload"],
+        next_stage_fields=ticket["next_stage_fields"],
+        validation=Validation(status=validation["status"], errors=_codes(ticket)),
+        invalidation_report=ticket["invalidation_report"],
+        history=[_sent_step(entry) for entry in ticket["history"]],
+        created_at=ticket["created_at"],
+        updated_at=ticket["updated_at"],
+        revision=ticket["revision"],
+    )
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].removesuffix(".") + "."
+
+
+def _codes(ticket: Ticket) -> list[str]:
+    return ticket["history"][-1]["issues"] if ticket["validation"]["errors"] and ticket["history"] else []
+
+
+def _sent_step(entry: HistoryEntry) -> SentStep:
+    step = SentStep(revision=entry["revision"], state=entry["state"], gate=entry["gate"])
+    if entry["issues"]:
+        step["issues"] = entry["issues"]
+    if "outcomes" in entry:
+        step["outcomes"] = entry["outcomes"]
+    return step
+
+
+def nowhere(issues: Sequence[Issue], *, retry: bool) -> TicketResponse:
+    """Return the answer where no run could be found, or none that the caller may see."""
+    found = records(issues)
+    return {
+        "ticket_json": None,
+        "field_types": {},
+        "continue": retry,
+        "reason": found[0]["message"],
+        "next_role": found[0]["fix"] if retry else _BEGIN,
+        "next_state": "",
+        "gate_result": gate_result("retry" if retry else "stop", found),
+    }
+
+
+def attempt_reason(gate: Mapping[str, Any]) -> str:
+    """Return the sentence about one attempt, from the data of its gate event."""
+    state, issues = gate["state"], cast("list[IssueRecord]", gate["issues"])
+    match cast("GateStatus", gate["status"]):
+        case "pass":
+            warnings = f" {_count(issues, 'warning')}." if issues else ""
+            where = "the run is complete" if gate["done"] else f"the run is in {gate['next_state']}"
+            return f"{state} passed; {where}.{warnings}"
+        case "retry":
+            failed = [item for item in issues if item["level"] != "warn"]
+            left = gate["retries_left"]
+            tries = f"{_count(range(left), 'retry', 'retries')} left" if left else NEXT_ENDS
+            # Lines that an older version wrote do not say how often the same may come back.
+            same = f"; {SAME_ENDS}" if left and gate.get("identical_left") == 0 else ""
+            return f"{state}: {_count(failed, 'finding')} to fix, {tries}{same}."
+        case "stop":
+            why = gate["why"] or next(item["message"] for item in issues if item["level"] == "stop")
+            return f"{FAIL_CLOSED} in {state} ({gate['reason_code']}): {why}"
+
+
+def attempt_answer(spec: PipelineSpec, ticket: Ticket, gate: Mapping[str, Any]) -> TicketResponse:
+    """Return the answer to one attempt: the ticket after it, and the data of its gate event."""
+    status: GateStatus = gate["status"]
+    result = gate_result(status, cast("list[IssueRecord]", gate["issues"]))
+    return response(spec, ticket, result, attempt_reason(gate), over=gate["done"] or status == "stop")
+
+
+def busy_answer(error: RunBusyError, *, minimal_too: bool) -> TicketResponse:
+    """Return the answer to a call that found no place: what it would be told by the run itself.
+
+    Args:
+        error: Why.
+        minimal_too: Whether the ticket may be a minimal one; then the answer has the keys of both forms.
+    """
+    answer = nowhere([busy_run(error)], retry=True)
+    return cast("TicketResponse", {**answer, **minimal(answer)}) if minimal_too else answer
+
+
+def minimal(answer: TicketResponse, ticket: MinimalTicket | None = None) -> MinimalResponse:
+    """Return an answer in the form for minimal tickets (Governance Design §Complete Flow)."""
+    result = answer["gate_result"]
+    blocking = [item for item in result["issues"] if item["level"] != "warn"] or result["issues"]
+    # Where no finding stops the run by itself, a budget did.
+    spent = result["status"] == "stop" and all(item["level"] != "stop" for item in result["issues"])
+    stop = [(answer["reason"], "Stop and report this to the user.")] if spent else []
+    said = [*stop, *((item["message"], item["fix"]) for item in blocking)]
+    passed = [answer["reason"]] if result["status"] == "pass" else []
+    fixes = [fix for _, fix in said]
+    return MinimalResponse(
+        status=result["status"],
+        next_state=answer["next_state"] or (ticket["state"] if ticket else ""),
+        agent_role=answer["next_role"],
+        gate_result={**result, "reasons": [*passed, *(message for message, _ in said)], "fixes": fixes},
+        reason=answer["reason"],
+        fixes=fixes,
+        updated_ticket=ticket,
+    )
+
+
+def _count(items: Sequence[object], noun: str, plural: str = "") -> str:
+    return f"{len(items)} {noun if len(items) == 1 else plural or f'{noun}s'}"

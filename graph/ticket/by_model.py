@@ -1,0 +1,317 @@
+"""A ticket driven by a model: each stage is asked for its payload, and the pipeline alone says what that is worth."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from interlock.agents.answer import Answer
+from interlock.agents.ask import Notice, Runner, RunnerError, agent_of_run
+from interlock.agents.files import run_caller
+from interlock.agents.usage import Limits, Usage
+from interlock.core.errors import InterlockError
+from interlock.graph.engine.index import runs_of
+from interlock.graph.engine.paths import journal_run
+from interlock.graph.errors import RunBusyError
+from interlock.graph.ticket.contract import IssueRecord, TicketResponse
+from interlock.graph.ticket.spec import TICKET
+from interlock.graph.ticket.stage_answers import StageAnswers
+from interlock.graph.ticket.stage_ask import stage_ask
+from interlock.graph.ticket.state import RunState, delegated, earlier, terminal
+from interlock.graph.ticket.store import TicketStore, beginning
+from interlock.graph.ticket.ticket_file import TicketFile, TicketFileError
+from interlock.graph.ticket.tickets import Tickets
+from interlock.redaction import Redactor
+from interlock.reservations import Reservations, open_runtime
+
+MAX_UNJUDGED: Final = 3
+"""So many answers in a row may be no payload at all; the gates do not count those."""
+
+_UNFINISHED: Final = "TKT142"
+_WAIT_SECONDS: Final = 40.0
+
+EndKind: TypeAlias = Literal["over", "waiting", "spent", "stopped"]
+"""The pipeline ended; tasks wait for a person; the budget is used up; nothing can go on before something is mended."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where a drive of a ticket came to an end.
+
+    Args:
+        kind: Why; see `EndKind`.
+        run_id: The run.
+        reason: In one sentence; empty where the ticket says it.
+        fix: What to do; empty where nothing is left.
+        waiting: Task run and role of each answer that is waited for.
+        usage: What the model of the ticket cost so far, over every drive.
+    """
+
+    kind: EndKind
+    run_id: str
+    reason: str = ""
+    fix: str = ""
+    waiting: tuple[tuple[str, str], ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+def find_or_begin(tickets: Tickets, ticket: TicketFile, *, new: bool = False) -> str:
+    """Return the newest run of a ticket, or begin one.
+
+    Args:
+        tickets: The runs of a root.
+        ticket: The ticket.
+        new: Begin one even where there is a run.
+
+    Raises:
+        TicketFileError: The run was begun with another title or text, or none can begin.
+    """
+    with beginning(tickets.root):
+        run_id = None if new else newest_run(tickets.root, ticket.ticket_id)
+        answer = tickets.begin(ticket.ticket_id, run_id)
+    issued = answer["ticket_json"]
+    if issued is None:
+        raise _refusal(answer)
+    state = tickets.state(issued["run_id"])
+    fetched = earlier(state)
+    same = all(fetched.get(name, ticket.payload[name]) == ticket.payload[name] for name in ("title", "description"))
+    if not same:
+        raise TicketFileError(
+            f"run {state['run_id']} of ticket {ticket.ticket_id} was begun with another title or text",
+            "Restore the ticket's file to come back to it, or begin another run with --new.",
+        )
+    return state["run_id"]
+
+
+def newest_run(root: Path, ticket_id: str) -> str | None:
+    """Return the newest run of a ticket that no agent of the network owns.
+
+    Raises:
+        RunDamagedError: What may be a run of this ticket cannot be read back.
+    """
+    for run_id in runs_of(root, "tickets", ticket_id):
+        begun = TicketStore(root, run_id).load()
+        if (begun.get("ticket_id"), begun.get("pipeline"), begun.get("owner")) == (ticket_id, TICKET.name, ""):
+            return run_id
+    return None
+
+
+class ByModel:
+    """Drives one ticket run with a runner, from where it stands to where it ends.
+
+    What the runner says is submitted like the payload of any agent. Each answer is kept before it is judged and its
+    cost is in the journal, so that a drive that was killed pays for no answer twice.
+
+    Args:
+        tickets: The runs of the root; its drives take delegated tasks on.
+        run_id: The run; its pipeline is `ticket`.
+        ticket: The ticket, which is the payload of the first stage.
+        runner: Answers the ask of a stage with its payload as JSON.
+        limits: What the runner may spend on the whole run.
+        commands: argv by name, for the stage that acts.
+        reserve: Whether files are written under leases.
+        notice: Told `asking`, `working` and `answered`, as in a task run, with the stage as the role.
+        redactor: Takes keys out of what is kept and told.
+    """
+
+    def __init__(
+        self,
+        tickets: Tickets,
+        run_id: str,
+        ticket: TicketFile,
+        runner: Runner,
+        *,
+        limits: Limits,
+        commands: Mapping[str, tuple[str, ...]],
+        reserve: bool,
+        notice: Notice,
+        redactor: Redactor,
+    ) -> None:
+        self.tickets = tickets
+        self.store = TicketStore(tickets.root, run_id)
+        self.ticket = ticket
+        self.runner = runner
+        self.limits = limits
+        self.commands = commands
+        self.reserve = reserve
+        self.notice = notice
+        self.redactor = redactor
+        self._first = True
+        self._writes = False
+        self._unjudged: list[Sequence[IssueRecord]] = []
+
+    def drive(self) -> End:
+        """Take the run as far as it goes.
+
+        Raises:
+            RunBusyError: Another process drives this ticket.
+            RunnerError: There is no answer; the run can be driven again.
+            GraphError, GateError, JournalError, OSError: See `Tickets`.
+        """
+        with self.store.driving():
+            self.answers = StageAnswers(self.tickets.journal, self.store)
+            # A drive that was killed after it acted has released nothing.
+            self._writes = self.reserve and any(self.answers.count(stage.name) for stage in TICKET.stages if stage.acts)
+            # Beginning a run that exists finishes what a killed call left half done.
+            self.tickets.begin(self.ticket.ticket_id, self.store.run_id)
+            try:
+                end = None
+                while end is None:
+                    end = self._step(self.tickets.state(self.store.run_id))
+            finally:
+                self._release()
+        return replace(end, usage=self.answers.spent)
+
+    def _step(self, state: RunState) -> End | None:
+        """Take one stage one submission further; None to go on."""
+        if terminal(state):
+            return End("over", self.store.run_id)
+        if delegated(TICKET, state):
+            return self._by_tasks(state)
+        if state["state"] == TICKET.stages[0].name:
+            return self._hand_in(state)
+        return self._turn(state)
+
+    # -- the stages that need no model -------------------------------------------------------------------------------
+
+    def _hand_in(self, state: RunState) -> End | None:
+        """Record the ticket: a file is copied word for word by a program, and not by a model."""
+        response = self._submit(state, self.ticket.payload)
+        self._tell(state, response)
+        issues = response["gate_result"]["issues"]
+        refused = response["gate_result"]["status"] != "pass"
+        return self._stopped(issues[0]["message"], issues[0]["fix"]) if refused and response["continue"] else None
+
+    def _by_tasks(self, state: RunState) -> End | None:
+        """Take the tasks of the plan on; whoever has to answer them is not the model of the ticket."""
+        response = self._submit(state, {})
+        issues = response["gate_result"]["issues"]
+        if _moved(response, state):
+            self._tell(state, response)
+            return None
+        if issues[0]["code"] != _UNFINISHED:
+            return self._stopped(issues[0]["message"], issues[0]["fix"])
+        return self._wait_for_tasks(state)
+
+    def _wait_for_tasks(self, state: RunState) -> End | None:
+        """Wait while a task is worked on; say for whom, when it waits for an answer from outside."""
+        drives = self.tickets.delegation.drives
+        for number, _ in enumerate(earlier(state)["plan_steps"], 1):
+            run_id = self.store.claimed(number)
+            view = None if run_id is None else drives.look(run_id)
+            if run_id is None or view is None or view.phase == "done":
+                continue
+            if view.phase == "waiting":
+                rows = tuple((run_id, row.role) for row in view.waiting)
+                return End("waiting", self.store.run_id, waiting=rows)
+            try:
+                drives.advance(run_id, wait_seconds=_WAIT_SECONDS)
+            except RunBusyError:
+                return None  # another process drives it; the next submission looks again
+        return None
+
+    # -- the stages of the model -------------------------------------------------------------------------------------
+
+    def _turn(self, state: RunState) -> End | None:
+        """Ask for the payload of a stage, unless there is an answer that was not judged, and submit it."""
+        answer, self._first = (self.answers.kept(state) if self._first else None), False
+        if answer is None:
+            if spent := self.limits.spent(self.answers.spent):
+                return self._used_up(f"the budget of the ticket is used up: {spent}")
+            answer = self._ask(state)
+        if answer.stopped:
+            return self._used_up(
+                f"{state['state']} had no answer when what was left of its budget was used up: {answer.stopped}"
+            )
+        response = self._submit(state, answer.text)
+        self._tell(state, response, answer)
+        self._unjudged = [] if _moved(response, state) else [*self._unjudged, response["gate_result"]["issues"]]
+        if len(self._unjudged) < MAX_UNJUDGED:
+            return None
+        return self._stopped(
+            f"{MAX_UNJUDGED} answers for {state['state']} could not be judged: {self._unjudged[-1][0]['message']}",
+            "Use a model that answers with the fields of the stage; the run goes on where it is.",
+        )
+
+    def _ask(self, state: RunState) -> Answer:
+        """Ask the runner, and keep what it says."""
+        number = self.answers.count(state["state"])
+        retried = state["gate"].get("status") == "retry"
+        findings = self._unjudged[-1] if self._unjudged else state["gate"]["issues"] if retried else ()
+        self.notice({"kind": "asking", "role": state["state"], "attempt": 1, "reask": number})
+        ask = stage_ask(
+            TICKET, state, self.store, number=number, findings=findings, limits=self.limits.after(self.answers.spent),
+            commands=self.commands, reserve=self.reserve, notice=lambda step: self.notice(self.redactor.value(step)),
+        )  # fmt: skip
+        self._writes = self._writes or bool(ask.agent)
+        started = time.monotonic()
+        try:
+            said = self.runner(ask)
+        except RunnerError as error:
+            raise RunnerError(self.redactor.text(error.message), self.redactor.text(error.fix)) from error
+        seconds = time.monotonic() - started
+        answer = said if isinstance(said, Answer) else Answer(said, Usage(calls=1, seconds=seconds, usd=None))
+        return self.answers.keep(state, replace(answer, text=self.redactor.text(answer.text)))
+
+    # -- the pipeline ------------------------------------------------------------------------------------------------
+
+    def _submit(self, state: RunState, payload: object) -> TicketResponse:
+        response = self.tickets.submit_payload(
+            self.store.run_id, state["revision"], payload, agent=agent_of_run(journal_run(self.store.run_id))
+        )
+        if response["ticket_json"] is None:
+            first = response["gate_result"]["issues"][0]
+            raise RunBusyError(first["message"].rstrip("."), "Run it again once the other call has its answer.")
+        return response
+
+    def _tell(self, state: RunState, response: TicketResponse, answer: Answer | None = None) -> None:
+        """Tell what the gate made of a submission."""
+        gate = response["gate_result"]
+        errors = [item for item in gate["issues"] if item["level"] != "warn"]
+        step: dict[str, Any] = {
+            "kind": "answered",
+            "role": state["state"],
+            "outcome": {"pass": "pass", "retry": "invalid", "stop": "fail"}[gate["status"]],
+            "codes": [item["code"] for item in errors],
+            "first": errors[0]["message"] if errors else "",
+            "seconds": None if answer is None else round(answer.usage.seconds, 3),
+            "usage": None if answer is None else answer.usage.to_json(),
+            "model": "" if answer is None else answer.model,
+        }
+        self.notice(step)
+
+    def _stopped(self, reason: str, fix: str) -> End:
+        return End("stopped", self.store.run_id, reason, fix)
+
+    def _used_up(self, reason: str) -> End:
+        fix = "Raise the limit in `[tickets.agent.budget]` or `max_calls`, and run it again; what is done stays done."
+        return End("spent", self.store.run_id, reason, fix)
+
+    # -- what the drive holds ----------------------------------------------------------------------------------------
+
+    def _release(self) -> None:
+        """Give up the files that were written; the leases of a drive that was killed can be taken over."""
+        if not self._writes:
+            return
+        try:
+            found, caller, _ = run_caller(str(self.store.root), agent_of_run(journal_run(self.store.run_id)))
+            runtime = open_runtime(found)
+            try:
+                Reservations(runtime, caller).release_all()
+            finally:
+                runtime.store.close()
+        except InterlockError as error:
+            raise RunnerError(f"the reservations cannot be used: {error.code} {error.message}", error.fix) from error
+
+
+def _moved(response: TicketResponse, state: RunState) -> bool:
+    """Say whether a gate judged a submission; what was refused before any gate leaves the revision as it was."""
+    issued = response["ticket_json"]
+    assert issued is not None, "a submission that finds no run is an error"
+    return issued["revision"] != state["revision"]
+
+
+def _refusal(answer: TicketResponse) -> TicketFileError:
+    item = answer["gate_result"]["issues"][0]
+    return TicketFileError(item["message"].rstrip("."), item["fix"])

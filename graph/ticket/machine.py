@@ -1,0 +1,239 @@
+"""The pure core of the pipeline: what issues and budgets decide, and what an attempt makes of a state."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from interlock.gates.stages import Issue, issue_record, requirement_ids
+from interlock.graph.ticket.contract import (
+    FAIL_CLOSED,
+    GateStatus,
+    HistoryEntry,
+    InvalidationReport,
+    IssueRecord,
+    Validation,
+    ValidationStatus,
+)
+from interlock.graph.ticket.rules import REASON_CODES
+from interlock.graph.ticket.spec import PipelineSpec
+from interlock.graph.ticket.state import Failure, RunState, TicketPolicy, identical_left
+from interlock.journal import canonical
+
+MAX_ISSUES: Final = 50
+"""So many findings one answer names; what is left shows at the next attempt."""
+
+MAX_ERRORS: Final = 20
+"""So many of them the ticket repeats under `validation`; the ticket must fit into one line of the snapshots."""
+
+GATE_EVENTS: Final[Mapping[GateStatus, str]] = {"pass": "gate_passed", "retry": "gate_retry", "stop": "gate_stop"}
+
+_VALIDATION: Final[Mapping[GateStatus, ValidationStatus]] = {
+    "pass": "valid",
+    "retry": "invalid_fixable",
+    "stop": "invalid_blocking",
+}
+
+_STOPPED: Final = {
+    "repeated_failure": "the same findings came back {count} times",
+    "stage_retries_spent": "the {count} retries of this stage are spent",
+    "run_retries_spent": "the {count} retries of this run are spent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What came of one attempt.
+
+    Args:
+        status: Where the edge leads.
+        reason_code: Why, for the invalidation report; empty for a pass.
+        why: The same as a clause; empty where the findings say it all.
+    """
+
+    status: GateStatus
+    reason_code: str = ""
+    why: str = ""
+
+
+def decide(state: RunState, issues: Sequence[Issue]) -> Decision:
+    """Decide one attempt by its findings and the run's budgets; total, and never a pass with a blocking finding.
+
+    Args:
+        state: The state before the attempt.
+        issues: What the gate found.
+    """
+    blocking = next((item for item in issues if item.level == "stop"), None)
+    if blocking is not None:
+        return Decision("stop", REASON_CODES.get(blocking.code, "blocking_finding"))
+    if all(item.level == "warn" for item in issues):
+        return Decision("pass")
+    policy = state["policy"]
+    failures = state["failures"]
+    here = [failure for failure in failures if failure["state"] == state["state"]]
+    same = sum(failure["signature"] == signature(issues) for failure in here) + 1
+    budgets = (
+        ("repeated_failure", same >= policy["max_identical"], same),
+        ("stage_retries_spent", len(here) >= policy["max_retries"], policy["max_retries"]),
+        ("run_retries_spent", len(failures) >= policy["max_retries_run"], policy["max_retries_run"]),
+    )
+    for code, spent, count in budgets:
+        if spent:
+            return Decision("stop", code, _STOPPED[code].format(count=count))
+    return Decision("retry", "invalid_payload")
+
+
+def signature(issues: Iterable[Issue]) -> str:
+    """Return what makes two failures the same: the codes, the places, and what stood there."""
+    rows = sorted([item.code, item.field, item.found] for item in issues if item.level != "warn")
+    return hashlib.sha256(canonical(rows)).hexdigest()
+
+
+def digest(payload: Mapping[str, Any]) -> str:
+    """Return the digest of a payload."""
+    return hashlib.sha256(canonical(payload)).hexdigest()
+
+
+Attempt: TypeAlias = dict[str, Any]
+"""One attempt as its gate event keeps it: everything that the next state needs beside the state before it."""
+
+
+def attempt(
+    spec: PipelineSpec,
+    state: RunState,
+    payload: Mapping[str, Any],
+    issues: Sequence[Issue],
+    *,
+    tree: str = "",
+    outcomes: Mapping[str, str] | None = None,
+) -> Attempt:
+    """Return the data of the gate event of one attempt.
+
+    Args:
+        spec: The pipeline.
+        state: The state before.
+        payload: What was submitted.
+        issues: What the gate found.
+        tree: The digest of the files, where the next stage acts.
+        outcomes: Statuses of delegated tasks by step id.
+    """
+    decision = decide(state, issues)
+    policy, failures = state["policy"], state["failures"]
+    here = sum(failure["state"] == state["state"] for failure in failures)
+    left = min(policy["max_retries"] - here, policy["max_retries_run"] - len(failures)) - 1
+    same = identical_left(state, signature(issues)) - 1
+    following = spec.after(state["state"])
+    passed = spec.end_state if following is None else following.name
+    targets = {"pass": passed, "retry": state["state"], "stop": FAIL_CLOSED}
+    return {
+        "state": state["state"],
+        "revision": state["revision"],
+        "status": decision.status,
+        "next_state": targets[decision.status],
+        "done": decision.status == "pass" and following is None,
+        "reason_code": decision.reason_code,
+        "why": decision.why,
+        "retries_left": max(left, 0) if decision.status == "retry" else 0,
+        "identical_left": max(same, 0) if decision.status == "retry" else 0,
+        "payload_sha256": digest(payload),
+        "signature": signature(issues),
+        "issues": [issue_record(item) for item in issues[:MAX_ISSUES]],
+        "tree": tree,
+        "outcomes": dict(outcomes or {}),
+    }
+
+
+def apply(state: RunState, payload: Mapping[str, Any], gate: Mapping[str, Any], at: str) -> RunState:
+    """Return the state after one attempt.
+
+    Args:
+        state: The state before.
+        payload: What was submitted.
+        gate: The data of the gate event, as `attempt` makes it.
+        at: When the event was written.
+    """
+    status: GateStatus = gate["status"]
+    issues = cast("list[IssueRecord]", gate["issues"])
+    entry = HistoryEntry(
+        revision=state["revision"],
+        state=state["state"],
+        gate=status,
+        next_state=gate["next_state"],
+        at=at,
+        payload_sha256=gate["payload_sha256"],
+        issues=[item["code"] for item in issues],
+    )
+    assigned = requirement_ids(payload) if status == "pass" else {}
+    if status == "pass":
+        entry["payload"] = dict(payload)
+    if assigned:
+        entry["assigned"] = assigned
+    if gate["outcomes"]:
+        entry["outcomes"] = dict(gate["outcomes"])
+    failed = [item for item in issues if item["level"] != "warn"]
+    failures = state["failures"]
+    if status != "pass":
+        failures = [*failures, Failure(state=state["state"], signature=gate["signature"])]
+    after: RunState = {
+        **state,
+        "state": gate["next_state"],
+        "revision": state["revision"] + 1,
+        "done": gate["done"],
+        # What tasks filled in is not the agent's to submit again.
+        "payload": {} if status == "pass" or gate["outcomes"] else dict(payload),
+        "validation": Validation(status=_VALIDATION[status], errors=[item["message"] for item in failed[:MAX_ERRORS]]),
+        "invalidation_report": None if status == "pass" else _report(state["state"], gate, failed),
+        "history": [*state["history"], entry],
+        "failures": failures,
+        "gate": dict(gate),
+        "trees": {**state["trees"], **({gate["next_state"]: gate["tree"]} if gate["tree"] else {})},
+        "outcomes": dict(gate["outcomes"]) or state["outcomes"],
+        "updated_at": at,
+    }
+    return after
+
+
+def _report(state: str, gate: Mapping[str, Any], failed: Sequence[IssueRecord]) -> InvalidationReport:
+    fixable = gate["status"] == "retry"
+    blocking = [item["fix"] for item in failed if item["level"] == "stop"]
+    again = "Fix what the findings name, and submit the ticket again."
+    # The fix of a finding that stops a run says itself what comes before a new one.
+    stop = f"Stop, and report this to the user. {blocking[0] if blocking else 'Then begin a new run.'}"
+    return InvalidationReport(
+        state=state,
+        reason_code=gate["reason_code"],
+        fixable=fixable,
+        missing_or_invalid_fields=fields_of(failed),
+        required_next_action=again if fixable else stop,
+    )
+
+
+def fields_of(issues: Iterable[IssueRecord]) -> list[str]:
+    """Return the places of findings, each once, in order."""
+    return list(dict.fromkeys(item["field"] for item in issues if item["field"] and item["level"] != "warn"))
+
+
+def begun(started: Mapping[str, Any], spec: PipelineSpec, at: str) -> RunState:
+    """Return the first state of a run from the data of its `run_started` event."""
+    policy: TicketPolicy = started["policy"]
+    return RunState(
+        run_id=started["run_id"],
+        ticket_id=started["ticket_id"],
+        pipeline=spec.name,
+        spec_sha256=started["spec_sha256"],
+        owner=started["owner"],
+        policy=policy,
+        state=spec.stages[0].name,
+        revision=1,
+        done=False,
+        payload={},
+        validation=Validation(status="pending", errors=[]),
+        invalidation_report=None,
+        history=[],
+        failures=[],
+        gate={},
+        trees={"begin": started["tree"]} if started["tree"] else {},
+        outcomes={},
+        created_at=at,
+        updated_at=at,
+    )

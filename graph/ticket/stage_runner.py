@@ -1,0 +1,113 @@
+"""A chat model of LangChain as the runner of ticket stages: it reads or acts with tools, and answers with one object.
+
+Imported with the first model: it needs LangChain.
+"""
+
+import json
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Final, cast
+
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType] - bare generics
+from langchain.agents.structured_output import ProviderStrategy, StructuredOutputError, ToolStrategy
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import BaseTool
+
+from interlock.agents.answer import Answer
+from interlock.agents.ask import Ask
+from interlock.agents.files import files_of
+from interlock.agents.prices import Price
+from interlock.agents.runners.model_settings import ModelSettings
+from interlock.agents.runners.turn import SpentError, Turn, Watch
+from interlock.agents.tools import building_tools, command_tool, reading_tools
+from interlock.agents.usage import Limits
+from interlock.gates.stages import payload_schema
+from interlock.graph.ticket.spec import TICKET, PipelineSpec
+from interlock.graph.ticket.stage_ask import readable
+
+_NO_OBJECT: Final = "{}"
+
+
+class StageRunner:
+    """Answers the ask of a stage with its payload as JSON; what it holds is for the gate to say.
+
+    The payload is the call of a tool whose arguments are the fields of the stage. A model without tools is held to the
+    same schema by its provider, and reads nothing.
+
+    Args:
+        model: The chat model.
+        settings: What is known of it.
+        price: What its tokens cost; None when that is not known.
+        spec: The pipeline of the stages.
+        sleep: Waits so many seconds.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        settings: ModelSettings,
+        price: Price | None,
+        *,
+        spec: PipelineSpec = TICKET,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._model = model
+        self._settings = settings
+        self._price = price
+        self._spec = spec
+        self._sleep = sleep
+        self._clock = clock
+
+    def __call__(self, ask: Ask, /) -> Answer:
+        """Return the payload of a stage as JSON.
+
+        Raises:
+            RunnerError: There is no answer to be had, or the reservations cannot be used.
+        """
+        settings = self._settings
+        limits = ask.limits.within(Limits(calls=settings.max_calls))
+        turn = Turn(
+            ask, name=settings.model, key=settings.key_place, limits=limits, price=self._price,
+            retries=settings.retries, sleep=self._sleep, clock=self._clock,
+        )  # fmt: skip
+        schema = payload_schema(self._spec.stage(ask.role))
+        strategy = cast("Callable[..., Any]", ToolStrategy if settings.tools else ProviderStrategy)
+        make = cast("Callable[..., Any]", create_agent)
+        try:
+            with self._tools(ask) as tools:
+                agent = make(
+                    self._model, tools, system_prompt=ask.system, middleware=[turn], response_format=strategy(schema)
+                )
+                # One tool after the other: what they write has an order.
+                config = {"callbacks": [Watch(turn, self._clock)], "max_concurrency": 1, "run_name": ask.role}
+                said = agent.invoke({"messages": [HumanMessage(ask.prompt)]}, config)
+            text = _payload(said)
+        except SpentError as error:
+            return Answer("", turn.used, turn.model or settings.model, turn.tool_calls, str(error))
+        except StructuredOutputError as error:
+            text = error.ai_message.text
+        return Answer(text or _NO_OBJECT, turn.used, turn.model or settings.model, turn.tool_calls)
+
+    @contextmanager
+    def _tools(self, ask: Ask) -> Generator[list[BaseTool]]:
+        """Open the tools of a stage: to read the checkout, and where it acts to change what the plan covers."""
+        if not self._settings.tools:
+            yield []
+        elif ask.step != "build":
+            yield reading_tools(ask.root, ask.in_scope)
+        else:
+            with files_of(ask, ask.in_scope, readable(ask.root)) as files:
+                run = [command_tool(ask.commands, ask.root, ask.environment)] if ask.commands else []
+                yield [*building_tools(files), *run]
+
+
+def _payload(said: dict[str, Any]) -> str:
+    """Return the object that a model answered with; the text of one that answered with none."""
+    if (payload := said.get("structured_response")) is not None:
+        return json.dumps(payload, ensure_ascii=False)
+    last = said["messages"][-1]
+    return last.text if isinstance(last, AIMessage) else ""

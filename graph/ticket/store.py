@@ -1,0 +1,155 @@
+"""The files of ticket runs: what a run began with, its locks, its tree listings, and the copies for people."""
+
+import hashlib
+import json
+import logging
+import re
+import secrets
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.core.files import opened_beneath, write_atomically, write_in
+from interlock.core.locks import locked
+from interlock.graph.engine.folder import RunFolder
+from interlock.graph.engine.index import BEGIN
+from interlock.graph.engine.paths import copies_dir
+from interlock.graph.ticket.state import RunInput
+
+_LOG: Final = logging.getLogger("interlock.tickets")
+
+LOCK_SECONDS: Final = 10.0
+"""How long a call waits for another one on the same run."""
+
+_DRIVEN: Final = "resolve.lock"
+
+
+class TicketStore(RunFolder):
+    """The files of one run below `.interlock/tickets/<run_id>/`; see `RunFolder`."""
+
+    kind = "tickets"
+
+    def create(self, begin: RunInput) -> None:
+        """Keep what the run begins with; from then on it exists."""
+        self.keep_begin(json.dumps(begin, indent=1).encode() + b"\n")
+
+    def discard(self) -> None:
+        """Forget a run that never began; the caller holds its lock."""
+        (self.folder / BEGIN).unlink()
+
+    def load(self) -> RunInput:
+        """Return what the run began with.
+
+        Raises:
+            RunDamagedError: The file cannot be read back.
+        """
+        try:
+            read: RunInput = json.loads((self.folder / BEGIN).read_bytes())
+            named = read["run_id"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self.damaged(BEGIN, str(error)) from error
+        if named != self.run_id:
+            raise self.damaged(BEGIN, f"it is of run {named}")
+        return read
+
+    def keep_tree(self, files: Mapping[str, str]) -> str:
+        """Store a listing under its digest, and return the digest."""
+        data = json.dumps(files, sort_keys=True, indent=0).encode()
+        name = hashlib.sha256(data).hexdigest()
+        path = self.folder / "trees" / f"{name}.json"
+        if not path.exists():
+            write_atomically(path, data)
+        return name
+
+    def tree(self, name: str) -> dict[str, str]:
+        """Return a stored listing.
+
+        Raises:
+            RunDamagedError: It is gone or not the one that was stored.
+        """
+        path = self.folder / "trees" / f"{name}.json"
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise self.damaged(f"trees/{name}.json", error.strerror or "unreadable") from error
+        if hashlib.sha256(data).hexdigest() != name:
+            raise self.damaged(f"trees/{name}.json", "it was changed")
+        return json.loads(data)
+
+    def has_answers(self) -> bool:
+        """Return whether a model was ever asked in this run."""
+        return (self.folder / "answers").exists()
+
+    def count_refused(self) -> int:
+        """Count one more submission that nothing of was looked at, and return how many there were."""
+        path = self.folder / "unheard"
+        try:
+            count = int(path.read_text()) + 1
+        except (FileNotFoundError, ValueError):
+            count = 1
+        write_atomically(path, str(count).encode())
+        return count
+
+    def claim(self, step: int, task_run: str) -> None:
+        """Write down which task run is that of a step, before it is started."""
+        write_atomically(self.folder / "steps" / str(step), task_run.encode())
+
+    def claimed(self, step: int) -> str | None:
+        """Return the task run of a step, or None before it was chosen."""
+        try:
+            return (self.folder / "steps" / str(step)).read_text()
+        except FileNotFoundError:
+            return None
+
+    def locked(self, seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
+        """Hold the run alone.
+
+        Raises:
+            RunBusyError: Another call holds it for that long.
+        """
+        message = f"ticket run {self.run_id} is being worked on by another call"
+        return self.holding("lock", seconds, (message, "Wait until that call has its answer, then submit again."))
+
+    def driving(self) -> AbstractContextManager[None]:
+        """Keep other drives of this run by a model away, not the submissions of agents.
+
+        Raises:
+            RunBusyError: There is one.
+        """
+        fix = f"Wait until that one is done; `interlock status {self.run_id}` says where it stands."
+        return self.holding(_DRIVEN, 0, (f"ticket run {self.run_id} is being resolved by another process", fix))
+
+    def driven(self) -> bool:
+        """Return whether a model works this run at this moment."""
+        return self.held(_DRIVEN)
+
+    def write_copy(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write a passed payload or the last ticket as a file for people, and follow no link on the way.
+
+        The journal is the record: where the copy cannot be written, the log says so and the run goes on.
+        """
+        path = copies_dir(self.root, self.run_id) / f"{name}.json"
+        try:
+            _write(self.root, path.relative_to(self.root), json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            _LOG.warning("the copy %s cannot be written: %s", path, error.strerror)
+
+
+def _write(root: Path, path: Path, text: str) -> None:
+    """Write a whole file below a root, following no link on the way."""
+    with opened_beneath(root, path.parts[:-1], make=True) as folder:
+        write_in(folder, path.name, text.encode())
+
+
+@contextmanager
+def beginning(root: Path) -> Generator[None]:
+    """Let one process at a time look for a run and begin one. The root's folder is the lock, which leaves no file."""
+    with opened_beneath(root, ()) as folder, locked(folder):
+        yield
+
+
+def new_run_id(ticket_id: str) -> str:
+    """Return an id for a run of a ticket that no other run has."""
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", ticket_id)[:60].strip("-._")
+    return f"{readable or 'run'}.{secrets.token_hex(4)}"

@@ -1,0 +1,484 @@
+"""The ticket runs of one root: begin, submit, look. What the tools of the server call."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from interlock.core.text import nearest
+from interlock.gates.errors import GateError
+from interlock.gates.stages import Issue, Stage, Surroundings, artifact_records, judge_stage
+from interlock.graph.engine.index import list_runs
+from interlock.graph.engine.paths import MAX_RUN_ID_CHARS, is_run_id, journal_beside, journal_run
+from interlock.graph.errors import RunBusyError, RunDamagedError
+from interlock.graph.task.background import Drives
+from interlock.graph.ticket import answers, comparing, minimal
+from interlock.graph.ticket.contract import (
+    FAIL_CLOSED,
+    HistoryEntry,
+    MinimalResponse,
+    RunStatus,
+    Ticket,
+    TicketResponse,
+)
+from interlock.graph.ticket.delegation import Delegation
+from interlock.graph.ticket.machine import digest
+from interlock.graph.ticket.opened import OpenRun, OpenRuns
+from interlock.graph.ticket.policy import ticket_policy
+from interlock.graph.ticket.reading import check_payload, payload_room, read_object
+from interlock.graph.ticket.refusals import (
+    busy_run,
+    foreign_run,
+    no_object,
+    no_run_id,
+    takes_none,
+    unknown_run,
+    wrong_ids,
+)
+from interlock.graph.ticket.refused import closing_spent, kept, note_unheard, record_refusal
+from interlock.graph.ticket.rules import issue, shown
+from interlock.graph.ticket.spec import POC, SPECS, TICKET, PipelineSpec
+from interlock.graph.ticket.state import (
+    RunInput,
+    RunState,
+    acted_on_nothing,
+    delegated,
+    earlier,
+    run_status,
+    terminal,
+)
+from interlock.graph.ticket.store import TicketStore, new_run_id
+from interlock.journal import Entry, JournalError
+
+SUBMIT: Final = "interlock_submit_ticket"
+NEXT_STEP: Final = "interlock_next_step"
+PAYLOAD: Final = "interlock_submit_payload"
+
+MAX_NEAR: Final = 1000
+"""So many runs are looked through for one that a wrong id may mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ByTasks:
+    """A submission that delegated tasks must answer; they are not waited for while the run is held."""
+
+    tool: str
+    caller: str
+
+
+class Tickets:
+    """The ticket runs of one root, safe to use from several threads and processes.
+
+    Every method answers with a JSON dictionary; what an agent did wrong is in its `gate_result`. Exceptions are for
+    what an agent cannot mend.
+
+    Args:
+        root: The project's root.
+        drives: Drives the tasks of delegated steps.
+        specs: The pipelines that runs may have, by name.
+
+    Raises:
+        RunDamagedError: A run cannot be read back (from every method that names one).
+        GateError: The files of the project cannot be listed, or `interlock.toml` is wrong.
+        JournalError: The journal cannot be read or written.
+        OSError: The disk is full, or permission is lacking.
+    """
+
+    def __init__(
+        self, root: Path, *, drives: Drives | None = None, specs: Mapping[str, PipelineSpec] | None = None
+    ) -> None:
+        self.root = root.resolve()
+        self.open_runs = OpenRuns(self.root, specs or SPECS)
+        self.journal = self.open_runs.journal
+        self.snapshots = self.open_runs.snapshots
+        self.delegation = Delegation(self.root, drives or Drives(self.root))
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    def begin(
+        self, ticket_id: str, run_id: str | None = None, *, caller: str = "", pipeline: str = TICKET.name
+    ) -> TicketResponse:
+        """Begin a run, or return the present ticket of one that was begun with the same id (Ticket Protocol §Tools).
+
+        Args:
+            ticket_id: The ticket; several runs may share one.
+            run_id: The id of the run; default: one is made.
+            caller: Who calls; nobody else may submit to the run.
+            pipeline: The name of a spec.
+
+        Raises:
+            KeyError: There is no such spec.
+        """
+        spec = self.open_runs.specs[pipeline]
+        wrong = wrong_ids(ticket_id, run_id)
+        if wrong is not None:
+            return answers.nowhere([wrong], retry=True)
+        name = run_id or new_run_id(ticket_id)
+        store = TicketStore(self.root, name)
+        given = RunInput(
+            run_id=name, ticket_id=ticket_id, pipeline=spec.name, spec_sha256=spec.fingerprint(), owner=caller
+        )
+        # Before the lock, which leaves a folder behind: what cannot begin leaves nothing.
+        if not store.exists():
+            given["policy"] = ticket_policy(self.root)
+            problem = self.delegation.trial(given["policy"], ticket_id) if spec.acts else None
+            if problem is not None:
+                return answers.nowhere([problem], retry=False)
+        try:
+            with store.locked():
+                known = store.exists()
+                run = self.open_runs.open(store) if known else self._begun(store, given)
+        except RunBusyError as error:
+            return answers.nowhere([busy_run(error)], retry=True)
+        if not _may(run.state, caller):
+            return answers.nowhere([foreign_run(name, "another caller")], retry=False)
+        if run.state["state"] == FAIL_CLOSED:
+            return self._over(run)
+        if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
+            return answers.nowhere([foreign_run(name, "another ticket, or to another pipeline")], retry=False)
+        said = self.open_runs.begun(run, caller, known=known)
+        return answers.response(run.spec, run.ticket, answers.gate_result("pass", []), said, over=terminal(run.state))
+
+    def submit(self, ticket: object, *, tool: str = SUBMIT, caller: str = "") -> TicketResponse:
+        """Judge a submitted ticket and return what came of it, with the authoritative ticket.
+
+        Args:
+            ticket: The whole ticket as the server returned it last, with `payload` filled in: its JSON, or the object.
+            tool: The tool that was called, for the journal.
+            caller: Who calls.
+        """
+        given = read_object(ticket, "ticket_json")
+        if isinstance(given, Issue):
+            return answers.nowhere([given], retry=True)
+        return self._with_run(given, caller, lambda run: self._submit_whole(run, given, tool, caller))
+
+    def submit_payload(
+        self, run_id: str, revision: object, payload: object, *, caller: str = "", agent: str = ""
+    ) -> TicketResponse:
+        """Judge a payload for a run at a revision; the rest of the ticket stays with the server.
+
+        Args:
+            run_id: The run.
+            revision: The revision of the ticket that the payload is for.
+            payload: The payload: its JSON, or the object.
+            caller: Who calls.
+            agent: Who did the work, as the reservations know it; default: the caller, else the client of this process.
+        """
+        given = read_object(payload, "payload")
+
+        def judge(run: OpenRun) -> "TicketResponse | _ByTasks":
+            if not isinstance(given, Issue):
+                return self._judge(run, given, revision, [], PAYLOAD, caller, agent)
+            note_unheard(
+                self.journal, run.store, given.code, {"tool": PAYLOAD, "caller": caller}, {"payload": given.found}
+            )
+            gate = answers.gate_result("retry", answers.records([given]))
+            return answers.response(run.spec, run.ticket, gate, given.message, over=terminal(run.state))
+
+        return self._with_run({"run_id": run_id}, caller, judge)
+
+    def next_step(self, ticket: object, *, caller: str = "") -> TicketResponse | MinimalResponse:
+        """Judge a ticket of either form; a minimal ticket of an unknown run in `intake` begins one.
+
+        Args:
+            ticket: A ticket of the Ticket Protocol, or a minimal one of the Governance Design.
+            caller: Who calls.
+        """
+        given = read_object(ticket, "ticket_json")
+        if isinstance(given, Issue):
+            answer = answers.nowhere([given], retry=True)
+            return cast("TicketResponse", {**answer, **answers.minimal(answer)})
+        if not minimal.is_minimal(given) or self.open_runs.pipeline(given.get("run_id")) not in {None, POC.name}:
+            return self.submit(given, tool=NEXT_STEP, caller=caller)
+        answer = self._next_minimal(given, caller)
+        known = answer["ticket_json"]
+        return answers.minimal(
+            answer, minimal.first_ticket(given) if known is None else minimal.issued_ticket(self.state(known["run_id"]))
+        )
+
+    def status(self, run_id: str) -> RunStatus | TicketResponse:
+        """Return where a run stands, without changing anything; for an unknown run, an answer that says so."""
+        if not is_run_id(run_id) or not TicketStore(self.root, run_id).exists():
+            return answers.nowhere([unknown_run(run_id)], retry=False)
+        return self.standing(self.open_runs.look(run_id))
+
+    def standing(self, run: OpenRun) -> RunStatus:
+        """Return where a run that was read stands."""
+        state = run.state
+        waiting = self.delegation.waiting(state) if delegated(run.spec, state) else []
+        return run_status(run.spec, state, waiting)
+
+    def look(self, run_id: str) -> RunStatus | None:
+        """Return where a run stands, and change nothing; None before the journal has a line of it.
+
+        Raises:
+            UnknownRunError: There is no such run.
+        """
+        status = self.open_runs.kept_status(run_id)
+        if status is not None:
+            return status
+        run = self.open_runs.peek(run_id)
+        return None if run is None else self.standing(run)
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def ticket(self, run_id: str) -> Ticket:
+        """Return the authoritative ticket of a run.
+
+        Raises:
+            UnknownRunError: There is no such run.
+        """
+        return self.open_runs.look(run_id).ticket
+
+    def state(self, run_id: str) -> RunState:
+        """Return the state of a run as its checkpoint keeps it.
+
+        Raises:
+            UnknownRunError: There is no such run.
+        """
+        return self.open_runs.look(run_id).state
+
+    def events(self, run_id: str, *, after: int = 0, limit: int = 100) -> list[Entry]:
+        """Return the journal lines of a run whose number is above `after`, at most `limit` of them.
+
+        Raises:
+            UnknownRunError: There is no such run.
+        """
+        self.open_runs.known(run_id)
+        lines = (entry for entry in self.journal.entries(journal_run(run_id)) if entry.seq > after)
+        return [entry for _, entry in zip(range(limit), lines, strict=False)]
+
+    def runs(self) -> list[str]:
+        """Return the ids of all runs, by name."""
+        return sorted(list_runs(self.root, "tickets"))
+
+    def _begun(self, store: TicketStore, given: RunInput) -> OpenRun:
+        """Begin a run; one that cannot be opened at all is not kept."""
+        store.create(given)
+        try:
+            return self.open_runs.open(store)
+        except (GateError, JournalError, OSError):
+            if self.journal.find(journal_run(store.run_id), "run_started") is None:
+                store.discard()
+            raise
+
+    # -- one submission ------------------------------------------------------------------------------------------
+
+    def _with_run(
+        self, given: Mapping[str, Any], caller: str, judge: "Callable[[OpenRun], TicketResponse | _ByTasks]"
+    ) -> TicketResponse:
+        """Find the run that a submission names, hold it alone, and judge."""
+        run_id = given.get("run_id")
+        if not is_run_id(run_id) or not TicketStore(self.root, cast("str", run_id)).exists():
+            named = run_id if "run_id" in given else given.get("ticket_id")
+            near = [] if caller else self._near(named)
+            finding = unknown_run(run_id, near=near) if "run_id" in given else no_run_id(given, near=near)
+            return answers.nowhere([finding], retry=bool(near) or "run_id" not in given)
+        store = TicketStore(self.root, cast("str", run_id))
+        try:
+            with store.locked():
+                run = self.open_runs.open(store)
+                if not _may(run.state, caller):
+                    note_unheard(self.journal, store, "TKT112", {"tool": "", "caller": caller}, given)
+                    return answers.nowhere([foreign_run(store.run_id, "another caller")], retry=False)
+                answer = judge(run)
+            return self._by_tasks(run, answer) if isinstance(answer, _ByTasks) else answer
+        except RunBusyError as error:
+            return answers.nowhere([busy_run(error)], retry=True)
+
+    def _near(self, name: object) -> list[str]:
+        """Return the runs that a wrong run id may mean: those of a ticket of that name, or one with a similar id."""
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_RUN_ID_CHARS:
+            return []
+        runs = self.runs()
+        of_ticket = [run for run in runs if run.startswith(f"{name}.")]
+        return of_ticket[:3] or nearest(name, runs[:MAX_NEAR], 1, 0.8)
+
+    def _submit_whole(self, run: OpenRun, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
+        """Judge a whole ticket."""
+        wrong = comparing.missing_and_unknown(given)
+        payload = given.get("payload")
+        if "payload" in given and not isinstance(payload, dict):
+            wrong.append(no_object(payload))
+        revision = given.get("revision")
+        past = comparing.history_revision(revision, run.state) is not None
+        if not past:
+            wrong += comparing.changed(given, answers.sent(run.ticket), run.ticket)
+        # Another version ends a run, so nothing less than its whole present ticket may say so.
+        if [item.field for item in wrong] == ["schema_version"] and "schema_version" in given:
+            if terminal(run.state):
+                return self._over(run, tool, caller, given)
+            version = shown(given["schema_version"])
+            return self._attempt(run, {}, tool=tool, caller=caller, schema_version=version, kept=kept(given))
+        return self._judge(run, cast("dict[str, Any]", payload), revision, wrong, tool, caller)
+
+    def _judge(
+        self,
+        run: OpenRun,
+        payload: dict[str, Any],
+        revision: object,
+        wrong: list[Issue],
+        tool: str,
+        caller: str,
+        agent: str = "",
+    ) -> "TicketResponse | _ByTasks":
+        """Judge a payload for a revision, once nothing else is wrong with the submission."""
+        past = comparing.history_revision(revision, run.state)
+        if past is not None:
+            repeated = self._repeated(run, past, payload) if not wrong else None
+            if repeated is not None:
+                return repeated
+            wrong.append(comparing.stale(revision, run.state))
+        elif not wrong and (type(revision) is not int or revision != run.state["revision"]):
+            wrong.append(comparing.stale(revision, run.state))
+        wrong += comparing.other_ticket(payload, run.state, run.spec) if not wrong else []
+        if terminal(run.state):
+            return self._over(run, tool, caller, {"revision": revision, "payload": payload})
+        by_tasks = delegated(run.spec, run.state)
+        if not wrong and by_tasks and payload:
+            wrong.append(takes_none(payload))
+        elif not wrong and (
+            large := check_payload(payload, payload_room(run.ticket, run.spec.left(run.ticket["state"])))
+        ):
+            wrong.append(large)
+        if wrong:
+            return self._refused(run, wrong, tool, caller, {"revision": cast("Any", revision), "payload": payload})
+        return (
+            _ByTasks(tool, caller) if by_tasks else self._attempt(run, payload, tool=tool, caller=caller, agent=agent)
+        )
+
+    def _attempt(self, run: OpenRun, payload: dict[str, Any], **answer: Any) -> TicketResponse:
+        """Resume the graph with a payload, and answer with what the gate made of it."""
+        self.open_runs.resume(run, {"payload": payload, **answer})
+        return answers.attempt_answer(run.spec, run.ticket, run.state["gate"])
+
+    def _first_answer(self, run: OpenRun, revision: int) -> TicketResponse:
+        """Return the answer to the attempt at a revision, as the records keep it."""
+        name = journal_run(run.store.run_id)
+        gate = self.journal.find(name, f"{revision}/gate")
+        snapshot = self.snapshots.find(name, str(revision + 1))
+        if gate is None or snapshot is None:
+            raise RunDamagedError(
+                f"the records of run {run.store.run_id} hold no answer for revision {revision}",
+                "Run `interlock verify`, and restore artifacts/interlock from a copy.",
+            )
+        return answers.attempt_answer(run.spec, cast("Ticket", dict(snapshot.data)), gate.data)
+
+    def _repeated(self, run: OpenRun, revision: int, payload: Mapping[str, Any]) -> TicketResponse | None:
+        """Return the first answer to a submission that came before, or None when it is another one."""
+        entry = next(row for row in run.state["history"] if row["revision"] == revision)
+        return self._first_answer(run, revision) if self._is_same(run, entry, payload) else None
+
+    def _is_same(self, run: OpenRun, entry: HistoryEntry, payload: Mapping[str, Any]) -> bool:
+        """Say whether a payload is the one of an attempt; where tasks acted, the empty one was submitted."""
+        by_tasks = run.state["policy"]["delegate"] is not None and run.spec.stage(entry["state"]).acts
+        return (by_tasks and not payload) or digest(payload) == entry["payload_sha256"]
+
+    def _over(
+        self, run: OpenRun, tool: str = "", caller: str = "", submitted: Mapping[str, Any] | None = None
+    ) -> TicketResponse:
+        """Answer a submission to a run that is at its end, or a call that would begin it again."""
+        if submitted is not None:
+            note_unheard(self.journal, run.store, "TKT113", {"tool": tool, "caller": caller}, submitted)
+        state = run.state["state"]
+        report = run.state["invalidation_report"]
+        wrong = issue(
+            "TKT113", "state", f"Run {run.store.run_id} is over: {state}.", found="a submission",
+            expected="none: the state is terminal",
+            fix=report["required_next_action"] if report else "Begin a new run for further work.",
+        )  # fmt: skip
+        found = answers.records([wrong])
+        return answers.response(run.spec, run.ticket, answers.gate_result("stop", found), wrong.message, over=True)
+
+    def _refused(
+        self, run: OpenRun, wrong: list[Issue], tool: str, caller: str, submitted: Mapping[str, Any]
+    ) -> TicketResponse:
+        """Refuse a submission before any gate: the run stays where it is until its budget of refusals is spent."""
+        call = {"tool": tool, "caller": caller}
+        found = answers.records(wrong)
+        spent = record_refusal(self.journal, run.state, wrong, call, submitted)
+        if spent is not None:
+            return self._attempt(run, {}, **call, refused=answers.records([spent, *wrong]), kept=kept(submitted))
+        return answers.response(run.spec, run.ticket, answers.gate_result("retry", found), wrong[0].message, over=False)
+
+    def _by_tasks(self, run: OpenRun, asked: _ByTasks) -> TicketResponse:
+        """Take the delegated tasks on, and once they are at their end submit what came of them."""
+        revision = run.state["revision"]
+        progress = self.delegation.advance(run.state)
+        if progress.issues:
+            found = answers.records(progress.issues)
+            stops = found[0]["level"] == "stop"
+            gate = answers.gate_result("stop" if stops else "retry", found)
+            return answers.response(run.spec, run.ticket, gate, found[0]["message"], over=stops)
+        with run.store.locked():
+            run = self.open_runs.open(run.store)
+            if run.state["revision"] != revision:
+                return self._first_answer(run, revision)
+            return self._attempt(
+                run, progress.payload, tool=asked.tool, caller=asked.caller, outcomes=progress.outcomes,
+                tasks=progress.tasks,
+            )  # fmt: skip
+
+    def _next_minimal(self, given: dict[str, Any], caller: str) -> TicketResponse:
+        """Judge a minimal ticket; the first one of a run begins it."""
+        run_id, first = given.get("run_id"), minimal.FIRST
+        if "run_id" not in given:
+            near = [] if caller else self._near(given.get("ticket_id"))
+            return answers.nowhere([no_run_id(given, first, near)], retry=True)
+        if is_run_id(run_id) and self.open_runs.pipeline(run_id) is None:
+            if given.get("state") != first:
+                return answers.nowhere([unknown_run(run_id, first)], retry=False)
+            if wrong := minimal.first_findings(self.root, given):
+                return answers.nowhere(wrong, retry=True)
+            begun = self.begin(cast("str", given.get("ticket_id")), run_id, caller=caller, pipeline=POC.name)
+            if begun["gate_result"]["status"] != "pass":
+                return begun
+
+        def judge(run: OpenRun) -> TicketResponse | _ByTasks:
+            payload, wrong = minimal.payload_of(given, earlier(run.state))
+            wrong = [*minimal.changed(given, run.state), *wrong]
+            past = self._passed(run, given.get("state"), payload)
+            if past is not None:
+                return self._first_answer(run, past)
+            if run.state["done"] and not wrong and run.spec.closing is not None:
+                return self._close(run, run.spec.closing, payload, caller)
+            revision = given.get("revision", run.state["revision"])
+            return self._judge(run, payload, revision, wrong, NEXT_STEP, caller)
+
+        return self._with_run(given, caller, judge)
+
+    def _close(self, run: OpenRun, stage: Stage, payload: dict[str, Any], caller: str) -> TicketResponse:
+        """Record what is handed over in a run that has reached its end: once, and the run stays as it is."""
+        name, submitted = journal_beside(run.store.run_id), {"state": stage.name, "payload": payload}
+        standing = self.journal.find(name, stage.name)
+        other = standing is not None and standing.data["payload"] != payload
+        if other or closing_spent(self.journal, run.state):
+            return self._over(run, NEXT_STEP, caller, submitted)
+        around = Surroundings(self.root, unchanged=acted_on_nothing(run.spec, run.state), remote=bool(caller))
+        issues = judge_stage(stage, payload, earlier(run.state), around)
+        if any(item.level != "warn" for item in issues):
+            call = {"tool": NEXT_STEP, "caller": caller}
+            spent = record_refusal(self.journal, run.state, issues, call, submitted, closing=True)
+            found = answers.records([*([spent] if spent else []), *issues])
+            gate = answers.gate_result("stop" if spent else "retry", found)
+            reason = f"{stage.name} is not recorded yet, and the run is complete all the same."
+            return answers.response(run.spec, run.ticket, gate, reason, over=True)
+        if standing is None:
+            records = artifact_records(around, payload)
+            record = {"caller": caller, "payload": payload, "artifacts": records}
+            self.journal.append(name, stage.name, "recorded", record)
+            run.store.write_copy(stage.name, payload)
+        gate = answers.gate_result("pass", answers.records(issues))
+        said = f"{stage.name} is recorded; the run is complete."
+        return answers.response(run.spec, run.ticket, gate, said, over=True)
+
+    def _passed(self, run: OpenRun, state: object, payload: Mapping[str, Any]) -> int | None:
+        """Return the revision at which a stage that is over passed with this payload, or None."""
+        left = state != run.state["state"] or run.state["done"]
+        rows = (row for row in run.state["history"] if left and row["state"] == state and row["gate"] == "pass")
+        return next((row["revision"] for row in rows if self._is_same(run, row, payload)), None)
+
+
+def _may(state: RunState, caller: str) -> bool:
+    """Say whether a caller may submit to a run: one with a name only to its own; the user of the machine to all."""
+    return not caller or caller == state["owner"]
