@@ -28,7 +28,7 @@ from interlock.gates.tree import tree_diff
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline.comparing import other_key
 from interlock.graph.pipeline.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
-from interlock.graph.pipeline.machine import GATE_EVENTS, apply, attempt, begun
+from interlock.graph.pipeline.machine import GATE_EVENTS, apply, attempt, begun, check_attempt
 from interlock.graph.pipeline.policy import ticket_policy
 from interlock.graph.pipeline.rules import issue, shown
 from interlock.graph.pipeline.spec import BEGIN, COMPLETE, PipelineSpec
@@ -166,6 +166,7 @@ class _Nodes:
             if gate is None:
                 gate, last = self._judge(stage, state, answer, payload)
             else:
+                self._check(state, gate)
                 last = self._followed(run, revision, gate)
             after = apply(state, payload, gate.data, gate.at)
             return self._kept(after, last, stage.name, payload if gate.data["status"] == "pass" else None)
@@ -234,6 +235,16 @@ class _Nodes:
         ]
         entries = self.journal.extend(journal_run(state["run_id"]), events)
         return entries[1], entries[-1]
+
+    def _check(self, state: RunState, gate: Entry) -> None:
+        """Refuse a line that was found where a crash cut an attempt off, and that no attempt can have written."""
+        try:
+            check_attempt(self.spec, state, gate.type, gate.data)
+        except (ValueError, LookupError, TypeError) as error:
+            raise RunDamagedError(
+                f"the journal holds an attempt of ticket run {state['run_id']} that it cannot have had: {error}",
+                "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and submit again.",
+            ) from error
 
     def _followed(self, run: str, revision: int, gate: Entry) -> Entry:
         """Return the last line of an attempt, written now if a crash cut it off."""
