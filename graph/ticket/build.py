@@ -31,7 +31,7 @@ from interlock.graph.engine.paths import journal_path, journal_run, snapshots_pa
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.ticket.comparing import other_key
 from interlock.graph.ticket.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
-from interlock.graph.ticket.machine import GATE_EVENTS, apply, attempt, begun
+from interlock.graph.ticket.machine import GATE_EVENTS, apply, attempt, begun, check_attempt
 from interlock.graph.ticket.policy import ticket_policy
 from interlock.graph.ticket.rules import issue, shown
 from interlock.graph.ticket.spec import BEGIN, COMPLETE, PipelineSpec
@@ -187,6 +187,7 @@ class Nodes:
             if gate is None:
                 gate, last = self._judge(stage, state, answer, payload)
             else:
+                self._check(state, gate)
                 last = self._followed(run, revision, gate)
             after = apply(state, payload, gate.data, gate.at)
             return self._kept(after, last, stage.name, payload if gate.data["status"] == "pass" else None)
@@ -274,6 +275,16 @@ class Nodes:
         ]
         entries = self.journal.extend(journal_run(state["run_id"]), events)
         return entries[1], entries[-1]
+
+    def _check(self, state: RunState, gate: Entry) -> None:
+        """Refuse a line that was found where a crash cut an attempt off, and that no attempt can have written."""
+        try:
+            check_attempt(self.spec, state, gate.type, gate.data)
+        except (ValueError, LookupError, TypeError) as error:
+            raise RunDamagedError(
+                f"the journal holds an attempt of ticket run {state['run_id']} that it cannot have had: {error}",
+                "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and submit again.",
+            ) from error
 
     def _followed(self, run: str, revision: int, gate: Entry) -> Entry:
         """Return the last line of an attempt, written now if a crash cut it off."""

@@ -17,7 +17,7 @@ from interlock.graph.ticket.contract import (
 )
 from interlock.graph.ticket.rules import REASON_CODES
 from interlock.graph.ticket.spec import PipelineSpec
-from interlock.graph.ticket.state import Failure, RunState, TicketPolicy, identical_left
+from interlock.graph.ticket.state import Failure, RunState, TicketPolicy, identical_left, terminal
 from interlock.journal import canonical
 
 MAX_ISSUES: Final = 50
@@ -98,6 +98,35 @@ Attempt: TypeAlias = dict[str, Any]
 """One attempt as its gate event keeps it: everything that the next state needs beside the state before it."""
 
 
+def edge(spec: PipelineSpec, stage: str, status: GateStatus) -> tuple[str, bool]:
+    """Return where an attempt of a stage leads, and whether the run is done there."""
+    following = spec.after(stage)
+    passed = spec.end_state if following is None else following.name
+    return {"pass": passed, "retry": stage, "stop": FAIL_CLOSED}[status], status == "pass" and following is None
+
+
+def check_attempt(spec: PipelineSpec, state: RunState, kind: str, gate: Mapping[str, Any]) -> None:
+    """Refuse an attempt, read back from the journal, that this state cannot have had.
+
+    A run that began with other rows of its pipeline may have taken edges that are not there any more.
+
+    Args:
+        spec: The pipeline.
+        state: The state before.
+        kind: The type of the line.
+        gate: Its data.
+
+    Raises:
+        ValueError: It is of another revision or stage, of a run that is over, or leads where no edge leads.
+    """
+    here = (gate["revision"], gate["state"], GATE_EVENTS[gate["status"]])
+    if terminal(state) or here != (state["revision"], state["state"], kind):
+        raise ValueError(f"{kind} of revision {gate['revision']} in a run at {state['revision']}, {state['state']}")
+    known = state["spec_sha256"] == spec.fingerprint()
+    if known and (gate["next_state"], gate["done"]) != edge(spec, state["state"], gate["status"]):
+        raise ValueError(f"{kind} leads from {state['state']} to {gate['next_state']}, where no edge leads")
+
+
 def attempt(
     spec: PipelineSpec,
     state: RunState,
@@ -122,15 +151,13 @@ def attempt(
     here = sum(failure["state"] == state["state"] for failure in failures)
     left = min(policy["max_retries"] - here, policy["max_retries_run"] - len(failures)) - 1
     same = identical_left(state, signature(issues)) - 1
-    following = spec.after(state["state"])
-    passed = spec.end_state if following is None else following.name
-    targets = {"pass": passed, "retry": state["state"], "stop": FAIL_CLOSED}
+    next_state, done = edge(spec, state["state"], decision.status)
     return {
         "state": state["state"],
         "revision": state["revision"],
         "status": decision.status,
-        "next_state": targets[decision.status],
-        "done": decision.status == "pass" and following is None,
+        "next_state": next_state,
+        "done": done,
         "reason_code": decision.reason_code,
         "why": decision.why,
         "retries_left": max(left, 0) if decision.status == "retry" else 0,

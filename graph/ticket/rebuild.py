@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from interlock.graph.engine.folder import HeadRecord
-from interlock.graph.ticket.machine import GATE_EVENTS, apply, begun
+from interlock.graph.ticket.machine import GATE_EVENTS, apply, begun, check_attempt
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
 from interlock.graph.ticket.state import RunState
 from interlock.journal import Entry
@@ -46,6 +46,8 @@ class Rebuilder:
         if run_id in self._foreign:
             return
         if entry.type == "run_started":
+            if run_id in self.states:
+                raise ValueError("run_started of a run that has begun")
             state = begun(entry.data, self.specs[entry.data["pipeline"]], entry.at)
         elif entry.type == "tool_call":
             self._calls[run_id] = entry.data
@@ -63,9 +65,9 @@ class Rebuilder:
 
     def _after(self, state: RunState, entry: Entry) -> RunState:
         call, gate = self._calls[state["run_id"]], entry.data
-        here = (state["revision"], state["revision"], state["state"])
-        if (call["revision"], gate["revision"], gate["state"]) != here:
-            raise ValueError(f"{entry.type} of revision {gate['revision']} in a run at {state['revision']}")
+        check_attempt(self.specs[state["pipeline"]], state, entry.type, gate)
+        if call["revision"] != state["revision"]:
+            raise ValueError(f"tool_call of revision {call['revision']} in a run at {state['revision']}")
         return apply(state, call["payload"], gate, entry.at)
 
 

@@ -10,11 +10,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from interlock.gates.stages import Field, Stage
-from interlock.graph.engine.paths import journal_path, snapshots_path
+from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path
+from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline import PipelineSpec, pipeline_graph
 from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import HeadError, parse_head, verify_journal
-from interlock.journal import Head
+from interlock.journal import Head, Journal
 from tests.graph.ticket.walk import filled, ticket_of
 
 
@@ -29,6 +30,50 @@ def walked(root: Path) -> Path:
             ticket = ticket_of(tickets.submit(filled(ticket)))
         tickets.submit(filled(ticket, state="complete"))
     return root
+
+
+def forged(tickets: Tickets, status: str = "pass", **changed: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the lines of an attempt that nobody made, in the form of the last one that was."""
+    revision = tickets.state("run-1")["revision"]
+    made = {entry.type: dict(entry.data) for entry in tickets.events("run-1", limit=1000)}
+    stage = tickets.state("run-1")["state"]
+    call = made["tool_call"] | {"state": stage, "revision": revision}
+    gate = made["gate_passed"] | {"state": stage, "revision": revision, "next_state": "complete", "done": True}
+    gate |= {"status": status, "issues": [], **changed}
+    return [(f"{revision}/tool_call", "tool_call", call), (f"{revision}/gate", f"gate_{status}ed", gate)]
+
+
+@pytest.mark.parametrize("changed", [{}, {"next_state": "propose_plan", "done": True}, {"state": "propose_plan"}])
+def test_an_attempt_that_no_edge_allows_moves_nothing_and_is_found(walked: Path, changed: dict[str, Any]) -> None:
+    tickets = Tickets(walked)
+    before = tickets.state("run-1")
+    lines = forged(tickets, **changed)
+    Journal(journal_path(walked)).extend(journal_run("run-1"), lines)
+    for call in (lambda: tickets.begin("SHOP-7", "run-1"), lambda: tickets.submit(filled(tickets.ticket("run-1")))):
+        with pytest.raises(RunDamagedError, match="cannot have had"):
+            call()
+    assert tickets.state("run-1") == before
+    assert [problem.run for problem in verify_journal(walked).problems] == [journal_run("run-1")]
+
+
+def test_an_attempt_after_the_end_is_found_and_changes_nothing(walked: Path) -> None:
+    tickets = Tickets(walked)
+    for _ in range(12):
+        tickets.submit({**ticket_of(tickets.begin("SHOP-7", "run-1")), "payload": {}})
+    assert tickets.state("run-1")["state"] == "fail_closed"
+    Journal(journal_path(walked)).extend(journal_run("run-1"), forged(tickets))
+    assert ticket_of(tickets.begin("SHOP-7", "run-1"))["state"] == "fail_closed"
+    assert [problem.run for problem in verify_journal(walked).problems] == [journal_run("run-1")]
+
+
+def test_a_second_beginning_is_found_and_changes_nothing(walked: Path) -> None:
+    tickets = Tickets(walked)
+    journal = Journal(journal_path(walked))
+    start = journal.find(journal_run("run-1"), "run_started")
+    assert start is not None
+    journal.append(journal_run("run-1"), "again", "run_started", {**start.data, "owner": "mallory"})
+    assert tickets.state("run-1")["owner"] != "mallory"
+    assert [problem.run for problem in verify_journal(walked).problems] == [journal_run("run-1")]
 
 
 def test_the_records_of_ticket_runs_are_whole(walked: Path) -> None:
