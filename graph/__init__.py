@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     # isort: off
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
-    from interlock.graph.engine.index import find_run, list_runs, runs_of
+    from interlock.graph.engine.listing import find_run, list_runs, runs_of
     from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path, state_dir
     from interlock.graph.errors import (
         AnswerError, GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError,
@@ -186,7 +186,7 @@ __getattr__ = lazy_exports(
     {
         "diagram": "pipeline_mermaid status_mermaid transition_table",
         "ending": "abandon abandon_ticket ended_runs remove",
-        "engine.index": "find_run list_runs runs_of",
+        "engine.listing": "find_run list_runs runs_of",
         "engine.paths": "journal_path journal_run snapshots_path state_dir",
         "errors": "AnswerError GraphError RunBusyError RunDamagedError TaskError UnknownRunError",
         "status": "all_summaries",

@@ -9,10 +9,9 @@ from typing import Final
 
 from interlock.core.files import write_atomically
 from interlock.graph.engine.folder import ABANDONED
-from interlock.graph.engine.index import list_runs
+from interlock.graph.engine.listing import list_runs
 from interlock.graph.engine.paths import journal_path, journal_run
 from interlock.graph.errors import RunBusyError, RunDamagedError
-from interlock.graph.task.explain import keep_summary
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.runs import Graphs, view_run
 from interlock.graph.task.scope_leases import clear
@@ -61,7 +60,6 @@ def abandon(root: Path, run_id: str) -> bool:
             data = {"status": view.status, "attempt": view.values.get("attempt", 0)}
             Recorder(Journal(journal_path(root))).keep(run_id, ABANDONED, ABANDONED, data)
             write_atomically(store.folder / ABANDONED, b"")
-            keep_summary(view_run(run_id, root=root), root)
         if policy.reserve:
             clear(root, run_id, task)
     return open_before

@@ -3,14 +3,12 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.graph.engine.index import list_runs
-from interlock.graph.engine.paths import journal_path
+from interlock.graph.engine.listing import list_runs
 from interlock.graph.errors import RunDamagedError
-from interlock.graph.task.explain import kept_summary, run_summary
+from interlock.graph.task.explain import run_summary
 from interlock.graph.task.runs import Graphs, view_run
 from interlock.graph.ticket.explain import ticket_summary
 from interlock.graph.ticket.tickets import Tickets
-from interlock.journal import Journal
 
 
 class Summaries(NamedTuple):
@@ -24,14 +22,14 @@ class Summaries(NamedTuple):
 def all_summaries(root: Path) -> Summaries:
     """Return where every run stands; what is damaged does not hide the rest, and nothing is changed."""
     found = Summaries([], [], [])
-    journal, graphs = Journal(journal_path(root)), Graphs()
+    tickets, graphs = Tickets(root), Graphs()
+    for log in (tickets.journal, tickets.snapshots):
+        log.runs()  # reads all of it once, where each run would be searched for
     for run_id in list_runs(root, "runs"):
         try:
-            kept = kept_summary(root, run_id, journal)
-            found.tasks.append(kept or run_summary(view_run(run_id, root=root, graphs=graphs), root, journal))
+            found.tasks.append(run_summary(view_run(run_id, root=root, graphs=graphs), root, tickets.journal))
         except RunDamagedError as error:
             found.damaged.append({"run_id": run_id, "message": error.message, "fix": error.fix})
-    tickets = Tickets(root)
     for run_id in tickets.runs():
         try:
             found.tickets.append(ticket_summary(tickets, run_id))

@@ -7,28 +7,43 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from interlock.core.errors import InterlockError
-from interlock.graph.engine.folder import HeadRecord
-from interlock.graph.engine.index import list_runs
+from interlock.graph.engine.folder import Pin
+from interlock.graph.engine.listing import list_runs
 from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.task.runs import RunView, kept_views
 from interlock.graph.task.store import pruned_runs
 from interlock.graph.ticket.rebuild import Rebuilder
+from interlock.graph.ticket.state import RunState, terminal
 from interlock.graph.ticket.store import TicketStore
 from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from interlock.reservations import Comparison, compare_here, place
 
 
-class Kept(TypedDict, total=False):
-    """What a ticket run keeps of itself beside the journal: the ends of its lines, and whether it is over."""
+class _Tickets(NamedTuple):
+    """What is known of ticket runs: what their folders pin, their last snapshots, and what the journal makes of them.
 
-    head: HeadRecord
-    snapshots: HeadRecord
-    over: bool
+    Each is read before what a step writes ahead of it, so that a step at this moment is no difference.
+    """
+
+    pins: dict[str, Pin | None]
+    last: dict[str, Mapping[str, Any]]
+    states: dict[str, RunState]
+    broken: dict[str, str]
+
+    @property
+    def over(self) -> set[str]:
+        """The runs that are at an end."""
+        return {run for run, state in self.states.items() if terminal(state)}
+
+    def heads(self, name: Literal["head", "snapshots"]) -> dict[str, Head]:
+        """Return the ends of runs that are pinned."""
+        found = ((run, pin[name]) for run, pin in self.pins.items() if pin is not None)
+        return {journal_run(run): Head(row["seq"], row["hash"]) for run, row in found}
 
 
 class HeadError(GraphError):
@@ -178,15 +193,19 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     damaged: list[RunProblem] = []
     views = kept_views(root, lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix)))
     kept = {run: view.head for run, view in views.items() if view.head is not None}
-    runs = _tickets(root, damaged)
-    kept |= _heads(runs, "head")
-    still, over = _open_runs(views, runs), _over(root, views, runs)
-    problems: list[Problem] = verify(path, {**kept, **given}, exact=(given.keys() - still) | (over - given.keys()))
+    tickets = _tickets(root, damaged)
+    kept |= tickets.heads("head")
+    still, over = _open_runs(views, tickets), _over(root, views, tickets)
+    # A run that was killed before its first line is pinned by nothing, and has no journal yet.
+    written = bool(kept or given) or os.path.lexists(path)
+    exact = (given.keys() - still) | (over - given.keys())
+    problems: list[Problem] = verify(path, {**kept, **given}, exact=exact) if written else []
     if given and kept:
         problems += [item for item in verify(path, kept, exact=over) if item not in problems]
-    of_snapshots = verify(snapshots_path(root), _heads(runs, "snapshots"), exact=False) if runs else []
+    pinned, logged = tickets.heads("snapshots"), os.path.lexists(snapshots_path(root))
+    of_snapshots = verify(snapshots_path(root), pinned, exact=False) if pinned or logged else []
     if not problems and not of_snapshots:
-        damaged += _ticket_problems(root, runs)
+        damaged += _ticket_problems(root, tickets)
     journal = Journal(path)
     try:
         lines, names = sum(1 for _ in journal.entries()), {*journal.runs()}
@@ -203,36 +222,43 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     )  # fmt: skip
 
 
-def _tickets(root: Path, damaged: list[RunProblem]) -> dict[str, Kept]:
-    """Return what is kept of each ticket run; those of which it cannot be read go to the damaged ones."""
-    kept: dict[str, Kept] = {}
+def _tickets(root: Path, damaged: list[RunProblem]) -> _Tickets:
+    """Read what is known of each ticket run; those whose folder cannot be read go to the damaged ones."""
+    pins: dict[str, Pin | None] = {}
     for run_id in list_runs(root, "tickets"):
         store = TicketStore(root, run_id)
         try:
             store.load()
-            kept[run_id] = cast("Kept", store.standing() or {})
+            pins[run_id] = store.pin()
         except RunDamagedError as error:
             damaged.append(RunProblem(journal_run(run_id), found=error.message, fix=error.fix))
-    return kept
+    last: dict[str, Mapping[str, Any]] = {}
+    rebuilder, broken = Rebuilder(), dict[str, str]()
+    with suppress(JournalDamaged):
+        for entry in Journal(snapshots_path(root)).entries():
+            last[entry.run] = entry.data
+    with suppress(JournalDamaged):
+        for entry in Journal(journal_path(root)).entries():
+            try:
+                rebuilder.take(entry)
+            except ValueError as error:
+                broken.setdefault(entry.run, str(error))
+    return _Tickets(pins, last, rebuilder.states, broken)
 
 
-def _open_runs(views: Mapping[str, RunView], tickets: Mapping[str, Kept]) -> set[str]:
+def _open_runs(views: Mapping[str, RunView], tickets: _Tickets) -> set[str]:
     """Return the names in the journal of the runs that are known to go on; the reservations always do."""
     tasks = {run for run, view in views.items() if view.phase != "done"}
-    return {RESERVATIONS} | tasks | {journal_run(run) for run, row in tickets.items() if not _is_over(row)}
+    return {RESERVATIONS} | tasks | {journal_run(run) for run in tickets.pins.keys() - tickets.over}
 
 
-def _is_over(row: Kept) -> bool:
-    return row.get("over", False)
-
-
-def _over(root: Path, views: Mapping[str, RunView], tickets: Mapping[str, Kept]) -> set[str]:
-    """Return the names in the journal of the runs of which nothing more is ever written after their checkpoint.
+def _over(root: Path, views: Mapping[str, RunView], tickets: _Tickets) -> set[str]:
+    """Return the names in the journal of the runs of which nothing more is ever written.
 
     A step of a run that ended BLOCKED may be taken up again, and a run that was abandoned has one line more.
     """
     tasks = {run for run, view in views.items() if view.phase == "done" and not view.failed and not view.abandoned}
-    ended = {run for run, row in tickets.items() if _is_over(row) and not TicketStore(root, run).abandoned()}
+    ended = {run for run in tickets.pins.keys() & tickets.over if not TicketStore(root, run).abandoned()}
     return tasks | {journal_run(run) for run in ended}
 
 
@@ -318,36 +344,25 @@ def _is_untouched(root: Path) -> bool:
     return not (any(os.path.lexists(path) for path in written) or list_runs(root, "runs") or list_runs(root, "tickets"))
 
 
-def _heads(runs: Mapping[str, Kept], name: Literal["head", "snapshots"]) -> dict[str, Head]:
-    """Return the ends of ticket runs that are kept beside them."""
-    found = ((run, row.get(name)) for run, row in runs.items())
-    return {journal_run(run): Head(row["seq"], row["hash"]) for run, row in found if row is not None}
+def _ticket_problems(root: Path, tickets: _Tickets) -> Iterator[RunProblem]:
+    """Hold the state that each ticket run's lines give against its last snapshot; a cut-off step is ahead by one.
 
-
-def _ticket_problems(root: Path, runs: Mapping[str, Kept]) -> Iterator[RunProblem]:
-    """Hold the state that each ticket run's lines give against its last snapshot; a cut-off step may be ahead by one.
-
-    The two logs prove each other also where nothing is kept of a run, as of one of an older version.
+    The two logs prove each other also where nothing is pinned, as of a run of an older version.
     """
-    rebuilder = Rebuilder()
-    broken: set[str] = set()
-    for entry in Journal(journal_path(root)).entries():
-        try:
-            rebuilder.take(entry)
-        except ValueError as error:
-            if entry.run not in broken:
-                broken.add(entry.run)
-                yield _unlike(entry.run, str(error))
-    snapshots = Journal(snapshots_path(root))
-    for run_id, state in rebuilder.states.items():
-        name = journal_run(run_id)
-        last = snapshots.head(name)
-        entry = None if last is None else snapshots.find(name, str(last.seq))
-        if name in broken or (entry is None and run_id not in runs):
+    for name, found in tickets.broken.items():
+        yield _unlike(name, found)
+    for run_id, state in tickets.states.items():
+        name, revision = journal_run(run_id), state["revision"]
+        last = tickets.last.get(name)
+        is_new = not state["history"] or run_id not in tickets.pins
+        if name in tickets.broken or (last is None and is_new):
             continue
-        if entry is None or not 0 <= state["revision"] - entry.data["revision"] <= 1:
-            yield _unlike(name, f"revision {state['revision']}, and snapshots up to {last.seq if last else 0}")
-        elif entry.data["revision"] == state["revision"] and entry.data["history"] != state["history"]:
+        seen = last["revision"] if last else 0
+        # One that goes on at this moment may have taken several steps since the snapshots were read.
+        behind = revision > seen + 1 and Journal(snapshots_path(root)).find(name, str(revision - 1)) is None
+        if last is None or revision < seen or behind:
+            yield _unlike(name, f"revision {revision}, and snapshots up to {seen}")
+        elif revision == seen and last["history"] != state["history"]:
             yield _unlike(name, "another history than that of its last snapshot")
 
 

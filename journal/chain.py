@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from interlock.journal.errors import Problem
-from interlock.journal.index import Index
 from interlock.journal.line import START, Entry, Flaw, Head, Link, decode
 
 
@@ -14,31 +13,12 @@ class Chain:
     Args:
         heads: The last line of each run, in order of first appearance.
         places: Byte offset of the line of each key, by run; in the order of the lines.
-        lines: Number of lines read, or covered by the index.
-        index: Where the lines stand that were not read; the heads of their runs are put into `heads` before they count.
+        lines: Number of lines read.
     """
 
     heads: dict[str, Head] = field(default_factory=dict[str, Head])
     places: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     lines: int = 0
-    index: Index | None = None
-
-    def head(self, run: str) -> Head:
-        """Return the last line of a run so far; `START` before the first."""
-        return self.heads.get(run, START)
-
-    def place(self, run: str, key: str) -> int | None:
-        """Return the offset of the line of a key, or None when there is none so far."""
-        found = self.places.get(run, {}).get(key)
-        return self.index.place(run, key) if found is None and self.index is not None else found
-
-    def places_of(self, run: str) -> list[int]:
-        """Return the offsets of the lines of a run so far, in order."""
-        return [*(self.index.places(run) if self.index else ()), *self.places.get(run, {}).values()]
-
-    def runs(self) -> tuple[str, ...]:
-        """Name every run so far, in the order of their first lines."""
-        return tuple(dict.fromkeys((*(self.index.runs() if self.index else ()), *self.heads)))
 
     def check(self, raw: bytes) -> tuple[Entry | None, list[Problem]]:
         """Read the next line and say everything that is wrong with it there; changes nothing.
@@ -50,7 +30,7 @@ class Chain:
         if isinstance(entry, Flaw):
             flaw = entry
             return None, [Problem(line, flaw.run, flaw.code, flaw.message, flaw.found, flaw.expected)]
-        head = self.head(entry.run)
+        head = self.heads.get(entry.run, START)
         problems: list[Problem] = []
         if entry.seq != head.seq + 1:
             problems.append(
@@ -69,7 +49,7 @@ class Chain:
                     line, entry.run, "JRN705", "the line does not follow the run's line before", entry.prev, head.hash
                 )
             )
-        if self.place(entry.run, entry.key) is not None:
+        if entry.key in self.places.get(entry.run, ()):
             problems.append(
                 Problem(
                     line, entry.run, "JRN706", "the key stands in the run twice", repr(entry.key), "a key of its own"
@@ -77,10 +57,10 @@ class Chain:
             )
         return entry, problems
 
-    def fits(self, line: Link) -> bool:
+    def fits(self, line: Entry | Link) -> bool:
         """Tell whether `check` would have nothing against the place of the line; its form is another matter."""
-        head = self.head(line.run)
-        return (line.seq, line.prev) == (head.seq + 1, head.hash) and self.place(line.run, line.key) is None
+        head = self.heads.get(line.run, START)
+        return (line.seq, line.prev) == (head.seq + 1, head.hash) and line.key not in self.places.get(line.run, ())
 
     def adopt(self, entry: Entry | Link | None, offset: int) -> None:
         """Go on from this line, which began at byte `offset`; None counts a line that is no entry."""

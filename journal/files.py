@@ -14,6 +14,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LINE_BYTES = 4096
 """How much is read at first of a line whose length is not known."""
+_BLOCK_BYTES = 1024 * 1024
+"""How much is read at once of a file that is searched."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -105,6 +107,39 @@ def read_line(fd: int, start: int, stop: int) -> bytes:
         if newline or len(raw) < size:
             return line + newline
         size *= 8
+
+
+def search(fd: int, stop: int, text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Give each line before a byte offset that holds a text, with its own offset.
+
+    Of a line that is longer than a block, that block is given.
+    """
+    start = 0
+    while start < stop:
+        block = os.pread(fd, min(_BLOCK_BYTES, stop - start), start)
+        if not block:
+            return
+        end = block.rfind(b"\n") + 1 or len(block)
+        at = block.find(text, 0, end)
+        while at >= 0:
+            first, last = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at, end) + 1 or end
+            yield start + first, block[first:last]
+            at = block.find(text, last, end)
+        start += end
+
+
+def last_line(fd: int, size: int) -> int:
+    """Return where the last whole line before a byte offset begins; 0 when there is none."""
+    start = max(0, size - 2 * MAX_LINE_BYTES - 2)
+    block = os.pread(fd, size - start, start)
+    end = block.rfind(b"\n")
+    return start + block.rfind(b"\n", 0, max(end, 0)) + 1
+
+
+def number(fd: int, offset: int) -> int:
+    """Return the number of the line that begins at a byte offset, from 1."""
+    blocks = (os.pread(fd, min(_BLOCK_BYTES, offset - at), at) for at in range(0, offset, _BLOCK_BYTES))
+    return 1 + sum(block.count(b"\n") for block in blocks)
 
 
 def write(fd: int, lines: bytes, path: Path) -> None:

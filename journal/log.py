@@ -11,7 +11,6 @@ from typing import Any
 from interlock.journal import files
 from interlock.journal.chain import Chain
 from interlock.journal.errors import Code, JournalConflict, JournalDamaged, JournalRefused, Problem
-from interlock.journal.index import STORED_BYTES, Place, open_index, store_index
 from interlock.journal.line import (
     MAX_LINE_BYTES,
     MAX_NAME_CHARS,
@@ -38,6 +37,10 @@ def _told(wrong: Flaw | Problem) -> str:
     return f"{wrong.message}; found {wrong.found}, expected {wrong.expected}"
 
 
+def _is_fragment(raw: bytes) -> bool:
+    return not raw.endswith(b"\n") and len(raw) <= MAX_LINE_BYTES
+
+
 class Journal:
     """One journal file, shared by any number of threads and processes.
 
@@ -45,11 +48,10 @@ class Journal:
     returns. What was read once is remembered, so the cost of an append does not grow with the file. A journal
     that was cut, replaced or edited behind the back of this object is refused from then on.
 
-    The first use reads what no index covers (see `journal.index`): the whole file while it is small, later about its
-    last MiB. Of these lines it checks the hash, the place in the run and that the key is its own, but looks into the
-    data of none. What it did not read, or whose data was written in another form and then hashed anew, is refused when
-    `find`, `entries` or a repeated `append` reads it, and by `verify`, which always reads everything; until then new
-    lines go in behind it.
+    The first use of a run searches the file for its lines and checks the hash of each, its place in the run and that
+    its key is its own, but looks into the data of none; what other runs wrote before is passed over unread. A line of
+    the run whose data was written in another form and then hashed anew is refused when `find`, `entries` or a repeated
+    `append` reads it. `verify` reads everything; until then new lines go in behind what it would refuse.
 
     Args:
         path: The file; it and its folder are made by the first append. Neither may be a symbolic link.
@@ -65,8 +67,8 @@ class Journal:
         self._durable = 0
         self._last_line = b""
         self._inode: tuple[int, int] | None = None
-        self._indexed = 0
-        self._unstored: list[Place] = []
+        self._searched: set[str] = set()
+        self._whole = False
 
     def append(self, run: str, key: str, type: str, data: Mapping[str, Any]) -> Entry:  # noqa: A002
         """Write one event of a run, once, and return it when it is on the disk.
@@ -143,28 +145,34 @@ class Journal:
             JournalRefused: the path is no regular file.
         """
         with self._mutex, self._reading() as fd:
-            place = None if fd is None else self._chain.place(run, key)
-            return None if fd is None or place is None else self._known(fd, run, key, place)
+            return None if fd is None or key not in self._places(fd, run) else self._known(fd, run, key)
 
     def head(self, run: str) -> Head | None:
         """Return the end of a run, or None when it has no events. The data of its lines need not have been read."""
         with self._mutex, self._reading() as fd:
-            head = START if fd is None else self._head(fd, run)
-            return None if head == START else head
+            return self._chain.heads.get(run) if fd is not None and self._places(fd, run) else None
 
     def runs(self) -> tuple[str, ...]:
-        """Name every run, in the order of their first events."""
-        with self._mutex, self._reading():
-            return self._chain.runs()
+        """Name every run, in the order of their first events; reads the whole file, after which no run is searched."""
+        with self._mutex, self._reading() as fd:
+            if fd is not None and not self._whole:
+                chain = Chain()
+                for offset, raw in files.read_lines(fd, 0, self._offset):
+                    if (line := self._link(fd, offset, raw)) is not None:
+                        self._adopt(fd, chain, offset, raw, line)
+                self._chain, self._whole = chain, True
+            return tuple(self._chain.heads)
 
     def _entries(self) -> Iterator[Entry]:
         chain = Chain()
         try:
             with files.open_for_reading(self.path) as (fd, size):
                 for offset, raw in files.read_lines(fd, 0, size):
-                    entry = self._next(chain, raw)
-                    if entry is None:
+                    if _is_fragment(raw):
                         return
+                    entry, problems = chain.check(raw)
+                    if entry is None or problems:
+                        raise self._wrong(problems[0], chain.lines + 1)
                     chain.adopt(entry, offset)
                     yield entry
         except FileNotFoundError as error:
@@ -173,8 +181,8 @@ class Journal:
 
     def _entries_of(self, run: str) -> Iterator[Entry]:
         with self._mutex, self._reading() as fd:
-            head = START if fd is None else self._head(fd, run)
-            lines = [] if fd is None else [self._line(fd, place) for place in self._chain.places_of(run)]
+            lines = [] if fd is None else [self._line(fd, place) for place in self._places(fd, run).values()]
+            head = self._chain.heads.get(run, START)
         after = START
         for raw in lines:
             place = f"line {after.seq + 1} of run {run!r}"
@@ -195,9 +203,10 @@ class Journal:
                 files.set_aside(fd, self._offset, self.path, folder)
             files.write(fd, b"".join(line for _, line in lines), self.path)
             for entry, line in lines:
-                self._adopt(entry, self._offset, line)
-            self._store_index()
-        elif all((self._chain.place(run, event.key) or 0) < self._durable for event in events):
+                self._chain.adopt(entry, self._offset)
+                self._offset += len(line)
+                self._last_line = line
+        elif all(self._chain.places[run][event.key] < self._durable for event in events):
             return entries
         else:
             # Another wrote them, and may have died before they were on the disk.
@@ -207,14 +216,15 @@ class Journal:
 
     def _stage(self, fd: int, run: str, events: Sequence[Event]) -> tuple[tuple[Entry, ...], list[tuple[Entry, bytes]]]:
         """Give the entry of each event, and those among them that are new with their lines; writes nothing."""
-        head = self._head(fd, run)
+        standing = self._places(fd, run)
+        head = self._chain.heads.get(run, START)
         entries: dict[str, Entry] = {}
         lines: list[tuple[Entry, bytes]] = []
         at = ""
         for event in events:
             known = entries.get(event.key)
-            if known is None and (place := self._chain.place(run, event.key)) is not None:
-                known = self._known(fd, run, event.key, place)
+            if known is None and event.key in standing:
+                known = self._known(fd, run, event.key)
             if known is None:
                 at = at or self._stamp()
                 known, line = make(event, after=head, at=at)
@@ -273,61 +283,53 @@ class Journal:
         if size < self._offset:
             raise self._damaged(f"the file was cut: {size} bytes, {self._offset} had been read")
         if os.pread(fd, len(self._last_line), self._offset - len(self._last_line)) != self._last_line:
-            raise self._changed("its last known line", self._chain.lines)
-        if self._inode is None and (index := open_index(self.path, fd, size)) is not None:
-            self._chain.index, self._chain.lines = index, index.lines
-            self._indexed = self._offset = index.covered
-            self._last_line = index.last_line
+            raise self._changed("its last known line", files.number(fd, self._offset - len(self._last_line)))
+        if self._inode is None:
+            self._offset = files.last_line(fd, size)
         self._inode = inode
         if size == self._offset:
             return
         for offset, raw in files.read_lines(fd, self._offset, size):
-            line = skim(raw)
-            self._head(fd, decode(raw).run if line is None else line.run)
-            if line is None or not self._chain.fits(line):
-                line = self._next(self._chain, raw)
+            line = self._link(fd, offset, raw)
             if line is None:
-                break
-            self._adopt(line, offset, raw)
-        self._store_index()
+                return
+            if self._whole or line.run in self._searched:
+                self._adopt(fd, self._chain, offset, raw, line)
+            self._offset = offset + len(raw)
+            self._last_line = raw
 
-    def _next(self, chain: Chain, raw: bytes) -> Entry | None:
-        """Read the next line; None for the fragment at the end."""
-        if not raw.endswith(b"\n") and len(raw) <= MAX_LINE_BYTES:
+    def _places(self, fd: int, run: str) -> Mapping[str, int]:
+        """Return where the lines of a run stand, by key; they are searched for and checked at the first use of it."""
+        if not self._whole and run not in self._searched:
+            found = Chain()
+            for offset, raw in files.search(fd, self._offset, canonical(run)):
+                line = self._link(fd, offset, raw)
+                if line is not None and line.run == run:
+                    self._adopt(fd, found, offset, raw, line)
+            self._chain.heads.update(found.heads)
+            self._chain.places.update(found.places)
+            self._searched.add(run)
+        return self._chain.places.get(run, {})
+
+    def _link(self, fd: int, offset: int, raw: bytes) -> Entry | Link | None:
+        """Check a line by itself; None for the fragment at the end."""
+        if _is_fragment(raw):
             return None
-        entry, problems = chain.check(raw)
-        if problems:
-            raise JournalDamaged(problems[0].code, _told(problems[0]), path=self.path, line=problems[0].line)
-        return entry
+        line = skim(raw) or decode(raw)
+        if isinstance(line, Flaw):
+            raise self._wrong(line, files.number(fd, offset))
+        return line
 
-    def _adopt(self, entry: Entry | Link, offset: int, raw: bytes) -> None:
-        self._chain.adopt(entry, offset)
-        self._unstored.append(Place(entry.run, entry.key, offset))
-        self._offset = offset + len(raw)
-        self._last_line = raw
+    def _adopt(self, fd: int, chain: Chain, offset: int, raw: bytes, line: Entry | Link) -> None:
+        """Check the place of a line in its run, and go on from it."""
+        if not chain.fits(line):
+            raise self._wrong(chain.check(raw)[1][0], files.number(fd, offset))
+        chain.adopt(line, offset)
 
-    def _store_index(self) -> None:
-        """Bring the index up to here, once it lags; a line of it costs a fraction of the reading that it spares."""
-        if self._offset - self._indexed > STORED_BYTES:
-            store_index(self.path, self._indexed, self._unstored, self._chain.lines, self._last_line)
-            self._indexed, self._unstored = self._offset, []
-
-    def _head(self, fd: int, run: str) -> Head:
-        """Return the end of a run; where the index alone knows it, its last line is read."""
-        heads, index = self._chain.heads, self._chain.index
-        if run not in heads and index is not None and (places := index.places(run)):
-            raw = self._line(fd, places[-1])
-            link = skim(raw) or decode(raw)
-            if isinstance(link, Flaw) or (link.run, link.seq) != (run, len(places)):
-                stale = f"{self.path.name}.index beside it is of another file: remove it, it is made anew"
-                raise self._damaged(f"line {len(places)} of run {run!r} has changed, or {stale}")
-            heads[run] = Head(link.seq, link.hash)
-        return self._chain.head(run)
-
-    def _known(self, fd: int, run: str, key: str, offset: int) -> Entry:
+    def _known(self, fd: int, run: str, key: str) -> Entry:
         """Read the line of an event that was written before."""
         place = f"the line of key {key!r} of run {run!r}"
-        entry = self._read(self._line(fd, offset), place)
+        entry = self._read(self._line(fd, self._chain.places[run][key]), place)
         if (entry.run, entry.key) != (run, key):
             raise self._changed(place)
         return entry
@@ -344,6 +346,9 @@ class Journal:
 
     def _line(self, fd: int, place: int) -> bytes:
         return files.read_line(fd, place, self._offset)
+
+    def _wrong(self, wrong: Flaw | Problem, line: int) -> JournalDamaged:
+        return JournalDamaged(wrong.code, _told(wrong), path=self.path, line=line)
 
     def _changed(self, place: str, line: int = 0) -> JournalDamaged:
         return self._damaged(f"the file was edited: {place} has changed", line=line)

@@ -4,19 +4,18 @@ import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypedDict, cast
+from typing import ClassVar, Final, TypedDict
 
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
-from interlock.graph.engine.index import BEGIN, Kind, make_run
+from interlock.graph.engine.listing import BEGIN, Kind, make_run
 from interlock.graph.engine.paths import RUN_ID_FORM, is_run_id, state_dir
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
-from interlock.journal import Head
 
 ABANDONED: Final = "abandoned"
 """The file and the journal line that say that a run was ended for good."""
 
-_STANDING: Final = "standing.json"
+_PIN: Final = "pin.json"
 
 
 class HeadRecord(TypedDict):
@@ -24,6 +23,13 @@ class HeadRecord(TypedDict):
 
     seq: int
     hash: str
+
+
+class Pin(TypedDict):
+    """How far the logs go as a run knows them: its last line in the journal, and in the snapshots of tickets."""
+
+    head: HeadRecord
+    snapshots: HeadRecord
 
 
 class RunFolder:
@@ -71,44 +77,32 @@ class RunFolder:
             f"Restore {folder} from a copy, or move it out of .interlock/{self.kind} and begin a new run.",
         )
 
-    def keep_standing(self, row: Mapping[str, Any]) -> None:
-        """Keep where the run is, after its lines in the journal are on the disk.
+    def keep_pin(self, pin: Pin) -> None:
+        """Keep how far the logs go, once the lines are on the disk."""
+        write_atomically(self.folder / _PIN, json.dumps(pin).encode(), durable=False)
 
-        Args:
-            row: JSON values, with the head of the run in the journal under `head`.
-        """
-        write_atomically(self.folder / _STANDING, json.dumps(row).encode(), durable=False)
-
-    def forget_standing(self) -> None:
-        """Forget where the run was, since it goes on."""
-        (self.folder / _STANDING).unlink(missing_ok=True)
-
-    def standing(self) -> dict[str, Any] | None:
-        """Return where the run was last known to be; None when that was not kept, or was cut off by a crash.
+    def pin(self) -> Pin | None:
+        """Return how far the logs were known to go; None when that was not kept, or was cut off by a crash.
 
         Raises:
             RunDamagedError: What was kept is not what this program writes.
         """
         try:
-            data = (self.folder / _STANDING).read_bytes()
+            data = (self.folder / _PIN).read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise self.damaged(_PIN, str(error.strerror)) from error
         if not data.strip(b"\0"):
             return None
         try:
-            row = cast("dict[str, Any]", json.loads(data))
-            whole = isinstance(row["head"]["seq"], int) and isinstance(row["head"]["hash"], str)
+            pin: Pin = json.loads(data)
+            whole = all(_is_head(pin[name]) for name in ("head", "snapshots"))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise self.damaged(_STANDING, str(error)) from error
+            raise self.damaged(_PIN, f"{type(error).__name__}: {error}"[:200]) from error
         if not whole:
-            raise self.damaged(_STANDING, "it holds no head of a journal")
-        return row
-
-    def standing_at(self, head: Head | None) -> dict[str, Any] | None:
-        """Return where the run was, if that was at this end of its journal lines; None where it may have gone on."""
-        kept = self.standing()
-        here = kept is not None and head is not None and kept["head"] == {"seq": head.seq, "hash": head.hash}
-        return kept if here else None
+            raise self.damaged(_PIN, "it holds no ends of logs")
+        return pin
 
     @contextmanager
     def holding(self, name: str, seconds: float | None, busy: tuple[str, str]) -> Generator[None]:
@@ -141,3 +135,7 @@ class RunFolder:
                 return not free
         except FileNotFoundError:
             return False
+
+
+def _is_head(row: Mapping[str, object]) -> bool:
+    return isinstance(row["seq"], int) and row["seq"] > 0 and isinstance(row["hash"], str)

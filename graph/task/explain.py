@@ -46,66 +46,35 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         root: The project's root.
         journal: The journal of the root, read once for several runs.
     """
-    return _present(RunStore(root, view.run_id), _record(view, journal or Journal(journal_path(root))))
-
-
-def keep_summary(view: RunView, root: Path) -> None:
-    """Keep where a run stands, once nothing more happens to it by itself, for `kept_summary`."""
-    journal = Journal(journal_path(root))
+    entries = list((journal or Journal(journal_path(root))).entries(view.run_id))
     store = RunStore(root, view.run_id)
-    if (head := journal.head(view.run_id)) is not None:
-        row = {"head": {"seq": head.seq, "hash": head.hash}, "checkpoint": store.checkpoint_mark()}
-        store.keep_standing({**row, "summary": _record(view, journal)})
-
-
-def kept_summary(root: Path, run_id: str, journal: Journal) -> dict[str, Any] | None:
-    """Return what `run_summary` would, without opening the checkpoint; None where the run has gone on since.
-
-    Raises:
-        RunDamagedError: What was kept cannot be read.
-    """
-    store = RunStore(root, run_id)
-    kept = store.standing_at(journal.head(run_id))
-    if kept is None or kept["checkpoint"] != store.checkpoint_mark():
-        return None
-    return _present(store, kept["summary"])
-
-
-def _record(view: RunView, journal: Journal) -> dict[str, Any]:
-    """Return what the checkpoint and the journal say of a run; `evidence` are key, path and digest of each file."""
-    entries = list(journal.entries(view.run_id))
-    values, head = view.values, view.head
-    rows = cast("dict[str, CollectedEvidence]", values.get("collected", {})).values()
-    files = [file for row in rows if row["collection"] is not None for file in from_json(row["collection"]).files]
+    values = view.values
+    attempt = int(values.get("attempt", 0))
+    evidence: dict[str, list[str]] = {}
+    for row in cast("dict[str, CollectedEvidence]", values.get("collected", {})).values():
+        for file in from_json(row["collection"]).files if row["collection"] is not None else ():
+            evidence.setdefault(file.key, []).append(present_path(root, file.path, file.sha256))
+    head = view.head
     return {
         "schema": "interlock.run/1",
         "run_id": view.run_id,
         "task_id": view.task.task_id,
         "phase": view.phase,
         "status": view.status,
-        "attempt": int(values.get("attempt", 0)),
-        "driven": False,
+        "attempt": attempt,
+        "driven": store.driven(),
         "abandoned": view.abandoned,
-        "stopped": None,
+        "stopped": None if view.abandoned else store.stopped(),
         "path": [entry.data["to"] for entry in entries if entry.type == "status"],
         "updated_at": entries[-1].at if entries else None,
         "fail_reasons": list(values.get("fail_reasons", [])),
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
         "kept": [{"role": role, "ask_id": view.again[role]} for role in view.kept],
         "usage": usage_of(view),
-        "evidence": [[file.key, file.path, file.sha256] for file in files],
-        "journal": str(journal.path.relative_to(journal.path.parents[2])),
+        "evidence": evidence,
+        "journal": str(journal_path(root).relative_to(root)),
         "head": None if head is None else {"seq": head.seq, "hash": head.hash},
     }
-
-
-def _present(store: RunStore, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of `_record` with what the files say at this moment."""
-    evidence: dict[str, list[str]] = {}
-    for key, path, digest in record["evidence"]:
-        evidence.setdefault(key, []).append(present_path(store.root, path, digest))
-    stopped = None if record["abandoned"] else store.stopped()
-    return {**record, "driven": store.driven(), "stopped": stopped, "evidence": evidence}
 
 
 def usage_of(view: RunView) -> dict[str, Any]:

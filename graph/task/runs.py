@@ -18,13 +18,12 @@ from langgraph.types import Command
 from interlock.agents.ask import REMOTE, Remote, Runner, RunnerError
 from interlock.agents.recording import Tape
 from interlock.gates.sealed import Base, SealError
-from interlock.graph.engine.index import list_runs, runs_of
+from interlock.graph.engine.listing import list_runs, runs_of
 from interlock.graph.engine.paths import journal_path, state_dir
 from interlock.graph.errors import RunAbandonedError, RunDamagedError
 from interlock.graph.task.admission import Fault, admitted
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read_state
-from interlock.graph.task.explain import keep_summary
 from interlock.graph.task.handing_in import hand_in, keep_early, keep_given, resume_map
 from interlock.graph.task.left import left_changed
 from interlock.graph.task.machine import RESUMED
@@ -197,7 +196,6 @@ def drive(
                 if given
                 else None
             )
-            store.forget_standing()
             with _leases(root, run_id, task, policy, notice, queue_seconds) as held, store.stops_noted():
                 keep_given(view, store, texts)
                 if again:  # the edge after BLOCKED then leads on; a kill after this line leaves a run to be resumed
@@ -218,7 +216,6 @@ def drive(
                     held.finish()
                 elif held is not None:
                     held.rest()
-            keep_summary(view, root)
             return view
 
 
@@ -243,7 +240,7 @@ def agent_roles(policy: Policy) -> tuple[str, ...]:
 
 
 Graphs: TypeAlias = dict[str, TaskGraph]
-"""Graphs that were compiled to read runs, by what their nodes are made from; for several calls of `view_run`."""
+"""Graphs that were compiled to read runs, by the protocol that they follow; for several calls of `view_run`."""
 
 
 def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunView:
@@ -263,7 +260,7 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
         abandoned = store.abandoned()
         return RunView(run_id, task, policy, "done" if abandoned else "new", {}, (), (), abandoned=abandoned)
     known = {} if graphs is None else graphs
-    key = json.dumps([policy.to_json()["protocol"], task.to_json()])
+    key = json.dumps(policy.to_json()["protocol"])
     if key not in known:
         nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
         known[key] = task_graph(task, root=root, policy=policy, runners=nobody)

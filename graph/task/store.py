@@ -142,7 +142,6 @@ class RunStore(RunFolder):
             if (before := self.answer(key)) is not None:
                 return before
             self.keep_answer(key, text)
-            self.forget_standing()
             return text
 
     def cost(self, key: str) -> dict[str, Any]:
@@ -216,14 +215,6 @@ class RunStore(RunFolder):
             return {name: str(read[name]) for name in ("code", "message", "fix")}
         except (OSError, ValueError, KeyError, TypeError):
             return None
-
-    def checkpoint_mark(self) -> list[int]:
-        """Return what tells whether the checkpoint was written since: its size in bytes, and its time."""
-        try:
-            found = (self.folder / CHECKPOINTS).stat()
-        except FileNotFoundError:
-            return []
-        return [found.st_size, found.st_mtime_ns]
 
     def keep_tree(self, attempt: int, files: Mapping[str, str]) -> None:
         """Store the files in scope as they were handed over, so that a later change can be named."""

@@ -11,7 +11,7 @@ from interlock.agents.ask import Notice, Runner, RunnerError, agent_of_run
 from interlock.agents.files import run_caller
 from interlock.agents.usage import Limits, Usage
 from interlock.core.errors import InterlockError
-from interlock.graph.engine.index import runs_of
+from interlock.graph.engine.listing import runs_of
 from interlock.graph.engine.paths import journal_run
 from interlock.graph.errors import RunBusyError
 from interlock.graph.ticket.contract import IssueRecord, TicketResponse

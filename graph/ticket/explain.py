@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.agents.usage import Limits
-from interlock.graph.engine.index import find_run
+from interlock.graph.engine.listing import find_run
 from interlock.graph.engine.paths import copies_dir, journal_path, journal_run
 from interlock.graph.ticket.answers import NEXT_ENDS, SAME_ENDS
 from interlock.graph.ticket.contract import FAIL_CLOSED, RunStatus

@@ -4,23 +4,27 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.graph.engine.folder import HeadRecord
-from interlock.graph.engine.index import note_over, runs_of
+from interlock.graph.engine.folder import HeadRecord, Pin
+from interlock.graph.engine.listing import runs_of
 from interlock.graph.engine.paths import is_run_id, journal_path, journal_run, snapshots_path
 from interlock.graph.errors import RunAbandonedError, RunDamagedError, UnknownRunError
 from interlock.graph.ticket.build import Nodes, PipelineGraph, compiled
-from interlock.graph.ticket.contract import RunStatus, Ticket
+from interlock.graph.ticket.contract import Ticket
 from interlock.graph.ticket.rebuild import Rebuilder
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
-from interlock.graph.ticket.state import RunInput, RunState, delegated, issue_ticket, run_status, terminal
-from interlock.graph.ticket.store import TicketStore
+from interlock.graph.ticket.state import RunInput, RunState, issue_ticket, terminal
+from interlock.graph.ticket.store import TicketStore, may_be_of
 from interlock.journal import Entry, Journal
 
 _MAX_REMEMBERED: Final = 256
 """So many runs are remembered between two calls."""
+
+_MAX_LOOKED_AT: Final = 16
+"""So many other runs of a ticket are looked at for one that is open."""
 
 _RESTORE: Final = "Run `interlock verify`, restore artifacts/interlock from a copy, and submit again."
 
@@ -71,7 +75,7 @@ class OpenRuns:
             if run is None:
                 run = OpenRun(store, spec, cast("RunState", begin))
                 self._invoke(run)
-            elif (store.standing() or {}).get("head") != run.state.get("head"):
+            elif (store.pin() or {}).get("head") != run.state.get("head"):
                 self._keep(run, self._graph(spec)[0].settled(run.state))
         if not terminal(run.state):
             self._watch_spec(begin, spec)
@@ -95,29 +99,20 @@ class OpenRuns:
         store = TicketStore(self.root, run_id)
         return self._read(store, self._spec(store.load(), store))
 
-    def kept_status(self, run_id: str) -> RunStatus | None:
-        """Return where a run stood after its last step, without folding its lines; None where it may have gone on."""
-        self.known(run_id)
-        kept = TicketStore(self.root, run_id).standing_at(self.journal.head(journal_run(run_id)))
-        return None if kept is None else kept["status"]
-
     def begun(self, begun: OpenRun, caller: str, *, known: bool) -> str:
         """Say that a run has begun, or was known, and which other run of its ticket, the caller's newest, can go on."""
         run_id, ticket_id = begun.store.run_id, begun.state["ticket_id"]
         if known:
             return f"Run {run_id} exists and is in {begun.state['state']}."
-        for other in runs_of(self.root, "tickets", ticket_id, over=False):
+        for other in runs_of(self.root, "tickets", ticket_id, partial(may_be_of, ticket_id))[:_MAX_LOOKED_AT]:
             with suppress(RunDamagedError, UnknownRunError):
-                run = self.peek(other)
-                if run is None or other == run_id or run.state["owner"] != caller:
+                run = None if other == run_id else self.peek(other)
+                if run is None or run.state["owner"] != caller or run.store.abandoned() or terminal(run.state):
                     continue
-                if run.store.abandoned() or terminal(run.state):
-                    note_over(self.root, "tickets", other)
-                else:
-                    return (
-                        f"Run {run_id} has begun. Run {other} of {ticket_id} is open too, in {run.state['state']}: to "
-                        f"go on with that one, begin with its run_id, and end this one: `interlock abandon {run_id}`."
-                    )
+                return (
+                    f"Run {run_id} has begun. Run {other} of {ticket_id} is open too, in {run.state['state']}: to "
+                    f"go on with that one, begin with its run_id, and end this one: `interlock abandon {run_id}`."
+                )
         return f"Run {run_id} has begun."
 
     def resume(self, run: OpenRun, answer: Mapping[str, Any]) -> None:
@@ -136,13 +131,9 @@ class OpenRuns:
     def _keep(self, run: OpenRun, state: RunState) -> None:
         """Keep how far the records of a run go: the last thing that a step writes."""
         run.state = state
-        # What delegated tasks wait for changes without a line of this run.
-        status = None if delegated(run.spec, state) else run_status(run.spec, state)
-        over = terminal(state)
-        row = {"head": state.get("head"), "snapshots": state.get("snapshots"), "over": over, "status": status}
-        run.store.keep_standing(row)
-        if over:
-            note_over(self.root, "tickets", run.store.run_id)
+        assert "head" in state, "the last node of a step pins it"
+        assert "snapshots" in state, "the last node of a step pins it"
+        run.store.keep_pin(Pin(head=state["head"], snapshots=state["snapshots"]))
         self._known[run.store.run_id] = state
         while len(self._known) > _MAX_REMEMBERED:
             self._known.pop(next(iter(self._known)), None)
@@ -164,11 +155,13 @@ class OpenRuns:
             RunDamagedError: Lines are missing, or do not follow from one another.
         """
         name = journal_run(store.run_id)
-        kept = store.standing()
+        # A step writes the journal first, then the snapshots and the pin; who reads them the other way sees no gap.
+        pin = store.pin()
+        snapshots = self.snapshots.head(name)
         entries = list(self.journal.entries(name))
-        if kept is not None:
-            seq = int(kept["head"]["seq"])
-            _check_head(store, kept["head"], entries[seq - 1] if 0 < seq <= len(entries) else None)
+        if pin is not None:
+            seq = pin["head"]["seq"]
+            _check_head(store, pin["head"], entries[seq - 1] if seq <= len(entries) else None)
         state = fold(store, entries, self.specs)
         if state is None:
             return None
@@ -177,7 +170,6 @@ class OpenRuns:
                 f"the journal holds ticket run {store.run_id} as one of {state['pipeline']}, not {spec.name}",
                 "Begin a run of another id.",
             )
-        snapshots = self.snapshots.head(name)
         if snapshots is not None and snapshots.seq > state["revision"]:
             raise RunDamagedError(
                 f"the journal leads ticket run {store.run_id} to revision {state['revision']}, and its snapshots go to "

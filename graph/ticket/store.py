@@ -13,7 +13,7 @@ from typing import Any, Final
 from interlock.core.files import opened_beneath, write_atomically, write_in
 from interlock.core.locks import locked
 from interlock.graph.engine.folder import RunFolder
-from interlock.graph.engine.index import BEGIN
+from interlock.graph.engine.listing import BEGIN
 from interlock.graph.engine.paths import copies_dir
 from interlock.graph.ticket.state import RunInput
 
@@ -23,6 +23,7 @@ LOCK_SECONDS: Final = 10.0
 """How long a call waits for another one on the same run."""
 
 _DRIVEN: Final = "resolve.lock"
+_NEW_ID: Final = re.compile(r"(?P<ticket>.+)\.[0-9a-f]{8}", re.ASCII)
 
 
 class TicketStore(RunFolder):
@@ -151,5 +152,14 @@ def beginning(root: Path) -> Generator[None]:
 
 def new_run_id(ticket_id: str) -> str:
     """Return an id for a run of a ticket that no other run has."""
-    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", ticket_id)[:60].strip("-._")
-    return f"{readable or 'run'}.{secrets.token_hex(4)}"
+    return f"{_readable(ticket_id)}.{secrets.token_hex(4)}"
+
+
+def may_be_of(ticket_id: str, run_id: str) -> bool:
+    """Say whether a run can be one of a ticket by its id: that of another ticket, as `new_run_id` gives it, cannot."""
+    named = _NEW_ID.fullmatch(run_id)
+    return named is None or named["ticket"] == _readable(ticket_id)
+
+
+def _readable(ticket_id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", ticket_id)[:60].strip("-._") or "run"

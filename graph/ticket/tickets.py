@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from interlock.core.text import nearest
 from interlock.gates.errors import GateError
 from interlock.gates.stages import Issue, Stage, Surroundings, artifact_records, judge_stage
-from interlock.graph.engine.index import list_runs
+from interlock.graph.engine.listing import list_runs
 from interlock.graph.engine.paths import MAX_RUN_ID_CHARS, is_run_id, journal_beside, journal_run
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.task.background import Drives
@@ -214,9 +214,6 @@ class Tickets:
         Raises:
             UnknownRunError: There is no such run.
         """
-        status = self.open_runs.kept_status(run_id)
-        if status is not None:
-            return status
         run = self.open_runs.peek(run_id)
         return None if run is None else self.standing(run)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from interlock.journal import MAX_LINE_BYTES, Entry, Head, Journal, JournalDamaged, chain, verify
+from interlock.journal import MAX_LINE_BYTES, Entry, Head, Journal, JournalDamaged, log, verify
 from interlock.journal.line import START, Event, Flaw, Link, decode, make, skim
 from tests.effort import examples
 
@@ -232,12 +232,41 @@ def test_what_stands_around_the_data_is_refused_at_first_use(
 ) -> None:
     _with(journal, harm)
     before = journal.path.read_bytes()
-    for use in (lambda: Journal(journal.path).runs(), lambda: Journal(journal.path).append("C", "0", "t", {})):
+    again = Journal(journal.path)
+    own = b'"run":"B"' not in before
+    for use in (again.runs, *((lambda: again.append("A", "9", "t", {}), lambda: again.head("A")) if own else ())):
         with pytest.raises(JournalDamaged) as caught:
             use()
         assert (caught.value.code, caught.value.line) == (code, 3)
     assert verify(journal.path, {})[0].code == code
     assert journal.path.read_bytes() == before
+
+
+def test_what_another_run_wrote_is_no_reason_to_refuse_and_is_found_by_verification(journal: Journal) -> None:
+    for number in range(6):
+        journal.append("AB"[number % 2], str(number), "t", {"n": number})
+    journal.path.write_bytes(journal.path.read_bytes().replace(b'"n":2', b'"n":9'))
+    again = Journal(journal.path)
+    assert again.append("B", "9", "t", {}).seq == 4
+    assert again.append("C", "0", "t", {}).seq == 1
+    for use in (again.runs, lambda: again.find("A", "0"), lambda: again.append("A", "9", "t", {})):
+        with pytest.raises(JournalDamaged) as caught:
+            use()
+        assert (caught.value.code, caught.value.line) == ("JRN703", 3)
+    assert ("JRN703", 3) in {(problem.code, problem.line) for problem in verify(journal.path, {})}
+
+
+def test_a_line_is_found_wherever_blocks_end_and_whatever_names_its_run(journal: Journal) -> None:
+    texts = ["x" * size for size in (0, 1000, 200_000, 255_000, 3)]
+    for number in range(40):
+        journal.append(f"R{number % 3}", str(number), "t", {"text": texts[number % 5], "run": "R0", "seq": 1})
+    for run in ("R0", "R1", "R2"):
+        again = Journal(journal.path)
+        assert [(entry.run, entry.seq) for entry in again.entries(run)] == [
+            (run, number) for number in range(1, (journal.head(run) or START).seq + 1)
+        ]
+        assert again.head(run) == journal.head(run)
+    assert Journal(journal.path).head("R") is None
 
 
 def _edit(rng: random.Random, lines: list[bytes]) -> None:
@@ -299,13 +328,13 @@ def test_the_first_use_reads_the_data_of_no_line(journal: Journal, monkeypatch: 
         read.append(raw)
         return decode(raw)
 
-    monkeypatch.setattr(chain, "decode", watched)
+    monkeypatch.setattr(log, "decode", watched)
     again = Journal(journal.path)
     assert again.head("A") == journal.head("A")
     assert read == []
     again.append("A", 'a "quoted" key', "t", {})
     assert Journal(journal.path).find("A", 'a "quoted" key') is not None
-    assert read == journal.path.read_bytes().splitlines(keepends=True)[-1:]
+    assert set(read) == {journal.path.read_bytes().splitlines(keepends=True)[-1]}
 
 
 def test_a_name_that_needs_an_escape_is_found_at_first_use_like_any_other(tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_a_new_reader_refuses_a_damaged_file_at_the_line(journal: Journal) -> No
     assert (caught.value.code, caught.value.line) == ("JRN703", 3)
     before = journal.path.read_bytes()
     with pytest.raises(JournalDamaged):
-        Journal(journal.path).append("B", "k", "t", {})
+        Journal(journal.path).append("A", "k", "t", {})
     assert journal.path.read_bytes() == before
 
 

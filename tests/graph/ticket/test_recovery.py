@@ -1,9 +1,12 @@
 """What a killed call leaves is finished by the next one: nothing lost, nothing doubled, nothing half done."""
 
+import itertools
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from interlock.gates.errors import TreeError
-from interlock.graph.engine.paths import journal_run
+from interlock.graph.engine.paths import journal_run, snapshots_path
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline import TICKET, pipeline_graph
+from interlock.graph.status import all_summaries
 from interlock.graph.ticket.answers import sent
 from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import verify_journal
@@ -93,7 +97,7 @@ def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int) -> None:
     tickets = Tickets(root)
     _walk(tickets, root, steps)
     state = tickets.state("run-1")
-    (root / ".interlock" / "tickets" / "run-1" / "standing.json").unlink()
+    (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
     shutil.copy(__file__, root / ".interlock" / "tickets.sqlite")
     assert Tickets(root).state("run-1") == state
     assert ticket_of(Tickets(root).begin("SHOP-7", "run-1"))["revision"] == state["revision"]
@@ -189,18 +193,72 @@ def test_a_pipeline_that_changed_since_a_run_began_is_reported_once(root: Path) 
 
 def test_a_step_keeps_no_checkpoint(root: Path) -> None:
     _walk(Tickets(root), root, 6)
-    assert [path.name for path in (root / ".interlock").glob("*.sqlite")] == ["runs.sqlite"]
+    assert [path.name for path in (root / ".interlock").glob("**/*.sqlite")] == []
 
 
 def test_a_journal_that_lost_the_end_of_a_run_is_refused_by_its_snapshots(root: Path) -> None:
     tickets = Tickets(root)
     _walk(tickets, root, 2)
-    (root / ".interlock" / "tickets" / "run-1" / "standing.json").unlink()
+    (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
     path = tickets.journal.path
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-3]))
     with pytest.raises(RunDamagedError):
         Tickets(root).begin("SHOP-7", "run-1")
     assert [problem.code for problem in verify_journal(root).problems] == ["RUN604"]
+
+
+def test_a_run_that_was_killed_before_its_first_snapshot_goes_on(root: Path) -> None:
+    ticket = ticket_of(Tickets(root).begin("SHOP-7", "run-1"))
+    (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
+    snapshots_path(root).unlink()
+    assert verify_journal(root).verdict == "whole"
+    assert ticket_of(Tickets(root).begin("SHOP-7", "run-1")) == ticket
+    assert verify_journal(root).verdict == "whole"
+
+
+@pytest.mark.parametrize(
+    "pin",
+    [
+        "[]", "null", "{", "[" * 100_000, '{"head":1,"snapshots":1}', '{"head":{"seq":0,"hash":"a"}}', "\xff",
+        '{"head":{"seq":"1","hash":"a"},"snapshots":{"seq":1,"hash":"a"}}', '{"head":{"seq":1,"hash":[]}}',
+        '{"head":{"seq":9,"hash":"%s"},"snapshots":{"seq":1,"hash":"a"}}' % ("0" * 64),
+    ],
+)  # fmt: skip
+def test_a_pin_of_another_form_is_damage_and_hides_no_other_run(root: Path, pin: str) -> None:
+    tickets = Tickets(root)
+    for run_id in ("run-1", "run-2"):
+        tickets.begin("SHOP-7", run_id)
+    (root / ".interlock" / "tickets" / "run-1" / "pin.json").write_bytes(pin.encode("latin-1"))
+    with pytest.raises(RunDamagedError):
+        Tickets(root).begin("SHOP-7", "run-1")
+    found = all_summaries(root)
+    assert ([row["run_id"] for row in found.tickets], [row["run_id"] for row in found.damaged]) == (
+        ["run-2"],
+        ["ticket:run-1"],
+    )
+    assert verify_journal(root).problems
+
+
+def test_who_verifies_beside_a_writer_finds_nothing_wrong(root: Path) -> None:
+    tickets = Tickets(root)
+    stop = threading.Event()
+
+    def write() -> None:
+        for number in itertools.count():
+            ticket = ticket_of(tickets.begin("SHOP-7", f"run-{number}"))
+            for _ in range(5):
+                if stop.is_set():
+                    return
+                ticket = ticket_of(tickets.submit(filled(ticket)))
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        reports = [verify_journal(root) for _ in range(15)]
+        looks = [all_summaries(root).damaged for _ in range(15)]
+        stop.set()
+        writing.result()
+    assert [report.problems for report in reports if report.problems] == []
+    assert [damaged for damaged in looks if damaged] == []
 
 
 def test_what_is_no_payload_is_judged_as_an_empty_one_in_a_graph_of_the_callers(root: Path) -> None:
