@@ -390,7 +390,7 @@ def shares(folder: Path, rounds: int) -> dict[str, Any]:
     counted.watch(os, "fsync", "waiting for the disk")
     for name in ("append", "extend", "find", "head"):
         counted.watch(Journal, name, lambda journal: "snapshot" if journal.path.name == "tickets.jsonl" else "journal")
-    counted.watch(TicketStore, "keep_standing", "end of the records kept")
+    counted.watch(TicketStore, "keep_pin", "ends of the logs pinned")
     root = make_project(folder)
     runs = tickets.Tickets(root)
     steps: list[float] = []

@@ -37,8 +37,9 @@ class _Tickets(NamedTuple):
 
     @property
     def over(self) -> set[str]:
-        """The runs that are at an end."""
-        return {run for run, state in self.states.items() if terminal(state)}
+        """The runs that are at an end and pinned there; at this moment, a last step may be short of its pin."""
+        ends = {run: pin["head"] for run, pin in self.pins.items() if pin is not None}
+        return {run for run, state in self.states.items() if terminal(state) and state.get("head") == ends.get(run)}
 
     def heads(self, name: Literal["head", "snapshots"]) -> dict[str, Head]:
         """Return the ends of runs that are pinned."""
@@ -197,12 +198,13 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     kept |= tickets.heads("head")
     still, over = _open_runs(views, tickets), _over(root, views, tickets)
     # A run that was killed before its first line is pinned by nothing, and has no journal yet.
-    written = bool(kept or given) or os.path.lexists(path)
+    logged = os.path.lexists(snapshots_path(root))
+    written = bool(kept or given) or logged or os.path.lexists(path)
     exact = (given.keys() - still) | (over - given.keys())
     problems: list[Problem] = verify(path, {**kept, **given}, exact=exact) if written else []
     if given and kept:
         problems += [item for item in verify(path, kept, exact=over) if item not in problems]
-    pinned, logged = tickets.heads("snapshots"), os.path.lexists(snapshots_path(root))
+    pinned = tickets.heads("snapshots")
     of_snapshots = verify(snapshots_path(root), pinned, exact=False) if pinned or logged else []
     if not problems and not of_snapshots:
         damaged += _ticket_problems(root, tickets)
@@ -258,7 +260,7 @@ def _over(root: Path, views: Mapping[str, RunView], tickets: _Tickets) -> set[st
     A step of a run that ended BLOCKED may be taken up again, and a run that was abandoned has one line more.
     """
     tasks = {run for run, view in views.items() if view.phase == "done" and not view.failed and not view.abandoned}
-    ended = {run for run in tickets.pins.keys() & tickets.over if not TicketStore(root, run).abandoned()}
+    ended = {run for run in tickets.over if not TicketStore(root, run).abandoned()}
     return tasks | {journal_run(run) for run in ended}
 
 

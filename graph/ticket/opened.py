@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.graph.engine.folder import HeadRecord, Pin
+from interlock.graph.engine.folder import ABANDONED, HeadRecord, Pin
 from interlock.graph.engine.listing import runs_of
 from interlock.graph.engine.paths import is_run_id, journal_path, journal_run, snapshots_path
 from interlock.graph.errors import RunAbandonedError, RunDamagedError, UnknownRunError
@@ -66,7 +66,7 @@ class OpenRuns:
     def open(self, store: TicketStore) -> OpenRun:
         """Read a run, and finish what a killed call left half done; the caller holds the run's lock."""
         begin = store.load()
-        if store.abandoned():
+        if store.abandoned() or self.journal.find(journal_run(store.run_id), ABANDONED) is not None:
             raise RunAbandonedError(store.run_id)
         spec = self._spec(begin, store)
         run = self._remembered(store, spec)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cached_property
 from typing import Final
 
 from interlock.gates.stages import Field, Stage
@@ -12,7 +12,7 @@ from interlock.graph.ticket.contract import FAIL_CLOSED
 COMPLETE: Final = "complete"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PipelineSpec:
     """The stages that a ticket walks through, one after the other.
 
@@ -59,13 +59,12 @@ class PipelineSpec:
 
     def fingerprint(self) -> str:
         """Return the digest of every row; equal exactly for equal specs."""
-        return _fingerprint(self)
+        return self._digest
 
-
-@cache
-def _fingerprint(spec: PipelineSpec) -> str:
-    text = json.dumps(asdict(spec), sort_keys=True, separators=(",", ":"))
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    @cached_property
+    def _digest(self) -> str:
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 BEGIN: Final = "begin"
