@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from interlock.envelope.finding import Level
+from interlock.core.finding import Level
 from interlock.envelope.protocol import Protocol
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeAlias
 
 from interlock.agents.ask import REMOTE, AgentConfigError
 from interlock.agents.runners import make_runner
+from interlock.core.finding import Level
+from interlock.core.rule import Rule
 from interlock.core.text import closest
-from interlock.envelope.finding import Level
 from interlock.envelope.protocol import Protocol
-from interlock.envelope.rule import Rule
 from interlock.gates.collect import find_browser, load_engines
 from interlock.gates.config import FILE, Config, load_config
 from interlock.gates.errors import CollectorError, TreeError
