@@ -106,7 +106,7 @@ def test_a_damaged_run_is_one_problem_and_the_whole_journal_is_still_checked(
     assert list(told) == [second]
 
     found = verify_journal(project.root)  # the lines of the reservations are no run
-    assert [(item.code, item.run) for item in found.problems] == [("RUN604", second)]
+    assert [(item.code, item.field) for item in found.problems] == [("RUN604", second)]
     assert (found.verdict, found.lines, found.runs, found.heads) == ("unproven", len(project.entries()), 2, 1)
 
     journal = project.root / "artifacts/interlock/events.jsonl"
