@@ -3,7 +3,7 @@
 It is a named tuple and not a dataclass: the hooks load it, and `dataclasses` alone costs them 10 ms.
 """
 
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from interlock.core.errors import InterlockError
 
@@ -90,6 +90,11 @@ class Finding(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the ten keys of `interlock.findings/1`."""
         return {key: getattr(self, key) for key in FINDING_KEYS}
+
+
+FindingJson = TypedDict(  # noqa: UP013 - the shape of a finding in JSON, which others extend; a record it is not
+    "FindingJson", {"code": str, "message": str, "found": str, "expected": str, "fix": str}
+)
 
 
 class FindingError(InterlockError):

@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 PUBLIC_MODULES: Final = (
-    "export", "export.language", "export.notation", "finding", "outcomes", "protocol", "renderers", "rule",
+    "export", "export.language", "export.notation", "outcomes", "protocol", "renderers",
     "rules", "template",
 )  # fmt: skip
 """What others import besides the names above."""

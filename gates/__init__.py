@@ -28,8 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 PUBLIC_MODULES: Final = (
-    "by_hand", "checks.sealed", "codes", "collect", "command", "config", "errors", "evidence", "judge", "manifest",
-    "patterns", "registry", "response", "rules", "sealed", "sealed.sandbox", "shared", "stages", "tree",
+    "by_hand", "checks.sealed", "codes", "collect", "command", "config", "errors", "evidence", "git_files", "judge",
+    "manifest", "patterns", "registry", "response", "rules", "sealed", "sealed.sandbox", "shared", "stages", "tree",
 )  # fmt: skip
 """What others import besides the names above: one module for each kind of check, its inputs and its records."""
 

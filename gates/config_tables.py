@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
-from interlock.gates.sealed.settings import Network, Tests
 
+Network: TypeAlias = Literal["none", "loopback", "host"]
+Tests: TypeAlias = Literal["auto", "junit", "exit"]
 Plain: TypeAlias = dict[str, Any]
 """A table that another room reads; here it is only kept."""
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.evidence import FOLDER
+from interlock.gates.git_files import ignored_paths, is_tracked
 from interlock.gates.patterns import compile_scope
-from interlock.gates.stages.tree import ignored_paths, is_tracked
 from interlock.gates.tree import left_out, paths_in_scope
 
 EVIDENCE: Final = tuple(f"{FOLDER}/{key}/" for key in EVIDENCE_KEYS)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         AnswerError, GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError,
     )
     from interlock.graph.status import all_summaries
-    from interlock.graph.task.admission import Fault
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.early import kept_answer
@@ -83,7 +82,6 @@ __all__ = [
     "End",
     "Event",
     "EvidenceCheck",
-    "Fault",
     "GraphError",
     "JudgeContext",
     "MinimalResponse",
@@ -190,7 +188,6 @@ __getattr__ = lazy_exports(
         "engine.paths": "journal_path journal_run snapshots_path state_dir",
         "errors": "AnswerError GraphError RunBusyError RunDamagedError TaskError UnknownRunError",
         "status": "all_summaries",
-        "task.admission": "Fault",
         "task.background": "Drives",
         "task.build": "task_graph",
         "task.early": "kept_answer",

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from interlock.envelope import Report
-from interlock.envelope.case import Inputs
+from interlock.envelope import Inputs, Report
 from interlock.envelope.protocol import Protocol
 from interlock.gates.response import Expected, has_runs, judge_response
 

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from interlock.core.errors import InterlockError
+from interlock.core.finding import Finding
 from interlock.graph.engine.folder import Pin
 from interlock.graph.engine.listing import list_runs
 from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path
@@ -22,6 +23,8 @@ from interlock.graph.ticket.store import TicketStore
 from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from interlock.reservations import Comparison, compare_here, place
+
+_KEYS: Final = ("line", "code", "message", "found", "expected", "fix")
 
 
 class _Tickets(NamedTuple):
@@ -54,42 +57,19 @@ class HeadError(GraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class RunProblem:
-    """A run whose records cannot be read back, so that the head it kept proves nothing about the journal.
-
-    Args:
-        run: The run.
-        found: What cannot be read, and why.
-        fix: What to do about it.
-        line: Always 0: no line of the journal is meant.
-        code: The code of `RunDamagedError`.
-        message: What is wrong, in one sentence.
-        expected: What would be right.
-    """
-
-    run: str
-    found: str
-    fix: str
-    line: Literal[0] = 0
-    code: str = RunDamagedError.code
-    message: str = "the head that the run keeps cannot be read"
-    expected: str = "records of the run that can be read back"
-
-
-@dataclass(frozen=True, slots=True)
 class Verification:
     """What a verification found.
 
     Args:
         path: The journal.
         problems: Everything wrong with it, in the order of the file; then with the ticket snapshots; then each run that
-            cannot be read back.
+            cannot be read back. Each is at its file, and about a run or the reservations.
         lines: How many lines it has.
         runs: How many runs of tasks it holds.
         tickets: How many runs of tickets it holds.
         heads: How many heads it was held against.
         snapshots: The file of the ticket snapshots.
-        of_snapshots: Those of the problems that stand there and not in the journal.
+        damaged: Whether the journal or the snapshots are not as they were written.
         untouched: There is no journal, and nothing that speaks of one: no run, no snapshots, no head.
         store: The file of the reservations.
         leases: How its leases compare with what the journal gives; None without a store, or when it cannot be said.
@@ -97,13 +77,13 @@ class Verification:
     """
 
     path: str
-    problems: tuple[Problem | RunProblem, ...]
+    problems: tuple[Finding, ...]
     lines: int
     runs: int
     tickets: int
     heads: int
     snapshots: str = ""
-    of_snapshots: tuple[Problem, ...] = ()
+    damaged: bool = False
     untouched: bool = False
     store: str = ""
     leases: Comparison | None = None
@@ -123,7 +103,7 @@ class Verification:
         """
         if self.untouched:
             return "empty"
-        if any(isinstance(problem, Problem) for problem in self.problems):
+        if self.damaged:
             return "damaged"
         return "unproven" if self.problems else "incomplete" if self.is_incomplete else "whole"
 
@@ -132,24 +112,11 @@ class Verification:
         """How many runs of each kind it holds, where it holds any."""
         return tuple(row for row in ((self.runs, "task run"), (self.tickets, "ticket run")) if row[0])
 
-    def fix(self, problem: Problem | RunProblem) -> str:
-        """Return what to do about a problem."""
-        return problem.fix
-
-    def place(self, problem: Problem | RunProblem) -> str:
-        """Return where a problem is: a line of the journal or the snapshots, one of both, or the folder of a run."""
-        if isinstance(problem, RunProblem) and problem.run == RESERVATIONS:
-            return self.store
-        if isinstance(problem, RunProblem):
-            ticket = problem.run.removeprefix(journal_run(""))
-            return f".interlock/{'runs' if ticket == problem.run else 'tickets'}/{ticket}"
-        path = self.snapshots if any(problem is item for item in self.of_snapshots) else self.path
-        return f"{path}:{problem.line}" if problem.line else path
-
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         problems = [
-            asdict(problem) | {"fix": self.fix(problem), "place": self.place(problem)} for problem in self.problems
+            {"run": row.field, "place": row.location, **{key: getattr(row, key) for key in _KEYS}}
+            for row in self.problems
         ]
         return {
             "schema": "interlock.verification/1",
@@ -191,8 +158,8 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     given = dict(_meant(root, heads))
     if _is_untouched(root) and not given:
         return Verification(str(path), (), 0, 0, 0, 0, str(snapshots_path(root)), untouched=True)
-    damaged: list[RunProblem] = []
-    views = kept_views(root, lambda run, error: damaged.append(RunProblem(run, found=error.message, fix=error.fix)))
+    damaged: list[Finding] = []
+    views = kept_views(root, lambda run, error: damaged.append(_unread(run, error)))
     kept = {run: view.head for run, view in views.items() if view.head is not None}
     tickets = _tickets(root, damaged)
     kept |= tickets.heads("head")
@@ -215,16 +182,16 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
         lines, names = _readable(path.read_bytes())
     of_tickets = {run for run in names if run.startswith(journal_run(""))}
     store = place.find(str(root)).store_path
-    leases, unlike = (None, []) if problems else _leases(root)
+    leases, unlike = (None, []) if problems else _leases(root, store)
     beyond = {} if problems else _beyond(path, given, still)
-    found = (*problems, *of_snapshots, *damaged, *unlike)
+    found = (*_at(path, problems), *_at(snapshots_path(root), of_snapshots), *damaged, *unlike)
     return Verification(
         str(path), found, lines, len(names - of_tickets - {RESERVATIONS}), len(of_tickets), len(kept | given),
-        str(snapshots_path(root)), tuple(of_snapshots), store=store, leases=leases, beyond=beyond,
+        str(snapshots_path(root)), bool(problems or of_snapshots), store=store, leases=leases, beyond=beyond,
     )  # fmt: skip
 
 
-def _tickets(root: Path, damaged: list[RunProblem]) -> _Tickets:
+def _tickets(root: Path, damaged: list[Finding]) -> _Tickets:
     """Read what is known of each ticket run; those whose folder cannot be read go to the damaged ones."""
     pins: dict[str, Pin | None] = {}
     for run_id in list_runs(root, "tickets"):
@@ -233,7 +200,7 @@ def _tickets(root: Path, damaged: list[RunProblem]) -> _Tickets:
             store.load()
             pins[run_id] = store.pin()
         except RunDamagedError as error:
-            damaged.append(RunProblem(journal_run(run_id), found=error.message, fix=error.fix))
+            damaged.append(_unread(journal_run(run_id), error))
     last: dict[str, Mapping[str, Any]] = {}
     rebuilder, broken = Rebuilder(), dict[str, str]()
     with suppress(JournalDamaged):
@@ -271,14 +238,32 @@ def _beyond(path: Path, given: Mapping[str, Head], still: Collection[str]) -> di
     return {run: end.seq - given[run].seq for run, end in ends.items() if end is not None and end.seq > given[run].seq}
 
 
-def _leases(root: Path) -> tuple[Comparison | None, list[RunProblem]]:
+def _at(path: Path, problems: Iterable[Problem]) -> Iterator[Finding]:
+    for row in problems:
+        yield Finding(
+            row.code, "error", row.run, row.message, row.found, row.expected, row.fix, row.line, path=str(path)
+        )
+
+
+def _unread(run: str, error: RunDamagedError) -> Finding:
+    """Return that a run's records cannot be read back, so that the head it kept proves nothing about the journal."""
+    message, expected = "the head that the run keeps cannot be read", "records of the run that can be read back"
+    return Finding(error.code, "error", run, message, error.message, expected, error.fix, path=_folder_of(run))
+
+
+def _folder_of(run: str) -> str:
+    ticket = run.removeprefix(journal_run(""))
+    return f".interlock/{'runs' if ticket == run else 'tickets'}/{ticket}"
+
+
+def _leases(root: Path, store: str) -> tuple[Comparison | None, list[Finding]]:
     """Hold the leases of the store against what the journal gives."""
     try:
         found = compare_here(str(root))
     except InterlockError as error:
         told = "the reservations cannot be checked against the journal"
         return None, [
-            RunProblem(RESERVATIONS, str(error), error.fix, code=error.code, message=told, expected="both readable")
+            Finding(error.code, "error", RESERVATIONS, told, str(error), "both readable", error.fix, path=store)
         ]
     if found is None:
         return None, []
@@ -287,9 +272,9 @@ def _leases(root: Path) -> tuple[Comparison | None, list[RunProblem]]:
         "others agree again when their time is over."
     )
     return found, [
-        RunProblem(
-            RESERVATIONS, row.found, fix, message=f"the lease {row.reservation_id} is not what the journal gives",
-            expected=row.expected,
+        Finding(
+            RunDamagedError.code, "error", RESERVATIONS,
+            f"the lease {row.reservation_id} is not what the journal gives", row.found, row.expected, fix, path=store,
         )
         for row in found.differences
     ]  # fmt: skip
@@ -346,7 +331,7 @@ def _is_untouched(root: Path) -> bool:
     return not (any(os.path.lexists(path) for path in written) or list_runs(root, "runs") or list_runs(root, "tickets"))
 
 
-def _ticket_problems(root: Path, tickets: _Tickets) -> Iterator[RunProblem]:
+def _ticket_problems(root: Path, tickets: _Tickets) -> Iterator[Finding]:
     """Hold the state that each ticket run's lines give against its last snapshot; a cut-off step is ahead by one.
 
     The two logs prove each other also where nothing is pinned, as of a run of an older version.
@@ -368,11 +353,10 @@ def _ticket_problems(root: Path, tickets: _Tickets) -> Iterator[RunProblem]:
             yield _unlike(name, "another history than that of its last snapshot")
 
 
-def _unlike(run: str, found: str) -> RunProblem:
-    return RunProblem(
-        run,
-        found=found,
-        fix="Restore artifacts/interlock/events.jsonl and tickets.jsonl from copies of one time, and see what differs.",
-        message="the journal's lines of the run do not lead to its last ticket",
-        expected="lines that lead to the last snapshot",
-    )
+def _unlike(run: str, found: str) -> Finding:
+    return Finding(
+        RunDamagedError.code, "error", run, "the journal's lines of the run do not lead to its last ticket", found,
+        "lines that lead to the last snapshot",
+        "Restore artifacts/interlock/events.jsonl and tickets.jsonl from copies of one time, and see what differs.",
+        path=_folder_of(run),
+    )  # fmt: skip

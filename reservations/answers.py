@@ -6,6 +6,8 @@
 import time
 from typing import Any, Literal, NotRequired, TypedDict
 
+from interlock.core.finding import FindingJson
+
 
 def iso(at: float) -> str:
     """Return seconds since the epoch as ISO 8601 in UTC, to the second."""
@@ -51,15 +53,10 @@ class Conflict(TypedDict):
     waiting: NotRequired[bool]
 
 
-class Refusal(TypedDict):
+class Refusal(FindingJson):
     """One thing that was refused: the rule, the place, what was found, what was expected, and the fix."""
 
-    code: str
-    message: str
     place: str
-    found: str
-    expected: str
-    fix: str
     conflict: NotRequired[Conflict]
     next: NotRequired[dict[str, Any]]
 

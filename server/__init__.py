@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from interlock.server.app import ALL, InterlockServer, make_server
+    from interlock.server.app import InterlockServer
     from interlock.server.guard import inspect
+    from interlock.server.toolsets import ALL, make_server
 
 __all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
 
@@ -20,8 +21,9 @@ PUBLIC_MODULES: Final = ("app", "codes", "door", "http", "rules", "tokens")
 __getattr__ = lazy_exports(
     __name__,
     {
-        "app": "ALL InterlockServer make_server",
+        "app": "InterlockServer",
         "guard": "inspect",
+        "toolsets": "ALL make_server",
     },
 )
 # fmt: on

@@ -1,8 +1,8 @@
 """`python -m interlock.server`: what `interlock mcp` does, under the name that the Governance Design starts it by."""
 
+import runpy
 import sys
 
-from interlock.cli.main import main
-
 if __name__ == "__main__":
-    main(["mcp", *sys.argv[1:]])
+    sys.argv.insert(1, "mcp")
+    runpy.run_module("interlock", run_name="__main__")

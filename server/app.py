@@ -1,13 +1,14 @@
-"""The MCP server: its toolsets put together, every call guarded, every change told."""
+"""The MCP server: every call guarded, and every change told to those who listen to its address."""
 
 import asyncio
 import inspect
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, is_typeddict
 
@@ -33,13 +34,10 @@ from mcp_types import (
 from pydantic import AnyUrl, ValidationError
 
 from interlock import __version__
-from interlock.core.errors import InterlockError
-from interlock.core.text import closest
 from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
-from interlock.server import envelope, prompts, resources, tickets
+from interlock.server import prompts
 from interlock.server.arguments import check_arguments, key_problem, refined, unknown_tool
 from interlock.server.places import READS, Places
-from interlock.server.resources import task_uris
 from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call, sentences, without_keys
 from interlock.server.rules import refusal_data
 from interlock.server.schemas import answer_schema, trimmed
@@ -50,15 +48,8 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel.helper_types import ReadResourceContents
 
     from interlock.graph import Drives, Tickets
-    from interlock.server.reservations import ReservationCalls
 
 ReadT = TypeVar("ReadT")
-
-ALL: Final = ("tickets", "tasks", "reservations", "envelope")
-"""Every toolset that is offered unless others are named, in the order of the tool list."""
-
-POC: Final = "poc"
-"""The toolset with `interlock_next_step` alone, for clients of the Governance Design; `tickets` has the tool too."""
 
 INSTRUCTIONS: Final = """\
 Others may edit here: `reserve_files` before you edit, `fetch_inbox` between steps, `release_files` when done. For a \
@@ -72,24 +63,11 @@ by the ticket that comes back.
 `invalidation_report`, and end.
 4. Change no file of the project before the plan has passed."""
 
-POC_INSTRUCTIONS: Final = """\
-Begin with `{"ticket_id": …, "title": …, "state": "intake", "run_id": …}` and call `interlock_next_step` once a state: \
-set `state` to `next_state`, do what `agent_role` says, and put the fields of the state into the ticket.
-On `retry`, fix what `fixes` names and send again. On `stop`, and in `finalize`, end and report `reason`.
-Change no file of the project before the plan has passed."""
+TICKET_URI: Final = "interlock://runs/{run_id}/ticket"
+EVENTS_URI: Final = "interlock://runs/{run_id}/events"
+TASK_URI: Final = "interlock://tasks/{task_id}"
 
 _LOG: Final = logging.getLogger("interlock.server")
-
-
-class ToolsetError(InterlockError):
-    """A toolset is named that does not exist.
-
-    Args:
-        message: What is wrong.
-        fix: What to do.
-    """
-
-    code = "MCP301"
 
 
 class InterlockServer(MCPServer[Any]):
@@ -113,7 +91,7 @@ class InterlockServer(MCPServer[Any]):
         self._opening = threading.RLock()
         self._drives: Drives | None = None
         self._tickets: Tickets | None = None
-        self.reservations: ReservationCalls | None = None
+        self.on_close: Callable[[], object] = lambda: None
         self._subscribers = Subscribers()
         self._reading = Places(READS, READS, leave=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -296,47 +274,26 @@ class InterlockServer(MCPServer[Any]):
 
     def close(self) -> None:
         """Write into the journal what happened to reservations since the last answer; call it when the service ends."""
-        if self.reservations is not None:
-            self.reservations.drain()
+        self.on_close()
 
 
-def make_server(
-    root: Path, *, toolsets: Sequence[str] = ALL, caller: Callable[[], str] = lambda: ""
-) -> InterlockServer:
-    """Return the MCP server of a project.
+def run_uris(run_id: str) -> tuple[str, ...]:
+    """Return what changes when a ticket run moves."""
+    return TICKET_URI.format(run_id=run_id), EVENTS_URI.format(run_id=run_id)
 
-    Args:
-        root: The project's root.
-        toolsets: Which toolsets it offers.
-        caller: Gives the agent that the present request comes from.
 
-    Raises:
-        ToolsetError: A toolset is unknown, or none is named.
-    """
-    wanted = [each.strip() for each in toolsets if each.strip()]
-    for each in wanted:
-        if each not in (*ALL, POC):
-            near = closest(each, (*ALL, POC), 0.75)
-            fix = f"Write `{near}`." if near else f"Name some of {', '.join((*ALL, POC))}."
-            raise ToolsetError(f"there is no toolset `{each[:80]}`", fix)
-    if not wanted:
-        raise ToolsetError("no toolset is named", f"Name some of {', '.join((*ALL, POC))}.")
-    instructions = POC_INSTRUCTIONS if set(wanted) == {POC} else INSTRUCTIONS
-    server = InterlockServer(root.resolve(), caller=caller, instructions=instructions)
-    if "tickets" in wanted or POC in wanted:
-        tickets.register(server, single="tickets" not in wanted)
-    if "tasks" in wanted:
-        from interlock.server import tasks  # noqa: PLC0415
+def task_uris(root: Path, run_id: str, step: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what changes when a task run makes a step; nothing for a step that is no transition."""
+    if step.get("kind") != "status":
+        return ()
+    return tuple(TASK_URI.format(task_id=name) for name in dict.fromkeys((_task_of(root, run_id), run_id)))
 
-        tasks.register(server, server.root, server.drives, caller)
-    if "reservations" in wanted:
-        from interlock.server import reservations  # noqa: PLC0415
 
-        server.reservations = reservations.register(server)
-    if "envelope" in wanted:
-        envelope.register(server)
-    resources.register(server)
-    return server
+@lru_cache(maxsize=1000)
+def _task_of(root: Path, run_id: str) -> str:
+    from interlock.graph import RunStore  # noqa: PLC0415 - the graph is imported when it is used
+
+    return RunStore(root, run_id).load()[0].task_id
 
 
 def _is_object(shape: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, TypeVar
+from typing import Annotated, Any, Final, TypedDict, TypeVar
 
 from pydantic import Field
 
@@ -14,11 +14,9 @@ from interlock.envelope.template import template
 from interlock.gates.response import Expected, distinct_gates
 from interlock.graph import JudgeContext, judge
 from interlock.server.annotations import READS
+from interlock.server.app import InterlockServer
 from interlock.server.places import Places
 from interlock.server.project import tables
-
-if TYPE_CHECKING:
-    from interlock.server.app import InterlockServer
 
 AnswerT = TypeVar("AnswerT")
 
@@ -64,7 +62,7 @@ class Form(TypedDict):
     contract: str
 
 
-def register(server: "InterlockServer") -> None:
+def register(server: InterlockServer) -> None:
     """Add the tools to a server."""
     places = Places(CALLS, CALLS, leave=True)
 

@@ -42,13 +42,13 @@ from interlock.reservations.answers import (
     StandingAnswer,
 )
 from interlock.server.annotations import READS, SENDS, WRITES
+from interlock.server.app import InterlockServer
 from interlock.server.places import Places
 from interlock.server.results import compact
 from interlock.server.unseen import without_sight
 
 if TYPE_CHECKING:
     from interlock.journal import Journal
-    from interlock.server.app import InterlockServer
 
 AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
@@ -184,7 +184,7 @@ def _answered(work: Callable[[Reservations], AnswerT], mine: Reservations) -> An
         return cast("AnswerT", {})
 
 
-def register(server: "InterlockServer") -> ReservationCalls:
+def register(server: InterlockServer) -> ReservationCalls:
     """Add the tools and the resource to a server; returns the calls behind them."""
     calls = ReservationCalls(server.root)
     acting = Places(CALLS, CALLS)

@@ -1,11 +1,10 @@
-"""Resources: what a client may read without calling a tool, and the addresses that change when a run moves."""
+"""Resources: what a client may read without calling a tool."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.shared.exceptions import MCPError
@@ -20,16 +19,11 @@ from mcp_types import (
 
 from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUS_MEANING, STATUS_OWNER, STATUSES, TRANSITIONS
 from interlock.graph import UnknownRunError
+from interlock.server.app import EVENTS_URI, TASK_URI, TICKET_URI, InterlockServer
 from interlock.server.project import tables
 from interlock.server.results import compact, sentences
 from interlock.server.rules import cut, problem, refusal_data, shown
 
-if TYPE_CHECKING:
-    from interlock.server.app import InterlockServer
-
-TICKET_URI: Final = "interlock://runs/{run_id}/ticket"
-EVENTS_URI: Final = "interlock://runs/{run_id}/events"
-TASK_URI: Final = "interlock://tasks/{task_id}"
 PROTOCOL_URI: Final = "interlock://protocol"
 GATES_URI: Final = "interlock://gates"
 
@@ -44,26 +38,7 @@ HANDS_OVER: Final = "frontend-implementer"
 _JSON: Final = "application/json"
 
 
-def run_uris(run_id: str) -> tuple[str, ...]:
-    """Return what changes when a ticket run moves."""
-    return TICKET_URI.format(run_id=run_id), EVENTS_URI.format(run_id=run_id)
-
-
-def task_uris(root: Path, run_id: str, step: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what changes when a task run makes a step; nothing for a step that is no transition."""
-    if step.get("kind") != "status":
-        return ()
-    return tuple(TASK_URI.format(task_id=name) for name in dict.fromkeys((_task_of(root, run_id), run_id)))
-
-
-@lru_cache(maxsize=1000)
-def _task_of(root: Path, run_id: str) -> str:
-    from interlock.graph import RunStore  # noqa: PLC0415 - the graph is imported when it is used
-
-    return RunStore(root, run_id).load()[0].task_id
-
-
-def register(server: "InterlockServer") -> None:
+def register(server: InterlockServer) -> None:
     """Add the resources, and the completion of run ids, to a server."""
 
     @server.resource(TICKET_URI, name="ticket", description="The authoritative ticket of a run.", mime_type=_JSON)
@@ -199,7 +174,7 @@ def _number(name: str, text: str) -> int:
     raise MCPError(INVALID_PARAMS, f"MCP204: {wrong.message} {wrong.fix}", data=refusal_data(wrong))
 
 
-async def _read(server: "InterlockServer", work: Callable[[], str]) -> str:
+async def _read(server: InterlockServer, work: Callable[[], str]) -> str:
     """Read in a thread; a name that nothing has is not found, with what to do."""
     try:
         return await server.reading(work)
@@ -207,11 +182,11 @@ async def _read(server: "InterlockServer", work: Callable[[], str]) -> str:
         raise ResourceNotFoundError(f"{error.code}: {sentences(error.message, error.fix)}") from error
 
 
-def _run_names(server: "InterlockServer") -> Iterable[str]:
+def _run_names(server: InterlockServer) -> Iterable[str]:
     return server.tickets.runs()
 
 
-def _task_names(server: "InterlockServer") -> Iterable[str]:
+def _task_names(server: InterlockServer) -> Iterable[str]:
     from interlock.graph import list_runs  # noqa: PLC0415
 
     runs = list_runs(server.root, "runs")

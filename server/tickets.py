@@ -8,12 +8,11 @@ from pydantic import Field
 
 from interlock.graph import MinimalResponse, MinimalTicket, RunBusyError, RunStatus, SentTicket, TicketResponse
 from interlock.server.annotations import READS, WRITES
+from interlock.server.app import InterlockServer, run_uris
 from interlock.server.places import Places
-from interlock.server.resources import run_uris
 
 if TYPE_CHECKING:
     from interlock.graph import Tickets
-    from interlock.server.app import InterlockServer
 
 AnswerT = TypeVar("AnswerT")
 
@@ -28,7 +27,7 @@ MAX_TOLD: Final = 1000
 """Of so many runs the revision that was told last is remembered; of an older one, a repetition is told again."""
 
 
-def register(server: "InterlockServer", *, single: bool = False) -> None:
+def register(server: InterlockServer, *, single: bool = False) -> None:
     """Add the tools to a server.
 
     Args:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from interlock.gates.git_files import is_tracked
 from interlock.gates.shared import is_shared, shared
-from interlock.gates.stages import is_tracked
 from interlock.reservations import Runtime, replace
 
 _COMMONS = (".git", ".interlock")

@@ -6,13 +6,12 @@ import pkgutil
 import pytest
 
 import interlock.cli
-import interlock.gates.sealed.places
-import interlock.graph.ticket
+import interlock.graph
 import interlock.server
 from tests.distribution import not_searched
 
-for package in (interlock.cli, interlock.graph, interlock.graph.ticket, interlock.server):
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+for package in (interlock.cli, interlock.graph, interlock.server):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
 
-pytest.MonkeyPatch().setattr(interlock.gates.sealed.places, "writable_system", not_searched)
+pytest.MonkeyPatch().setattr("interlock.gates.sealed.places.writable_system", not_searched)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interlock.gates.sealed.heldout import HeldOutTable, load_held_out
     from interlock.gates.sealed.heldout_run import unknown_function
     from interlock.gates.sealed.listing import EVIDENCE, Stamp, list_tree, top_of
-    from interlock.gates.sealed.preflight import BaseCheck, SealingFault, check_base
+    from interlock.gates.sealed.preflight import BaseCheck, check_base
     from interlock.gates.sealed.protect import kind_of, protection
     from interlock.gates.sealed.revision import base_of
     from interlock.gates.sealed.sandbox import is_below
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_KEEP", "EVIDENCE", "KEYS", "STATE", "Base", "BaseCheck", "BaseList", "Frozen", "GateCase",
-    "HeldOutTable", "Seal", "SealError", "SealedRun", "SealingFault", "Stamp", "Store", "Work", "base_of",
+    "HeldOutTable", "Seal", "SealError", "SealedRun", "Stamp", "Store", "Work", "base_of",
     "check_base", "freeze", "freeze_tree", "is_below", "judge", "kind_of", "list_tree", "load_base",
     "load_held_out", "place_of", "protection", "read_entry", "run_sealed_gate", "seals", "summary", "top_of",
     "unknown_function", "write",
@@ -47,7 +47,7 @@ __getattr__ = lazy_exports(
         "heldout": "HeldOutTable load_held_out",
         "heldout_run": "unknown_function",
         "listing": "EVIDENCE Stamp list_tree top_of",
-        "preflight": "BaseCheck SealingFault check_base",
+        "preflight": "BaseCheck check_base",
         "protect": "kind_of protection",
         "revision": "base_of",
         "sandbox": "is_below",

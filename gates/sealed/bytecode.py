@@ -71,7 +71,7 @@ def _compiled(sources: tuple[tuple[str, int], ...], python: str, folder: Path, s
         if ended.exit_status != 0:
             return ""
         shutil.rmtree(folder, ignore_errors=True)
-        os.rename(made, folder)
+        Path(made).rename(folder)
         return keep.record(Place(os.fspath(folder)))
     except (OSError, SealError):
         return ""

@@ -1,6 +1,7 @@
 """HOME of the commands of a gate: of what `prepare` leaves there only caches of packages are left to the tests."""
 
 import os
+from collections.abc import Iterable
 from typing import Final
 
 from interlock.gates.sealed.export import remove_tree
@@ -22,19 +23,21 @@ def empty(home: str) -> None:
     Args:
         home: Its path outside; links in it are not followed.
     """
-    real, old = os.path.realpath(home), f"{home}.old"
+    real = os.path.realpath(home)
+    _strip(real, _KEPT)
     for name in _DROPPED:
-        if _is_folder(real, name):
-            remove_tree(f"{real}/{name}")
-    os.rename(home, old)
-    os.mkdir(home)
-    for name in _KEPT:
-        if _is_folder(f"{real}.old", name):
-            os.makedirs(os.path.dirname(f"{home}/{name}"), exist_ok=True)
-            os.rename(f"{old}/{name}", f"{home}/{name}")
-    remove_tree(old)
+        if os.path.isdir(path := f"{real}/{name}") and os.path.realpath(path) == path:
+            remove_tree(path)
 
 
-def _is_folder(home: str, name: str) -> bool:
-    path = f"{home}/{name}"
-    return os.path.isdir(path) and os.path.realpath(path) == path
+def _strip(folder: str, kept: Iterable[str]) -> None:
+    """Remove what lies in a folder, but for the folders at these paths below it."""
+    os.chmod(folder, 0o700)
+    for entry in [*os.scandir(folder)]:
+        below = [rest for name, _, rest in (path.partition("/") for path in kept) if name == entry.name]
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.path)
+        elif not below:
+            remove_tree(entry.path)
+        elif "" not in below:
+            _strip(entry.path, below)

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -74,33 +74,14 @@ _TAIL_BYTES: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class SealingFault:
-    """One thing that works bare and not sealed.
-
-    Args:
-        test: The test, or empty when the whole run is meant.
-        found: What it came to sealed.
-        key: The key of the gate that most likely helps.
-        fix: What to write there; a sentence where the code is another one than `SEAL401`.
-        code: `SEAL401`; `SEAL302` other code is tested; `SEAL408` no test can run, bare or sealed; `SEAL410` a
-            command of `prepare` fails.
-    """
-
-    test: str
-    found: str
-    key: str
-    fix: str
-    code: str = "SEAL401"
-
-
-@dataclass(frozen=True, slots=True)
 class BaseCheck:
     """What the base of a gate came to.
 
     Args:
         tests: The tests of the base, as a sealed run found them.
         bare: The tests as they ran in the checkout.
-        faults: What works bare and not sealed.
+        faults: What works bare and not sealed, by the key of the gate that most likely helps; the fix of a `SEAL401` is
+            what to write there.
         note: Why the tests are not parsed or watched; empty where they are.
         log: Where the output of the sealed run is kept, outside the checkout.
         cached: It was known from an earlier run.
@@ -109,7 +90,7 @@ class BaseCheck:
 
     tests: BaseList
     bare: TestRun
-    faults: tuple[SealingFault, ...] = ()
+    faults: tuple[Finding, ...] = ()
     note: str = ""
     log: str = ""
     cached: bool = False
@@ -125,7 +106,7 @@ class BaseCheck:
         """Return the check as JSON values."""
         return {
             "tests": self.tests.to_json(), "bare": run_to_json(self.bare), "note": self.note, "log": self.log,
-            "faults": [asdict(row) for row in self.faults], "bytecode": self.bytecode,
+            "faults": [row.to_json() for row in self.faults], "bytecode": self.bytecode,
         }  # fmt: skip
 
     @classmethod
@@ -136,9 +117,8 @@ class BaseCheck:
             KeyError, TypeError, ValueError: It is none.
         """
         return cls(
-            BaseList.from_json(data["tests"]), run_from_json(data["bare"]),
-            tuple(SealingFault(**row) for row in data["faults"]), str(data["note"]), str(data["log"]), cached=cached,
-            bytecode=str(data["bytecode"]),
+            BaseList.from_json(data["tests"]), run_from_json(data["bare"]), note=str(data["note"]),
+            log=str(data["log"]), cached=cached, bytecode=str(data["bytecode"]),
         )  # fmt: skip
 
 
@@ -178,7 +158,7 @@ def check_base(
         fix = (
             "Correct it; it runs in an export, as the tests do, and finds the kept folders and the variables of `env`."
         )
-        return BaseCheck(BaseList(tests), tests, (SealingFault("", message, "prepare", fix, "SEAL410"),), log=log)
+        return BaseCheck(BaseList(tests), tests, (Finding("SEAL410", "error", "prepare", message, fix=fix),), log=log)
     listed = make_base_list(tests, again)
     if not bare:
         return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log, bytecode=bytecode))
@@ -251,7 +231,7 @@ def _is_seen(case: GateCase, path: str) -> bool:
 
 def _faults(
     bare: TestRun, sealed: TestRun, tail: str, folders: str, unseen: Callable[[str], bool] = lambda _: False
-) -> list[SealingFault]:
+) -> list[Finding]:
     """Return what passes bare and not sealed.
 
     Args:
@@ -286,31 +266,30 @@ def _faults(
     ]
 
 
-def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[SealingFault, ...]:
+def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[Finding, ...]:
     """Return why no work could ever pass: other code is tested, or no test can be collected at all."""
     found = elsewhere(case, case.base.files, tests.loaded)
     if found is not None:
-        return (
-            SealingFault("", f"Other code is tested: {in_place(*found)}.", "command", own_environment(case), "SEAL302"),
-        )
+        message = f"Other code is tested: {in_place(*found)}."
+        return (Finding("SEAL302", "error", "command", message, fix=own_environment(case)),)
     none = tests.parsed and not tests.cases and not tests.broken and not tests.problem
     if not none or tests.exit_status in (None, _NO_TESTS) or (tests.complete and tests.exit_status == 0):
         return ()
     said = [line.strip() for line in tail.splitlines() if line.strip()]
     why = next((line for line in reversed(said) if _CAUSE.search(line)), said[-1] if said else "no output")
     message = f"No test can run, in the checkout or sealed: exit status {tests.exit_status}; {why[:_MAX_WORDS]}."
-    return (SealingFault("", message, "command", _ANOTHER_COMMAND, "SEAL408"),)
+    return (Finding("SEAL408", "error", "command", message, fix=_ANOTHER_COMMAND),)
 
 
-def _sealing_fault(row: Finding, message: str, folders: str, unseen: Callable[[str], bool]) -> SealingFault:
+def _sealing_fault(row: Finding, message: str, folders: str, unseen: Callable[[str], bool]) -> Finding:
     text = f"{row.found}\n{message}"
     if missing := _outside(text, unseen):
         return _kept_outside(row.field, row.found, folders, missing)
     for pattern, key, fix in _HINTS:
         if pattern.search(text):
-            return SealingFault(row.field, row.found, key, fix.replace("FOLDERS", folders))
+            return _sealing(row.field, row.found, key, fix.replace("FOLDERS", folders))
     fix = "keep, env, prepare or network, by what the log says; `sealed = false` gives the seal up"
-    return SealingFault(row.field, row.found, "keep", fix)
+    return _sealing(row.field, row.found, "keep", fix)
 
 
 def _outside(text: str, unseen: Callable[[str], bool]) -> str:
@@ -318,9 +297,16 @@ def _outside(text: str, unseen: Callable[[str], bool]) -> str:
     return next(filter(unseen, ABSOLUTE.findall(text)), "") if _MISSING.search(text) else ""
 
 
-def _kept_outside(test: str, found: str, folders: str, path: str) -> SealingFault:
+def _kept_outside(test: str, found: str, folders: str, path: str) -> Finding:
     fix = f"keep = [{folders}, {json.dumps(path, ensure_ascii=False)}], or a folder around it"
-    return SealingFault(test, found, "keep", fix)
+    return _sealing(test, found, "keep", fix)
+
+
+def _sealing(test: str, found: str, key: str, fix: str) -> Finding:
+    """Return that a test, or the whole command, works bare and not sealed."""
+    last = found.strip().rpartition("\n")[2][:200] or "no message"
+    message = f"{test or 'the command'} passes in the checkout and fails sealed: {last}."
+    return Finding("SEAL401", "error", key, message, fix=fix)
 
 
 def _folders(case: GateCase) -> str:

@@ -3,19 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final
 
 from interlock.core.finding import Finding
 from interlock.envelope.protocol import GateSpec, Protocol
+from interlock.gates.config import Config
+from interlock.gates.config_tables import GateConfig, Network, Tests
 from interlock.gates.errors import TreeError, config_problem
 from interlock.gates.patterns import compile_scope
-
-if TYPE_CHECKING:
-    from interlock.gates.config import Config
-    from interlock.gates.config_tables import GateConfig
-
-Network: TypeAlias = Literal["none", "loopback", "host"]
-Tests: TypeAlias = Literal["auto", "junit", "exit"]
 
 DEFAULT_KEEP: Final = (".venv", "venv", "node_modules")
 """Ignored folders that hold dependencies in most projects; those that exist are kept."""
@@ -60,7 +55,7 @@ class Seal:
     heldout: str = ""
 
 
-def seals(config: "Config", protocol: Protocol, *, in_git: bool) -> dict[str, Seal]:
+def seals(config: Config, protocol: Protocol, *, in_git: bool) -> dict[str, Seal]:
     """Return how each command gate of a project is sealed, by gate id; a gate that is not sealed has none.
 
     Args:
@@ -78,7 +73,7 @@ def seals(config: "Config", protocol: Protocol, *, in_git: bool) -> dict[str, Se
     return found
 
 
-def seal_problems(path: str, gates: Mapping[str, GateSpec], config: "Config") -> Iterator[Finding]:
+def seal_problems(path: str, gates: Mapping[str, GateSpec], config: Config) -> Iterator[Finding]:
     """Yield what is wrong with how gates are sealed: `CFG218` to `CFG219`."""
     for gate_id, row in config.gates.items():
         key = f"gates.{gate_id}"
@@ -96,7 +91,7 @@ def seal_problems(path: str, gates: Mapping[str, GateSpec], config: "Config") ->
         yield from _value_problems(path, key, row)
 
 
-def _value_problems(path: str, key: str, row: "GateConfig") -> Iterator[Finding]:
+def _value_problems(path: str, key: str, row: GateConfig) -> Iterator[Finding]:
     for at, pattern in enumerate(row.protect or ()):
         try:
             compile_scope([pattern])

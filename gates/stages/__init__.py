@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from interlock.gates.stages.references import requirement_ids
     from interlock.gates.stages.schema import payload_schema
     from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings, issue_record
-    from interlock.gates.stages.tree import ignored_in, ignored_paths, is_tracked, list_tree, revealed
 
 __all__ = [
     "MAX_PAYLOAD_BYTES", "MAX_TEXT_CHARS", "Allowed", "Field", "Issue", "Observed", "Stage", "Surroundings",
-    "artifact_records", "ignored_in", "ignored_paths", "is_tracked", "issue_record", "judge_stage", "list_tree",
-    "payload_schema", "requirement_ids", "revealed",
+    "artifact_records", "issue_record", "judge_stage", "payload_schema", "requirement_ids",
 ]  # fmt: skip
 
 # fmt: off
@@ -34,7 +32,6 @@ __getattr__ = lazy_exports(
         "references": "requirement_ids",
         "schema": "payload_schema",
         "stage": "Field Issue Observed Stage Surroundings issue_record",
-        "tree": "ignored_in ignored_paths is_tracked list_tree revealed",
     },
 )
 # fmt: on

@@ -6,12 +6,12 @@ from typing import Final
 
 from interlock.core.finding import Finding
 from interlock.gates.errors import TreeError
+from interlock.gates.git_files import revealed
 from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.shared import shared, untold
 from interlock.gates.stages.case import Case, texts_at
 from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
 from interlock.gates.stages.stage import Observed
-from interlock.gates.stages.tree import revealed
 from interlock.gates.tree import tree_diff
 from interlock.reservations import Authors, is_ticket_file
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from interlock.core.finding import Finding
+from interlock.gates.git_files import ignored_in, ignored_paths
 from interlock.gates.shared import is_shared
 from interlock.gates.stages.acting import Allowed
 from interlock.gates.stages.case import Case, blank, fit_text, items_at, texts_at
@@ -12,7 +13,6 @@ from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.snippet import closest_line, find_snippet, snippet_lines, strangers
 from interlock.gates.stages.sources import Locator, Source, line_range, locator_issue, parse_locator
 from interlock.gates.stages.stage import Surroundings
-from interlock.gates.stages.tree import ignored_in, ignored_paths
 
 _MAX_HELPED: Final = 10
 """For so many snippets of a payload the closest line is looked for."""

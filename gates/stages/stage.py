@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from interlock.core.finding import Finding, Level
+from interlock.core.finding import Finding
 from interlock.reservations import Authors, AuthorsOf
 
 FieldKind: TypeAlias = Literal["text", "texts", "choice", "item", "items"]
@@ -27,9 +27,7 @@ CheckName: TypeAlias = Literal[
 ]
 """The names of the checks that a stage can ask for; each is a row of `CHECKS`."""
 
-
 Issue = Finding
-IssueLevel = Level
 _ISSUE_KEYS: Final = ("code", "level", "field", "message", "found", "expected", "fix")
 
 

@@ -3,11 +3,10 @@
 import json
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from interlock.envelope.finding import Level
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import Protocol
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope
@@ -28,35 +27,7 @@ MAX_TASK_BYTES: Final = 64 * 1024
 """A task stands whole in one journal line and in every envelope of the orchestrator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that is wrong with a task, its configuration or its surroundings before it starts.
-
-    Args:
-        code: A code of the rule tables, or that of `TaskError`.
-        key: Where it can be corrected: a key of the task file or of the configuration.
-        message: What is wrong, a sentence.
-        fix: What to do, a sentence.
-        level: An `error` keeps the task from starting.
-        path: The file that holds the key, where it is not the task file; or empty.
-    """
-
-    code: str
-    key: str
-    message: str
-    fix: str
-    level: Level = "error"
-    path: str = ""
-
-    @property
-    def text(self) -> str:
-        """Return the fault in one line."""
-        code = "" if self.code == TaskError.code else f"{self.code} "
-        path = f"{self.path}: " if self.path else ""
-        return f"{code}{path}{self.key}: {self.message} {self.fix}"
-
-
-def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[Fault, ...]:
+def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[Finding, ...]:
     """Return what is wrong with a task before it starts.
 
     Args:
@@ -65,7 +36,7 @@ def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[Fault, ..
         root: The root that inputs are relative to.
     """
     found = [
-        Fault(item.code, item.field.lower(), item.message, item.fix, item.level)
+        item._replace(field=item.field.lower())
         for item in roster_problems(protocol, task.gates_required, page=task.page)
     ]
     found += (*_bounds(task), *_files(task, root), *_names(protocol))
@@ -83,24 +54,30 @@ def check_task(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]:
     return admitted(task, task_findings(task, protocol, root))
 
 
-def admitted(task: Task, faults: Sequence[Fault]) -> tuple[str, ...]:
+def admitted(task: Task, faults: Sequence[Finding]) -> tuple[str, ...]:
     """Return the texts of the warnings among some faults.
 
     Raises:
         TaskError: One of them is an error; every error is listed.
     """
-    errors = tuple(item.text for item in faults if item.level == "error")
+    errors = tuple(one_line(item) for item in faults if item.level == "error")
     if errors:
         name = task.task_id[:MAX_TASK_ID_CHARS]
         raise TaskError(f"task {name} cannot start: {errors[0]}", "Correct the task.", errors)
-    return tuple(item.text for item in faults)
+    return tuple(map(one_line, faults))
 
 
-def _fault(key: str, message: str, fix: str) -> Fault:
-    return Fault(TaskError.code, key, message, fix)
+def one_line(item: Finding) -> str:
+    """Return a finding in one line, with what to do."""
+    code = "" if item.code == TaskError.code else f"{item.code} "
+    return f"{code}{item.text} {item.fix}"
 
 
-def _bounds(task: Task) -> Iterator[Fault]:
+def _fault(key: str, message: str, fix: str) -> Finding:
+    return Finding(TaskError.code, "error", key, message, fix=fix)
+
+
+def _bounds(task: Task) -> Iterator[Finding]:
     if len(task.task_id) > MAX_TASK_ID_CHARS:
         yield _fault("task_id", f"it has {len(task.task_id)} characters.", f"Write at most {MAX_TASK_ID_CHARS}.")
     size = len(json.dumps(task.to_json()))
@@ -109,7 +86,7 @@ def _bounds(task: Task) -> Iterator[Fault]:
         yield _fault("task", f"it has {size} bytes as JSON.", fix)
 
 
-def _files(task: Task, root: Path) -> Iterator[Fault]:
+def _files(task: Task, root: Path) -> Iterator[Finding]:
     for path in task.inputs:
         if not input_exists(str(root), path):
             yield _fault("inputs", f"`{path[:200]}` does not exist below {root}.", "Create it, or take it out.")
@@ -122,13 +99,13 @@ def _files(task: Task, root: Path) -> Iterator[Fault]:
         yield _fault("scope", error.message, error.fix)
 
 
-def _names(protocol: Protocol) -> Iterator[Fault]:
+def _names(protocol: Protocol) -> Iterator[Finding]:
     for name in protocol.roles:
         if name in RESERVED:
             yield _fault(f"roles.{name}", f"the run itself needs the name `{name}`.", "Rename the role.")
 
 
-def _envelope(task: Task, protocol: Protocol) -> Iterator[Fault]:
+def _envelope(task: Task, protocol: Protocol) -> Iterator[Finding]:
     """Say why the orchestrator could not write about the task in an envelope of its own."""
     try:
         statement(

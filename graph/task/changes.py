@@ -18,9 +18,9 @@ from interlock.agents.changes import MAX_COMPARED_BYTES, ChangedFile, ChangeKind
 from interlock.agents.confined import read_confined
 from interlock.core.files import write_atomically
 from interlock.gates.errors import TreeError
+from interlock.gates.git_files import ignored_paths
 from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed import Base, SealError, list_tree
-from interlock.gates.stages import ignored_paths
 from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.task.desk import Desk
 from interlock.graph.task.sealing import base_of

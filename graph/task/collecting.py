@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from langgraph.config import get_stream_writer
 
 from interlock.agents.ask import REMOTE
-from interlock.envelope.finding import Finding
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import GateSpec, Role
 from interlock.gates.collect import Look, collect
 from interlock.gates.command import run_command_gate

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from interlock.core.finding import Finding
 from interlock.envelope import Report, apply_edits, parse
-from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import Role
 from interlock.gates.manifest import Collection
 from interlock.gates.response import Expected, judge_response

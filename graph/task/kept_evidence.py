@@ -11,37 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.core.finding import Finding
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.graph.engine.paths import journal_path
 from interlock.graph.task.rules import ALTERED
 from interlock.journal import Entry, Journal, JournalDamaged
 
+_KEYS: Final = ("path", "line", "message", "found", "expected", "fix", "code")
 _FOLDER: Final = re.compile(r"(artifacts/[a-z0-9]+/[^/]+)/(\d+)/(.+)", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceProblem:
-    """One evidence file that is not what the journal says.
-
-    Args:
-        run: The run whose line names it.
-        path: The file, relative to the root.
-        line: The number of that line within the run.
-        message: What is wrong, in one sentence.
-        found: What is there.
-        expected: What would be right.
-        fix: What to do.
-        code: Always `RUN640`.
-    """
-
-    run: str
-    path: str
-    line: int
-    message: str
-    found: str
-    expected: str
-    fix: str = ALTERED.remedy
-    code: str = ALTERED.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +26,22 @@ class EvidenceCheck:
     """What a look at all evidence found.
 
     Args:
-        problems: Every file that is not what the journal says.
+        problems: Every file that is not what the journal says, each with the run and the line within it that name it.
         files: How many files were compared.
         objects: How many copies were compared.
     """
 
-    problems: tuple[EvidenceProblem, ...]
+    problems: tuple[Finding, ...]
     files: int
     objects: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "problems": [{"run": row.field, **{key: getattr(row, key) for key in _KEYS}} for row in self.problems],
+            "files": self.files,
+            "objects": self.objects,
+        }
 
 
 def check_evidence(root: Path) -> EvidenceCheck:
@@ -107,26 +92,28 @@ def _files(entry: Entry) -> Iterator[tuple[str, str]]:
             yield str(row["path"]), str(row["sha256"])  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _file(root: Path, path: str, entry: Entry, digest: str) -> Iterator[EvidenceProblem]:
+def _file(root: Path, path: str, entry: Entry, digest: str) -> Iterator[Finding]:
     """Yield what is wrong with a file at its path."""
     read = read_evidence(root, present_path(root, path, digest))
     if isinstance(read, EvidenceFile) and read.sha256 == digest:
         return
     found = f"sha256 {read.sha256}" if isinstance(read, EvidenceFile) else read.message
-    yield EvidenceProblem(
-        entry.run, path, entry.seq, "an evidence file is not the one that was judged", found, f"sha256 {digest}"
-    )
+    yield _altered(entry, path, "an evidence file is not the one that was judged", found, digest)
 
 
-def _copy(root: Path, entry: Entry, digest: str) -> Iterator[EvidenceProblem]:
+def _copy(root: Path, entry: Entry, digest: str) -> Iterator[Finding]:
     """Yield what is wrong with the copy of a collected file."""
     path = f"artifacts/interlock/objects/{digest[:2]}/{digest}"
     found = _digest(root, path)
     if found != digest:
-        yield EvidenceProblem(
-            entry.run, path, entry.seq, "the copy of an evidence file is not what was collected",
-            f"sha256 {found}" if found else "no such file", f"sha256 {digest}",
-        )  # fmt: skip
+        what = "the copy of an evidence file is not what was collected"
+        yield _altered(entry, path, what, f"sha256 {found}" if found else "no such file", digest)
+
+
+def _altered(entry: Entry, path: str, message: str, found: str, digest: str) -> Finding:
+    return Finding(
+        ALTERED.code, "error", entry.run, message, found, f"sha256 {digest}", ALTERED.remedy, entry.seq, path=path
+    )
 
 
 def _put_aside(root: Path, path: str) -> Iterator[str]:

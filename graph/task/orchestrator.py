@@ -5,8 +5,8 @@ from typing import Final
 
 from interlock.agents.quoting import visible
 from interlock.core.errors import Exit
+from interlock.core.finding import Finding
 from interlock.envelope import GATE_IN_TEXT, Envelope, render, validate
-from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Status
 from interlock.graph.errors import GraphError
 from interlock.graph.task.machine import CitedFile

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeAlias
 
 from interlock.agents.ask import REMOTE, AgentConfigError
 from interlock.agents.runners import make_runner
+from interlock.core.finding import Finding, Level
+from interlock.core.rule import Rule
 from interlock.core.text import closest
-from interlock.envelope.finding import Level
 from interlock.envelope.protocol import Protocol
-from interlock.envelope.rule import Rule
 from interlock.gates.collect import find_browser, load_engines
 from interlock.gates.config import FILE, Config, load_config
 from interlock.gates.errors import CollectorError, TreeError
@@ -25,7 +25,7 @@ from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.registry import build_protocol
 from interlock.gates.response import input_exists
 from interlock.gates.tree import in_scope, paths_in_scope
-from interlock.graph.task.admission import Fault, task_findings
+from interlock.graph.task.admission import one_line, task_findings
 from interlock.graph.task.policy import Policy, make_policy
 from interlock.graph.task.roster import spared_roles
 from interlock.graph.task.rules import BROWSER, BUDGET, PROGRAM, SCOPE, TABLES, TEXT, VACANT
@@ -58,7 +58,7 @@ class Prepared:
     brought: frozenset[str]
 
 
-Check: TypeAlias = Callable[[Prepared], Iterator[Fault]]
+Check: TypeAlias = Callable[[Prepared], Iterator[Finding]]
 """Yields what is wrong with a prepared run."""
 
 
@@ -83,18 +83,18 @@ def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), played: bool =
     return Prepared(root, task, config, build_protocol(config), policy, vacant, brought)
 
 
-def preflight(prepared: Prepared) -> tuple[Fault, ...]:
+def preflight(prepared: Prepared) -> tuple[Finding, ...]:
     """Return what is wrong with a run before it starts, the runners that are missing first."""
     return tuple(fault for check in CHECKS for fault in check(prepared))
 
 
-def refusal(faults: Sequence[Fault]) -> AgentConfigError | None:
+def refusal(faults: Sequence[Finding]) -> AgentConfigError | None:
     """Return the error for a run whose first fault is in the settings of an agent; None when it is another or none."""
     errors = [fault for fault in faults if fault.level == "error"]
     if not errors or errors[0].code != AgentConfigError.code:
         return None
     first = errors[0]
-    return AgentConfigError(first.path, first.key, first.message, first.fix, tuple(item.text for item in errors))
+    return AgentConfigError(first.path, first.field, first.message, first.fix, tuple(map(one_line, errors)))
 
 
 def found_program(root: Path, program: str) -> bool:
@@ -102,11 +102,11 @@ def found_program(root: Path, program: str) -> bool:
     return shutil.which(str(root / program) if "/" in program else program) is not None
 
 
-def _fault(rule: Rule, key: str, message: str, *, fix: str = "", level: Level = "error", path: str = "") -> Fault:
-    return Fault(rule.code, key, message, fix or rule.remedy, level, path)
+def _fault(rule: Rule, key: str, message: str, *, fix: str = "", level: Level = "error", path: str = "") -> Finding:
+    return Finding(rule.code, level, key, message, fix=fix or rule.remedy, path=path)
 
 
-def _runners(prepared: Prepared) -> Iterator[Fault]:
+def _runners(prepared: Prepared) -> Iterator[Finding]:
     """Yield the roles that nobody runs, and the faults of each runner: its table, program, key, package or price."""
     if prepared.vacant:
         names = ", ".join(prepared.vacant)
@@ -126,17 +126,17 @@ def _runners(prepared: Prepared) -> Iterator[Fault]:
                 limits=policy.limits,
             )
         except AgentConfigError as error:
-            yield Fault(error.code, error.key, error.message, error.fix, path=error.path)
+            yield Finding(error.code, "error", error.key, error.message, fix=error.fix, path=error.path)
 
 
-def _task(prepared: Prepared) -> Iterator[Fault]:
+def _task(prepared: Prepared) -> Iterator[Finding]:
     """Yield what is wrong with the task under its roster, or that its text is that of a template."""
     yield from task_findings(prepared.task, prepared.policy.protocol, prepared.root)
     if prepared.task.task.rstrip(".").casefold() == PLACEHOLDER.casefold():
         yield _fault(TEXT, "task", f'The line `task = "{prepared.task.task}"` is still as the template wrote it.')
 
 
-def _tables(prepared: Prepared) -> Iterator[Fault]:
+def _tables(prepared: Prepared) -> Iterator[Finding]:
     """Yield the tables under [agents] of roles that are not there, or that take no part in this task."""
     whole = prepared.whole
     for agents, path in ((prepared.task.agents, ""), (prepared.config.agents, prepared.config.path or FILE)):
@@ -155,7 +155,7 @@ def _tables(prepared: Prepared) -> Iterator[Fault]:
             yield _fault(TABLES, f"agents.{name}", message, fix=fix, level="warning")
 
 
-def _programs(prepared: Prepared) -> Iterator[Fault]:
+def _programs(prepared: Prepared) -> Iterator[Finding]:
     """Yield the commands whose program cannot be started now."""
     path = prepared.config.path or FILE
     for gate_id in dict.fromkeys(prepared.task.gates_required):
@@ -172,7 +172,7 @@ def _programs(prepared: Prepared) -> Iterator[Fault]:
             yield _fault(PROGRAM, f"commands.{name}", message, level="warning", path=where)
 
 
-def _browser(prepared: Prepared) -> Iterator[Fault]:
+def _browser(prepared: Prepared) -> Iterator[Finding]:
     """Yield what the browser gates of a task lack on this machine."""
     checks = {prepared.policy.protocol.gate(gate_id).check for gate_id in prepared.task.gates_required}
     if checks.isdisjoint(("visual", "a11y")):
@@ -187,7 +187,7 @@ def _browser(prepared: Prepared) -> Iterator[Fault]:
         yield _fault(BROWSER, "gates_required", "Pillow, which decodes screenshots, is not installed.")
 
 
-def _scope(prepared: Prepared) -> Iterator[Fault]:
+def _scope(prepared: Prepared) -> Iterator[Finding]:
     """Yield the patterns that match no file: an error where none does and their folders are missing too."""
     root, patterns = prepared.root, [item for item in prepared.task.scope if not item.startswith("!")]
     taken_out = [item for item in prepared.task.scope if item.startswith("!")]
@@ -212,7 +212,7 @@ def _scope(prepared: Prepared) -> Iterator[Fault]:
             yield _fault(SCOPE, "scope", message, fix="Check it, unless the task is to make them.", level="warning")
 
 
-def _may_change(prepared: Prepared) -> Iterator[Fault]:
+def _may_change(prepared: Prepared) -> Iterator[Finding]:
     """Yield the patterns of `may_change` that free no file: they match none, or none in scope."""
     for pattern in prepared.task.may_change:
         try:
@@ -239,7 +239,7 @@ def _may_be_made(root: Path, pattern: str) -> bool:
     return False
 
 
-def _budget(prepared: Prepared) -> Iterator[Fault]:
+def _budget(prepared: Prepared) -> Iterator[Finding]:
     """Yield a limit on calls that the first answer of every role would use up."""
     policy = prepared.policy
     remote = {name for name, row in policy.agents.items() if row.settings.get("runner") == REMOTE.value}

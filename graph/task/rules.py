@@ -7,15 +7,15 @@ import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from interlock.core.finding import Finding
+from interlock.core.rule import Rule
 from interlock.envelope import input_path
-from interlock.envelope.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS
-from interlock.envelope.rule import Rule
 from interlock.gates.response import input_exists, relative
 
 if TYPE_CHECKING:
+    from interlock.core.finding import Level
     from interlock.envelope import Item, Report
-    from interlock.envelope.finding import Level
     from interlock.envelope.protocol import Role
 
 UNCHANGED_TREE: Final = Rule(

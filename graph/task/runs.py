@@ -17,11 +17,12 @@ from langgraph.types import Command
 
 from interlock.agents.ask import REMOTE, Remote, Runner, RunnerError
 from interlock.agents.recording import Tape
+from interlock.core.finding import Finding
 from interlock.gates.sealed import Base, SealError
 from interlock.graph.engine.listing import list_runs, runs_of
 from interlock.graph.engine.paths import journal_path, state_dir
 from interlock.graph.errors import RunAbandonedError, RunDamagedError
-from interlock.graph.task.admission import Fault, admitted
+from interlock.graph.task.admission import admitted
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read_state
 from interlock.graph.task.handing_in import hand_in, keep_early, keep_given, resume_map
@@ -289,7 +290,7 @@ def unapproved_bases(root: Path, task_id: str) -> Iterator[tuple[str, Base]]:
             return
 
 
-def left_before(root: Path, task: Task) -> Fault | None:
+def left_before(root: Path, task: Task) -> Finding | None:
     """Return a fault for tests and settings that the last run of any task changed, and that no gate judged."""
     for run_id in reversed(list_runs(root, "runs")):
         with suppress(RunDamagedError):

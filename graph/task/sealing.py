@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.core.finding import Finding
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.config import FILE
 from interlock.gates.errors import CollectorError
@@ -19,7 +20,6 @@ from interlock.gates.sealed import (
     Frozen,
     GateCase,
     SealError,
-    SealingFault,
     Work,
     check_base,
     freeze,
@@ -32,7 +32,6 @@ from interlock.gates.sealed import (
     unknown_function,
 )
 from interlock.gates.sealed import load_base as load
-from interlock.graph.task.admission import Fault
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.task import Task
 
@@ -112,16 +111,17 @@ def _keeping_nothing(case: GateCase) -> list[str]:
 def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
     """Return why a run must not start: something passes bare and fails sealed; None where nothing does."""
     for gate_id, check in checks.items():
-        if check.faults and check.faults[0].code != "SEAL401":
-            row = check.faults[0]
-            return CollectorError(row.code, f"{gate_id} cannot judge: {row.found}", row.fix)
-        if check.faults:
-            return CollectorError(
-                "SEAL401",
-                f"{gate_id} cannot be sealed as it is configured: {_first(check.faults)}.",
-                f"Write into [gates.{gate_id}] {check.faults[0].fix}; the log of the sealed run is {check.log}. "
-                "`interlock check TASK.toml` tries again and spends nothing.",
-            )
+        if not check.faults:
+            continue
+        row, *others = check.faults
+        if row.code != "SEAL401":
+            return CollectorError(row.code, f"{gate_id} cannot judge: {row.message}", row.fix)
+        return CollectorError(
+            row.code,
+            f"{gate_id} cannot be sealed as it is configured: {row.message}{f' {len(others)} more.' if others else ''}",
+            f"Write into [gates.{gate_id}] {row.fix}; the log of the sealed run is {check.log}. "
+            "`interlock check TASK.toml` tries again and spends nothing.",
+        )
     return None
 
 
@@ -132,8 +132,8 @@ def base_faults(
     progress: Progress = lambda _line: None,
     *,
     earlier: Iterable[tuple[str, Base]] = (),
-    left: Fault | None = None,
-) -> Iterator[Fault]:
+    left: Finding | None = None,
+) -> Iterator[Finding]:
     """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run.
 
     Args:
@@ -150,7 +150,7 @@ def base_faults(
     except CollectorError as error:
         hidden = [f"gates.{gate.id}.heldout" for gate in sealed_gates(task, policy) if policy.seals[gate.id].heldout]
         key = hidden[0] if error.code.startswith("HELD") and hidden else "gates"
-        yield Fault(error.code, key, error.message, error.fix, path=FILE)
+        yield Finding(error.code, "error", key, error.message, fix=error.fix, path=FILE)
         return
     if frozen is None:
         return
@@ -159,53 +159,49 @@ def base_faults(
     for gate_id, check in checks.items():
         case = case_of(root, policy.protocol.gate(gate_id), policy, frozen)
         for row in (*_faults(check), *_warnings(case, check)):
-            yield replace(row, key=f"gates.{gate_id}.{row.key}", path=FILE)
+            yield row._replace(field=f"gates.{gate_id}.{row.field}", path=FILE)
 
 
-def _faults(check: BaseCheck) -> Iterator[Fault]:
+def _faults(check: BaseCheck) -> Iterator[Finding]:
     """Yield why a gate could not judge, by the key of the gate."""
     for row in check.faults:
-        if row.code != "SEAL401":
-            yield Fault(row.code, row.key, row.found, f"{row.fix} The log is {check.log}.")
-            continue
-        last = row.found.strip().rpartition("\n")[2][:200]
-        message = f"{row.test or 'the command'} passes in the checkout and fails sealed: {last}."
-        yield Fault("SEAL401", row.key, message, f"Write {row.fix}; the log is {check.log}.")
+        fix = f"Write {row.fix}; the" if row.code == "SEAL401" else f"{row.fix} The"
+        yield row._replace(fix=f"{fix} log is {check.log}.")
     if not check.faults and (why := check.tests.run.judge or check.tests.run.problem):
         message = f"The tests of the base cannot be watched: {why}."
-        yield Fault("SEAL403", "command", message, f"Remove what causes it; the log is {check.log}.")
+        yield Finding("SEAL403", "error", "command", message, fix=f"Remove what causes it; the log is {check.log}.")
 
 
-def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Fault]:
+def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
     """Yield what a gate can judge, and a person may want otherwise, by the key of the gate."""
     tests = check.tests.run
     if check.note:
         fix = "Nothing: its tests are parsed, and cannot be watched from inside." if tests.parsed else _PARSED
-        yield Fault("SEAL404", "command", check.note, fix, "warning")
+        yield Finding("SEAL404", "warning", "command", check.note, fix=fix)
     if not tests.complete and tests.exit_status is None:
         message = f"The tests of the base did not end: {len(tests.cases)} of {len(tests.collected)} came to an outcome."
         fix = f"Raise `timeout_seconds`, or nothing if ending is what the task is about; the log is {check.log}."
-        yield Fault("SEAL409", "timeout_seconds", message, fix, "warning")
+        yield Finding("SEAL409", "warning", "timeout_seconds", message, fix=fix)
     known = {*case.seal.allow_failing}
     failing = [row for row in check.tests.failing() if known.isdisjoint({row, *_around(row)})]
     if failing:
         message = f"{len(failing)} of the base's tests fail now, and have to pass in the end."
         fix = f"If the task is to fix these, do nothing. Otherwise allow those that it leaves alone: {check.allow_line}"
-        yield Fault("SEAL405", "allow_failing", message, fix, "warning")
+        yield Finding("SEAL405", "warning", "allow_failing", message, fix=fix)
     if check.level == "none":
         message = "This machine has no namespaces, so the sealed command is not isolated."
         if case.seal.heldout:
             message += " The tested code can read the held-out checks."
-        yield Fault("SEAL406", "sealed", message, "Install bubblewrap, or allow user namespaces.", "warning")
+        yield Finding("SEAL406", "warning", "sealed", message, fix="Install bubblewrap, or allow user namespaces.")
     if idle := _keeping_nothing(case):
         message = f"`keep` names what is not there, or belongs to the base as it is: {', '.join(idle)}."
-        yield Fault("SEAL411", "keep", message, "Correct the name, or take it out of `keep`.", "warning")
+        yield Finding("SEAL411", "warning", "keep", message, fix="Correct the name, or take it out of `keep`.")
     if missing := unknown_function(case):
         fix = "Correct `function` of the held-out table, or nothing if the work is to make it."
-        yield Fault("HELD109", "heldout", f"In the checkout, {missing}.", fix, "warning")
+        yield Finding("HELD109", "warning", "heldout", f"In the checkout, {missing}.", fix=fix)
 
 
-def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) -> Fault | None:
+def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) -> Finding | None:
     """Return a fault for what decides a gate and is not as it was when this work began; None where all of it is.
 
     An agent of an earlier run may have changed it, and what it changed becomes the base now.
@@ -225,12 +221,12 @@ def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) 
     return _becomes_base(f"are not as they were when {run_id} of this task began", inside, task)
 
 
-def left_over(run_id: str, paths: Iterable[str], task: Task) -> Fault | None:
+def left_over(run_id: str, paths: Iterable[str], task: Task) -> Finding | None:
     """Return a fault for what decides a gate, was changed in an earlier run, and was not judged; None for nothing."""
     return _becomes_base(f"were changed in {run_id}, where no gate judged them", paths, task)
 
 
-def _becomes_base(how: str, paths: Iterable[str], task: Task) -> Fault | None:
+def _becomes_base(how: str, paths: Iterable[str], task: Task) -> Finding | None:
     free = protection((), task.may_change).free
     found = [path for path in paths if kind_of(path) and not free.matches(path)]
     if not found:
@@ -242,20 +238,12 @@ def _becomes_base(how: str, paths: Iterable[str], task: Task) -> Fault | None:
         "not want: `git restore` a changed file, delete an added one. If the rest is right, accept it once: "
         "`interlock run TASK.toml --accept-base`."
     )
-    return Fault("SEAL407", "scope", message, fix)
+    return Finding("SEAL407", "error", "scope", message, fix=fix)
 
 
 def _around(test: str) -> tuple[str, str]:
     """Return the function and the file of a test, by which it can be allowed to fail too."""
     return test.partition("[")[0], test.partition("::")[0]
-
-
-def _first(faults: tuple[SealingFault, ...]) -> str:
-    row = faults[0]
-    what = f"{row.test} passes in the checkout and not in the export" if row.test else "the command passes in the "
-    what += "" if row.test else "checkout and not in the export"
-    more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
-    return f"{what}{more} ({row.found.strip().splitlines()[-1][:200] if row.found.strip() else 'no message'})"
 
 
 def tests_digest(check: BaseCheck) -> str:

@@ -14,17 +14,9 @@ from langgraph.types import interrupt
 
 from interlock.agents.ask import agent_of_run
 from interlock.core.errors import InterlockError
+from interlock.gates.git_files import list_tree, revealed
 from interlock.gates.shared import shared, untold
-from interlock.gates.stages import (
-    Issue,
-    Observed,
-    Stage,
-    Surroundings,
-    artifact_records,
-    judge_stage,
-    list_tree,
-    revealed,
-)
+from interlock.gates.stages import Issue, Observed, Stage, Surroundings, artifact_records, judge_stage
 from interlock.gates.tree import tree_diff
 from interlock.graph.engine.folder import HeadRecord
 from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path

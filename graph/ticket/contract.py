@@ -2,6 +2,8 @@
 
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
+from interlock.core.finding import FindingJson
+
 SCHEMA_VERSION: Final = "1.0.0"
 
 GateStatus: TypeAlias = Literal["pass", "retry", "stop"]
@@ -11,16 +13,11 @@ FAIL_CLOSED: Final = "fail_closed"
 """The terminal state of every spec after a blocking failure."""
 
 
-class IssueRecord(TypedDict):
+class IssueRecord(FindingJson):
     """One finding about a submission; `level` is retry, stop or warn, `field` a path such as `plan_steps[0].intent`."""
 
-    code: str
     level: Literal["retry", "stop", "warn"]
     field: str
-    message: str
-    found: str
-    expected: str
-    fix: str
 
 
 class GateResult(TypedDict):

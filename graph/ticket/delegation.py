@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from interlock.agents.ask import AgentsError
 from interlock.gates.errors import GateError, TreeError
+from interlock.gates.git_files import list_tree, revealed
 from interlock.gates.patterns import compile_scope
-from interlock.gates.stages import Issue, list_tree, revealed
+from interlock.gates.stages import Issue
 from interlock.gates.tree import tree_diff, tree_digest
 from interlock.graph.errors import GraphError, RunBusyError, TaskError
 from interlock.graph.task.background import Drives

@@ -12,7 +12,7 @@ from interlock.agents.ask import AgentConfigError, Ask, Runner, RunnerError
 from interlock.agents.files import files_of
 from interlock.agents.taped import Change, change_at
 from interlock.agents.usage import Usage
-from interlock.gates.stages import list_tree
+from interlock.gates.git_files import list_tree
 from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.ticket.store import TicketStore
 from interlock.redaction import Redactor

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from interlock.core.finding import FindingError
 from interlock.gates.stages import MAX_PAYLOAD_BYTES, Issue, requirement_ids
 from interlock.graph.ticket.rules import issue, shown
 from interlock.journal import MAX_DEPTH, MAX_LINE_BYTES, canonical, not_json
@@ -36,15 +37,6 @@ _NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 """NUL as JSON writes it; behind an escaped backslash the same letters are text that quotes code."""
 
 
-class _RefusedError(Exception):
-    """What makes the reading stop."""
-
-    def __init__(self, found: str, expected: str) -> None:
-        super().__init__(found)
-        self.found = found
-        self.expected = expected
-
-
 def read_object(given: object, name: str) -> dict[str, Any] | Issue:
     """Return the JSON object that an argument holds, or what is wrong with it.
 
@@ -59,10 +51,8 @@ def read_object(given: object, name: str) -> dict[str, Any] | Issue:
             return _large(name, f"{len(given)} characters")
         try:
             value = json.loads(given, object_pairs_hook=_pairs, parse_constant=_constant)
-        except _RefusedError as error:
-            return issue(
-                "TKT101", name, f"`{name}` holds {error.found}.", found=error.found, expected=error.expected, fix=_AGAIN
-            )
+        except FindingError as error:
+            return error.finding._replace(field=name, message=f"`{name}` holds {error.finding.message}.")
         except RecursionError:
             return _large(name, f"more than {MAX_DEPTH} levels")
         except ValueError as error:
@@ -148,13 +138,17 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise _RefusedError(f"the key `{shown(key)}` twice in one object", "every key once")
+            raise _refused(f"the key `{shown(key)}` twice in one object", "every key once")
         found[key] = value
     return found
 
 
 def _constant(name: str) -> float:
-    raise _RefusedError(f"the value {name}", "finite numbers")
+    raise _refused(f"the value {name}", "finite numbers")
+
+
+def _refused(found: str, expected: str) -> FindingError:
+    return FindingError(issue("TKT101", "", found, found=found, expected=expected, fix=_AGAIN))
 
 
 def _kind(value: object) -> str:

@@ -8,7 +8,8 @@ from typing import Final
 from interlock.agents.ask import Ask, Notice, agent_of_run
 from interlock.agents.quoting import bounded, data_block, visible
 from interlock.agents.usage import Limits
-from interlock.gates.stages import Allowed, Field, ignored_in, list_tree, requirement_ids
+from interlock.gates.git_files import ignored_in, list_tree
+from interlock.gates.stages import Allowed, Field, requirement_ids
 from interlock.graph.engine.paths import journal_run
 from interlock.graph.ticket.contract import IssueRecord
 from interlock.graph.ticket.spec import PipelineSpec

@@ -1,7 +1,6 @@
 """`interlock check`: all that can be known of a run before it starts; nothing is started and nothing is spent."""
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -14,7 +13,7 @@ from interlock.cli.progress import Sparse
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.gates.config import load_config
-from interlock.graph import Fault, base_faults, left_before, load_task, preflight, prepare, staffed, unapproved_bases
+from interlock.graph import base_faults, left_before, load_task, preflight, prepare, staffed, unapproved_bases
 
 
 @click.command("check")
@@ -55,11 +54,14 @@ def check_command(
             left=None if accept_base else left_before(folder, task),
         )
     errors = [fault for fault in faults if fault.level == "error"]
-    found = (Finding(row.code, row.level, row.key, row.message, fix=row.fix, path=row.path) for row in faults)
-    if print_findings(found, wanted, folder, str(task_file.resolve())):
+    if print_findings(faults, wanted, folder, str(task_file.resolve())):
         pass
     elif wanted == "json":
-        rows = [asdict(fault) | {"path": fault.path or str(task_file)} for fault in faults]
+        rows = [
+            {"code": row.code, "key": row.field, "message": row.message, "fix": row.fix, "level": row.level,
+             "path": row.path or str(task_file)}
+            for row in faults
+        ]  # fmt: skip
         print_json({"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows})
     else:
         for fault in faults:
@@ -69,6 +71,6 @@ def check_command(
     sys.exit(Exit.USAGE if errors else Exit.GOOD)
 
 
-def _show(fault: Fault, task_file: Path) -> None:
-    click.echo(f"{fault.level} {fault.code}: {fault.path or task_file}: {fault.key}: {fault.message}")
+def _show(fault: Finding, task_file: Path) -> None:
+    click.echo(f"{fault.level} {fault.code}: {fault.path or task_file}: {fault.field}: {fault.message}")
     click.echo(f"  fix: {fault.fix}")

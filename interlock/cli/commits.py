@@ -10,9 +10,9 @@ import click
 
 from interlock.cli.context import count, print_json
 from interlock.core.errors import Exit
-from interlock.reservations import SHORT_ID_CHARS, Finding, Report, check_commits
+from interlock.reservations import SHORT_ID_CHARS, Breach, Report, check_commits
 from interlock.reservations.answers import iso
-from interlock.reservations.rules import RULES, shown
+from interlock.reservations.rules import shown
 
 MAX_LISTED: Final = 8
 """So many paths of one commit are listed; `--json` has them all."""
@@ -73,13 +73,13 @@ def _show(report: Report) -> None:
     click.echo(f"{report.range}: {report.verdict}; {count(len(report.verdicts), 'commit')}: {', '.join(parts)}")
 
 
-def _show_finding(finding: Finding) -> None:
+def _show_finding(row: Breach) -> None:
     """Print one path of a commit."""
-    held = finding.held
+    held, finding = row.held, row.finding
     times = f"from {iso(held.since)} to {iso(held.until)}"
     ending = f", {held.ending}" if held.ending else ""
-    click.echo(f"{finding.commit[:SHORT_ID_CHARS]}: {finding.code} {shown(finding.path)}: {RULES[finding.code]}")
+    click.echo(f"{row.commit[:SHORT_ID_CHARS]}: {finding.code} {shown(finding.path)}: {finding.message}")
     click.echo(f"  lease: {held.reservation_id}, {shown(held.pattern)}, of {shown(held.agent)}, token {held.token}, "
                f"{times}{ending}")  # fmt: skip
-    click.echo(f"  found: {finding.found}; it says it is by {shown(finding.committer)}")
+    click.echo(f"  found: {finding.found}; it says it is by {shown(row.committer)}")
     click.echo(f"  expected: {finding.expected}\n  fix: {finding.fix}")

@@ -19,17 +19,16 @@ _BREAKS: Final = ":="
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_command(shell: Literal["bash", "zsh", "fish"]) -> None:
+@click.pass_context
+def completion_command(context: click.Context, shell: Literal["bash", "zsh", "fish"]) -> None:
     """Print the completion script of SHELL; add it to the shell's start-up file.
 
     Example: eval "$(interlock completion bash)"
     """
-    from interlock.cli.main import interlock  # noqa: PLC0415
-
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(kind(interlock, {}, "interlock", "_INTERLOCK_COMPLETE").source())
+    click.echo(kind(context.find_root().command, {}, "interlock", "_INTERLOCK_COMPLETE").source())
 
 
 class _WholeWords(BashComplete):

@@ -34,7 +34,7 @@ def mcp_command(toolsets: str | None, root: Path | None) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     import anyio  # noqa: PLC0415 - and the SDK below: a second to import, and `--help` needs neither
 
-    from interlock.server.app import ALL, make_server  # noqa: PLC0415
+    from interlock.server import ALL, make_server  # noqa: PLC0415
 
     folder = resolve_root(root)
     server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","))

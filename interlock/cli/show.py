@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -313,11 +312,9 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
 
 def _findings(report: "Verification", looked: "EvidenceCheck | None") -> Iterator[Finding]:
     """Yield what `verify` found, each at its file."""
-    for row in () if looked is None else looked.problems:
-        yield Finding(row.code, "error", row.run, row.message, row.found, row.expected, row.fix, path=row.path)
-    for row in report.problems:
-        fix, path = report.fix(row), report.place(row).removesuffix(f":{row.line}")
-        yield Finding(row.code, "error", row.run, row.message, row.found, row.expected, fix, row.line, path=path)
+    # The line of evidence is one of the journal, not of the file.
+    yield from (row._replace(line=0) for row in (() if looked is None else looked.problems))
+    yield from report.problems
 
 
 @click.command("verify")
@@ -375,7 +372,7 @@ def verify_command(
     if print_findings(_findings(report, looked), wanted, folder):
         sys.exit(Exit.GOOD if good else Exit.REFUSED)
     if as_json:
-        print_json({**report.to_json(), "ok": good, **({} if looked is None else {"evidence": asdict(looked)})})
+        print_json({**report.to_json(), "ok": good, **({} if looked is None else {"evidence": looked.to_json()})})
     else:
         _print_verified(report, looked)
     sys.exit(Exit.GOOD if good else Exit.REFUSED)
@@ -384,16 +381,16 @@ def verify_command(
 def _print_verified(report: "Verification", looked: "EvidenceCheck | None") -> None:
     """Print what `verify` found, for people."""
     for row in () if looked is None else looked.problems:
-        click.echo(f"{row.path}: {row.code} {row.run}: {row.message}; found {row.found}, expected {row.expected}")
+        click.echo(f"{row.path}: {row.code} {row.field}: {row.message}; found {row.found}, expected {row.expected}")
         click.echo(f"  fix: {row.fix}")
     if looked is not None:
         copies = count(looked.objects, "copy", "copies")
         click.echo(f"evidence: {count(looked.files, 'file')} and {copies} compared, "
                    f"{len(looked.problems)} not what was judged")  # fmt: skip
     for problem in report.problems:
-        click.echo(f"{report.place(problem)}: {problem.code} {problem.run}: {problem.message}; "
+        click.echo(f"{problem.location}: {problem.code} {problem.field}: {problem.message}; "
                    f"found {problem.found}, expected {problem.expected}")  # fmt: skip
-        click.echo(f"  fix: {report.fix(problem)}")
+        click.echo(f"  fix: {problem.fix}")
     kinds = [count(number, kind) for number, kind in report.kinds] or ["no run"]
     counts = f"{count(report.lines, 'line')}, {', '.join(kinds)}, {count(report.heads, 'head')} checked"
     empty = report.verdict == "empty"

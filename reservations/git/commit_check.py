@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from interlock.core.finding import Finding
 from interlock.reservations import place, settings
 from interlock.reservations.answers import iso
 from interlock.reservations.git import checkouts
@@ -29,43 +30,35 @@ SHORT_ID_CHARS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Breach:
     """One path of a commit that somebody held.
 
     Args:
-        code: `RSV209`: held by somebody else than the maker; `RSV210`: the maker is not known; `RSV214`: a merge that
-            throws away what the holder committed.
+        finding: `RSV209`: held by somebody else than the maker; `RSV210`: the maker is not known; `RSV214`: a merge
+            that throws away what the holder committed. Its `path` is the path.
         commit: The commit.
         at: When it was made: as the journal has it, else as the commit says.
         committer: Who it says made it.
-        path: The path.
         maker: Whose `interlock commit` it was; None when it was none.
         held: The lease.
-        found: What is the case.
-        expected: What would be right.
-        fix: What to do.
     """
 
-    code: str
+    finding: Finding
     commit: str
     at: int
     committer: str
-    path: str
     maker: str | None
     held: Held
-    found: str
-    expected: str
-    fix: str
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
-        held = self.held
+        held, found = self.held, self.finding
         return {
-            "code": self.code,
+            "code": found.code,
             "commit": self.commit,
             "at": iso(self.at),
             "committer": shown(self.committer),
-            "path": self.path.encode("utf-8", "backslashreplace").decode(),
+            "path": found.path.encode("utf-8", "backslashreplace").decode(),
             "maker": self.maker,
             "holder": held.agent,
             "lease": {
@@ -76,10 +69,10 @@ class Finding:
                 "until": iso(held.until),
                 "ending": held.ending or None,
             },
-            "message": RULES[self.code],
-            "found": self.found,
-            "expected": self.expected,
-            "fix": self.fix,
+            "message": found.message,
+            "found": found.found,
+            "expected": found.expected,
+            "fix": found.fix,
         }
 
 
@@ -102,7 +95,7 @@ class Report:
     root: str
     journals: tuple[str, ...]
     verdicts: dict[str, Verdict]
-    findings: tuple[Finding, ...]
+    findings: tuple[Breach, ...]
     missing: dict[str, tuple[tuple[int, int], ...]]
     later: int
     last_at: float
@@ -188,8 +181,8 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
 
 
 def _with_merge(
-    commit: Commit, judged: tuple[Verdict, list[Finding]], judge: "Judge", start: str, root: str
-) -> tuple[Verdict, list[Finding]]:
+    commit: Commit, judged: tuple[Verdict, list[Breach]], judge: "Judge", start: str, root: str
+) -> tuple[Verdict, list[Breach]]:
     """Return the verdict on a commit with what it throws away where it is a merge; the worse of both counts."""
     if len(commit.parents) < 2:
         return judged
@@ -202,16 +195,21 @@ def _with_merge(
     return verdict, findings
 
 
-def _thrown_away(commit: Commit, row: Discarded, held: Held) -> Finding:
+def _thrown_away(commit: Commit, row: Discarded, held: Held) -> Breach:
     short, source, holder = commit.id[:SHORT_ID_CHARS], row.source[:SHORT_ID_CHARS], shown(held.agent)
     how = "nothing" if row.whole else "not all"
-    return Finding(
-        "RSV214", commit.id, commit.at, commit.committer, row.path, None, held,
+    found = _about(
+        "RSV214", row.path,
         f"a merge at {iso(commit.at)} that keeps {how} of what {holder} committed there in {source}",
         f"a merge that keeps the lines of {source}, or one that {holder} made by `interlock commit`",
         f"Compare `git diff {source} {short} -- '{shown(row.path)}'`. Merge anew and keep both sides. If it is "
         f"right as it is, {holder} says so in review{'' if row.whole else ', or pass --allow-unproven'}.",
     )  # fmt: skip
+    return Breach(found, commit.id, commit.at, commit.committer, None, held)
+
+
+def _about(code: str, path: str, found: str, expected: str, fix: str) -> Finding:
+    return Finding(code, "error", "", RULES[code], found, expected, fix, path=path)
 
 
 class Judge:
@@ -244,7 +242,7 @@ class Judge:
                 return held
         return None
 
-    def of(self, commit: Commit) -> tuple[Verdict, list[Finding]]:
+    def of(self, commit: Commit) -> tuple[Verdict, list[Breach]]:
         """Say what the history makes of a commit.
 
         One that `interlock commit` made is judged by the leases that stood when that was recorded, whatever time it
@@ -270,7 +268,7 @@ class Judge:
 
 def _finding(
     commit: Commit, path: str, held: Held, made: Made | None, holders: Sequence[str], *, certain: bool
-) -> Finding:
+) -> Breach:
     short, holder = commit.id[:SHORT_ID_CHARS], shown(held.agent)
     seen = f"`git show {short} -- '{shown(path)}'`"
     at = commit.at if made is None else int(made.at)
@@ -285,7 +283,6 @@ def _finding(
         by = f"by {shown(made.agent)}" if made is not None else f"of what {' and '.join(map(shown, holders))} held"
         found = f"a commit {by} at {when}"
         fix = f"Show {holder} {seen}. If it is to stay, {holder} says so in review; else `git revert {short}`."
-    return Finding(
-        "RSV209" if certain else "RSV210", commit.id, at, commit.committer, path, made and made.agent, held, found,
-        f"one that {holder} made by `interlock commit`", fix,
-    )  # fmt: skip
+    code, expected = "RSV209" if certain else "RSV210", f"one that {holder} made by `interlock commit`"
+    whole = _about(code, path, found, expected, fix)
+    return Breach(whole, commit.id, at, commit.committer, made and made.agent, held)

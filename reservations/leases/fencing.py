@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from interlock.core.errors import Exit, InterlockError
 from interlock.reservations import patterns
 from interlock.reservations.answers import Conflict, Refusal
 from interlock.reservations.leases import calls as leases
@@ -19,15 +20,18 @@ GRAIN_SECONDS: Final = 0.001
 """So much longer than the guard before each guard protects at least."""
 
 
-class NotCoveredError(Exception):
+class NotCoveredError(InterlockError):
     """The caller may not act: RSV206 for each path that no own lease covers, or the pattern code of a bad path.
 
     Args:
         errors: Each says who holds the path now, if anybody does.
     """
 
+    exit_code = Exit.CONFLICT
+
     def __init__(self, errors: Sequence[Refusal]) -> None:
-        super().__init__("; ".join(f"{row['code']} {row['place']}: {row['message']}" for row in errors))
+        text = "; ".join(f"{row['code']} {row['place']}: {row['message']}" for row in errors)
+        super().__init__(text, errors[0]["fix"], errors[0]["code"])
         self.errors = list(errors)
 
 

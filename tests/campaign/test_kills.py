@@ -51,7 +51,7 @@ def page_project(root: Path) -> Path:
 
 def go(root: Path, task: Path, fatal: int) -> subprocess.CompletedProcess[str]:
     """Run the victim: from the start or from where a killed one left off."""
-    return warm.script(HERE / "victim.py", str(root), str(task), str(fatal), timeout=180)
+    return warm.script(REPO / "tests/graph/victim.py", str(root), str(task), str(fatal), timeout=180)
 
 
 def story(root: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from tests import warm
 from tests.graph.ticket.test_by_model import drive
 from tests.graph.ticket.walk import PAYLOADS, make_project
 
-RESOLVER = Path(__file__).parent / "resolver.py"
+RESOLVER = Path(__file__).parents[1] / "graph" / "resolver.py"
 PAID = Counter({stage: 1 + (stage == "act_via_tools") for stage in PAYLOADS if stage != "fetch_ticket"})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from interlock.cli.show import status_command, verify_command
+from interlock.cli.main import interlock
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.runs import kept_views, view_run
 from interlock.graph.verify import verify_journal
@@ -106,7 +106,7 @@ def test_a_damaged_run_is_one_problem_and_the_whole_journal_is_still_checked(
     assert list(told) == [second]
 
     found = verify_journal(project.root)  # the lines of the reservations are no run
-    assert [(item.code, item.run) for item in found.problems] == [("RUN604", second)]
+    assert [(item.code, item.field) for item in found.problems] == [("RUN604", second)]
     assert (found.verdict, found.lines, found.runs, found.heads) == ("unproven", len(project.entries()), 2, 1)
 
     journal = project.root / "artifacts/interlock/events.jsonl"
@@ -120,15 +120,15 @@ def test_verify_and_status_name_the_damaged_run_and_exit_with_1(project: Project
     run_id = project.run().run_id
     no_database(project.root / ".interlock/runs" / run_id)
     root = ("--root", str(project.root))
-    text = CliRunner().invoke(verify_command, root)
+    text = CliRunner().invoke(interlock, ["verify", *root])
     assert text.exit_code == 1
     assert f".interlock/runs/{run_id}: RUN604" in text.stdout
     assert "fix: Restore" in text.stdout
-    done = CliRunner().invoke(verify_command, (*root, "--json"))
+    done = CliRunner().invoke(interlock, ["verify", *root, "--json"])
     (problem,) = json.loads(done.stdout)["problems"]
     assert (done.exit_code, problem["code"], problem["run"]) == (1, "RUN604", run_id)
     assert problem["fix"].startswith("Restore")
-    listed = CliRunner().invoke(status_command, (*root, "--json"))
+    listed = CliRunner().invoke(interlock, ["status", *root, "--json"])
     assert [item["run_id"] for item in json.loads(listed.stdout)["damaged"]] == [run_id]
 
 

@@ -1,7 +1,9 @@
 """Agents outside of a run: who is given the ask holds the files, and who cannot go on is told for whom it waits."""
 
+import asyncio
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +14,7 @@ from interlock.graph.task.runs import RunView, drive, keep_files, start_run, vie
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 from interlock.reservations import open_reservations, replace
-from interlock.server.task_calls import TaskCalls
+from interlock.server import make_server
 from tests.graph.conftest import Project, Scripted, build, judge_log, reviewing
 from tests.graph.test_scope_leases import held, other
 from tests.reservations.world import codes
@@ -35,24 +37,38 @@ def answer(project: Project, view: RunView) -> str:
     return {"builder": build(), "tester": judge_log, "reviewer": reviewing}[ask.role](ask)
 
 
+def server_of(project: Project) -> Callable[..., Any]:
+    """Return what calls a task tool of a server, in the name of a caller."""
+    who = [""]
+    server = make_server(project.root, toolsets=["tasks"], caller=lambda: who[0])
+
+    def call(tool: str, caller: str = "", **arguments: Any) -> Any:
+        who[0] = caller
+        return cast("Any", asyncio.run(server.call_tool(f"task_{tool}", arguments))).structured_content
+
+    return call
+
+
 def test_who_is_given_the_ask_holds_the_files_until_it_answers(project: Project) -> None:
     """Its hooks know it by its own name, and must not refuse it the files of its own task."""
     run_id = waiting_run(project)
-    calls = TaskCalls(project.root, Drives(project.root))
-    assert [ask["role"] for ask in calls.next(run_id, None, 0, caller="builder")["asks"]] == ["builder"]
+    call = server_of(project)
+    assert [ask["role"] for ask in call("next", "builder", run_id=run_id, wait_seconds=0)["asks"]] == ["builder"]
     assert held(project) == {"src/**": "builder"}
     tokens = {row.token for row in _leases(project)}
     assert other(project, "builder").reserve_files(["src/greeting.txt"])["errors"] == []
     assert codes(other(project).reserve_files(["src/greeting.txt"])) == ["RSV201"]
-    calls.next(run_id, "tester", 0, caller="tester")
+    call("next", "tester", run_id=run_id, role="tester", wait_seconds=0)
     assert held(project) == {"src/**": "builder"}
 
-    done = calls.submit(run_id, "builder", answer(project, view_run(run_id, root=project.root)), None)
+    text = answer(project, view_run(run_id, root=project.root))
+    done = call("submit", run_id=run_id, role="builder", envelope=text)
     assert done["outcome"] == "handover"
     assert held(project) == {"src/**": "run:HELLO-001.1"}
     assert {row.token for row in _leases(project)} > tokens or not tokens & {row.token for row in _leases(project)}
     for role in ("tester", "reviewer"):
-        calls.submit(run_id, role, answer(project, view_run(run_id, root=project.root)), None)
+        text = answer(project, view_run(run_id, root=project.root))
+        call("submit", run_id=run_id, role=role, envelope=text)
     assert view_run(run_id, root=project.root).status == "APPROVED"
     assert held(project) == {}
 
@@ -89,19 +105,19 @@ def test_looking_after_a_waiting_run_renews_what_it_holds(project: Project) -> N
 def test_beginning_a_task_whose_files_are_held_says_for_whom_it_waits(project: Project) -> None:
     holder = other(project)
     holder.reserve_files(["src/greeting.txt"], "mends it")
-    drives = Drives(project.root)
-    calls = TaskCalls(project.root, drives)
+    call = server_of(project)
     task = {
         "task_id": "HELLO-001", "task": "Write the greeting", "gates_required": list(project.task.gates_required),
         "scope": ["src/**"],
     }  # fmt: skip
-    begun = calls.begin(task, None)
+    begun = call("begin", task=task)
     assert (begun["phase"], begun["waiting"]) == ("running", [])
-    for text in (begun["next"], calls.next("HELLO-001.1", None, 0)["next"], calls.status("HELLO-001.1")["next"]):
+    again = call("next", run_id="HELLO-001.1", wait_seconds=0)
+    for text in (begun["next"], again["next"], call("status", run_id="HELLO-001.1")["next"]):
         assert "other" in text
         assert "`src/greeting.txt`" in text
     holder.release_all()
-    assert [ask["role"] for ask in calls.next("HELLO-001.1", None, 40)["asks"]] == ["builder"]
+    assert [ask["role"] for ask in call("next", run_id="HELLO-001.1", wait_seconds=40)["asks"]] == ["builder"]
 
 
 def test_an_answer_that_cannot_be_taken_since_others_hold_the_files_is_not_lost_in_silence(project: Project) -> None:

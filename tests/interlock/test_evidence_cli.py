@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from interlock.cli.evidence import evidence_command
+from interlock.cli.main import interlock
 from interlock.gates.errors import CollectorError, ConfigError
 
 PAGES = Path(__file__).resolve().parent.parent / "fixtures" / "pages"
@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(evidence_command, arguments)
+    return CliRunner().invoke(interlock, ["evidence", *arguments])
 
 
 @pytest.mark.browser

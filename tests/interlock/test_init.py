@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from interlock.install import INSTALLATIONS, Launch, apply, pick, plan, plan_undo
-from interlock.install.clients import SERVERS
 from tests import warm
 from tests.interlock.checkout import git, install, interlock_command, make
 
+SERVERS = pick(["all"], hooks=False)
 PATHS = {row.name: row.path for row in SERVERS}
 JSON_CLIENTS = [row.name for row in SERVERS if row.path.endswith(".json")]
 LAUNCH = Launch("interlock", ("mcp",), "for a test")

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from interlock.doctor.installed import Handler
 from interlock.install import InstallError, Launch, apply, pick, plan
 from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
-from interlock.install.jsonfile import Entry
 from interlock.reservations.hooks import client_input
 from interlock.reservations.hooks.client_input import EDITS, FILE_SERVERS, SHELLS
 from tests.interlock.checkout import (
@@ -57,31 +55,14 @@ OWN = {
     "codex": ("Bash", "apply_patch", "Edit", "Write"),
     "gemini": ("write_file", "replace", "edit_file", "run_shell_command"),
 }
+
+
 SERVED = {
     "claude": ("mcp__{}__{}", "mcp__plugin_p_{}__{}"),
     "codex": ("mcp__{}__{}",),
     "gemini": ("mcp_{}_{}", "{}__{}"),
 }
 """How each client names the tool of an MCP server."""
-OTHERS = (
-    "Read", "TodoWrite", "MultiEditor", "BashOutput", "read_file", "list_directory", "mcp__memory__create_entities",
-    "mcp__filesystem__read_text_file", "mcp__tracker__update_issue", "mcp_tracker_edit_file_permissions",
-    "mcp__interlock__reserve_files",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("client", EVENTS)
-def test_the_edit_hook_is_called_for_every_tool_that_it_reads_and_started_for_no_other(client: str) -> None:
-    before = EVENTS[client][0]
-    door = Handler(before.name, before.matcher, "", "", blocks=False)
-    named = [
-        form.format(server, tool)
-        for form in SERVED[client]
-        for server in ("files", "my-own_1")
-        for tool in FILE_SERVERS
-    ]
-    assert [tool for tool in (*OWN[client], *named) if not door.matches(tool)] == []
-    assert [tool for tool in OTHERS if door.matches(tool)] == []
 
 
 @pytest.mark.parametrize("client", EVENTS)
@@ -264,7 +245,7 @@ def older(root: Path, client: str) -> None:
     """Install what an older version wrote: another matcher before an edit."""
     (row,) = (row for row in HOOKS if row.client == client)
 
-    def entry(launch: Launch) -> Entry:
+    def entry(launch: Launch) -> dict[str, Any]:
         made = row.entry(launch)
         made[EVENTS[client][0].name]["matcher"] = OLD
         return made

@@ -15,7 +15,7 @@ import interlock
 from interlock.cli.main import COMMANDS
 from interlock.install.hooks import CLAUDE
 from interlock.reservations.rules import RULES
-from interlock.server.app import make_server
+from interlock.server import make_server
 from tests.interlock.checkout import environment, make, write_hook
 
 ROOT = Path(interlock.__file__).resolve().parent.parent

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.context import resolve_root
 from interlock.core.project import NoProject, find_root
 from interlock.core.project import counts as mark_counts
 from interlock.reservations import place
@@ -80,7 +79,6 @@ def test_every_command_goes_by_the_project_that_the_environment_names(
     monkeypatch.chdir(other)
     monkeypatch.setenv("INTERLOCK_PROJECT", str(repository))
     assert Path(find_root("")) == repository == Path(place.find(str(other)).root)
-    assert resolve_root(other) == other, "an option goes before"
     monkeypatch.setenv("INTERLOCK_PROJECT", str(tmp_path / "gone"))
     with pytest.raises(NoProject):
         find_root("")

@@ -3,11 +3,13 @@
 import re
 import shlex
 from pathlib import Path
+from typing import cast
 
+import click
 import httpx2
 import pytest
 
-from interlock.cli.token import token_command
+from interlock.cli.main import interlock
 from interlock.server.bounds import Limits
 from interlock.server.rules import MAX_VALUES
 from tests.server.http_process import ACCEPT, INITIALIZE, new_project, new_token, running
@@ -37,7 +39,7 @@ def test_every_bound_on_the_page_is_the_one_that_holds(page: str) -> None:
 
 
 def test_every_command_and_every_code_is_on_the_page(page: str, root: Path) -> None:
-    for name in token_command.commands:
+    for name in cast("click.Group", interlock.get_command(click.Context(interlock), "token")).commands:
         assert f"`interlock token {name}" in page
     door = "".join((root / "server" / name).read_text() for name in ("door.py", "body.py", "sessions.py"))
     raised = set(re.findall(r"refusal\(\s*(\d{3})", door))

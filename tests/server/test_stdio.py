@@ -189,10 +189,10 @@ WAITING = """
 import anyio, threading
 from pathlib import Path
 from interlock.cli import mcp
-from interlock.server import app
+import interlock.server
 
 def make(root, **options):
-    server = app.InterlockServer(root)
+    server = interlock.server.InterlockServer(root)
 
     @server.tool()
     async def wait() -> dict[str, str]:
@@ -201,7 +201,7 @@ def make(root, **options):
 
     return server
 
-app.make_server = make
+interlock.server.make_server = make
 mcp.mcp_command()
 """
 

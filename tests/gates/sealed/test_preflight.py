@@ -51,7 +51,7 @@ def test_what_passes_bare_and_fails_sealed_is_named_with_the_key_that_helps(
         broken = make(tmp_path / "p", {**FILES, ".gitignore": "data.txt\nlib/\n", "tests/test_calc.py": tests})
         write(broken.root, {"data.txt": "x", "lib/local_dependency.py": ""})
         check = check_base(broken.case, progress=said.append)
-    keys = {fault.test.partition("::")[2]: fault.key for fault in check.faults}
+    keys = {fault.message.partition("::")[2].partition(" ")[0]: fault.field for fault in check.faults}
     assert keys == {
         "test_needs_data": "prepare", "test_needs_a_variable": "env", "test_needs_a_module": "keep",
         "test_needs_the_network": "network",
@@ -106,7 +106,7 @@ def test_a_command_that_is_not_parsed_counts_by_its_status(tmp_path: Path, statu
     made = make(tmp_path / "p", {**FILES, "check.sh": script}, command=("sh", "check.sh"))
     write(made.root, {"data.txt": ""})
     check = check_base(made.case)
-    assert [(fault.test, fault.key) for fault in check.faults] == [("", "keep")] * faults
+    assert [fault.field for fault in check.faults] == ["keep"] * faults
     assert not check.allow_line
 
 
@@ -118,23 +118,23 @@ def test_a_step_that_prepares_may_take_a_fault_away(tmp_path: Path) -> None:
     write(bad.root, {"data.txt": ""})
     check = check_base(bad.case)
     assert len(check.faults) == 1
-    assert "test -f .git/HEAD" in check.faults[0].found
+    assert "test -f .git/HEAD" in check.faults[0].message
 
 
 @pytest.mark.long
 def test_a_command_under_which_no_test_can_run_is_an_error_and_a_project_without_tests_is_not(tmp_path: Path) -> None:
     conftest = {**FILES, "tests/conftest.py": "import a_package_of_another_environment\n"}
     (found,) = check_base(make(tmp_path / "p", conftest).case).faults
-    assert (found.code, found.key) == ("SEAL408", "command")
-    assert "No module named 'a_package_of_another_environment'" in found.found
+    assert (found.code, found.field) == ("SEAL408", "command")
+    assert "No module named 'a_package_of_another_environment'" in found.message
     assert check_base(make(tmp_path / "q", {**FILES, "tests/test_calc.py": ""}).case).faults == ()
 
 
 def test_a_step_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
     made = make(tmp_path / "p", prepare=(("sh", "-c", "echo no such target; exit 2"),))
     (found,) = check_base(made.case).faults
-    assert (found.code, found.key) == ("SEAL410", "prepare")
-    assert "no such target" in found.found
+    assert (found.code, found.field) == ("SEAL410", "prepare")
+    assert "no such target" in found.message
 
 
 @pytest.mark.long
@@ -156,8 +156,8 @@ def test_code_of_another_checkout_is_found_before_anything_is_spent_and_in_each_
     if sandbox.level() == "none":
         pytest.skip("no namespaces on this machine")
     (found,) = check_base(made.case).faults
-    assert (found.code, found.key) == ("SEAL302", "command")
-    assert ".venv/other/src/calc.py was loaded in place of src/calc.py" in found.found
+    assert (found.code, found.field) == ("SEAL302", "command")
+    assert ".venv/other/src/calc.py was loaded in place of src/calc.py" in found.message
     with pytest.raises(CollectorError) as caught:
         made.run()
     assert caught.value.code == "SEAL302"

@@ -329,7 +329,7 @@ def test_a_file_outside_that_is_not_kept_is_named_with_the_key(home: Path) -> No
     tests = f"def test_data():\n    assert open('{home}/data/cases.txt').read() == '10'\n"
     project = make(home / "p", {**FILES, "tests/test_calc.py": tests})
     (fault,) = check_base(project.case).faults
-    assert (fault.key, json.dumps(f"{home}/data/cases.txt") in fault.fix) == ("keep", True)
+    assert (fault.field, json.dumps(f"{home}/data/cases.txt") in fault.fix) == ("keep", True)
 
 
 GIT = """
@@ -346,7 +346,7 @@ def test_files_are_listed():
 def test_the_top_is_found_by_an_empty_git_folder_and_a_step_makes_a_repository(home: Path) -> None:
     project = make(home / "p", {**FILES, "tests/test_calc.py": GIT})
     (fault,) = check_base(project.case).faults
-    assert (fault.test.partition("::")[2], fault.key) == ("test_files_are_listed", "prepare")
+    assert (fault.message.partition("::")[2].partition(" ")[0], fault.field) == ("test_files_are_listed", "prepare")
     again = make(
         home / "q", {**FILES, "tests/test_calc.py": GIT}, prepare=(("git", "init", "-q"), ("git", "add", "-A"))
     )
@@ -383,4 +383,4 @@ def test_a_program_that_a_recipe_calls_by_its_path_is_seen_and_one_in_a_script_i
     assert made.run().ok
     other = make(home / "q", {**FILES, "check.sh": f"{home}/tools/judge\n"}, command=("sh", "check.sh"))
     (fault,) = check_base(other.case).faults
-    assert (fault.key, f"{home}/tools/judge" in fault.fix) == ("keep", True)
+    assert (fault.field, f"{home}/tools/judge" in fault.fix) == ("keep", True)

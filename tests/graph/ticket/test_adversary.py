@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
@@ -14,12 +13,12 @@ import pytest
 from interlock.gates.errors import TreeError
 from interlock.gates.stages import Surroundings, judge_stage
 from interlock.graph.task.background import Drives
-from interlock.graph.task.runs import drive, view_run
+from interlock.graph.task.runs import drive, start_run, view_run
+from interlock.graph.task.task import task_from_mapping
 from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.spec import TICKET
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.tickets import Tickets
-from interlock.server.task_calls import TaskCallError, TaskCalls
 from tests.graph.conftest import CONFIG
 from tests.graph.ticket import ticket_team
 from tests.graph.ticket.walk import PAYLOADS, SOURCE, codes, do_the_work, filled, make_project, ticket_of
@@ -402,6 +401,14 @@ def _ask(request: Any, root: Path) -> Any:
 
 
 @pytest.mark.long
+def begin_own(root: Path, task_id: str, scope: str) -> None:
+    """Begin a task of the agent's own under the name of a step's run."""
+    agents = {role: {"runner": "remote"} for role in ("builder", "tester", "reviewer")}
+    gates = ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
+    own = {"task_id": task_id, "task": "Nothing", "gates_required": gates, "scope": [scope], "agents": agents}
+    Drives(root).advance(start_run(root, task_from_mapping(own, base=str(root)), run_id="run-1.s1"))
+
+
 def test_a_task_begun_under_a_steps_name_after_its_start_failed_is_not_taken_over(tmp_path: Path) -> None:
     """The agent makes the start fail with other roles, and brings agents of its own: itself."""
     root = team(tmp_path, wait=2.0)
@@ -411,13 +418,7 @@ def test_a_task_begun_under_a_steps_name_after_its_start_failed_is_not_taken_ove
     (root / "interlock.toml").write_text(config.replace("the tests pass", "the tests may fail"))
     assert codes(tickets.submit({**ticket, "payload": {}})) == ["TKT143"]
     (root / "interlock.toml").write_text(config)
-    own = {
-        "task_id": "SHOP-7-S1",
-        "task": "Nothing",
-        "gates_required": ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"],
-        "scope": ["src/old.txt"],
-    }
-    TaskCalls(root, Drives(root)).begin(own, "run-1.s1")
+    begin_own(root, "SHOP-7-S1", "src/old.txt")
     answer = tickets.submit({**ticket, "payload": {}})
     assert "waits for builder" not in answer["reason"], "the agent's own task counts as the plan's"
 
@@ -483,13 +484,6 @@ def test_a_task_that_somebody_begins_under_a_steps_name_does_not_stop_the_ticket
     root = team(tmp_path)
     tickets = Tickets(root)
     ticket = walk_to(tickets, "act_via_tools")
-    own = {
-        "task_id": "NONE-1",
-        "task": "Nothing",
-        "gates_required": ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"],
-        "scope": ["docs/**"],
-    }
     (root / "docs").mkdir(exist_ok=True)
-    with suppress(TaskCallError):  # refusing the name is as good
-        TaskCalls(root, Drives(root)).begin(own, "run-1.s1", caller="builder")
+    begin_own(root, "NONE-1", "docs/**")
     assert tickets.submit({**ticket, "payload": {}})["next_state"] == "record_and_finalize"

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
-from interlock.gates.stages import list_tree
+from interlock.gates.git_files import list_tree
 from interlock.graph.ticket.by_model import ByModel, End, find_or_begin
 from interlock.graph.ticket.ticket_file import TicketFile
 from interlock.graph.ticket.tickets import Tickets

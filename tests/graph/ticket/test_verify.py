@@ -56,7 +56,7 @@ def test_an_attempt_that_no_edge_allows_moves_nothing_and_is_found(walked: Path,
     lines = forged(tickets, **changed)
     Journal(journal_path(walked)).extend(journal_run("run-1"), lines)
     _is_refused(walked)
-    assert [problem.run for problem in verify_journal(walked).problems] == [journal_run("run-1")]
+    assert [problem.field for problem in verify_journal(walked).problems] == [journal_run("run-1")]
 
 
 def test_an_attempt_after_the_end_is_found_and_changes_nothing(walked: Path) -> None:
@@ -66,7 +66,7 @@ def test_an_attempt_after_the_end_is_found_and_changes_nothing(walked: Path) -> 
     assert tickets.state("run-1")["state"] == "fail_closed"
     Journal(journal_path(walked)).extend(journal_run("run-1"), forged(tickets))
     _is_refused(walked)
-    assert [problem.run for problem in verify_journal(walked).problems] == [journal_run("run-1")]
+    assert [problem.field for problem in verify_journal(walked).problems] == [journal_run("run-1")]
 
 
 def test_a_second_beginning_is_found_and_changes_nothing(walked: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_second_beginning_is_found_and_changes_nothing(walked: Path) -> None:
     assert start is not None
     journal.append(journal_run("run-1"), "again", "run_started", {**start.data, "owner": "mallory"})
     _is_refused(walked)
-    assert [problem.run for problem in verify_journal(walked).problems] == [journal_run("run-1")]
+    assert [problem.field for problem in verify_journal(walked).problems] == [journal_run("run-1")]
 
 
 def test_the_records_of_ticket_runs_are_whole(walked: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_problem_of_the_snapshots_is_placed_there_and_shown_beside_a_damaged_r
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     (walked / ".interlock" / "tickets" / "run-1" / "run.json").write_text("no JSON")
     report = verify_journal(walked)
-    places = [report.place(problem) for problem in report.problems]
+    places = [problem.location for problem in report.problems]
     assert places == [str(path), ".interlock/tickets/run-1"]
     assert [row["place"] for row in report.to_json()["problems"]] == places
 

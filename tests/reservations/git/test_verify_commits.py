@@ -38,7 +38,7 @@ def checked(checkout: Checkout, wanted: str = "HEAD~1..HEAD", journals: Sequence
 
 
 def rows(report: Report) -> list[tuple[str, str, str]]:
-    return [(finding.code, finding.path, finding.held.agent) for finding in report.findings]
+    return [(finding.finding.code, finding.finding.path, finding.held.agent) for finding in report.findings]
 
 
 @pytest.fixture

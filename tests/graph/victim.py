@@ -16,8 +16,7 @@ from typing import Any
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from interlock.agents import files
-from interlock.agents.runners import replay
-from interlock.agents.runners.python import PythonRunner
+from interlock.agents.runners import PythonRunner, ReplayRunner
 from interlock.graph import drive, list_runs, load_task, start_run
 from interlock.graph.task import collecting, record, scope_leases, store
 from interlock.journal import Journal
@@ -62,12 +61,12 @@ def main() -> None:
     points.around(SqliteSaver, "put_writes")
     points.around(store, "write_atomically")
     points.around(record, "write_evidence")
-    points.around(replay, "write_confined")
+    points.around(sys.modules[ReplayRunner.__module__], "write_confined")
     points.around(files, "write_confined")
     for name in ("begin", "reserve", "release_all"):
         points.around(LentLeases, name)
     points.around(scope_leases, "drain_events")
-    points.around(replay.ReplayRunner, "__call__")
+    points.around(ReplayRunner, "__call__")
     points.around(PythonRunner, "__call__")
     points.around(collecting, "collect")
     points.around(collecting, "run_command_gate")

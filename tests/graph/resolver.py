@@ -20,8 +20,8 @@ from interlock.graph import StageRunner, TicketAgent, Tickets
 from interlock.graph.ticket import played, stage_answers
 from interlock.journal import Journal
 from interlock.reservations import Reservations
-from tests.campaign.victim import Points
 from tests.graph.ticket.scripted import EDIT, SETTINGS, ScriptedModel, calls, says
+from tests.graph.victim import Points
 
 
 class NamedPoints(Points):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.errors import TreeError
-from interlock.gates.stages import list_tree, revealed
+from interlock.gates.git_files import list_tree, revealed
 from interlock.gates.tree import TreeDiff, tree_diff, tree_files
 from tests.gates.support import put
 
