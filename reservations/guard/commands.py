@@ -65,10 +65,10 @@ class Commands(GitLines):
     def _wrapped(self, spot: Spot, run: Run) -> None:
         """Judge what wrappers say: variables, and command lines."""
         for word in run.assigned:
-            name, sign, value = word.text.partition("=")
-            if not sign:
+            name, sign, value = word.partition("=")
+            if not sign or not word.single or not Word(name).literal:
                 self.plainly(spot, "env", "variables whose names are spelled out")
-            self.set(name, (word._replace(text=value),), spot)
+            self.set(name, (Word(value),), spot)
         for name in run.unset:
             self.named(name, None, spot)
         for text in run.texts:
@@ -76,7 +76,7 @@ class Commands(GitLines):
 
     def _feed(self, spot: Spot, run: Run) -> None:
         """Give a program the words that `xargs` gives it."""
-        words = [word if set("'\"\\").isdisjoint(word.text) else UNKNOWN for word in self._fed_words(spot)]
+        words = [word if set("'\"\\").isdisjoint(word) else UNKNOWN for word in self._fed_words(spot)]
         if not run.words:
             # Without a program, `xargs` writes what it reads; another wrapper behind it runs that.
             run.words = [] if run.wrappers[-1:] == ["xargs"] else [UNKNOWN]
@@ -86,23 +86,14 @@ class Commands(GitLines):
         if not run.fed:
             run.words += words
             return
-        mark, new = run.fed, [run.words[0] if run.fed not in run.words[0].text else UNKNOWN]
+        new = [UNKNOWN if run.fed in run.words[0] else run.words[0]]
         for word in run.words[1:]:
-            for each in words if mark in word.text else ():
-                shape = word.text.replace(mark, each.pattern) if each.pattern else ""
-                new.append(Word(word.text.replace(mark, each.text), shape) if each.known else UNKNOWN)
-            new += [] if mark in word.text else [word]
+            new += [Word(word.replace(run.fed, each)) for each in words] if run.fed in word else [word]
         run.words = new
 
     def _fed_words(self, spot: Spot) -> list[Word]:
         """Return what a command reads, word by word."""
-        if spot.feed is None or (spot.feed.words is None and spot.feed.text is None):
-            return [UNKNOWN]
-        words = [Word(spot.feed.text or "")] if spot.feed.words is None else spot.feed.words
-        found: list[Word] = []
-        for word in words:
-            found += [word] if word.pattern or not word.known else map(Word, word.text.split())
-        return found
+        return [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
 
     def _mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
         """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
@@ -241,7 +232,6 @@ class Commands(GitLines):
     def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""
         names = listings.found_by_find(rest)
-        names = [UNKNOWN] if names is None else names
         words = iter(rest)
         for word in words:
             if word.text == "-delete":

@@ -68,12 +68,12 @@ def written(name: str, words: Sequence[Word]) -> list[Word]:
     if name not in READS:
         return found
     for word, after in pairwise([*words, Word()]):
-        option, sign, value = word.text.partition("=")
+        option, sign, value = word.partition("=")
         long = option.startswith("--o") and "--output".startswith(option)
         if long or (option == "-o" and name == "archive") or option == "--output-directory":
-            found.append(word._replace(text=value) if sign else after)
+            found.append(Word(value) if sign else after)
         elif name == "archive" and option.startswith("-o"):
-            found.append(word._replace(text=word.text[2:]))
+            found.append(Word(word[2:]))
     texts = [word.text for word in words]
     if name == "bundle" and texts[:1] == ["create"]:
         found += [word for word in words[1:] if not word.text.startswith("-")][:1]
@@ -84,21 +84,20 @@ def commands_of(name: str, words: Sequence[Word]) -> list[Word]:
     """Return the command lines that a git command runs."""
     rest = [word for word in words if not word.text.startswith("-")]
     if (name in {"bisect", "submodule"}) and rest[:1] and rest[0].text in {"run", "foreach"}:
-        known = all(word.known for word in words)
-        texts = [word.text for word in (words if name == "bisect" else rest)[1:]]
-        return [Word(quoted(texts) if name == "bisect" or len(texts) > 1 else "".join(texts), known=known)]
+        texts = (words if name == "bisect" else rest)[1:]
+        return [Word(quoted(texts) if name == "bisect" or len(texts) > 1 else "".join(texts))]
     short = {"rebase": "-x", "difftool": "-x", "mergetool": "-x", "grep": "-O"}.get(name, "--exec")
     found: list[Word] = []
     for word, after in pairwise([*words, Word()]):
-        option, sign, value = word.text.partition("=")
+        option, sign, value = word.partition("=")
         if word.text == short or (
             option in {"--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack"}
         ):
-            found.append(word._replace(text=value) if sign else after)
+            found.append(Word(value) if sign else after)
         elif word.text.startswith("ext::"):
-            found.append(word._replace(text=word.text[5:]))
+            found.append(Word(word[5:]))
         elif word.text.startswith(short) and short != "--exec":
-            found.append(word._replace(text=word.text[2:]))
+            found.append(Word(word[2:]))
     return found
 
 
@@ -212,7 +211,7 @@ def _merge(call: Call) -> Verdict | None:
     aside = call.changed() if call.sets_aside() else []
     head = call.commit("HEAD")
     tips = [tip for name in [word.text for word in call.rest] or ["@{upstream}"] if (tip := call.commit(name))]
-    if call.linked and head and not call.has("--no-ff", "--squash"):
+    if call.world.is_linked and head and not call.has("--no-ff", "--squash"):
         # Moving on to commits that are there already carries nothing, and nobody else's files are here.
         tips = [tip for tip in tips if not commands.reaches(call.here, [tip], head)]
     paths = [path for tip in tips if head for path in commands.merged_paths(call.here, head, tip)]
@@ -293,7 +292,7 @@ def _worktree(call: Call) -> Verdict | None:
     # Git knows a worktree by the end of its path too.
     trees = [
         tree
-        for tree in checkouts.roots_of(place.at(call.root))
+        for tree in checkouts.roots_of(place.at(call.world.root))
         if tree in asked or any(tree.endswith(f"/{name.strip('/')}") for name in named)
     ]
     return call.among([path for tree in trees for path in commands.changed(tree)]), REMOVE
@@ -339,7 +338,7 @@ def _submodule(call: Call) -> Verdict | None:
     if verb not in {"update", "deinit"}:
         return None
     specs = [*call.rest[1:], *(call.paths or [])]
-    return call.below(specs or [Word(f":/{path}") for path in commands.links(call.root)], None), WAIT
+    return call.below(specs or [Word(f":/{path}") for path in commands.links(call.world.root)], None), WAIT
 
 
 def _fetch(call: Call) -> Verdict | None:

@@ -2,7 +2,7 @@
 
 import os.path
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from interlock.reservations.guard import refusals
 from interlock.reservations.guard.effects import Worlds
@@ -14,11 +14,8 @@ MAX_STEPS: Final = {"commands": 5000, "files": 2000, "git commands": 60, "texts 
 """So much of one line is looked at, counted anew for each folder and each value of a variable."""
 
 
-class Feed(NamedTuple):
-    """What reaches a standard input: words or a text; neither where that is not known."""
-
-    words: list[Word] | None = None
-    text: str | None = None
+Feed: TypeAlias = Sequence[Word] | None
+"""What reaches a standard input, as words; None for what the whole line reads."""
 
 
 class Spot(NamedTuple):
@@ -27,13 +24,13 @@ class Spot(NamedTuple):
     Args:
         node: The command.
         here: The folder that it runs in; None where that is not known.
-        feed: What it reads; None for what the whole line reads.
+        feed: What it reads.
         binding: What its variables hold.
     """
 
     node: Node
     here: str | None
-    feed: Feed | None = None
+    feed: Feed = None
     binding: Binding = {}  # noqa: RUF012 - never changed
 
 

@@ -57,7 +57,7 @@ class Variables(Judge):
         """Note that a variable may hold a value."""
         rows = self.values.setdefault(name, {})
         small = len(rows) < MAX_KEPT and sum(len(word.text) for word in value) < MAX_TEXT
-        rows[value if small else (UNKNOWN,)] = None
+        rows[tuple(word if word.known else UNKNOWN for word in value) if small else (UNKNOWN,)] = None
 
     def give(self, words: Sequence[Word]) -> None:
         """Note the words that `$1`, `$@` and so on may stand for: any of those that are given anywhere."""
@@ -107,9 +107,9 @@ class Variables(Judge):
         for binding in bindings(nodes, self.values):
             rows = [self.expander.fields(part, binding, here) for part in nodes]
             # An assignment does not split what it is given, and makes no files of wildcards.
-            words = [word for row in rows for word in (row if is_array else [_one(row)])]
+            words = [word for row in rows for word in (row if is_array else [Word(" ".join(row))])]
             whole = known and (sign == "=" or is_array)
-            self.set(name, tuple(words or [Word("")]) if whole else (UNKNOWN,), spot)
+            self.set(name, tuple(words or [Word()]) if whole else (UNKNOWN,), spot)
 
     def declare(self, node: Node, here: str | None) -> None:
         """Note what `export`, `declare`, `unset` and so on say of variables."""
@@ -171,81 +171,63 @@ class Variables(Judge):
 
     # -- what commands write -----------------------------------------------------------------------------------------
 
-    def written(self, stages: Sequence[Node], binding: Binding, here: str | None) -> list[Word] | None:
-        """Return what the last of some stages of a pipe writes, past mere filters; None where that is not known."""
+    def written(self, stages: Sequence[Node], binding: Binding, here: str | None) -> list[Word]:
+        """Return what the last of some stages of a pipe writes, past mere filters."""
         if len(stages) == 1 and stages[0].type == "pipeline":
             stages = [child for child in stages[0].children if child.is_named]
         for stage in reversed(stages):
-            node, body = stage, None
+            node, redirects = stage, [child for child in stage.children if child.type.endswith("redirect")]
             if node.type == "redirected_statement":
-                redirects = [child for child in node.children if child.type.endswith("redirect")]
-                if any(text_of(row).startswith((">", "&>", "1>")) for row in redirects):
-                    return None
-                body = next((self.body(row, here) for row in redirects if row.type == "heredoc_redirect"), None)
                 node = node.children[0]
-            if node.type != "command":
-                return None
+            if node.type != "command" or any(text_of(row).startswith((">", "&>", "1>")) for row in redirects):
+                break
             nodes = [
                 child for child in node.children if child.is_named and not child.type.endswith(("redirect", "ment"))
             ]
             free = {name: values for name, values in self.values.items() if name not in binding}
             rows = [self.expander.words(nodes, {**binding, **row}, here) for row in bindings(nodes, free)]
             if any(word.text in self.functions for row in rows for word in row[:1]):
-                return None
-            if stage is not stages[0] and all(map(listings.is_filter, rows)):
-                continue
-            found = [self._produced(Run(row).words, body, here) for row in rows]
-            return None if None in found else [word for row in found for word in row or ()]
-        return None
+                break
+            if stage is stages[0] or not all(map(listings.is_filter, rows)):
+                return [word for row in rows for word in self._produced(Run(row).words, redirects, here)]
+        return [UNKNOWN]
 
-    def _produced(self, words: Sequence[Word], body: str | None, here: str | None) -> list[Word] | None:
-        if here is not None and [word.text for word in words] == ["git", "rev-parse", "--show-toplevel"]:
+    def _produced(self, words: Sequence[Word], redirects: Sequence[Node], here: str | None) -> list[Word]:
+        texts = [word.text for word in words]
+        if texts == ["cat"] and any(row.type == "heredoc_redirect" for row in redirects):
+            return list(self.fed(redirects, here, None) or [UNKNOWN])
+        if here is not None and texts == ["git", "rev-parse", "--show-toplevel"]:
             return [Word(self.worlds.at(here).root)]
-        return listings.produced(words, body, here)
+        return listings.produced(words, here)
 
-    def _output(self, node: Node, binding: Binding) -> list[Word] | None:
+    def _output(self, node: Node, binding: Binding) -> list[Word]:
         """Return what a command substitution writes."""
         parts = [child for child in node.children if child.is_named and child.type != "comment"]
         here = binding["PWD"][0].text if "PWD" in binding else None
-        return self.written(parts, binding, here) if len(parts) == 1 else None
+        return self.written(parts, binding, here) if len(parts) == 1 else [UNKNOWN]
 
-    def body(self, node: Node, here: str | None) -> str | None:
-        """Return the text of a here-document; None where that is not known."""
-        parts = {child.type: child for child in node.children}
-        if "heredoc_body" not in parts:
-            return ""
-        if is_quoted(node):
-            return text_of(parts["heredoc_body"])
-        return self._text([parts["heredoc_body"]], here)
-
-    def _text(self, nodes: Sequence[Node], here: str | None) -> str | None:
-        words = self.each_field(nodes, here)
-        return words[0].text if len(words) == 1 and words[0].literal else None
-
-    def fed(self, redirects: Sequence[Node], here: str | None, feed: Feed | None) -> Feed | None:
+    def fed(self, redirects: Sequence[Node], here: str | None, feed: Feed) -> Feed:
         """Return what redirections make a standard input of."""
         for node in redirects:
             if node.type == "heredoc_redirect":
-                feed = Feed(text=self.body(node, here))
+                bodies = [child for child in node.children if child.type == "heredoc_body"]
+                feed = [Word(text_of(body)) for body in bodies] if is_quoted(node) else [self._text(bodies, here)]
             elif node.type == "herestring_redirect":
-                feed = Feed(text=self._text(node.children[-1:], here))
+                feed = [self._text(node.children[-1:], here)]
             elif any(child.type == "<" for child in node.children):
                 last = node.children[-1]
                 stages = [child for child in last.children if child.is_named]
-                feed = Feed(self.written(stages, {}, here)) if last.type == "process_substitution" else None
+                feed = self.written(stages, {}, here) if last.type == "process_substitution" else None
         return feed
+
+    def _text(self, nodes: Sequence[Node], here: str | None) -> Word:
+        words = self.each_field(nodes, here)
+        return words[0] if len(words) == 1 and words[0].literal else UNKNOWN
 
 
 def is_quoted(node: Node) -> bool:
     """Return whether nothing is put into a here-document, since its delimiter is quoted."""
     return any(child.type == "heredoc_start" and not set("'\"\\").isdisjoint(text_of(child)) for child in node.children)
-
-
-def _one(fields: Sequence[Word]) -> Word:
-    """Return what is assigned as one word."""
-    if len(fields) == 1:
-        return fields[0]
-    return Word(" ".join(word.text for word in fields)) if all(word.known for word in fields) else UNKNOWN
 
 
 def _is_before_read(node: Node) -> bool:

@@ -84,10 +84,10 @@ class Walk(Commands):
         self.unread(said, "variables that change without end", "a plain loop", 1)
 
     def _state(self) -> tuple[int, ...]:
-        counted = (*self.values.values(), self.functions, self.own_aliases, self.seen)
+        counted = (*self.values.values(), self.functions, self.seen)
         return len(self.values), sum(map(len, counted))
 
-    def text(self, spot: Spot, text: str, feed: Feed | None = None) -> None:
+    def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
         """Judge a command line inside the command line."""
         self.count("texts inside texts", spot.node)
         ends = self._sequence(parse(text).children, (spot.here,), feed)
@@ -95,7 +95,7 @@ class Walk(Commands):
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def _sequence(self, nodes: Sequence[Node], folders: Folders, feed: Feed | None) -> Ends:
+    def _sequence(self, nodes: Sequence[Node], folders: Folders, feed: Feed) -> Ends:
         """Judge statements one after another."""
         ends = Ends(folders, ())
         for node in nodes:
@@ -106,7 +106,7 @@ class Walk(Commands):
             ends = Ends(ends.any, ()) if after is not None and after.type == "&" else new
         return ends
 
-    def _statement(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _statement(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge one statement."""
         row = self.STATEMENTS.get(node.type)
         if row is None or self.depth > MAX_DEPTH:
@@ -120,11 +120,11 @@ class Walk(Commands):
         finally:
             self.depth -= 1
 
-    def _list(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _list(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         left, operator, right = [child for child in node.children if child.type != "comment"]
         return self._then(self._statement(left, folders, feed), operator.type, right, feed)
 
-    def _then(self, first: Ends, operator: str, right: Node, feed: Feed | None) -> Ends:
+    def _then(self, first: Ends, operator: str, right: Node, feed: Feed) -> Ends:
         """Judge what stands behind `&&` or `||`."""
         if operator == "&&":
             second = self._statement(right, first.done, feed)
@@ -132,27 +132,27 @@ class Walk(Commands):
         second = self._statement(right, first.failed, feed)
         return Ends(_joined(first.done, second.done), second.failed)
 
-    def _pipeline(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _pipeline(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         stages = [child for child in node.children if child.is_named and child.type != "comment"]
         for at, stage in enumerate(stages):
-            fed = feed if at == 0 else Feed(self.written(stages[:at], {}, _only(folders)))
+            fed = feed if at == 0 else self.written(stages[:at], {}, _only(folders))
             self._statement(stage, folders, fed)
         return Ends(folders, folders)
 
-    def _group(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _group(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         if node.children[0].type == "((":
             return self._inner(node, folders, feed)
         return self._sequence(node.children, folders, feed)
 
-    def _subshell(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _subshell(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         self._sequence(node.children, folders, feed)
         return Ends(folders, folders)
 
-    def _negated(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _negated(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         ends = self._sequence(node.children, folders, feed)
         return Ends(ends.failed, ends.done)
 
-    def _if(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _if(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge `if`, `elif` or `else`: a branch may follow its test, however that ends, or what stands before it."""
         now = out = folders
         for child in node.children:
@@ -164,7 +164,7 @@ class Walk(Commands):
                 out = _joined(out, ends.any)
         return Ends(out, out)
 
-    def _loop(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _loop(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge a loop until the folders in which a round may begin are all there."""
         if node.type == "c_style_for_statement":
             self._inner(node, folders, feed)
@@ -187,7 +187,7 @@ class Walk(Commands):
             folders = _joined(folders, self._sequence([*statements, *body], folders, feed).any)
         return Ends(folders, folders)
 
-    def _case(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _case(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         out = folders
         for item in node.children:
             for child in item.children if item.type == "case_item" else [item]:
@@ -197,7 +197,7 @@ class Walk(Commands):
                     self._inner(child, folders, feed)
         return Ends(out, out)
 
-    def _function(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _function(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Note a function: what it does is judged with what is run later, in every folder of the line."""
         parts = [child for child in node.children if child.is_named]
         spot = Spot(node, _only(folders), feed)
@@ -206,18 +206,18 @@ class Walk(Commands):
         self.later.append((spot, text_of(parts[1])))
         return Ends(folders, ())
 
-    def _assignments(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _assignments(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         for row in node.children if node.type == "variable_assignments" else [node]:
             self._inner(row, folders, feed)
             self.assign(row, _only(folders))
         return Ends(folders, folders)
 
-    def _declaration(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _declaration(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         self._inner(node, folders, feed)
         self.declare(node, _only(folders))
         return Ends(folders, folders)
 
-    def _inner(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _inner(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge what stands inside words: the commands of substitutions, arithmetic, and `${NAME:=VALUE}`."""
         stack, here = [node], _only(folders)
         while stack:
@@ -238,7 +238,7 @@ class Walk(Commands):
 
     # -- redirections ------------------------------------------------------------------------------------------------
 
-    def _redirected(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _redirected(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge a statement with redirections: the grammar puts those of `b` in `a && b > FILE` around both."""
         body = node.children[0]
         if body.type != "list":
@@ -251,7 +251,7 @@ class Walk(Commands):
         second = self._applied(node, right, first.failed, feed)
         return Ends(_joined(first.done, second.done), second.failed)
 
-    def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge what redirections apply to, and what stands behind the start of a here-document on its line."""
         redirects = [child for child in node.children if child.type.endswith("redirect")]
         inner = [child for row in redirects if row.type == "heredoc_redirect" for child in row.children]
@@ -277,7 +277,7 @@ class Walk(Commands):
                 stages = [node, *(part for part in child.children if part.is_named)]
                 for at in range(1, len(stages)):
                     written = self.written(stages[:at][-1:] if at == 1 else stages[1:at], {}, _only(folders))
-                    self._statement(stages[at], folders, Feed(written))
+                    self._statement(stages[at], folders, written)
             else:
                 ends = self._then(ends, "||" if before is not None and before.type == "||" else "&&", child, feed)
         return ends
@@ -314,11 +314,11 @@ class Walk(Commands):
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
-    def _command(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _command(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         return self._simple(node, folders, feed, [], [])
 
     def _simple(
-        self, node: Node, folders: Folders, feed: Feed | None, more: Sequence[Node], redirects: Sequence[Node]
+        self, node: Node, folders: Folders, feed: Feed, more: Sequence[Node], redirects: Sequence[Node]
     ) -> Ends:
         """Judge one simple command, wherever it may run and whatever its variables may hold."""
         own = [child for child in node.children if child.type.endswith("_redirect")]
@@ -369,7 +369,7 @@ class Walk(Commands):
         sure = self.calm and (path in self.folders_made or os.path.isdir(path))
         return Ends((path,), () if sure else stay)
 
-    STATEMENTS: ClassVar[dict[str, Callable[[Any, Node, Folders, Feed | None], Ends]]] = {
+    STATEMENTS: ClassVar[dict[str, Callable[[Any, Node, Folders, Feed], Ends]]] = {
         "command": _command, "list": _list, "pipeline": _pipeline, "compound_statement": _group,
         "subshell": _subshell, "negated_command": _negated, "if_statement": _if, "for_statement": _loop,
         "c_style_for_statement": _loop, "while_statement": _loop, "case_statement": _case,
