@@ -43,7 +43,7 @@ class Commands(GitLines):
         if not run.words[0].literal:
             self.plainly(spot, "…", "a program that is spelled out")
         name, rest = run.name, run.words[1:]
-        self._mentions(spot, name, rest)
+        self.mentions(spot, name, rest)
         if run.words[0].text in self.functions:
             return  # its body is judged with what is run later, in every folder of the line
         if name.startswith("git-") and name[4:] in git_verbs.VERBS:
@@ -95,7 +95,7 @@ class Commands(GitLines):
         """Return what a command reads, word by word."""
         return [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
 
-    def _mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
+    def mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
         """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
         said = next((each for word in words for each in sorted(NAMES) if each in word.text), "")
         if said and (name not in SEARCHES or (name == "printf" and words[0].text == "-v")):

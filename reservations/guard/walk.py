@@ -8,12 +8,11 @@ import os.path
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
-from interlock.reservations.guard import refusals
 from interlock.reservations.guard.commands import Commands
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.judge import Feed, Spot
-from interlock.reservations.guard.prefilter import NAMES, names
-from interlock.reservations.guard.programs import SEARCHES, Run, plain
+from interlock.reservations.guard.prefilter import names
+from interlock.reservations.guard.programs import Run, plain
 from interlock.reservations.guard.syntax import Node, UnreadableError, parse, row_of, text_of
 from interlock.reservations.guard.variables import is_quoted
 from interlock.reservations.guard.words import UNKNOWN, Word, bindings
@@ -120,16 +119,14 @@ class Walk(Commands):
         finally:
             self.depth -= 1
 
-    def _list(self, node: Node, folders: Folders, feed: Feed) -> Ends:
+    def _list(self, node: Node, folders: Folders, feed: Feed, outer: Node | None = None) -> Ends:
+        """Judge `a && b` or `a || b`; the grammar puts the redirections of `b`, in `outer`, around both."""
         left, operator, right = [child for child in node.children if child.type != "comment"]
-        return self._then(self._statement(left, folders, feed), operator.type, right, feed)
-
-    def _then(self, first: Ends, operator: str, right: Node, feed: Feed) -> Ends:
-        """Judge what stands behind `&&` or `||`."""
-        if operator == "&&":
-            second = self._statement(right, first.done, feed)
+        first = self._statement(left, folders, feed)
+        begin = first.done if operator.type == "&&" else first.failed
+        second = self._statement(right, begin, feed) if outer is None else self._applied(outer, right, begin, feed)
+        if operator.type == "&&":
             return Ends(second.done, _joined(first.failed, second.failed))
-        second = self._statement(right, first.failed, feed)
         return Ends(_joined(first.done, second.done), second.failed)
 
     def _pipeline(self, node: Node, folders: Folders, feed: Feed) -> Ends:
@@ -149,19 +146,19 @@ class Walk(Commands):
         return Ends(folders, folders)
 
     def _negated(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        ends = self._sequence(node.children, folders, feed)
-        return Ends(ends.failed, ends.done)
+        done, failed = self._sequence(node.children, folders, feed)
+        return Ends(failed, done)
 
     def _if(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge `if`, `elif` or `else`: a branch may follow its test, however that ends, or what stands before it."""
-        now = out = folders
+        """Judge `if`, `elif`, `else` or `case`: each part may follow every one before it, or none."""
+        out = folders
         for child in node.children:
-            if child.is_named:
-                branch = child.type in {"elif_clause", "else_clause"}
-                ends = self._if(child, folders, feed) if branch else self._statement(child, now, feed)
-                now = now if branch else ends.any
-                folders = folders if branch else _joined(folders, ends.failed, ends.done)
-                out = _joined(out, ends.any)
+            for part in child.children if child.type == "case_item" else [child]:
+                if part.type in {"elif_clause", "else_clause"} or part.type in self.STATEMENTS:
+                    judge = self._statement if part.type in self.STATEMENTS else self._if
+                    out = _joined(out, judge(part, out, feed).any)
+                elif part.is_named:
+                    self._inner(part, folders, feed)
         return Ends(out, out)
 
     def _loop(self, node: Node, folders: Folders, feed: Feed) -> Ends:
@@ -186,16 +183,6 @@ class Walk(Commands):
             begin = folders
             folders = _joined(folders, self._sequence([*statements, *body], folders, feed).any)
         return Ends(folders, folders)
-
-    def _case(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        out = folders
-        for item in node.children:
-            for child in item.children if item.type == "case_item" else [item]:
-                if child.type in self.STATEMENTS:
-                    out = _joined(out, self._statement(child, out, feed).any)
-                elif child.is_named:
-                    self._inner(child, folders, feed)
-        return Ends(out, out)
 
     def _function(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Note a function: what it does is judged with what is run later, in every folder of the line."""
@@ -239,17 +226,10 @@ class Walk(Commands):
     # -- redirections ------------------------------------------------------------------------------------------------
 
     def _redirected(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge a statement with redirections: the grammar puts those of `b` in `a && b > FILE` around both."""
         body = node.children[0]
-        if body.type != "list":
-            return self._applied(node, body, folders, feed)
-        left, operator, right = [child for child in body.children if child.type != "comment"]
-        first = self._statement(left, folders, feed)
-        if operator.type == "&&":
-            second = self._applied(node, right, first.done, feed)
-            return Ends(second.done, _joined(first.failed, second.failed))
-        second = self._applied(node, right, first.failed, feed)
-        return Ends(_joined(first.done, second.done), second.failed)
+        return (
+            self._list(body, folders, feed, node) if body.type == "list" else self._applied(node, body, folders, feed)
+        )
 
     def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge what redirections apply to, and what stands behind the start of a here-document on its line."""
@@ -262,55 +242,33 @@ class Walk(Commands):
             for binding in bindings(redirects, self.values):
                 self._redirects(redirects, Spot(node, here, feed, binding))
         fed, ends = self.fed(redirects, _only(folders), feed), Ends(folders, folders)
-        if body not in redirects:
-            is_command = body.type == "command"
-            ends = (
-                self._simple(body, folders, fed, words, redirects)
-                if is_command
-                else self._statement(body, folders, fed)
-            )
+        if body.type == "command":
+            ends = self._simple(body, folders, fed, words, redirects)
+        elif body not in redirects:
+            ends = self._statement(body, folders, fed)
         # A redirection that fails leaves the command out.
         ends = Ends(ends.done, _joined(folders, ends.failed))
         for child in behind:
-            before = child.prev_sibling
-            if child.type == "pipeline" and child.children[0].type in {"|", "|&"}:
-                stages = [node, *(part for part in child.children if part.is_named)]
-                for at in range(1, len(stages)):
-                    written = self.written(stages[:at][-1:] if at == 1 else stages[1:at], {}, _only(folders))
-                    self._statement(stages[at], folders, written)
-            else:
-                ends = self._then(ends, "||" if before is not None and before.type == "||" else "&&", child, feed)
+            after = self._statement(child, ends.any, [UNKNOWN])
+            ends = Ends(_joined(ends.any, after.any), _joined(ends.any, after.any))
         return ends
 
     def _redirects(self, nodes: Sequence[Node], spot: Spot) -> None:
         """Judge the files that redirections write, and what stands in here-documents."""
         for node in nodes:
-            if node.type == "file_redirect":
-                self._inner(node, (spot.here,), spot.feed)
-                self._target(node, spot)
-                continue
-            self._mentioned(node, spot)
+            if node.type != "file_redirect":
+                self.mentions(spot, os.path.basename(text_of(spot.node).split()[0]), [Word(text_of(node))])
             quoted = is_quoted(node)
             for child in node.children:
                 if child.type not in self.STATEMENTS and not (quoted and child.type == "heredoc_body"):
                     self._inner(child, (spot.here,), spot.feed)
-
-    def _target(self, node: Node, spot: Spot) -> None:
-        """Judge the file that one redirection writes."""
-        sign = next((child.type for child in node.children if "<" in child.type or ">" in child.type), "<")
-        if sign in {"<", "<&", ">&-", "<&-"}:
-            return
-        for word in self.fields(node.children[-1], spot):
-            if sign != ">&" or not (word.text.rstrip("-").isdigit() or word.text == "-"):
-                self.files(spot, f"> {text_of(node.children[-1])}", [word], follow=True)
-                self.wrote |= not word.text.startswith("/dev/")
-
-    def _mentioned(self, node: Node, spot: Spot) -> None:
-        """Judge a here-document that gives a program the name of a variable that says who is who."""
-        said = next((each for each in sorted(NAMES) if each in text_of(node)), "")
-        name = os.path.basename(text_of(spot.node).split()[0])
-        if said and name not in SEARCHES:
-            self.anything(f"{name} {said}", refusals.PERSON, spot.here, refusals.AROUND)
+            sign = next((child.type for child in node.children if "<" in child.type or ">" in child.type), "<")
+            if ">" not in sign or sign in {">&-", "<&-"}:
+                continue
+            for word in self.fields(node.children[-1], spot):
+                if sign != ">&" or not (word.text.rstrip("-").isdigit() or word.text == "-"):
+                    self.files(spot, f"> {text_of(node.children[-1])}", [word], follow=True)
+                    self.wrote |= not word.text.startswith("/dev/")
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
@@ -372,7 +330,7 @@ class Walk(Commands):
     STATEMENTS: ClassVar[dict[str, Callable[[Any, Node, Folders, Feed], Ends]]] = {
         "command": _command, "list": _list, "pipeline": _pipeline, "compound_statement": _group,
         "subshell": _subshell, "negated_command": _negated, "if_statement": _if, "for_statement": _loop,
-        "c_style_for_statement": _loop, "while_statement": _loop, "case_statement": _case,
+        "c_style_for_statement": _loop, "while_statement": _loop, "case_statement": _if,
         "function_definition": _function, "redirected_statement": _redirected,
         "variable_assignment": _assignments, "variable_assignments": _assignments,
         "declaration_command": _declaration, "unset_command": _declaration, "test_command": _inner,
