@@ -69,8 +69,6 @@ class Commands(GitLines):
             if not sign or not word.single or not Word(name).literal:
                 self.plainly(spot, "env", "variables whose names are spelled out")
             self.set(name, (Word(value),), spot)
-        for name in run.unset:
-            self.named(name, None, spot)
         for text in run.texts:
             self._run_text(spot, run.name or "…", text)
 
@@ -141,21 +139,18 @@ class Commands(GitLines):
 
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge `sh -c TEXT`, and a shell that reads a here-document or a pipe."""
-        words = list(rest)
-        while words and words[0].text.startswith(("-", "+")) and words[0].text != "-":
+        words, is_text, is_input = list(rest), False, False
+        while words and words[0].text[:1] in {"-", "+"} and words[0].text not in {"-", "--"}:
             option = words.pop(0).text
-            if option.startswith("--"):
-                words = words[1:] if option in {"--rcfile", "--init-file"} else words
-            elif "c" in option or option.lower() == "-command":
-                while words and words[0].text[:1] in {"-", "+"}:
-                    words = words[2:] if words[0].text[-1] in "oO" else words[1:]
-                self._run_text(spot, name, words[0] if words else Word(), words[1:])
-                return
-            elif "s" in option:
-                words = []
-            elif option[-1] in "oO":
+            is_text |= option.lower() == "-command" or (option[1:2] != "-" and "c" in option)
+            is_input |= option[1:2] != "-" and "s" in option
+            if option in {"--rcfile", "--init-file"} or (option[1:2] != "-" and option[-1] in "oO"):
                 words = words[1:]
-        self._script(spot, words, name)
+        words = words[1:] if words and words[0].text == "--" else words
+        if is_text:
+            self._run_text(spot, name, words[0] if words else Word(), words[1:])
+        else:
+            self._script(spot, [] if is_input else words, name)
 
     def _run_text(self, spot: Spot, name: str, text: Word, given: Sequence[Word] = ()) -> None:
         if not text.literal:
@@ -169,34 +164,27 @@ class Commands(GitLines):
         """Judge a file that a shell reads, or its standard input."""
         if words and (not words[0].literal or words[0].text.startswith(("/dev/fd/6", "/proc/"))):
             self.plainly(spot, name, "a script that is spelled out")
-        if (words and words[0].text not in _STDIN) or spot.feed is None:
-            return
-        text = self.fed_text(spot.feed)
-        if text is None:
-            self.plainly(spot, f"… | {name}", _SPELLED)
-        self.text(spot, text)
+        if spot.feed is not None and (not words or words[0].text in _STDIN):
+            self._run_text(spot, f"… | {name}", Word(" ".join(spot.feed)))
 
     def _eval(self, spot: Spot, rest: Sequence[Word]) -> None:
-        if all(word.known for word in rest):
-            self.text(spot, " ".join(word.text for word in rest))
-            return
         starter = re.fullmatch(r'eval\s+"?\$\(([\w-]+)[\w\s./-]*\)"?', text_of(spot.node))
         if starter is None or starter[1] not in _STARTERS:
-            self.plainly(spot, "eval", _SPELLED)
+            self._run_text(spot, "eval", Word(" ".join(word.text if word.known else word for word in rest)))
 
     def _trap(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = [word for word in rest if word.text != "--"]
         if len(words) > 1 and words[0].text != "-":
-            if not words[0].literal:
-                self.plainly(spot, "trap", _SPELLED)
-            self.later.append((spot, words[0].text))
+            self._run_later(spot, "trap", words[0])
 
     def _alias(self, spot: Spot, rest: Sequence[Word]) -> None:
         for word in rest:
-            if not word.literal:
-                self.plainly(spot, "alias", _SPELLED)
-            if "=" in word.text:
-                self.later.append((spot, word.text.partition("=")[2]))
+            self._run_later(spot, "alias", Word(word.partition("=")[2] if word.known else word))
+
+    def _run_later(self, spot: Spot, name: str, text: Word) -> None:
+        if not text.literal:
+            self.plainly(spot, name, _SPELLED)
+        self.later.append((spot, text.text))
 
     # -- builtins that set variables -----------------------------------------------------------------------------------
 

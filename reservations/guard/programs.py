@@ -20,38 +20,37 @@ _RUNNERS: Final = frozenset({
     ("npm", "exec"), ("mise", "exec"), ("pdm", "run"),
 })  # fmt: skip
 _RUNNER_VALUED: Final = frozenset({"--with", "--python", "-p", "--project", "--directory", "--extra", "--group"})
-_TEXTS: Final = {"su": "-c", "runuser": "-c", "script": "-c", "sg": "-c", "npx": "-c", "npm": "-c", "flock": "-c"}
-"""Programs that are given a command line by an option."""
+_TEXTS: Final = names("su runuser script sg npx npm")
+"""Programs that are given a command line by `-c`."""
 
 
 class Run:
     """A program without what only runs it.
 
     Args:
-        words: The program and its arguments; what only runs it is taken off.
+        words: The program and its arguments; what only runs it is taken off. A program with a blank is a command line.
 
     Attributes:
         assigned: `NAME=VALUE` words of `env` and `sudo`.
-        unset: The variables that `env -u` takes away.
         folder: The folder that a wrapper changes to; None without one.
         fed: The text that `xargs` puts its words in the place of, empty for the end; None without `xargs`.
         texts: Command lines that a wrapper runs.
-        unread: What of a wrapper's words is not known; None for nothing.
     """
 
     def __init__(self, words: Sequence[Word]) -> None:
         self.words = list(words)
         self.assigned: list[Word] = []
-        self.unset: list[str] = []
         self.folder: Word | None = None
         self.fed: str | None = None
         self.texts: list[Word] = []
         self.wrappers: list[str] = []
         while self.words and self.words[0].literal and self._unwrapped():
             pass
-        option = _TEXTS.get(self.name, "")
-        for word, after in pairwise(self.words[1:]) if option else ():
-            if word.text in {option, "--command"} or (is_short(word) and word.text.endswith("c")):
+        if self.words and " " in self.words[0].strip():
+            self.texts.append(Word(" ".join(self.words)))
+            self.words.clear()
+        for word, after in pairwise(self.words[1:]) if self.name in _TEXTS else ():
+            if word.text == "--command" or (is_short(word) and word.text.endswith("c")):
                 self.texts.append(after)
 
     @property
@@ -75,31 +74,22 @@ class Run:
             return False
         given = self._options(WRAPPERS[name])
         del self.words[: _OPERANDS.get(name, 0)]
+        given += self._options(frozenset())  # `flock FILE -c TEXT`
         if name in {"env", "sudo", "doas"}:
-            self.unset += [word.text for option, word in given if option in {"-u", "--unset"} and name == "env"]
-            while self.words and (not self.words[0].known or "=" in self.words[0].text or self.words[0].text == "-"):
+            while self.words and (not self.words[0].known or "=" in self.words[0] or self.words[0].text == "-"):
                 self.assigned.append(self.words.pop(0))
-        self.texts += [
-            Word(" ".join([word, *self.words])) for option, word in given
-            if name == "env" and option in {"-S", "--split-string"}
-        ]  # fmt: skip
-        folders = [
-            word for option, word in given if (name, option) in {("env", "-C"), ("sudo", "-D")} or option == "--chdir"
-        ]
-        self.folder = folders[-1] if folders else self.folder
-        if name == "flock" and self.words and self.words[0].text in {"-c", "--command"}:
-            self.texts += self.words[1:2]
-            self.words.clear()
-        elif name == "watch" and self.words:
-            self.texts.append(Word(" ".join(self.words)))
-            self.words.clear()
-        elif name == "parallel" and any(word.text.startswith(":::") for word in self.words):
-            self.words = [word for word in self.words if not word.text.startswith(":::")]
-        elif name in {"xargs", "parallel"}:
-            places = [word.text for option, word in given if option in {"-I", "--replace", "-i"}]
-            self.fed = (places[-1] or "{}") if places else ""
-            if name == "parallel" and any("{}" in word.text for word in self.words):
-                self.fed = "{}"
+        for option, word in given:
+            if name == "env" and option in {"-u", "--unset"}:
+                self.assigned.append(Word(f"{word}="))
+            elif name == "env" and option in {"-S", "--split-string"}:
+                self.words = [Word(" ".join([word, *self.words, ""]))]
+            elif (name, option) in {("env", "-C"), ("sudo", "-D")} or option == "--chdir":
+                self.folder = word
+        if name in {"xargs", "parallel"}:
+            self.words, all_words = [word for word in self.words if not word.startswith(":::")], self.words
+            places = [word.text or "{}" for option, word in given if option in {"-I", "--replace", "-i"}]
+            places += ["{}"] if name == "parallel" and any("{}" in word for word in self.words) else []
+            self.fed = None if len(self.words) < len(all_words) else "".join(places[-1:])
         return True
 
     def _options(self, valued: frozenset[str]) -> list[tuple[str, Word]]:
