@@ -64,40 +64,32 @@ def judge(call: Call) -> Verdict | None:
 
 def written(name: str, words: Sequence[Word]) -> list[Word]:
     """Return the files that a reading git command writes because an option or its first argument names them."""
-    found: list[Word] = []
     if name not in READS:
-        return found
+        return []
+    found = [word for word in words[1:] if not word.startswith("-")][:1] if name == "bundle" else []
     for word, after in pairwise([*words, Word()]):
         option, sign, value = word.partition("=")
-        long = option.startswith("--o") and "--output".startswith(option)
-        if long or (option == "-o" and name == "archive") or option == "--output-directory":
+        if (option.startswith("--o") and "--output".startswith(option)) or option == "--output-directory":
             found.append(Word(value) if sign else after)
         elif name == "archive" and option.startswith("-o"):
-            found.append(Word(word[2:]))
-    texts = [word.text for word in words]
-    if name == "bundle" and texts[:1] == ["create"]:
-        found += [word for word in words[1:] if not word.text.startswith("-")][:1]
+            found.append(Word(word[2:]) or after)
     return found
 
 
 def commands_of(name: str, words: Sequence[Word]) -> list[Word]:
     """Return the command lines that a git command runs."""
-    rest = [word for word in words if not word.text.startswith("-")]
-    if (name in {"bisect", "submodule"}) and rest[:1] and rest[0].text in {"run", "foreach"}:
+    rest = [word for word in words if not word.startswith("-")]
+    if (name, rest[0].text if rest else "") in {("bisect", "run"), ("submodule", "foreach")}:
         texts = (words if name == "bisect" else rest)[1:]
         return [Word(quoted(texts) if name == "bisect" or len(texts) > 1 else "".join(texts))]
     short = {"rebase": "-x", "difftool": "-x", "mergetool": "-x", "grep": "-O"}.get(name, "--exec")
-    found: list[Word] = []
+    found = [Word(word[5:]) for word in words if word.startswith("ext::")]
     for word, after in pairwise([*words, Word()]):
         option, sign, value = word.partition("=")
-        if word.text == short or (
-            option in {"--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack"}
-        ):
+        if option in {"--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack"}:
             found.append(Word(value) if sign else after)
-        elif word.text.startswith("ext::"):
-            found.append(Word(word[5:]))
-        elif word.text.startswith(short) and short != "--exec":
-            found.append(Word(word[2:]))
+        elif word.startswith(short) and short != "--exec":
+            found.append(Word(word[2:]) or after)
     return found
 
 

@@ -58,18 +58,8 @@ class Judge:
         world = self.worlds.at(here or self.cwd)
         if not world.held:
             world = next((each for each in self.worlds.folders.values() if each.held), world)
-        raise RefusedError(
-            Refusal(
-                action,
-                world.all(),
-                refusals.LITERAL,
-                world,
-                found=found,
-                expected=expected,
-                place=f"line {row}",
-                asks=False,
-            )
-        )
+        refusal = Refusal(action, world.all(), refusals.LITERAL, world, asks=False)
+        raise RefusedError(refusal._replace(found=found, expected=expected, place=f"line {row}"))
 
     def plainly(self, spot: Spot, action: str, expected: str) -> NoReturn:
         """Refuse a command that is not spelled out; see `unread`."""
@@ -102,14 +92,14 @@ class Judge:
         for word in words:
             if not word.known or (spot.here is None and not os.path.isabs(word.text)):
                 self.plainly(spot, action, "files that are spelled out")
-            if word.text:
-                self.count("files", spot.node)
-                world, hits, shared = self.worlds.hits(word, spot.here or self.cwd, follow=follow)
-                if shared:
-                    verb = "would change git's own files or the store, which guard"
-                    raise RefusedError(Refusal(action, hits, refusals.STORE, world, verb=verb, asks=False))
-                if hits:
-                    raise RefusedError(Refusal(action, hits, refusals.FILE, world))
+            self.count("files", spot.node)
+            if not word.text or (met := self.worlds.met(word, spot.here or self.cwd, follow=follow)) is None:
+                continue
+            world, hits, shared = met
+            if shared:
+                verb = "would change git's own files or the store, which guard"
+                raise RefusedError(Refusal(action, hits, refusals.STORE, world, verb=verb, asks=False))
+            raise RefusedError(Refusal(action, hits, refusals.FILE, world))
 
 
 def shown(name: str, words: Sequence[Word]) -> str:

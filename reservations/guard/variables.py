@@ -15,7 +15,7 @@ from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.judge import Feed, Judge, Spot
 from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
-from interlock.reservations.guard.syntax import Node, text_of
+from interlock.reservations.guard.syntax import Node, is_quoted, text_of
 from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
 from interlock.reservations.store.records import key_of
 
@@ -223,11 +223,6 @@ class Variables(Judge):
     def _text(self, nodes: Sequence[Node], here: str | None) -> Word:
         words = self.each_field(nodes, here)
         return words[0] if len(words) == 1 and words[0].literal else UNKNOWN
-
-
-def is_quoted(node: Node) -> bool:
-    """Return whether nothing is put into a here-document, since its delimiter is quoted."""
-    return any(child.type == "heredoc_start" and not set("'\"\\").isdisjoint(text_of(child)) for child in node.children)
 
 
 def _is_before_read(node: Node) -> bool:

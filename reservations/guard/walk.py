@@ -13,8 +13,7 @@ from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.judge import Feed, Spot
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.programs import Run, plain
-from interlock.reservations.guard.syntax import Node, UnreadableError, parse, row_of, text_of
-from interlock.reservations.guard.variables import is_quoted
+from interlock.reservations.guard.syntax import Node, UnreadableError, is_quoted, parse, row_of, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word, bindings
 
 MAX_DEPTH: Final = 40
@@ -249,7 +248,7 @@ class Walk(Commands):
         # A redirection that fails leaves the command out.
         ends = Ends(ends.done, _joined(folders, ends.failed))
         for child in behind:
-            after = self._statement(child, ends.any, [UNKNOWN])
+            after = self._statement(child, ends.any, fed if text_of(body) == "cat" else [UNKNOWN])
             ends = Ends(_joined(ends.any, after.any), _joined(ends.any, after.any))
         return ends
 
