@@ -153,7 +153,7 @@ class Variables(Judge):
                 if part.is_named and said.isidentifier() and not is_test and re.search(_ASSIGNS, text_of(node)):
                     self.named(said, None, spot)
                     self.bind(said, NAME)
-            stack += part.children
+            stack += [child for child in part.children if child.type != "do_group"]
 
     def numeric(self, spot: Spot, words: Sequence[Word]) -> None:
         """Judge the arguments of `let`."""
