@@ -68,7 +68,7 @@ class Commands(GitLines):
             name, sign, value = word.partition("=")
             if not sign or not word.single or not Word(name).literal:
                 self.plainly(spot, "env", "variables whose names are spelled out")
-            self.set(name, (Word(value),), spot)
+            self.set(spot, name, Word(value))
         for text in run.texts:
             self._run_text(spot, run.name or "…", text)
 
@@ -156,8 +156,8 @@ class Commands(GitLines):
         if not text.literal:
             self.plainly(spot, name, _SPELLED)
         if given:
-            self.bind("0", given[0])
-            self.give(given[1:])
+            self.set(spot, "0", given[0])
+            self.give(spot, given[1:])
         self.text(spot, text.text, spot.feed)
 
     def _script(self, spot: Spot, words: Sequence[Word], name: str = "source") -> None:
@@ -196,20 +196,19 @@ class Commands(GitLines):
         for word in plain(rest) or [Word("MAPFILE")]:
             if not word.literal:
                 self.plainly(spot, "read", "the name of the variable spelled out")
-            self.named(word.text, None, spot)
             for each in fed:
-                self.bind(word.text, each)
+                self.set(spot, word.text, each)
 
     def _printf(self, spot: Spot, rest: Sequence[Word]) -> None:
         if len(rest) > 1 and rest[0].text == "-v":
             if not rest[1].literal:
                 self.plainly(spot, "printf", "the name of the variable spelled out")
-            self.bind(rest[1].text, UNKNOWN)
+            self.set(spot, rest[1].text, UNKNOWN)
 
-    def _set(self, _spot: Spot, rest: Sequence[Word]) -> None:
+    def _set(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = list(rest)
         if words and (words[0].text == "--" or not words[0].text.startswith(("-", "+"))):
-            self.give(words[words[0].text == "--" :])
+            self.give(spot, words[words[0].text == "--" :])
 
     def _hash(self, spot: Spot, rest: Sequence[Word]) -> None:
         if rest:

@@ -92,7 +92,7 @@ class GitLines(Variables):
         if name in git_verbs.VERBS:
             self._known(spot, name, rest)
             if name == "config" and any(word.text.lower().startswith("alias.") for word in rest):
-                self.bind("GIT_CONFIG", Word())
+                self.set(spot, "GIT_CONFIG", Word())
             self.verb(spot, name, rest, self.read_files(spot))
         elif name in git_verbs.READS:
             self._note(name, rest)

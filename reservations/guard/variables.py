@@ -53,23 +53,10 @@ class Variables(Judge):
         rows = [self.expander.words(nodes, binding, here) for binding in bindings(nodes, self.values)]
         return list(dict.fromkeys(word for row in rows for word in row))
 
-    def bind(self, name: str, *value: Word) -> None:
-        """Note that a variable may hold a value."""
-        rows = self.values.setdefault(name, {})
-        small = len(rows) < MAX_KEPT and sum(len(word.text) for word in value) < MAX_TEXT
-        rows[tuple(word if word.known else UNKNOWN for word in value) if small else (UNKNOWN,)] = None
-
-    def give(self, words: Sequence[Word]) -> None:
-        """Note the words that `$1`, `$@` and so on may stand for: any of those that are given anywhere."""
-        for word in words:
-            for number in range(1, 10):
-                self.bind(str(number), word)
-        self.bind("@", *words)
-        self.bind("*", *words)
-
-    def set(self, name: str, value: Value, spot: Spot) -> None:
-        """Note a value, and judge it where the variable is one that is run, or that says who is who."""
-        self.named(name, value[0] if len(value) == 1 else UNKNOWN, spot)
+    def set(self, spot: Spot, name: str, *value: Word) -> None:
+        """Note that a variable may hold a value, and judge one that is run, or that says who is who."""
+        if name in NAMES:
+            self._named(spot, name, value[0].text if len(value) == 1 and value[0].literal else "")
         if name == "IFS" and not _is_before_read(spot.node):
             self.expander.splits = False
         if name in _RUN_AS_TEXT:
@@ -78,18 +65,25 @@ class Variables(Judge):
             self.later.append((spot, f': "{value[0].text}"' if name.startswith("PS") else value[0].text))
         if any(_SUBSCRIPT.search(word.text) for word in value):
             self.plainly(spot, name, "a value without commands in a subscript")
-        self.bind(name, *value)
+        rows = self.values.setdefault(name, {})
+        small = len(rows) < MAX_KEPT and sum(map(len, value)) < MAX_TEXT
+        rows[tuple(word if word.known else UNKNOWN for word in value) if small else (UNKNOWN,)] = None
 
-    def named(self, name: str, value: Word | None, spot: Spot) -> None:
-        """Judge a variable that is set, unset or read into: nobody turns the hooks off or passes for another agent."""
-        if name not in NAMES:
-            return
+    def give(self, spot: Spot, words: Sequence[Word]) -> None:
+        """Note the words that `$1`, `$@` and so on may stand for: any of those that are given anywhere."""
+        for word in words:
+            for number in range(1, 10):
+                self.set(spot, str(number), word)
+        self.set(spot, "@", *words)
+        self.set(spot, "*", *words)
+
+    def _named(self, spot: Spot, name: str, text: str) -> None:
+        """Judge a value of such a variable: nobody turns the hooks off or passes for another agent."""
         world = self.worlds.at(spot.here or self.cwd)
-        me = "" if world.opened is None else world.opened[1].name
-        text = value.text if value is not None and value.literal else ""
+        me = key_of("" if world.opened is None else world.opened[1].name)
         own = {
-            **dict.fromkeys(identity.NAMES, key_of(text) == key_of(me)),
-            identity.SESSION: key_of(identity.of_session(text)) == key_of(me),
+            **dict.fromkeys(identity.NAMES, key_of(text) == me),
+            identity.SESSION: key_of(identity.of_session(text)) == me,
             PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == world.root,
         }
         if not (text and own.get(name)):
@@ -109,7 +103,7 @@ class Variables(Judge):
             # An assignment does not split what it is given, and makes no files of wildcards.
             words = [word for row in rows for word in (row if is_array else [Word(" ".join(row))])]
             whole = known and (sign == "=" or is_array)
-            self.set(name, tuple(words or [Word()]) if whole else (UNKNOWN,), spot)
+            self.set(spot, name, *((words or [Word()]) if whole else [UNKNOWN]))
 
     def declare(self, node: Node, here: str | None) -> None:
         """Note what `export`, `declare`, `unset` and so on say of variables."""
@@ -129,31 +123,31 @@ class Variables(Judge):
                     if not word.known or not name.isidentifier():
                         self.plainly(spot, program, "the name of the variable spelled out")
                     if sign:
-                        self.set(name, (Word(value) if plain else UNKNOWN,), spot)
-                    elif program != "export":
-                        self.named(name, None, spot)
+                        self.set(spot, name, Word(value) if plain else UNKNOWN)
+                    elif program != "export" and name in NAMES:
+                        self._named(spot, name, "")
 
     # -- arithmetic --------------------------------------------------------------------------------------------------
 
     def arithmetic(self, node: Node, here: str | None) -> None:
         """Judge what bash reads as numbers: it runs the substitutions in the subscripts of values."""
-        spot = Spot(node, here)
-        is_test = node.type == "test_command"
+        spot, is_test = Spot(node, here), node.type == "test_command"
+        is_set = not is_test and re.search(_ASSIGNS, text_of(node))
         stack = [node]
         while stack:
             part = stack.pop()
-            if part.type in {"command_substitution", "process_substitution"}:
+            if part.type in {"command_substitution", "process_substitution", "do_group"}:
+                continue
+            stack += part.children
+            if part.child_count and part.type not in {"string", "raw_string"}:
                 continue
             said = text_of(part)
-            if not part.child_count or part.type in {"string", "raw_string"}:
-                values = [word.text for value in self.values.get(said, ()) for word in value]
-                numeric = all(re.fullmatch(_NUMERIC, text) for text in values)
-                if _SUBSCRIPT.search(said) or any(map(_SUBSCRIPT.search, values)) or not (is_test or numeric):
-                    self.plainly(spot, "arithmetic", "numbers, and variables that hold numbers")
-                if part.is_named and said.isidentifier() and not is_test and re.search(_ASSIGNS, text_of(node)):
-                    self.named(said, None, spot)
-                    self.bind(said, NAME)
-            stack += [child for child in part.children if child.type != "do_group"]
+            values = [word.text for value in self.values.get(said, ()) for word in value]
+            numeric = all(re.fullmatch(_NUMERIC, text) for text in values)
+            if _SUBSCRIPT.search(said) or not (is_test or numeric):
+                self.plainly(spot, "arithmetic", "numbers, and variables that hold numbers")
+            if is_set and part.is_named and said.isidentifier():
+                self.set(spot, said, NAME)
 
     def numeric(self, spot: Spot, words: Sequence[Word]) -> None:
         """Judge the arguments of `let`."""
@@ -161,8 +155,7 @@ class Variables(Judge):
             if not word.known or re.fullmatch(_NUMERIC, word.text) is None:
                 self.plainly(spot, "let", "numbers, and variables that hold numbers")
             for name in re.findall(r"[A-Za-z_]\w*", word.text):
-                self.named(name, None, spot)
-                self.bind(name, NAME)
+                self.set(spot, name, NAME)
 
     def evaluated(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
         """Judge the arguments of a builtin that reads the subscripts in them."""

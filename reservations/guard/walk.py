@@ -107,7 +107,7 @@ class Walk(Commands):
         if node.type in _NUMBERS or "((" in signs or (node.type == "expansion" and ":" in signs):
             self.arithmetic(node, _only(folders))
         if node.type == "expansion" and not signs.isdisjoint({":=", "="}):
-            self.set(text_of(node.children[1]), (UNKNOWN,), Spot(node, _only(folders)))
+            self.set(Spot(node, _only(folders)), text_of(node.children[1]), UNKNOWN)
         ends, now, out = Ends(folders, ()), folders, folders
         for child in node.children:
             if child.is_named and child.type != "comment":
@@ -148,10 +148,9 @@ class Walk(Commands):
         if node.type == "for_statement":
             name, *given = [child for child in node.children if child.is_named and child.type != "do_group"]
             spot = Spot(node, _only(folders))
-            self.named(text_of(name), None, spot)
             listed = [child.type for child in node.children[:3:2]] == ["for", "in"]
             for word in self.each_field(given, spot.here) if listed else [UNKNOWN]:
-                self.bind(text_of(name), word)
+                self.set(spot, text_of(name), word)
         begin: Folders = ()
         while begin != folders:
             begin, folders = folders, _joined(folders, self._parts(node, folders, feed).any)
@@ -259,7 +258,7 @@ class Walk(Commands):
         stay: Folders = (spot.here,)
         name, rest = run.name, run.words[1:]
         if name in self.functions:
-            self.give(rest)
+            self.give(spot, rest)
             return Ends(tuple(self.seen), tuple(self.seen))
         if name == "exit" and plainly and (not rest or (len(rest) == 1 and rest[0].text.isdigit())):
             return Ends((), ())
