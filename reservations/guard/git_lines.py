@@ -11,10 +11,9 @@ from interlock.reservations.git import commands
 from interlock.reservations.guard import git_verbs, refusals
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.git_command import Call, arguments, asked
-from interlock.reservations.guard.judge import Feed, Spot, shown
+from interlock.reservations.guard.judge import Feed, Judge, Spot, shown
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.refusals import Refusal, RefusedError
-from interlock.reservations.guard.variables import Variables
 from interlock.reservations.guard.words import Word
 
 MAX_ALIASES: Final = 5
@@ -37,7 +36,7 @@ _MESSAGES: Final = names("-m --message --author --date --trailer --into-name --r
 """Options whose value names no file and no commit, so that it need not be known."""
 
 
-class GitLines(Variables):
+class GitLines(Judge):
     """Judges git commands."""
 
     def __init__(self, worlds: Worlds, env: Mapping[str, str], cwd: str) -> None:

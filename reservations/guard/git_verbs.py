@@ -98,12 +98,6 @@ def quoted(texts: Sequence[str]) -> str:
     return " ".join("'" + text.replace("'", "'\\''") + "'" for text in texts)
 
 
-def _add(call: Call) -> Verdict | None:
-    if call.has("-n", "--dry-run", "--refresh"):
-        return None
-    return _staging(call), ADD
-
-
 def _staging(call: Call) -> list[Hit]:
     """Return what is held of the files that are staged: those named, and those of folders that have changed."""
     folders = [spec for spec in call.specs if call.is_folder(spec)]
@@ -193,10 +187,6 @@ def _of_stashes(call: Call) -> list[Hit]:
     return call.among([path for stash in kept for path in commands.stashed_paths(call.here, stash)])
 
 
-def _clean(call: Call) -> Verdict | None:
-    return None if call.has("-n", "--dry-run") else (call.under(call.specs or [Word(".")]), CLEAN)
-
-
 def _merge(call: Call) -> Verdict | None:
     if call.has("--abort", "--continue", "--quit"):
         return None if call.has("--quit") else (call.staged(), WAIT)
@@ -269,10 +259,6 @@ def _of_patch(call: Call, path: str, text: str = "") -> list[str]:
         raise NotYetError from None
 
 
-def _move(call: Call) -> Verdict | None:
-    return None if call.has("-n", "--dry-run") else (call.below(call.specs, None), WAIT)
-
-
 def _worktree(call: Call) -> Verdict | None:
     """Judge the removal of a worktree with what is not saved in it."""
     if [word.text for word in call.rest[:1]] != ["remove"] or not call.has("-f", "--force"):
@@ -333,33 +319,30 @@ def _submodule(call: Call) -> Verdict | None:
     return call.below(specs or [Word(f":/{path}") for path in commands.links(call.world.root)], None), WAIT
 
 
-def _fetch(call: Call) -> Verdict | None:
-    return (call.all(), PULL) if call.has("-u", "--update-head-ok") else None
-
-
 def _verbs(harmless: str) -> Callable[[Call], Verdict | None]:
     """Return a row for a command all of whose verbs touch every file here, but for some."""
     words = frozenset(harmless.split())
     return lambda call: None if not call.rest or call.rest[0].text in words else (call.files(), WAIT)
 
 
-def _everything(call: Call) -> Verdict | None:
-    return call.all(), WAIT
-
-
 GUARDED: Final = frozenset({"core.hookspath", "core.worktree"})
 """What is set in a repository's configuration alone decides which hooks run, and where."""
 
 VERBS: Final[dict[str, Callable[[Call], Verdict | None]]] = {
-    "add": _add, "stage": _add, "commit": _commit, "reset": _reset, "checkout": _checkout, "switch": _checkout,
-    "restore": _restore, "stash": _stash, "clean": _clean, "merge": _merge, "rebase": _rebase, "pull": _pull,
-    "cherry-pick": _pick, "revert": _pick, "am": _patch, "apply": _patch, "rm": _move, "mv": _move,
-    "worktree": _worktree, "branch": _branch, "update-index": _update_index, "update-ref": _update_ref,
-    "symbolic-ref": _update_ref, "bisect": _verbs("log view visualize terms help"), "config": _config,
-    "sparse-checkout": _verbs("list check-rules"), "subtree": _verbs("split push"),
-    "reflog": _verbs("show list exists"), "submodule": _submodule, "fetch": _fetch, "checkout-index": _everything,
-    "read-tree": _everything,
-    **dict.fromkeys(("filter-branch", "filter-repo", "quiltimport", "merge-index", "merge-one-file", "merge-file",
-                     "for-each-repo", "rerere", "svn", "p4", "mergetool"), _everything),
+    **dict.fromkeys(("add", "stage"),
+                    lambda call: None if call.has("-n", "--dry-run", "--refresh") else (_staging(call), ADD)),
+    "commit": _commit, "reset": _reset, "checkout": _checkout, "switch": _checkout, "restore": _restore,
+    "stash": _stash, "merge": _merge, "rebase": _rebase, "pull": _pull, "cherry-pick": _pick, "revert": _pick,
+    "am": _patch, "apply": _patch, "worktree": _worktree, "branch": _branch, "update-index": _update_index,
+    "update-ref": _update_ref, "symbolic-ref": _update_ref, "config": _config, "submodule": _submodule,
+    "clean": lambda call: None if call.has("-n", "--dry-run") else (call.under(call.specs or [Word(".")]), CLEAN),
+    **dict.fromkeys(("rm", "mv"),
+                    lambda call: None if call.has("-n", "--dry-run") else (call.below(call.specs, None), WAIT)),
+    "fetch": lambda call: (call.all(), PULL) if call.has("-u", "--update-head-ok") else None,
+    "bisect": _verbs("log view visualize terms help"), "sparse-checkout": _verbs("list check-rules"),
+    "subtree": _verbs("split push"), "reflog": _verbs("show list exists"),
+    **dict.fromkeys(("checkout-index", "read-tree", "filter-branch", "filter-repo", "quiltimport", "merge-index",
+                     "merge-one-file", "merge-file", "for-each-repo", "rerere", "svn", "p4", "mergetool"),
+                    lambda call: (call.all(), WAIT)),
 }  # fmt: skip
 """Subcommand to what it would touch; one that is not here touches nothing of others, or is an alias."""
