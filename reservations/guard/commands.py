@@ -262,19 +262,15 @@ class Commands(GitLines):
         if verb == "hook":
             world = self.worlds.at(spot.here or self.cwd)
             if world.opened is not None:
-                refusal = Refusal(
-                    "interlock hook", world.all(), refusals.OWN_HOOKS, world, verb=refusals.AROUND, asks=False
-                )
-                raise RefusedError(refusal)
+                hits, fix = world.all(), refusals.OWN_HOOKS
+                raise RefusedError(Refusal("interlock hook", hits, fix, world, verb=refusals.AROUND, asks=False))
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
             self.anything(f"interlock {verb}", refusals.PERSON, spot.here, refusals.AROUND)
 
     def _gh(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge GitHub's program where it switches or moves the branch that is checked out."""
         said = " ".join(word.text for word in rest)
-        if re.match(r"co\b|pr checkout\b", said) or re.fullmatch(
-            r"repo sync( (-b|--branch|-s|--source) \S+| -\S+)*", said
-        ):
+        if re.fullmatch(r"(co\b|pr checkout\b).*|repo sync( (-b|--branch|-s|--source) \S+| -\S+)*", said, re.DOTALL):
             self.anything("gh pr checkout" if said[:4] != "repo" else "gh repo sync", git_verbs.WAIT, spot.here)
         elif re.match(r"pr merge\b(?!.* (-R|--repo)\b).* (--delete-branch|-[smr]*d\w*)\b", said):
             fix = "merge it without `-d`; `git push origin --delete BRANCH` deletes the branch on the server."

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from interlock.core.finding import Finding
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Hit, overlapping, touched
+from interlock.reservations.git.hook_scripts import MARK
 from interlock.reservations.guard.effects import World
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.words import Word
@@ -112,9 +113,8 @@ class Call(NamedTuple):
 
     def is_folder(self, spec: Word) -> bool:
         """Return whether a pathspec may mean more than one file."""
-        return spec.text.startswith(":") or bool(_WILD & set(spec.text)) or os.path.isdir(
-            os.path.join(self.here, spec.text)
-        )  # fmt: skip
+        is_wild = spec.text.startswith(":") or not _WILD.isdisjoint(spec.text)
+        return is_wild or os.path.isdir(os.path.join(self.here, spec.text))
 
     def among(self, paths: Sequence[str]) -> list[Hit]:
         """Return which of some paths are held."""
@@ -261,7 +261,7 @@ def _is_ours(path: str, name: str) -> bool:
         return False
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         text = file.read(_MAX_HOOK)
-    return "\n# Interlock: " in text and f" hook {name} " in text
+    return f"\n{MARK}" in text and f" hook {name} " in text
 
 
 def _is_within(pattern: str, path: str) -> bool:
@@ -271,6 +271,4 @@ def _is_within(pattern: str, path: str) -> bool:
 
 def _whole(option: str) -> str:
     """Return an option in full where it is the beginning of one that does harm."""
-    if len(option) < len("--x"):
-        return option
     return next((full for full in LONG_OPTIONS if full.startswith(option)), option)

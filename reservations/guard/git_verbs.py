@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from interlock.reservations import place
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Hit
 from interlock.reservations.git.rewrites import patched_paths, rebased_paths
-from interlock.reservations.guard.git_command import Call, NotYetError
+from interlock.reservations.guard.git_command import Call, NotYetError, asked
 from interlock.reservations.guard.words import Word
 
 OWN: Final = (
@@ -148,13 +147,11 @@ def _checkout(call: Call) -> Verdict | None:
     return (call.below(others, None) if start else call.under(call.rest)), NAME
 
 
-def _guessed(call: Call, name: str) -> str | None:
-    """Return the remote's branch that git takes for a name that is no branch here."""
-    if os.path.lexists(os.path.join(call.here, name)) or name.startswith(":"):
-        return None
-    output = commands.ask(call.here, ["for-each-ref", "--format=%(objectname)", f"refs/remotes/*/{name}"])
-    found = output.decode().split()
-    return found[0] if found else None
+def _guessed(call: Call, name: str) -> str:
+    """Return the remote's branch that git takes for a name that is no branch here; empty without one."""
+    is_path = os.path.lexists(os.path.join(call.here, name)) or name.startswith(":")
+    found = "" if is_path else asked(call.here, "for-each-ref", "--format=%(objectname)", f"refs/remotes/*/{name}")
+    return found.partition("\n")[0]
 
 
 def _restore(call: Call) -> Verdict | None:
@@ -181,10 +178,9 @@ def _stash(call: Call) -> Verdict | None:
 
 def _of_stashes(call: Call) -> list[Hit]:
     """Return what is held and set aside in any stash."""
-    stashes = commands.ask(call.here, ["stash", "list", "--format=%H"]).decode().split()
-    last = commands.commit_of(call.here, "refs/stash")
-    kept = {*stashes, *([last] if last else [])}
-    return call.among([path for stash in kept for path in commands.stashed_paths(call.here, stash)])
+    last = commands.commit_of(call.here, "refs/stash") or ""
+    stashes = {last, *asked(call.here, "stash", "list", "--format=%H").split()} - {""}
+    return call.among([path for stash in stashes for path in commands.stashed_paths(call.here, stash)])
 
 
 def _merge(call: Call) -> Verdict | None:
@@ -265,14 +261,10 @@ def _worktree(call: Call) -> Verdict | None:
         return None
     from interlock.reservations.git import checkouts  # noqa: PLC0415 - few lines remove a worktree
 
-    named = [word.text for word in call.rest[1:]]
-    asked = [os.path.realpath(os.path.join(call.here, name)) for name in named]
     # Git knows a worktree by the end of its path too.
-    trees = [
-        tree
-        for tree in checkouts.roots_of(place.at(call.world.root))
-        if tree in asked or any(tree.endswith(f"/{name.strip('/')}") for name in named)
-    ]
+    ends = [end for word in call.rest[1:]
+            for end in (os.path.realpath(os.path.join(call.here, word.text)), f"/{word.text.strip('/')}")]  # fmt: skip
+    trees = [tree for tree in checkouts.roots_of(call.world.place) if tree.endswith(tuple(ends))]
     return call.among([path for tree in trees for path in commands.changed(tree)]), REMOVE
 
 
@@ -280,10 +272,8 @@ def _branch(call: Call) -> Verdict | None:
     if not call.has("-f", "--force", "-C", "-M") or not call.rest:
         return None
     names = [word.text for word in call.rest]
-    current = commands.ask(call.here, ["rev-parse", "--abbrev-ref", "HEAD"]).decode().strip()
-    target = names[0] if call.has("-C", "-M") else (names[1] if len(names) > 1 else "HEAD")
-    moved = names[-1] if call.has("-C", "-M") else names[0]
-    return (call.moving(target), WAIT) if moved == current else None
+    moved, target = (names[-1], names[0]) if call.has("-C", "-M") else (*names, "HEAD")[:2]
+    return (call.moving(target), WAIT) if moved == asked(call.here, "rev-parse", "--abbrev-ref", "HEAD") else None
 
 
 def _update_index(call: Call) -> Verdict | None:
@@ -293,7 +283,7 @@ def _update_index(call: Call) -> Verdict | None:
 def _update_ref(call: Call) -> Verdict | None:
     """Judge plumbing that moves a branch: another one than HEAD, written with its full name, is free."""
     names = [word.text for word in call.rest]
-    current = commands.ask(call.here, ["rev-parse", "--symbolic-full-name", "HEAD"]).decode().strip()
+    current = asked(call.here, "rev-parse", "--symbolic-full-name", "HEAD")
     free = names[:1] and names[0].startswith(("refs/heads/", "refs/tags/")) and names[0] != current
     return None if free and call.name == "update-ref" else (call.all(), WAIT)
 

@@ -180,9 +180,8 @@ class Walk(Commands):
 
     def _redirected(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         body = node.children[0]
-        return (
-            self._list(body, folders, feed, node) if body.type == "list" else self._applied(node, body, folders, feed)
-        )
+        is_list = body.type == "list"
+        return self._list(body, folders, feed, node) if is_list else self._applied(node, body, folders, feed)
 
     def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge redirections, what they apply to, and what stands behind the start of a here-document."""
@@ -263,9 +262,8 @@ class Walk(Commands):
         if name == "exit" and plainly and (not rest or (len(rest) == 1 and rest[0].text.isdigit())):
             return Ends((), ())
         if name == "mkdir" and spot.here is not None:
-            self.folders_made |= {
-                os.path.normpath(os.path.join(spot.here, word.text)) for word in plain(rest) if word.literal
-            }
+            made = (os.path.join(spot.here, word.text) for word in plain(rest) if word.literal)
+            self.folders_made.update(map(os.path.normpath, made))
         if name not in {"cd", "pushd", "popd"}:
             return Ends(stay, stay)
         named = [word for word in plain(rest) if word.text[:1] != "+"]
