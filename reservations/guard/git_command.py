@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from interlock.core.finding import Finding
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Hit, overlapping, touched
-from interlock.reservations.git.hook_scripts import MARK
 from interlock.reservations.guard.effects import World
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.words import Word
@@ -261,7 +260,7 @@ def _is_ours(path: str, name: str) -> bool:
         return False
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         text = file.read(_MAX_HOOK)
-    return f"\n{MARK}" in text and f" hook {name} " in text
+    return "\n# Interlock: " in text and f" hook {name} " in text
 
 
 def _is_within(pattern: str, path: str) -> bool:
