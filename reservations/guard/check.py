@@ -5,6 +5,7 @@ compared after the call. Git's own hooks are the second line of defence.
 """
 
 import os.path
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -46,15 +47,19 @@ def check_command(
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
     if is_free and (worlds.at(cwd).opened is None or not _may_call_hook(command)):
         return None
-    from interlock.reservations.guard.refusals import OWN_HOOKS, WHEEL, RefusedError  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.guard.refusals import OWN_HOOKS, WHEEL, Refusal, RefusedError  # noqa: PLC0415 - not for a quick yes
 
     try:
         try:
             from interlock.reservations.guard.walk import Walk  # noqa: PLC0415 - loads the parser
         except ImportError as error:
-            if not is_free:
-                _without_parser(command, cwd, worlds, str(error), WHEEL)
-            return None
+            if is_free or "git" not in prefilter.unquoted(command):
+                return None
+            world = next((row for row in worlds.folders.values() if row.held), worlds.at(cwd))
+            needed = "tree-sitter and tree-sitter-bash installed"
+            raise RefusedError(
+                Refusal("git …", world.all(), WHEEL, world, found=str(error), expected=needed, asks=False)
+            ) from None
         Walk(worlds, env, cwd).judge(command)
     except RefusedError as error:
         refusal = error.refusal
@@ -74,39 +79,9 @@ def _may_call_hook(command: str) -> bool:
 
 
 def _reaches_held(command: str, cwd: str, worlds: "Worlds") -> bool:
-    words = prefilter.unquoted(command).replace("=", " ").replace(";", " ").replace(")", " ").split()
+    words = list(dict.fromkeys(re.split(r"[\s=;()<>&|]+", prefilter.unquoted(command))))
     if len(words) > MAX_WORDS:
         words = [word for word in words if "/" in word or ".." in word][:MAX_WORDS]
-    home = env_home = os.path.expanduser("~")
-    for word in dict.fromkeys(words):
-        path = word.lstrip("(<>&|").replace("$HOME", home).replace("~", env_home)
-        path = os.path.join(cwd, path.split("*")[0])
-        if "/" in word or ".." in word or os.path.isdir(path):
-            for folder in (path, os.path.dirname(path)):
-                if worlds.at(folder).held:
-                    return True
-    return False
-
-
-def _without_parser(command: str, cwd: str, worlds: "Worlds", why: str, fix: str) -> None:
-    """Refuse git commands where the parser is missing.
-
-    Raises:
-        RefusedError: The line names git.
-    """
-    from interlock.reservations.guard.refusals import Refusal, RefusedError  # noqa: PLC0415 - not for a quick yes
-
-    if "git" not in prefilter.unquoted(command):
-        return
-    world = next((row for row in worlds.folders.values() if row.held), worlds.at(cwd))
-    raise RefusedError(
-        Refusal(
-            "git …",
-            world.all(),
-            fix,
-            world,
-            found=why,
-            expected="tree-sitter and tree-sitter-bash installed",
-            asks=False,
-        )
-    )
+    paths = {word: os.path.join(cwd, os.path.expanduser(word.replace("$HOME", "~")).split("*")[0]) for word in words}
+    near = [path for word, path in paths.items() if "/" in word or ".." in word or os.path.isdir(path)]
+    return any(worlds.at(folder).held for path in near for folder in (path, os.path.dirname(path)))

@@ -43,7 +43,7 @@ class Commands(GitLines):
         if not run.words[0].literal:
             self.plainly(spot, "…", "a program that is spelled out")
         name, rest = run.name, run.words[1:]
-        self._mentions(spot, name, rest)
+        self.mentions(spot, name, rest)
         if run.words[0].text in self.functions:
             return  # its body is judged with what is run later, in every folder of the line
         if name.startswith("git-") and name[4:] in git_verbs.VERBS:
@@ -65,18 +65,16 @@ class Commands(GitLines):
     def _wrapped(self, spot: Spot, run: Run) -> None:
         """Judge what wrappers say: variables, and command lines."""
         for word in run.assigned:
-            name, sign, value = word.text.partition("=")
-            if not sign:
+            name, sign, value = word.partition("=")
+            if not sign or not word.single or not Word(name).literal:
                 self.plainly(spot, "env", "variables whose names are spelled out")
-            self.set(name, (word._replace(text=value),), spot)
-        for name in run.unset:
-            self.named(name, None, spot)
+            self.set(spot, name, Word(value))
         for text in run.texts:
             self._run_text(spot, run.name or "…", text)
 
     def _feed(self, spot: Spot, run: Run) -> None:
         """Give a program the words that `xargs` gives it."""
-        words = [word if set("'\"\\").isdisjoint(word.text) else UNKNOWN for word in self._fed_words(spot)]
+        words = [word if set("'\"\\").isdisjoint(word) else UNKNOWN for word in self._fed_words(spot)]
         if not run.words:
             # Without a program, `xargs` writes what it reads; another wrapper behind it runs that.
             run.words = [] if run.wrappers[-1:] == ["xargs"] else [UNKNOWN]
@@ -86,25 +84,16 @@ class Commands(GitLines):
         if not run.fed:
             run.words += words
             return
-        mark, new = run.fed, [run.words[0] if run.fed not in run.words[0].text else UNKNOWN]
+        new = [UNKNOWN if run.fed in run.words[0] else run.words[0]]
         for word in run.words[1:]:
-            for each in words if mark in word.text else ():
-                shape = word.text.replace(mark, each.pattern) if each.pattern else ""
-                new.append(Word(word.text.replace(mark, each.text), shape) if each.known else UNKNOWN)
-            new += [] if mark in word.text else [word]
+            new += [Word(word.replace(run.fed, each)) for each in words] if run.fed in word else [word]
         run.words = new
 
     def _fed_words(self, spot: Spot) -> list[Word]:
         """Return what a command reads, word by word."""
-        if spot.feed is None or (spot.feed.words is None and spot.feed.text is None):
-            return [UNKNOWN]
-        words = [Word(spot.feed.text or "")] if spot.feed.words is None else spot.feed.words
-        found: list[Word] = []
-        for word in words:
-            found += [word] if word.pattern or not word.known else map(Word, word.text.split())
-        return found
+        return [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
 
-    def _mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
+    def mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
         """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
         said = next((each for word in words for each in sorted(NAMES) if each in word.text), "")
         if said and (name not in SEARCHES or (name == "printf" and words[0].text == "-v")):
@@ -150,62 +139,52 @@ class Commands(GitLines):
 
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge `sh -c TEXT`, and a shell that reads a here-document or a pipe."""
-        words = list(rest)
-        while words and words[0].text.startswith(("-", "+")) and words[0].text != "-":
+        words, is_text, is_input = list(rest), False, False
+        while words and words[0].text[:1] in {"-", "+"} and words[0].text not in {"-", "--"}:
             option = words.pop(0).text
-            if option.startswith("--"):
-                words = words[1:] if option in {"--rcfile", "--init-file"} else words
-            elif "c" in option or option.lower() == "-command":
-                while words and words[0].text[:1] in {"-", "+"}:
-                    words = words[2:] if words[0].text[-1] in "oO" else words[1:]
-                self._run_text(spot, name, words[0] if words else Word(), words[1:])
-                return
-            elif "s" in option:
-                words = []
-            elif option[-1] in "oO":
+            is_text |= option.lower() == "-command" or (option[1:2] != "-" and "c" in option)
+            is_input |= option[1:2] != "-" and "s" in option
+            if option in {"--rcfile", "--init-file"} or (option[1:2] != "-" and option[-1] in "oO"):
                 words = words[1:]
-        self._script(spot, words, name)
+        words = words[1:] if words and words[0].text == "--" else words
+        if is_text:
+            self._run_text(spot, name, words[0] if words else Word(), words[1:])
+        else:
+            self._script(spot, [] if is_input else words, name)
 
     def _run_text(self, spot: Spot, name: str, text: Word, given: Sequence[Word] = ()) -> None:
         if not text.literal:
             self.plainly(spot, name, _SPELLED)
         if given:
-            self.bind("0", given[0])
-            self.give(given[1:])
+            self.set(spot, "0", given[0])
+            self.give(spot, given[1:])
         self.text(spot, text.text, spot.feed)
 
     def _script(self, spot: Spot, words: Sequence[Word], name: str = "source") -> None:
         """Judge a file that a shell reads, or its standard input."""
         if words and (not words[0].literal or words[0].text.startswith(("/dev/fd/6", "/proc/"))):
             self.plainly(spot, name, "a script that is spelled out")
-        if (words and words[0].text not in _STDIN) or spot.feed is None:
-            return
-        text = self.fed_text(spot.feed)
-        if text is None:
-            self.plainly(spot, f"… | {name}", _SPELLED)
-        self.text(spot, text)
+        if spot.feed is not None and (not words or words[0].text in _STDIN):
+            self._run_text(spot, f"… | {name}", Word(" ".join(spot.feed)))
 
     def _eval(self, spot: Spot, rest: Sequence[Word]) -> None:
-        if all(word.known for word in rest):
-            self.text(spot, " ".join(word.text for word in rest))
-            return
         starter = re.fullmatch(r'eval\s+"?\$\(([\w-]+)[\w\s./-]*\)"?', text_of(spot.node))
         if starter is None or starter[1] not in _STARTERS:
-            self.plainly(spot, "eval", _SPELLED)
+            self._run_text(spot, "eval", Word(" ".join(word.text if word.known else word for word in rest)))
 
     def _trap(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = [word for word in rest if word.text != "--"]
         if len(words) > 1 and words[0].text != "-":
-            if not words[0].literal:
-                self.plainly(spot, "trap", _SPELLED)
-            self.later.append((spot, words[0].text))
+            self._run_later(spot, "trap", words[0])
 
     def _alias(self, spot: Spot, rest: Sequence[Word]) -> None:
         for word in rest:
-            if not word.literal:
-                self.plainly(spot, "alias", _SPELLED)
-            if "=" in word.text:
-                self.later.append((spot, word.text.partition("=")[2]))
+            self._run_later(spot, "alias", Word(word.partition("=")[2] if word.known else word))
+
+    def _run_later(self, spot: Spot, name: str, text: Word) -> None:
+        if not text.literal:
+            self.plainly(spot, name, _SPELLED)
+        self.later.append((spot, text.text))
 
     # -- builtins that set variables -----------------------------------------------------------------------------------
 
@@ -217,20 +196,19 @@ class Commands(GitLines):
         for word in plain(rest) or [Word("MAPFILE")]:
             if not word.literal:
                 self.plainly(spot, "read", "the name of the variable spelled out")
-            self.named(word.text, None, spot)
             for each in fed:
-                self.bind(word.text, each)
+                self.set(spot, word.text, each)
 
     def _printf(self, spot: Spot, rest: Sequence[Word]) -> None:
         if len(rest) > 1 and rest[0].text == "-v":
             if not rest[1].literal:
                 self.plainly(spot, "printf", "the name of the variable spelled out")
-            self.bind(rest[1].text, UNKNOWN)
+            self.set(spot, rest[1].text, UNKNOWN)
 
-    def _set(self, _spot: Spot, rest: Sequence[Word]) -> None:
+    def _set(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = list(rest)
         if words and (words[0].text == "--" or not words[0].text.startswith(("-", "+"))):
-            self.give(words[words[0].text == "--" :])
+            self.give(spot, words[words[0].text == "--" :])
 
     def _hash(self, spot: Spot, rest: Sequence[Word]) -> None:
         if rest:
@@ -241,7 +219,6 @@ class Commands(GitLines):
     def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""
         names = listings.found_by_find(rest)
-        names = [UNKNOWN] if names is None else names
         words = iter(rest)
         for word in words:
             if word.text == "-delete":
@@ -285,19 +262,15 @@ class Commands(GitLines):
         if verb == "hook":
             world = self.worlds.at(spot.here or self.cwd)
             if world.opened is not None:
-                refusal = Refusal(
-                    "interlock hook", world.all(), refusals.OWN_HOOKS, world, verb=refusals.AROUND, asks=False
-                )
-                raise RefusedError(refusal)
+                hits, fix = world.all(), refusals.OWN_HOOKS
+                raise RefusedError(Refusal("interlock hook", hits, fix, world, verb=refusals.AROUND, asks=False))
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
             self.anything(f"interlock {verb}", refusals.PERSON, spot.here, refusals.AROUND)
 
     def _gh(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge GitHub's program where it switches or moves the branch that is checked out."""
         said = " ".join(word.text for word in rest)
-        if re.match(r"co\b|pr checkout\b", said) or re.fullmatch(
-            r"repo sync( (-b|--branch|-s|--source) \S+| -\S+)*", said
-        ):
+        if re.fullmatch(r"(co\b|pr checkout\b).*|repo sync( (-b|--branch|-s|--source) \S+| -\S+)*", said, re.DOTALL):
             self.anything("gh pr checkout" if said[:4] != "repo" else "gh repo sync", git_verbs.WAIT, spot.here)
         elif re.match(r"pr merge\b(?!.* (-R|--repo)\b).* (--delete-branch|-[smr]*d\w*)\b", said):
             fix = "merge it without `-d`; `git push origin --delete BRANCH` deletes the branch on the server."

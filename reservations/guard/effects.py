@@ -3,8 +3,9 @@
 import os
 import os.path
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Final, NamedTuple
 
 from interlock.reservations import place, shared_files
@@ -101,7 +102,7 @@ class Worlds:
             self.folders[folder] = World(found, *self.stores[found.store_path])
         return self.folders[folder]
 
-    def hits(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool]:
+    def met(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool] | None:
         """Return what is held of the files that a word names, and whether it is what all agents share.
 
         Args:
@@ -111,50 +112,44 @@ class Worlds:
         """
         name = os.path.basename(word.pattern or word.text)
         if _CACHES.fullmatch(name) and not os.path.islink(os.path.join(here, word.text)):
-            return self.at(here), [], False
+            return None
         texts = [word.text]
         if word.pattern and "**" not in word.pattern:
             from glob import glob  # noqa: PLC0415 - few commands have a wildcard
 
             texts += glob(os.path.join(here, word.pattern))
-        for text in texts:
-            found = self._literal(os.path.join(here, text.rstrip("/") or "/"), follow=follow)
-            if found[1]:
-                return found
-        if not word.pattern:
-            return self.at(here), [], False
-        # What matches may not be there yet.
-        path = os.path.normpath(os.path.join(os.path.realpath(here), word.pattern))
-        folder = os.path.dirname(re.split(r"[*?\[]", path)[0])
-        deep = "**" in word.pattern
+        rows = (row for text in texts for row in self._of_path(os.path.join(here, text.rstrip("/") or "/"), follow))
+        return next((row for row in chain(rows, self._of_pattern(word.pattern, here, name)) if row[1]), None)
+
+    def _of_pattern(self, pattern: str, here: str, name: str) -> Iterator[tuple[World, list[Hit], bool]]:
+        """Yield what is held of what may match a wildcard, and may not be there yet."""
+        if not pattern:
+            return
+        path = os.path.normpath(os.path.join(os.path.realpath(here), pattern))
+        folder, deep = os.path.dirname(re.split(r"[*?\[]", path)[0]), "**" in pattern
         around = [row for row in self.folders.values() if deep and place.inside(folder, row.root)]
         for world in (self.at(folder), *around):
-            if world.held and deep and world.finds(folder, name):
-                return world, world.all(), True
+            if deep and world.finds(folder, name):
+                yield world, world.all(), True
             inside = _pattern(os.path.relpath(path, world.root))
             inside = inside if not inside.startswith("../") else f"**/{name}" if world in around else ""
-            if found := [hit for row in (inside, f"{inside}/**") for hit in overlapping(world.held, row) if inside]:
-                return world, found, False
-        return self.at(here), [], False
+            if inside:
+                yield world, [hit for row in (inside, f"{inside}/**") for hit in overlapping(world.held, row)], False
 
-    def _literal(self, path: str, *, follow: bool) -> tuple[World, list[Hit], bool]:
-        """Return what is held of one path, and of what is below it; see `hits`."""
+    def _of_path(self, path: str, follow: bool) -> Iterator[tuple[World, list[Hit], bool]]:
+        """Yield what is held of one path, and of what is below it."""
         real = os.path.normpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
         for one in (real, *([os.path.realpath(path)] if follow and os.path.islink(path) else [])):
             # A folder may be the top of another checkout, which is part of the one around it.
             near = [self.at(os.path.dirname(one)), *([self.at(one)] if os.path.isdir(one) else [])]
             for world in {world.root: world for world in near}.values():
                 if world.held and world.guards(one):
-                    return world, world.all(), True
+                    yield world, world.all(), True
                 inside = os.path.relpath(one, world.root)
                 quoted = "" if inside == "." else quote(inside)
                 rows = [] if inside.startswith("..") and inside[2:3] in {"", "/"} else [quoted, f"{quoted}/**"]
-                if found := [hit for row in rows for hit in overlapping(world.held, row.lstrip("/") or "**")]:
-                    return world, found, False
-            for other in list(self.folders.values()):
-                if other.held and place.inside(one, other.root):
-                    return other, other.all(), False
-        return self.at(real), [], False
+                yield world, [hit for row in rows for hit in overlapping(world.held, row.lstrip("/") or "**")], False
+            yield from ((row, row.all(), False) for row in list(self.folders.values()) if place.inside(one, row.root))
 
 
 def _pattern(inside: str) -> str:

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from interlock.core.finding import Finding
 from interlock.reservations.git import commands
-from interlock.reservations.git.foreign_leases import Held, Hit, overlapping, touched
+from interlock.reservations.git.foreign_leases import Hit, overlapping, touched
+from interlock.reservations.guard.effects import World
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.words import Word
 from interlock.reservations.patterns import canonical, matches, quote
@@ -50,8 +51,7 @@ class Call(NamedTuple):
 
     Args:
         here: The folder that git works in, absolute.
-        root: The checkout around it.
-        held: What others hold there.
+        world: The checkout around it.
         name: The subcommand.
         flags: Its options without values; short ones one by one.
         values: Its options with values.
@@ -62,27 +62,22 @@ class Call(NamedTuple):
         made: The arguments of the commands before it that make or move branches and tags.
         fetched: What stands on remotes, and names that are not there yet, may be anything by now.
         wrote: Something ran before it that may have written files.
-        linked: The checkout is a linked worktree: what others hold is as a rule elsewhere.
-        hooks: Git looks for hooks where it does as a rule, and they are not turned off.
-        odd_paths: Pathspecs are not read as git does by default.
+        hooks: Git's hooks are not turned off.
     """
 
     here: str
-    root: str
-    held: Held
+    world: World
     name: str
     flags: set[str]
     values: dict[str, str]
     rest: list[Word]
     paths: list[Word] | None
-    patches: Sequence[Word] = ()
-    body: str | None = None
-    made: str = ""
-    fetched: bool = False
-    wrote: bool = False
-    linked: bool = False
-    hooks: bool = True
-    odd_paths: bool = False
+    patches: Sequence[Word]
+    body: str | None
+    made: str
+    fetched: bool
+    wrote: bool
+    hooks: bool
 
     def has(self, *options: str) -> bool:
         """Return whether one of the options is given, with or without a value."""
@@ -101,15 +96,15 @@ class Call(NamedTuple):
 
     def all(self) -> list[Hit]:
         """Return everything that is held."""
-        return overlapping(self.held, "**")
+        return self.world.all()
 
     def files(self) -> list[Hit]:
         """Return what is held of the files of this checkout: in a linked worktree, what has changed in it."""
-        return self.changed() if self.linked else self.all()
+        return self.changed() if self.world.is_linked else self.all()
 
     def under(self, specs: Sequence[Word]) -> list[Hit]:
         """Return what is held of the files below some pathspecs; see `files`."""
-        return self.below(specs, list(commands.changed(self.here)) if self.linked else None)
+        return self.below(specs, list(commands.changed(self.here)) if self.world.is_linked else None)
 
     def changed_under(self, specs: Sequence[Word]) -> list[Hit]:
         """Return what is held and has uncommitted changes below some pathspecs; everywhere without one."""
@@ -117,13 +112,12 @@ class Call(NamedTuple):
 
     def is_folder(self, spec: Word) -> bool:
         """Return whether a pathspec may mean more than one file."""
-        return spec.text.startswith(":") or bool(_WILD & set(spec.text)) or os.path.isdir(
-            os.path.join(self.here, spec.text)
-        )  # fmt: skip
+        is_wild = spec.text.startswith(":") or not _WILD.isdisjoint(spec.text)
+        return is_wild or os.path.isdir(os.path.join(self.here, spec.text))
 
     def among(self, paths: Sequence[str]) -> list[Hit]:
         """Return which of some paths are held."""
-        return touched(self.held, paths)
+        return touched(self.world.held, paths)
 
     def moving(self, name: str) -> list[Hit]:
         """Return what is held and differs between HEAD and another commit; nothing when git will not find that one."""
@@ -131,7 +125,7 @@ class Call(NamedTuple):
         if other is None:
             return []
         paths = commands.between(self.here, head, other)
-        here = commands.changed(self.here) if self.linked else paths
+        here = commands.changed(self.here) if self.world.is_linked else paths
         return self.among([path for path in paths if path in here])
 
     def staged(self) -> list[Hit]:
@@ -148,7 +142,7 @@ class Call(NamedTuple):
         if self.name not in _SWEEPS:
             return rows, ""
         changed = sorted(dict(self.changed()).items())
-        wide = len({hit[1]["reservation_id"] for hit in hits}) >= len(self.held)
+        wide = len({hit[1]["reservation_id"] for hit in hits}) >= len(self.world.held)
         named = changed if wide else [row for row in changed if row in self.changed_under(self.specs)]
         held = {row["held_pattern"] for _, row in named} | {path for path, _ in named}
         rest = [row for row in rows if row[0] not in held]
@@ -172,16 +166,9 @@ class Call(NamedTuple):
 
     def _is_remote(self, name: str, found: str | None) -> bool:
         if found is None:
-            path = os.path.join(self.here, name)
-            return not os.path.lexists(path) and not commands.ask(self.here, ["ls-files", "--", name])
+            return not os.path.lexists(os.path.join(self.here, name)) and not asked(self.here, "ls-files", "--", name)
         base = re.split(r"[~^]|@\{(?!u|push)", name)[0]
-        try:
-            full = commands.ask(self.here, ["rev-parse", "--symbolic-full-name", base])
-        except commands.GitError as error:
-            if error.status is None:
-                raise
-            return False
-        return full.startswith(b"refs/remotes/")
+        return asked(self.here, "rev-parse", "--symbolic-full-name", base).startswith("refs/remotes/")
 
     # -- settings --------------------------------------------------------------------------------------------------
 
@@ -189,48 +176,52 @@ class Call(NamedTuple):
         """Return whether a merge or a rebase first takes away all unsaved work, to put it back later."""
         if self.has("--autostash", "--no-autostash"):
             return self.has("--autostash")
-        return any(self._setting(name) == "true" for name in ("merge.autostash", "rebase.autostash"))
+        names = ("merge.autostash", "rebase.autostash")
+        return any(asked(self.here, "config", "--type=bool", "--get", name) == "true" for name in names)
 
-    def is_hooked(self, *names: str) -> bool:
+    def is_hooked(self) -> bool:
         """Return whether git's hooks of ours stand where git looks for hooks, so that they judge what is not known."""
-        if not self.hooks:
-            return False
-        folder = os.fsdecode(commands.ask(self.here, ["rev-parse", "--git-path", "hooks"])).removesuffix("\n")
-        return all(_is_ours(os.path.join(self.here, folder, name), name) for name in names or _HOOKS)
-
-    def _setting(self, name: str) -> str:
-        """Return a yes or no of git's configuration; empty without one."""
-        try:
-            return commands.ask(self.here, ["config", "--type=bool", "--get", name]).decode().strip()
-        except commands.GitError as error:
-            if error.status is None:
-                raise
-            return ""
+        folder = os.path.join(self.here, asked(self.here, "rev-parse", "--git-path", "hooks"))
+        return self.hooks and all(_is_ours(os.path.join(folder, name), name) for name in _HOOKS)
 
     # -- pathspecs -------------------------------------------------------------------------------------------------
 
     def below(self, specs: Sequence[Word], paths: Sequence[str] | None) -> list[Hit]:
         """Return what is held below pathspecs, of some paths or of all."""
         patterns = [pattern for spec in specs for pattern in self._patterns(spec)]
-        hits = {hit[0]: hit for pattern in patterns for hit in overlapping(self.held, pattern)}
+        hits = {hit[0]: hit for pattern in patterns for hit in overlapping(self.world.held, pattern)}
         if paths is None or not hits:
             return list(hits.values())
-        return touched(self.held, [path for path in paths if any(_is_within(pattern, path) for pattern in patterns)])
+        return self.among([path for path in paths if any(_is_within(pattern, path) for pattern in patterns)])
 
     def _patterns(self, spec: Word) -> list[str]:
         """Return a pathspec as patterns of ours, which say no less: to git a `*` crosses folders."""
         found = _MAGIC.match(spec.text)
         text = spec.text[found.end() :] if found is not None else spec.text
-        if self.odd_paths or (found is not None and (found[1] not in {"", "/", "(top)"} or not text)):
+        if found is not None and (found[1] not in {"", "/", "(top)"} or not text):
             return ["**"]
-        base = self.root if found is not None and found[1] else self.here
-        inside = os.path.relpath(os.path.normpath(os.path.join(base, text)), self.root)
+        base = self.world.root if found is not None and found[1] else self.here
+        inside = os.path.relpath(os.path.normpath(os.path.join(base, text)), self.world.root)
         if inside == ".." or inside.startswith("../"):
             return []
         if _WILD.isdisjoint(inside):
             return ["**"] if inside == "." else [quote(inside), f"{quote(inside)}/**"]
         folder = os.path.dirname(inside[: min(at for char in _WILD if (at := inside.find(char)) >= 0)])
         return [f"{quote(folder)}/**" if folder else "**"]
+
+
+def asked(here: str, *arguments: str) -> str:
+    """Return git's answer; empty where it says no.
+
+    Raises:
+        GitError: There is no git, or it hangs.
+    """
+    try:
+        return os.fsdecode(commands.ask(here, arguments)).removesuffix("\n")
+    except commands.GitError as error:
+        if error.status is None:
+            raise
+        return ""
 
 
 def arguments(name: str, words: Sequence[Word]) -> tuple[set[str], dict[str, str], list[Word], list[Word] | None]:
@@ -279,6 +270,4 @@ def _is_within(pattern: str, path: str) -> bool:
 
 def _whole(option: str) -> str:
     """Return an option in full where it is the beginning of one that does harm."""
-    if len(option) < len("--x"):
-        return option
     return next((full for full in LONG_OPTIONS if full.startswith(option)), option)

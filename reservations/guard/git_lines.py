@@ -3,29 +3,29 @@
 import os
 import os.path
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
 from interlock.reservations.git import commands
 from interlock.reservations.guard import git_verbs, refusals
 from interlock.reservations.guard.effects import Worlds
-from interlock.reservations.guard.git_command import Call, arguments
-from interlock.reservations.guard.judge import Feed, Spot, shown
+from interlock.reservations.guard.git_command import Call, arguments, asked
+from interlock.reservations.guard.judge import Feed, Judge, Spot, shown
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.refusals import Refusal, RefusedError
-from interlock.reservations.guard.variables import Variables
 from interlock.reservations.guard.words import Word
 
 MAX_ALIASES: Final = 5
 _FETCHERS: Final = frozenset({"fetch", "pull", "remote", "submodule"})
 _MAKERS: Final = _FETCHERS | {"branch", "tag", "worktree", "update-ref", "push", "checkout", "switch"}
 """Subcommands after which names may stand for other commits."""
-_PLACES: Final = names(
-    "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_NAMESPACE GIT_EXEC_PATH"
+_ODD: Final = re.compile(
+    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|EXEC_PATH|CONFIG\w*|\w+_PATHSPECS)"
 )
-"""Variables that move git to another repository, index or working tree."""
-_PATHSPECS: Final = frozenset(f"GIT_{way}_PATHSPECS" for way in ("LITERAL", "GLOB", "NOGLOB", "ICASE"))
+"""Variables by which git works on another repository or working tree, by other settings, or reads paths differently."""
+_ODD_OPTIONS: Final = re.compile(r"--(?:git-dir|work-tree|exec-path|config-env|\w+-pathspecs)")
+_ODD_SETTINGS: Final = re.compile(r"(?i)include|alias\.|core\.(?:worktree|hookspath)$|\w+\.autostash$")
 _RUN_AS_TEXT: Final = (
     r"^pager\.|(?:editor|pager|sshcommand|external|fsmonitor|command|cmd|textconv|clean|smudge|process|driver|helper|"
     r"askpass|program|uploadpack|receivepack|proxy)$"
@@ -36,13 +36,12 @@ _MESSAGES: Final = names("-m --message --author --date --trailer --into-name --r
 """Options whose value names no file and no commit, so that it need not be known."""
 
 
-class GitLines(Variables):
+class GitLines(Judge):
     """Judges git commands."""
 
     def __init__(self, worlds: Worlds, env: Mapping[str, str], cwd: str) -> None:
         super().__init__(worlds, env, cwd)
         self.aliases: dict[str, dict[str, str]] = {}
-        self.own_aliases: dict[str, str] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -52,15 +51,13 @@ class GitLines(Variables):
         self.calm, self.wrote = True, False
         """Nothing has run yet that may have removed anything; something may have written a file."""
 
-    def text(self, spot: Spot, text: str, feed: Feed | None = None) -> None:
+    def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
         """Judge a command line inside the command line."""
         raise NotImplementedError
 
-    def fed_text(self, feed: Feed | None) -> str | None:
+    def fed_text(self, feed: Feed) -> str | None:
         """Return what reaches a standard input as one text; None where that is not known."""
-        if feed is None or feed.words is None:
-            return None if feed is None else feed.text
-        return " ".join(word.text for word in feed.words) if all(word.literal for word in feed.words) else None
+        return None if feed is None or not all(word.literal for word in feed) else " ".join(feed)
 
     def read_files(self, spot: Spot) -> list[Word]:
         """Return the files that a command's standard input comes from."""
@@ -72,16 +69,7 @@ class GitLines(Variables):
     def git(self, spot: Spot, given: Sequence[Word], aliased: int = 0) -> None:
         """Judge a git command: its own options, then the subcommand or what its alias stands for."""
         words = list(given)
-        here, hooks, odd_paths = spot.here, True, not _PATHSPECS.isdisjoint(self.values)
-        configured = any(name.startswith("GIT_CONFIG") for name in self.values)
-        told = [word.text for name in _PLACES for value in self.values.get(name, ()) for word in value]
-        for option, value in self._options(spot, words):
-            if option == "-C":
-                here = None if here is None else os.path.normpath(os.path.join(here, value))
-            told += [value] if option in {"--git-dir", "--work-tree", "--exec-path"} and value else []
-            hooks &= option != "-c" or self._setting(spot, value)
-            configured |= option == "--config-env"
-            odd_paths |= option.endswith("pathspecs")
+        here, odd = self._options(spot, words)
         name, rest = (words[0].text if words and words[0].literal else ""), words[1:]
         if not words or (here is None and name in git_verbs.READS):
             return
@@ -90,7 +78,9 @@ class GitLines(Variables):
         if not os.path.isdir(here):
             return
         spot = spot._replace(here=here)
-        self._elsewhere(name, told, here)
+        if name not in git_verbs.READS and name != "config":
+            for path in odd:
+                self.anything(f"git {name}", refusals.TREE, path)
         self.files(spot, f"git {name}", git_verbs.written(name, rest), follow=True)
         self.wrote |= name in {"format-patch", "archive", "bundle"} or any("--o" in word.text for word in rest)
         for text in git_verbs.commands_of(name, rest):
@@ -100,17 +90,18 @@ class GitLines(Variables):
                 self.text(spot._replace(here=folder), text.text)
         if name in git_verbs.VERBS:
             self._known(spot, name, rest)
-            if name == "config":
-                self.own_aliases |= {one.text[6:].lower(): two.text for one, two in pairwise(rest)
-                                     if one.text.lower().startswith("alias.")}  # fmt: skip
-            self.verb(spot, name, rest, self.read_files(spot), hooks=hooks and not configured, odd_paths=odd_paths)
+            if name == "config" and any(word.text.lower().startswith("alias.") for word in rest):
+                self.set(spot, "GIT_CONFIG", Word())
+            self.verb(spot, name, rest, self.read_files(spot))
         elif name in git_verbs.READS:
             self._note(name, rest)
         else:
-            self._meant(spot, name, rest, aliased, configured=configured)
+            self._meant(spot, name, rest, aliased)
 
-    def _options(self, spot: Spot, words: list[Word]) -> Iterator[tuple[str, str]]:
-        """Take git's own options off, and yield each with its value."""
+    def _options(self, spot: Spot, words: list[Word]) -> tuple[str | None, list[str]]:
+        """Take git's own options off; return its folder, and the folders that an odd option or variable is about."""
+        here, odd = spot.here, [""][:0]
+        told = [word for name in self.values if _ODD.fullmatch(name) for row in self.values[name] for word in row]
         while words and words[0].text.startswith("-"):
             option, sign, value = words.pop(0).text.partition("=")
             if option in _VALUED and not sign:
@@ -118,12 +109,21 @@ class GitLines(Variables):
                 if not after.literal:
                     self.plainly(spot, "git …", "git's own options spelled out")
                 value = after.text
-            yield option, value
+            if option == "-C":
+                here = None if here is None else os.path.normpath(os.path.join(here, value))
+            elif option == "-c":
+                self._setting(spot, value)
+            elif _ODD_OPTIONS.fullmatch(option) and (value or option != "--exec-path"):
+                told.append(Word(value))
+        for word in told:
+            path = os.path.realpath(os.path.join(here or self.cwd, word.text))
+            odd += [here or self.cwd, path, os.path.dirname(path)]
+        return here, odd
 
-    def _meant(self, spot: Spot, name: str, rest: Sequence[Word], aliased: int, *, configured: bool) -> None:
+    def _meant(self, spot: Spot, name: str, rest: Sequence[Word], aliased: int) -> None:
         """Judge what an alias stands for; another subcommand is a program of its own."""
-        meaning = self.own_aliases.get(name.lower()) or self._aliases(spot.here or self.cwd).get(name.lower(), "")
-        if (configured and not meaning) or (meaning and not all(word.known for word in rest)) or aliased > MAX_ALIASES:
+        meaning = self._aliases(spot.here or self.cwd).get(name.lower(), "")
+        if (meaning and not all(word.known for word in rest)) or aliased > MAX_ALIASES:
             self.plainly(spot, f"git {name}", "git's own subcommand, with arguments that are spelled out")
         if meaning.startswith("!"):
             root = self.worlds.at(spot.here or self.cwd).root
@@ -142,29 +142,13 @@ class GitLines(Variables):
             if not word.known and not (before.text in _MESSAGES and word.single):
                 self.plainly(spot, f"git {name}", "arguments that are spelled out")
 
-    def _setting(self, spot: Spot, value: str) -> bool:
-        """Judge `git -c NAME=VALUE`, and return whether git still looks for hooks where it does as a rule."""
-        key, _, meaning = value.partition("=")
-        key = key.lower()
-        if key.startswith("alias."):
-            self.own_aliases[key[6:]] = meaning
-        elif key.startswith("include") or key == "core.worktree":
+    def _setting(self, spot: Spot, setting: str) -> None:
+        """Judge `git -c NAME=VALUE`."""
+        key, _, value = setting.partition("=")
+        if _ODD_SETTINGS.match(key):
             self.anything(f"git -c {key}", refusals.TREE, spot.here)
-        elif re.search(_RUN_AS_TEXT, key):
-            self.text(spot, meaning.removeprefix("!"))
-        elif key.endswith("autostash") and meaning.lower() not in {"false", "no", "off", "0"}:
-            self.anything(f"git -c {key}", git_verbs.STASH, spot.here)
-        return key != "core.hookspath"
-
-    def _elsewhere(self, name: str, told: Sequence[str], here: str) -> None:
-        """Judge git where it is told of another repository, or of other files, than those of the folder it runs in."""
-        judged = told and name in git_verbs.VERBS and name != "config"
-        paths = [os.path.realpath(os.path.join(here, path)) for path in (*told, ".")] if judged else []
-        for world in (self.worlds.at(folder) for path in paths for folder in (path, os.path.dirname(path))):
-            if world.held:
-                raise RefusedError(
-                    Refusal(f"git {name}", world.all(), refusals.TREE, world, verb="may touch", asks=False)
-                )
+        elif re.search(_RUN_AS_TEXT, key.lower()):
+            self.text(spot, value.removeprefix("!"))
 
     def _aliases(self, here: str) -> dict[str, str]:
         """Return git's aliases, names in small letters; they are asked for once.
@@ -174,33 +158,10 @@ class GitLines(Variables):
         """
         root = self.worlds.at(here).root
         if root not in self.aliases:
-            rows: list[str] = []
-            try:
-                rows = commands.names(commands.ask(here, ["config", "-z", "--get-regexp", r"^alias\."]))
-            except commands.GitError as error:
-                if error.status is None:
-                    raise
+            rows = asked(here, "config", "-z", "--get-regexp", r"^alias\.").split("\0")
             pairs = (row.removeprefix("alias.").partition("\n") for row in rows)
             self.aliases[root] = {name.lower(): meaning.strip() for name, _, meaning in pairs}
         return self.aliases[root]
-
-    def _call(
-        self,
-        spot: Spot,
-        name: str,
-        words: Sequence[Word],
-        patches: Sequence[Word],
-        *,
-        hooks: bool = True,
-        odd_paths: bool = False,
-    ) -> Call:
-        here = spot.here or self.cwd
-        world = self.worlds.at(here)
-        return Call(
-            here, world.root, world.held, name, *arguments(name, words), patches, self.fed_text(spot.feed), self.made,
-            self.fetched, self.wrote, world.is_linked, hooks and self.env.get("INTERLOCK_HOOKS", "") != "off",
-            odd_paths,
-        )  # fmt: skip
 
     def _note(self, name: str, words: Sequence[Word]) -> None:
         """Note what a command makes for those behind it."""
@@ -210,23 +171,16 @@ class GitLines(Variables):
             self.made += " ".join(["", *(word.text for word in words), "FETCH_HEAD" if name in _FETCHERS else ""])
         self.fetched |= name in _FETCHERS
 
-    def verb(
-        self,
-        spot: Spot,
-        name: str,
-        words: Sequence[Word],
-        patches: Sequence[Word],
-        *,
-        hooks: bool = True,
-        odd_paths: bool = False,
-        said: str = "",
-    ) -> None:
+    def verb(self, spot: Spot, name: str, words: Sequence[Word], patches: Sequence[Word], said: str = "") -> None:
         """Judge one git subcommand, or what is judged like one, in its checkout, and note what it makes."""
-        world = self.worlds.at(spot.here or self.cwd)
+        here = spot.here or self.cwd
+        world = self.worlds.at(here)
         if not world.held:
             return
         self.count("git commands", spot.node)
-        call = self._call(spot, name, words, patches, hooks=hooks, odd_paths=odd_paths)
+        hooks = self.env.get("INTERLOCK_HOOKS", "") != "off"
+        call = Call(here, world, name, *arguments(name, words), patches, self.fed_text(spot.feed), self.made,
+                    self.fetched, self.wrote, hooks)  # fmt: skip
         try:
             verdict = git_verbs.judge(call)
         except commands.GitError as error:
@@ -237,7 +191,5 @@ class GitLines(Variables):
         self._note(name, words)
         if verdict is not None and verdict[0]:
             hits, why = call.ordered(verdict[0])
-            action = said or shown(f"git {name}", words)
-            raise RefusedError(
-                Refusal(action, hits, verdict[1], world, verb="may touch" if why else "would touch", why=why)
-            )
+            action, verb = said or shown(f"git {name}", words), "may touch" if why else "would touch"
+            raise RefusedError(Refusal(action, hits, verdict[1], world, verb=verb, why=why))

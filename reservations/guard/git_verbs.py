@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from interlock.reservations import place
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Hit
 from interlock.reservations.git.rewrites import patched_paths, rebased_paths
-from interlock.reservations.guard.git_command import Call, NotYetError
+from interlock.reservations.guard.git_command import Call, NotYetError, asked
 from interlock.reservations.guard.words import Word
 
 OWN: Final = (
@@ -64,53 +63,38 @@ def judge(call: Call) -> Verdict | None:
 
 def written(name: str, words: Sequence[Word]) -> list[Word]:
     """Return the files that a reading git command writes because an option or its first argument names them."""
-    found: list[Word] = []
     if name not in READS:
-        return found
+        return []
+    found = [word for word in words[1:] if not word.startswith("-")][:1] if name == "bundle" else []
     for word, after in pairwise([*words, Word()]):
-        option, sign, value = word.text.partition("=")
-        long = option.startswith("--o") and "--output".startswith(option)
-        if long or (option == "-o" and name == "archive") or option == "--output-directory":
-            found.append(word._replace(text=value) if sign else after)
+        option, sign, value = word.partition("=")
+        if (option.startswith("--o") and "--output".startswith(option)) or option == "--output-directory":
+            found.append(Word(value) if sign else after)
         elif name == "archive" and option.startswith("-o"):
-            found.append(word._replace(text=word.text[2:]))
-    texts = [word.text for word in words]
-    if name == "bundle" and texts[:1] == ["create"]:
-        found += [word for word in words[1:] if not word.text.startswith("-")][:1]
+            found.append(Word(word[2:]) or after)
     return found
 
 
 def commands_of(name: str, words: Sequence[Word]) -> list[Word]:
     """Return the command lines that a git command runs."""
-    rest = [word for word in words if not word.text.startswith("-")]
-    if (name in {"bisect", "submodule"}) and rest[:1] and rest[0].text in {"run", "foreach"}:
-        known = all(word.known for word in words)
-        texts = [word.text for word in (words if name == "bisect" else rest)[1:]]
-        return [Word(quoted(texts) if name == "bisect" or len(texts) > 1 else "".join(texts), known=known)]
+    rest = [word for word in words if not word.startswith("-")]
+    if (name, rest[0].text if rest else "") in {("bisect", "run"), ("submodule", "foreach")}:
+        texts = (words if name == "bisect" else rest)[1:]
+        return [Word(quoted(texts) if name == "bisect" or len(texts) > 1 else "".join(texts))]
     short = {"rebase": "-x", "difftool": "-x", "mergetool": "-x", "grep": "-O"}.get(name, "--exec")
-    found: list[Word] = []
+    found = [Word(word[5:]) for word in words if word.startswith("ext::")]
     for word, after in pairwise([*words, Word()]):
-        option, sign, value = word.text.partition("=")
-        if word.text == short or (
-            option in {"--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack"}
-        ):
-            found.append(word._replace(text=value) if sign else after)
-        elif word.text.startswith("ext::"):
-            found.append(word._replace(text=word.text[5:]))
-        elif word.text.startswith(short) and short != "--exec":
-            found.append(word._replace(text=word.text[2:]))
+        option, sign, value = word.partition("=")
+        if option in {"--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack"}:
+            found.append(Word(value) if sign else after)
+        elif word.startswith(short) and short != "--exec":
+            found.append(Word(word[2:]) or after)
     return found
 
 
 def quoted(texts: Sequence[str]) -> str:
     """Return words as a command line that says them."""
     return " ".join("'" + text.replace("'", "'\\''") + "'" for text in texts)
-
-
-def _add(call: Call) -> Verdict | None:
-    if call.has("-n", "--dry-run", "--refresh"):
-        return None
-    return _staging(call), ADD
 
 
 def _staging(call: Call) -> list[Hit]:
@@ -163,13 +147,11 @@ def _checkout(call: Call) -> Verdict | None:
     return (call.below(others, None) if start else call.under(call.rest)), NAME
 
 
-def _guessed(call: Call, name: str) -> str | None:
-    """Return the remote's branch that git takes for a name that is no branch here."""
-    if os.path.lexists(os.path.join(call.here, name)) or name.startswith(":"):
-        return None
-    output = commands.ask(call.here, ["for-each-ref", "--format=%(objectname)", f"refs/remotes/*/{name}"])
-    found = output.decode().split()
-    return found[0] if found else None
+def _guessed(call: Call, name: str) -> str:
+    """Return the remote's branch that git takes for a name that is no branch here; empty without one."""
+    is_path = os.path.lexists(os.path.join(call.here, name)) or name.startswith(":")
+    found = "" if is_path else asked(call.here, "for-each-ref", "--format=%(objectname)", f"refs/remotes/*/{name}")
+    return found.partition("\n")[0]
 
 
 def _restore(call: Call) -> Verdict | None:
@@ -196,14 +178,9 @@ def _stash(call: Call) -> Verdict | None:
 
 def _of_stashes(call: Call) -> list[Hit]:
     """Return what is held and set aside in any stash."""
-    stashes = commands.ask(call.here, ["stash", "list", "--format=%H"]).decode().split()
-    last = commands.commit_of(call.here, "refs/stash")
-    kept = {*stashes, *([last] if last else [])}
-    return call.among([path for stash in kept for path in commands.stashed_paths(call.here, stash)])
-
-
-def _clean(call: Call) -> Verdict | None:
-    return None if call.has("-n", "--dry-run") else (call.under(call.specs or [Word(".")]), CLEAN)
+    last = commands.commit_of(call.here, "refs/stash") or ""
+    stashes = {last, *asked(call.here, "stash", "list", "--format=%H").split()} - {""}
+    return call.among([path for stash in stashes for path in commands.stashed_paths(call.here, stash)])
 
 
 def _merge(call: Call) -> Verdict | None:
@@ -212,7 +189,7 @@ def _merge(call: Call) -> Verdict | None:
     aside = call.changed() if call.sets_aside() else []
     head = call.commit("HEAD")
     tips = [tip for name in [word.text for word in call.rest] or ["@{upstream}"] if (tip := call.commit(name))]
-    if call.linked and head and not call.has("--no-ff", "--squash"):
+    if call.world.is_linked and head and not call.has("--no-ff", "--squash"):
         # Moving on to commits that are there already carries nothing, and nobody else's files are here.
         tips = [tip for tip in tips if not commands.reaches(call.here, [tip], head)]
     paths = [path for tip in tips if head for path in commands.merged_paths(call.here, head, tip)]
@@ -278,24 +255,16 @@ def _of_patch(call: Call, path: str, text: str = "") -> list[str]:
         raise NotYetError from None
 
 
-def _move(call: Call) -> Verdict | None:
-    return None if call.has("-n", "--dry-run") else (call.below(call.specs, None), WAIT)
-
-
 def _worktree(call: Call) -> Verdict | None:
     """Judge the removal of a worktree with what is not saved in it."""
     if [word.text for word in call.rest[:1]] != ["remove"] or not call.has("-f", "--force"):
         return None
     from interlock.reservations.git import checkouts  # noqa: PLC0415 - few lines remove a worktree
 
-    named = [word.text for word in call.rest[1:]]
-    asked = [os.path.realpath(os.path.join(call.here, name)) for name in named]
     # Git knows a worktree by the end of its path too.
-    trees = [
-        tree
-        for tree in checkouts.roots_of(place.at(call.root))
-        if tree in asked or any(tree.endswith(f"/{name.strip('/')}") for name in named)
-    ]
+    ends = [end for word in call.rest[1:]
+            for end in (os.path.realpath(os.path.join(call.here, word.text)), f"/{word.text.strip('/')}")]  # fmt: skip
+    trees = [tree for tree in checkouts.roots_of(call.world.place) if tree.endswith(tuple(ends))]
     return call.among([path for tree in trees for path in commands.changed(tree)]), REMOVE
 
 
@@ -303,10 +272,8 @@ def _branch(call: Call) -> Verdict | None:
     if not call.has("-f", "--force", "-C", "-M") or not call.rest:
         return None
     names = [word.text for word in call.rest]
-    current = commands.ask(call.here, ["rev-parse", "--abbrev-ref", "HEAD"]).decode().strip()
-    target = names[0] if call.has("-C", "-M") else (names[1] if len(names) > 1 else "HEAD")
-    moved = names[-1] if call.has("-C", "-M") else names[0]
-    return (call.moving(target), WAIT) if moved == current else None
+    moved, target = (names[-1], names[0]) if call.has("-C", "-M") else (*names, "HEAD")[:2]
+    return (call.moving(target), WAIT) if moved == asked(call.here, "rev-parse", "--abbrev-ref", "HEAD") else None
 
 
 def _update_index(call: Call) -> Verdict | None:
@@ -316,7 +283,7 @@ def _update_index(call: Call) -> Verdict | None:
 def _update_ref(call: Call) -> Verdict | None:
     """Judge plumbing that moves a branch: another one than HEAD, written with its full name, is free."""
     names = [word.text for word in call.rest]
-    current = commands.ask(call.here, ["rev-parse", "--symbolic-full-name", "HEAD"]).decode().strip()
+    current = asked(call.here, "rev-parse", "--symbolic-full-name", "HEAD")
     free = names[:1] and names[0].startswith(("refs/heads/", "refs/tags/")) and names[0] != current
     return None if free and call.name == "update-ref" else (call.all(), WAIT)
 
@@ -339,11 +306,7 @@ def _submodule(call: Call) -> Verdict | None:
     if verb not in {"update", "deinit"}:
         return None
     specs = [*call.rest[1:], *(call.paths or [])]
-    return call.below(specs or [Word(f":/{path}") for path in commands.links(call.root)], None), WAIT
-
-
-def _fetch(call: Call) -> Verdict | None:
-    return (call.all(), PULL) if call.has("-u", "--update-head-ok") else None
+    return call.below(specs or [Word(f":/{path}") for path in commands.links(call.world.root)], None), WAIT
 
 
 def _verbs(harmless: str) -> Callable[[Call], Verdict | None]:
@@ -352,23 +315,24 @@ def _verbs(harmless: str) -> Callable[[Call], Verdict | None]:
     return lambda call: None if not call.rest or call.rest[0].text in words else (call.files(), WAIT)
 
 
-def _everything(call: Call) -> Verdict | None:
-    return call.all(), WAIT
-
-
 GUARDED: Final = frozenset({"core.hookspath", "core.worktree"})
 """What is set in a repository's configuration alone decides which hooks run, and where."""
 
 VERBS: Final[dict[str, Callable[[Call], Verdict | None]]] = {
-    "add": _add, "stage": _add, "commit": _commit, "reset": _reset, "checkout": _checkout, "switch": _checkout,
-    "restore": _restore, "stash": _stash, "clean": _clean, "merge": _merge, "rebase": _rebase, "pull": _pull,
-    "cherry-pick": _pick, "revert": _pick, "am": _patch, "apply": _patch, "rm": _move, "mv": _move,
-    "worktree": _worktree, "branch": _branch, "update-index": _update_index, "update-ref": _update_ref,
-    "symbolic-ref": _update_ref, "bisect": _verbs("log view visualize terms help"), "config": _config,
-    "sparse-checkout": _verbs("list check-rules"), "subtree": _verbs("split push"),
-    "reflog": _verbs("show list exists"), "submodule": _submodule, "fetch": _fetch, "checkout-index": _everything,
-    "read-tree": _everything,
-    **dict.fromkeys(("filter-branch", "filter-repo", "quiltimport", "merge-index", "merge-one-file", "merge-file",
-                     "for-each-repo", "rerere", "svn", "p4", "mergetool"), _everything),
+    **dict.fromkeys(("add", "stage"),
+                    lambda call: None if call.has("-n", "--dry-run", "--refresh") else (_staging(call), ADD)),
+    "commit": _commit, "reset": _reset, "checkout": _checkout, "switch": _checkout, "restore": _restore,
+    "stash": _stash, "merge": _merge, "rebase": _rebase, "pull": _pull, "cherry-pick": _pick, "revert": _pick,
+    "am": _patch, "apply": _patch, "worktree": _worktree, "branch": _branch, "update-index": _update_index,
+    "update-ref": _update_ref, "symbolic-ref": _update_ref, "config": _config, "submodule": _submodule,
+    "clean": lambda call: None if call.has("-n", "--dry-run") else (call.under(call.specs or [Word(".")]), CLEAN),
+    **dict.fromkeys(("rm", "mv"),
+                    lambda call: None if call.has("-n", "--dry-run") else (call.below(call.specs, None), WAIT)),
+    "fetch": lambda call: (call.all(), PULL) if call.has("-u", "--update-head-ok") else None,
+    "bisect": _verbs("log view visualize terms help"), "sparse-checkout": _verbs("list check-rules"),
+    "subtree": _verbs("split push"), "reflog": _verbs("show list exists"),
+    **dict.fromkeys(("checkout-index", "read-tree", "filter-branch", "filter-repo", "quiltimport", "merge-index",
+                     "merge-one-file", "merge-file", "for-each-repo", "rerere", "svn", "p4", "mergetool"),
+                    lambda call: (call.all(), WAIT)),
 }  # fmt: skip
 """Subcommand to what it would touch; one that is not here touches nothing of others, or is an alias."""

@@ -1,24 +1,42 @@
-"""What every part of the guard uses: how files, and commands that cannot be read, are refused."""
+"""What every part of the guard uses: refusals, what the line's variables may hold, and what its commands write.
+
+A variable may hold every value that the line gives it anywhere, whatever comes first: so loops need no second look.
+"""
 
 import os.path
+import re
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
-from interlock.reservations.guard import refusals
+from interlock.core.project import PROJECT
+from interlock.reservations import identity
+from interlock.reservations.guard import listings, refusals
 from interlock.reservations.guard.effects import Worlds
+from interlock.reservations.guard.prefilter import NAMES, names
+from interlock.reservations.guard.programs import Run
 from interlock.reservations.guard.refusals import Refusal, RefusedError
-from interlock.reservations.guard.syntax import Node, row_of, text_of
-from interlock.reservations.guard.words import Binding, Word
+from interlock.reservations.guard.syntax import Node, is_quoted, row_of, text_of
+from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
+from interlock.reservations.store.records import key_of
 
+MAX_KEPT: Final = 300
+MAX_TEXT: Final = 20_000
+"""So many values of a variable are kept, and so many characters of one; more is not known."""
+_RUN_AS_TEXT: Final = names(
+    "EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN PROMPT_COMMAND PS0 PS1 PS2 PS4 GIT_EDITOR GIT_SEQUENCE_EDITOR "
+    "GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND"
+)
+"""Variables whose value is run."""
+_NUMERIC: Final = r"(?a)[\w\s+\-*/%<>=!&|^~?:(),.]*"
+_SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
+"""A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
+_ASSIGNS: Final = r"(?<![=!<>])=(?!=)|\+\+|--"
 MAX_STEPS: Final = {"commands": 5000, "files": 2000, "git commands": 60, "texts inside texts": 300}
 """So much of one line is looked at, counted anew for each folder and each value of a variable."""
 
 
-class Feed(NamedTuple):
-    """What reaches a standard input: words or a text; neither where that is not known."""
-
-    words: list[Word] | None = None
-    text: str | None = None
+Feed: TypeAlias = Sequence[Word] | None
+"""What reaches a standard input, as words; None for what the whole line reads."""
 
 
 class Spot(NamedTuple):
@@ -27,18 +45,18 @@ class Spot(NamedTuple):
     Args:
         node: The command.
         here: The folder that it runs in; None where that is not known.
-        feed: What it reads; None for what the whole line reads.
+        feed: What it reads.
         binding: What its variables hold.
     """
 
     node: Node
     here: str | None
-    feed: Feed | None = None
+    feed: Feed = None
     binding: Binding = {}  # noqa: RUF012 - never changed
 
 
 class Judge:
-    """Refuses.
+    """Refuses, and keeps what the line says of its variables.
 
     Args:
         worlds: The checkouts that the line may reach.
@@ -51,6 +69,11 @@ class Judge:
         self.env = env
         self.cwd = cwd
         self.counts = dict.fromkeys(MAX_STEPS, 0)
+        self.expander = Expander(self._output, env)
+        self.values: dict[str, dict[Value, None]] = {}
+        self.functions: set[str] = set()
+        self.later: list[tuple[Spot, str]] = []
+        """Texts that are run later, in whatever folder the line is in by then."""
 
     def unread(self, action: str, found: str, expected: str, row: int, here: str | None = None) -> NoReturn:
         """Refuse what cannot be read: a line is judged only where others hold something.
@@ -61,18 +84,8 @@ class Judge:
         world = self.worlds.at(here or self.cwd)
         if not world.held:
             world = next((each for each in self.worlds.folders.values() if each.held), world)
-        raise RefusedError(
-            Refusal(
-                action,
-                world.all(),
-                refusals.LITERAL,
-                world,
-                found=found,
-                expected=expected,
-                place=f"line {row}",
-                asks=False,
-            )
-        )
+        refusal = Refusal(action, world.all(), refusals.LITERAL, world, asks=False)
+        raise RefusedError(refusal._replace(found=found, expected=expected, place=f"line {row}"))
 
     def plainly(self, spot: Spot, action: str, expected: str) -> NoReturn:
         """Refuse a command that is not spelled out; see `unread`."""
@@ -105,16 +118,196 @@ class Judge:
         for word in words:
             if not word.known or (spot.here is None and not os.path.isabs(word.text)):
                 self.plainly(spot, action, "files that are spelled out")
-            if word.text:
-                self.count("files", spot.node)
-                world, hits, shared = self.worlds.hits(word, spot.here or self.cwd, follow=follow)
-                if shared:
-                    verb = "would change git's own files or the store, which guard"
-                    raise RefusedError(Refusal(action, hits, refusals.STORE, world, verb=verb, asks=False))
-                if hits:
-                    raise RefusedError(Refusal(action, hits, refusals.FILE, world))
+            self.count("files", spot.node)
+            if not word.text or (met := self.worlds.met(word, spot.here or self.cwd, follow=follow)) is None:
+                continue
+            world, hits, shared = met
+            if shared:
+                verb = "would change git's own files or the store, which guard"
+                raise RefusedError(Refusal(action, hits, refusals.STORE, world, verb=verb, asks=False))
+            raise RefusedError(Refusal(action, hits, refusals.FILE, world))
+
+    # -- variables -----------------------------------------------------------------------------------------------------
+
+    def fields(self, node: Node, spot: Spot) -> list[Word]:
+        """Return the words that a node becomes."""
+        return self.expander.fields(node, spot.binding, spot.here)
+
+    def each_field(self, nodes: Sequence[Node], here: str | None) -> list[Word]:
+        """Return the words that nodes may become, whatever their variables hold."""
+        rows = [self.expander.words(nodes, binding, here) for binding in bindings(nodes, self.values)]
+        return list(dict.fromkeys(word for row in rows for word in row))
+
+    def set(self, spot: Spot, name: str, *value: Word) -> None:
+        """Note that a variable may hold a value, and judge one that is run, or that says who is who."""
+        if name in NAMES:
+            self._named(spot, name, value[0].text if len(value) == 1 and value[0].literal else "")
+        if name == "IFS" and not _is_before_read(spot.node):
+            self.expander.splits = False
+        if name in _RUN_AS_TEXT:
+            if not value[0].known:
+                self.plainly(spot, name, "a command that is spelled out")
+            self.later.append((spot, f': "{value[0].text}"' if name.startswith("PS") else value[0].text))
+        if any(_SUBSCRIPT.search(word.text) for word in value):
+            self.plainly(spot, name, "a value without commands in a subscript")
+        rows = self.values.setdefault(name, {})
+        small = len(rows) < MAX_KEPT and sum(map(len, value)) < MAX_TEXT
+        rows[tuple(word if word.known else UNKNOWN for word in value) if small else (UNKNOWN,)] = None
+
+    def give(self, spot: Spot, words: Sequence[Word]) -> None:
+        """Note the words that `$1`, `$@` and so on may stand for: any of those that are given anywhere."""
+        for word in words:
+            for number in range(1, 10):
+                self.set(spot, str(number), word)
+        self.set(spot, "@", *words)
+        self.set(spot, "*", *words)
+
+    def _named(self, spot: Spot, name: str, text: str) -> None:
+        """Judge a value of such a variable: nobody turns the hooks off or passes for another agent."""
+        world = self.worlds.at(spot.here or self.cwd)
+        me = key_of("" if world.opened is None else world.opened[1].name)
+        own = {
+            **dict.fromkeys(identity.NAMES, key_of(text) == me),
+            identity.SESSION: key_of(identity.of_session(text)) == me,
+            PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == world.root,
+        }
+        if not (text and own.get(name)):
+            self.anything(f"{name}={text}" if text else name, refusals.PERSON, spot.here, refusals.AROUND)
+
+    def assign(self, node: Node, here: str | None, *, known: bool = True) -> None:
+        """Note what `NAME=VALUE` gives a variable."""
+        target, sign = node.children[0], node.children[1].type
+        given = node.children[2] if len(node.children) > 2 else None
+        elements = [child for child in given.children if child.is_named] if given and given.type == "array" else None
+        is_array = elements is not None or target.type == "subscript"
+        name = text_of(target.children[0] if target.type == "subscript" else target)
+        nodes = elements if elements is not None else [given] if given else []
+        spot = Spot(node, here)
+        for binding in bindings(nodes, self.values):
+            rows = [self.expander.fields(part, binding, here) for part in nodes]
+            # An assignment does not split what it is given, and makes no files of wildcards.
+            words = [word for row in rows for word in (row if is_array else [Word(" ".join(row))])]
+            whole = known and (sign == "=" or is_array)
+            self.set(spot, name, *((words or [Word()]) if whole else [UNKNOWN]))
+
+    def declare(self, node: Node, here: str | None) -> None:
+        """Note what `export`, `declare`, `unset` and so on say of variables."""
+        program = text_of(node.children[0])
+        named = [child for child in node.children[1:] if child.is_named]
+        options = "".join(text_of(child) for child in named if text_of(child).startswith("-"))
+        spot = Spot(node, here)
+        if ("n" in options and program != "export") or _SUBSCRIPT.search(text_of(node)):
+            self.plainly(spot, program, "a variable that stands for no other one, and values without commands in them")
+        plain = set(options) <= set("-xgraAp")
+        for child in named:
+            if child.type == "variable_assignment":
+                self.assign(child, here, known=plain)
+            elif not text_of(child).startswith("-"):
+                for word in self.each_field([child], here):
+                    name, sign, value = word.text.partition("=")
+                    if not word.known or not name.isidentifier():
+                        self.plainly(spot, program, "the name of the variable spelled out")
+                    if sign:
+                        self.set(spot, name, Word(value) if plain else UNKNOWN)
+                    elif program != "export" and name in NAMES:
+                        self._named(spot, name, "")
+
+    # -- arithmetic --------------------------------------------------------------------------------------------------
+
+    def arithmetic(self, node: Node, here: str | None) -> None:
+        """Judge what bash reads as numbers: it runs the substitutions in the subscripts of values."""
+        spot, is_test = Spot(node, here), node.type == "test_command"
+        is_set = not is_test and re.search(_ASSIGNS, text_of(node))
+        stack = [node]
+        while stack:
+            part = stack.pop()
+            if part.type in {"command_substitution", "process_substitution", "do_group"}:
+                continue
+            stack += part.children
+            if part.child_count and part.type not in {"string", "raw_string"}:
+                continue
+            said = text_of(part)
+            values = [word.text for value in self.values.get(said, ()) for word in value]
+            numeric = all(re.fullmatch(_NUMERIC, text) for text in values)
+            if _SUBSCRIPT.search(said) or not (is_test or numeric):
+                self.plainly(spot, "arithmetic", "numbers, and variables that hold numbers")
+            if is_set and part.is_named and said.isidentifier():
+                self.set(spot, said, NAME)
+
+    def numeric(self, spot: Spot, words: Sequence[Word]) -> None:
+        """Judge the arguments of `let`."""
+        for word in words:
+            if not word.known or re.fullmatch(_NUMERIC, word.text) is None:
+                self.plainly(spot, "let", "numbers, and variables that hold numbers")
+            for name in re.findall(r"[A-Za-z_]\w*", word.text):
+                self.set(spot, name, NAME)
+
+    def evaluated(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
+        """Judge the arguments of a builtin that reads the subscripts in them."""
+        if any(_SUBSCRIPT.search(word.text) for word in words):
+            self.plainly(spot, name, "a text without commands in a subscript")
+
+    # -- what commands write -----------------------------------------------------------------------------------------
+
+    def written(self, stages: Sequence[Node], binding: Binding, here: str | None) -> list[Word]:
+        """Return what the last of some stages of a pipe writes, past mere filters."""
+        if len(stages) == 1 and stages[0].type == "pipeline":
+            stages = [child for child in stages[0].children if child.is_named]
+        for stage in reversed(stages):
+            node, redirects = stage, [child for child in stage.children if child.type.endswith("redirect")]
+            if node.type == "redirected_statement":
+                node = node.children[0]
+            if node.type != "command" or any(text_of(row).startswith((">", "&>", "1>")) for row in redirects):
+                break
+            nodes = [
+                child for child in node.children if child.is_named and not child.type.endswith(("redirect", "ment"))
+            ]
+            free = {name: values for name, values in self.values.items() if name not in binding}
+            rows = [self.expander.words(nodes, {**binding, **row}, here) for row in bindings(nodes, free)]
+            if any(word.text in self.functions for row in rows for word in row[:1]):
+                break
+            if stage is stages[0] or not all(map(listings.is_filter, rows)):
+                return [word for row in rows for word in self._produced(Run(row).words, redirects, here)]
+        return [UNKNOWN]
+
+    def _produced(self, words: Sequence[Word], redirects: Sequence[Node], here: str | None) -> list[Word]:
+        texts = [word.text for word in words]
+        if texts == ["cat"] and any(row.type == "heredoc_redirect" for row in redirects):
+            return list(self.fed(redirects, here, None) or [UNKNOWN])
+        if here is not None and texts == ["git", "rev-parse", "--show-toplevel"]:
+            return [Word(self.worlds.at(here).root)]
+        return listings.produced(words, here)
+
+    def _output(self, node: Node, binding: Binding) -> list[Word]:
+        """Return what a command substitution writes."""
+        parts = [child for child in node.children if child.is_named and child.type != "comment"]
+        here = binding["PWD"][0].text if "PWD" in binding else None
+        return self.written(parts, binding, here) if len(parts) == 1 else [UNKNOWN]
+
+    def fed(self, redirects: Sequence[Node], here: str | None, feed: Feed) -> Feed:
+        """Return what redirections make a standard input of."""
+        for node in redirects:
+            if node.type == "heredoc_redirect":
+                bodies = [child for child in node.children if child.type == "heredoc_body"]
+                feed = [Word(text_of(body)) for body in bodies] if is_quoted(node) else [self._text(bodies, here)]
+            elif node.type == "herestring_redirect":
+                feed = [self._text(node.children[-1:], here)]
+            elif any(child.type == "<" for child in node.children):
+                last = node.children[-1]
+                stages = [child for child in last.children if child.is_named]
+                feed = self.written(stages, {}, here) if last.type == "process_substitution" else None
+        return feed
+
+    def _text(self, nodes: Sequence[Node], here: str | None) -> Word:
+        words = self.each_field(nodes, here)
+        return words[0] if len(words) == 1 and words[0].literal else UNKNOWN
 
 
 def shown(name: str, words: Sequence[Word]) -> str:
     """Return a command as it is shown to who wrote it; what is not known is left out."""
     return " ".join([name, *(word.text if word.known else "…" for word in words)]).rstrip()
+
+
+def _is_before_read(node: Node) -> bool:
+    name = node.parent.child_by_field_name("name") if node.parent is not None else None
+    return name is not None and text_of(name) == "read"

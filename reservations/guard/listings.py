@@ -1,15 +1,16 @@
 """What a program writes to its standard output, as far as its words say it: names for loops, text for a shell.
 
-None is the answer for most programs. It matters only where the output is run or names files to be changed; more than
-what is written may be returned, never less.
+`UNKNOWN` is the answer for most programs. It matters only where the output is run or names files to be changed; more
+than what is written may be returned, never less.
 """
 
 import os.path
 from collections.abc import Callable, Sequence
+from itertools import dropwhile, takewhile
 from typing import Final
 
 from interlock.reservations.guard.prefilter import names
-from interlock.reservations.guard.words import NAME, Word
+from interlock.reservations.guard.words import NAME, UNKNOWN, Word, glob
 
 MADE: Final = os.path.join(os.sep, "tmp", "made-by-mktemp")
 """What `mktemp` makes: it did not exist before, so that nobody holds it."""
@@ -22,31 +23,28 @@ _FIND_ACTIONS: Final = frozenset({"-print", "-print0", "-delete", "-exec", "-exe
 _FIND_PLAIN: Final = names(
     "-type -maxdepth -mindepth -newer -mtime -mmin -size -perm -user -path -wholename -ipath -regex"
 )
+_LISTS: Final = frozenset({"--files-with-matches", "--files-without-match", "--files"})
 _GREP_VALUED: Final = frozenset({
     "-e", "-f", "-m", "-A", "-B", "-C", "-d", "-D", "--include", "--exclude", "--exclude-dir", "-g", "--glob", "-t",
     "--type", "-T", "--max-count", "--regexp", "--file",
 })  # fmt: skip
 
 
-def produced(words: Sequence[Word], body: str | None = None, here: str | None = None) -> list[Word] | None:
-    """Return what a command writes, as words; None when that is not known.
+def produced(words: Sequence[Word], here: str | None = None) -> list[Word]:
+    """Return what a command writes, as words.
 
     Args:
         words: The program and its arguments.
-        body: The text of its here-document.
         here: The folder that it runs in; None where that is not known.
     """
-    if not words or not words[0].literal:
-        return None
-    name, rest = os.path.basename(words[0].text), words[1:]
-    if name == "cat":
-        return [Word(body)] if body is not None and not rest else None
-    if name == "pwd":
-        return None if here is None or rest else [Word(here)]
+    if not words or words[0].pattern or not all(word.known for word in words):
+        return [UNKNOWN]
+    name, rest = os.path.basename(words[0].text), list(words[1:])
+    if name == "pwd" and here is not None:
+        return [Word(here)]
     if name in _NAMES:
-        return [NAME] if all(word.literal and "/" not in word.text for word in rest) else None
-    row = _ROWS.get(name)
-    return None if row is None or not all(word.known for word in rest) else row(list(rest))
+        return [NAME] if all(word.literal and "/" not in word for word in rest) else [UNKNOWN]
+    return _ROWS[name](rest) if name in _ROWS else [UNKNOWN]
 
 
 def is_filter(words: Sequence[Word]) -> bool:
@@ -57,19 +55,16 @@ def is_filter(words: Sequence[Word]) -> bool:
     return bool(words) and known and FILTERS.get(os.path.basename(texts[0]), -1) >= len(plain)
 
 
-def found_by_find(words: Sequence[Word]) -> list[Word] | None:
+def found_by_find(words: Sequence[Word]) -> list[Word]:
     """Return what `find` may name: below its starts, and with a name that all of it must have."""
-    starts: list[Word] = []
     rest = [word for word in words if word.text not in {"-L", "-H", "-P"}]
-    while rest and not rest[0].text.startswith(("-", "(", "!")):
-        starts.append(rest.pop(0))
+    starts = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), rest))
     if not all(word.known for word in words) or any(word.text == "-files0-from" for word in rest):
-        return None
-    names = _names_of([word.text for word in rest])
-    where = [(start.pattern or start.text).rstrip("/") or "/" for start in starts] or ["."]
-    if names is None:
-        return [Word(f"{start}/**", f"{start}/**") for start in where]
-    return [Word(f"{start}/**/{name}", f"{start}/**/{name}") for start in where for name in names]
+        return [UNKNOWN]
+    names = _names_of([word.text for word in rest[len(starts) :]])
+    below = glob("/**")
+    where = [Word((start.rstrip("/") or "/") + below) for start in starts] or [Word("." + below)]
+    return where if names is None else [Word(f"{start}/{glob(name)}") for start in where for name in names]
 
 
 def _names_of(texts: list[str]) -> list[str] | None:
@@ -109,88 +104,74 @@ def _name(name: str) -> str:
     return "*" if {"\\", "{"}.intersection(name) else name
 
 
-def _grep(words: list[Word]) -> list[Word] | None:
+def _grep(words: list[Word]) -> list[Word]:
     """Return the files in which `grep -l` looks."""
-    lists = any(
-        word.text in {"--files-with-matches", "--files-without-match", "--files"}
-        or (word.text[:1] == "-" and word.text[:2] != "--" and ("l" in word.text or "L" in word.text))
-        for word in words
-    )
     plain: list[Word] = []
-    has_pattern = False
+    lists = has_pattern = False
     rest = iter(words)
     for word in rest:
         option, sign, _ = word.text.partition("=")
-        if word.text.startswith("-") and word.text != "-":
-            if not sign and option in _GREP_VALUED:
-                next(rest, None)
-            has_pattern |= option in {"-e", "-f", "--regexp", "--file", "--files"}
-        else:
+        if not option.startswith("-") or option == "-":
             plain.append(word)
-    return ((plain if has_pattern else plain[1:]) or [Word(".")]) if lists else None
+            continue
+        lists |= option in _LISTS or (option[:2] != "--" and not {"l", "L"}.isdisjoint(option))
+        has_pattern |= option in {"-e", "-f", "--regexp", "--file", "--files"}
+        if not sign and option in _GREP_VALUED:
+            next(rest, None)
+    return ((plain if has_pattern else plain[1:]) or [Word(".")]) if lists else [UNKNOWN]
 
 
-def _echo(words: list[Word]) -> list[Word]:
-    at = next((at for at, word in enumerate(words) if word.text not in {"-n", "-e", "-E", "-ne", "-en"}), len(words))
-    return words[at:]
-
-
-def _printf(words: list[Word]) -> list[Word] | None:
+def _printf(words: list[Word]) -> list[Word]:
     """Return what `printf` writes when its form is a plain one."""
-    if not words or not words[0].literal:
-        return None
-    form, rest = words[0].text, words[1:]
+    form, rest = (words[0].text, words[1:]) if words and words[0].literal else ("%", [])
     if not form.replace("%s", "").replace("\\n", "").replace("\\0", "").strip():
         return rest
     plain = form.replace("\\n", "\n").replace("\\t", "\t")
-    return None if "%" in plain or "\\" in plain else [Word(plain)]
+    return [UNKNOWN if "%" in plain or "\\" in plain else Word(plain)]
 
 
-def _git(words: list[Word]) -> list[Word] | None:
+def _git(words: list[Word]) -> list[Word]:
     """Return what `git ls-files PATHS` lists, and the name of a commit."""
-    verb, rest = words[0].text if words else "", words[1:]
-    plain = [word for word in rest if not word.text.startswith("-")]
-    if verb == "ls-files":
-        return [_below(word) for word in plain] or [Word("**", "**")]
-    texts = [word.text for word in rest]
-    if verb == "diff" and "--name-only" in texts:
-        return [Word("**", "**")]
-    return [NAME] if verb == "rev-parse" and texts in (["HEAD"], ["--short", "HEAD"]) else None
+    texts = [word.text for word in words]
+    if texts[:1] == ["ls-files"]:
+        return [_below(word) for word in _plain(words[1:])] or [glob("**")]
+    if texts[:1] == ["diff"] and "--name-only" in texts:
+        return [glob("**")]
+    return [NAME if texts in (["rev-parse", "HEAD"], ["rev-parse", "--short", "HEAD"]) else UNKNOWN]
 
 
 def _below(word: Word) -> Word:
     """Return a pathspec as a word of the shell: `*.md` means every folder to git."""
     folder, name = os.path.split(word.text)
     if any(char in folder for char in "*?[\\:") or name.startswith(":") or "\\" in name:
-        return Word("**", "**")
-    return Word(word.text, os.path.join(folder, "**", name)) if "*" in name else word
+        return glob("**")
+    return Word(os.path.join(folder, glob(f"**/{name}"))) if "*" in name else word
 
 
-def _ls(words: list[Word]) -> list[Word] | None:
+def _ls(words: list[Word]) -> list[Word]:
     """Return what `ls` lists: the names in one folder, or what wildcards stand for."""
-    plain = [word for word in words if not word.text.startswith("-")]
-    options = "".join(word.text for word in words if word.text.startswith("-"))
+    plain = _plain(words)
     if len(plain) < 2 and not any(word.pattern for word in plain):
-        return [NAME] if set("aAdR").isdisjoint(options) else None
-    return plain if all(word.pattern and not word.pattern.endswith("/") for word in plain) else None
+        options = "".join(word.text for word in words if word not in plain)
+        return [NAME if set("aAdR").isdisjoint(options) else UNKNOWN]
+    return plain if all(word.pattern and not word.endswith("/") for word in plain) else [UNKNOWN]
 
 
-def _basename(words: list[Word]) -> list[Word] | None:
-    plain = [word for word in words if not word.text.startswith("-")]
-    if not plain:
-        return None
-    suffix = plain[1].text if len(plain) > 1 else ""
-    name, shape = (
-        os.path.basename(text.rstrip("/")).removesuffix(suffix) for text in (plain[0].text, plain[0].pattern)
-    )
-    return [Word(name, shape)] if not plain[0].pattern or "*" in shape else None
+def _basename(words: list[Word]) -> list[Word]:
+    name, suffix = (*(_plain(words) or [UNKNOWN]), Word())[:2]
+    found = Word(os.path.basename(name.rstrip("/")).removesuffix(suffix))
+    return [found if name.literal or "*" in found.pattern else UNKNOWN]
 
 
-_ROWS: Final[dict[str, Callable[[list[Word]], list[Word] | None]]] = {
-    "echo": _echo, "printf": _printf, "find": found_by_find, "git": _git, "grep": _grep, "egrep": _grep, "rg": _grep,
-    "ls": _ls, "basename": _basename, "mktemp": lambda _words: [Word(MADE)], "which": lambda words: words[:1],
-    "dirname": lambda words: [Word(os.path.dirname(word.text) or ".", os.path.dirname(word.pattern)) for word in words],
-    "realpath": lambda words: [word for word in words if not word.text.startswith("-")],
-    "readlink": lambda words: [word for word in words if not word.text.startswith("-")],
+def _plain(words: Sequence[Word]) -> list[Word]:
+    return [word for word in words if not word.text.startswith("-")]
+
+
+_ROWS: Final[dict[str, Callable[[list[Word]], list[Word]]]] = {
+    "echo": lambda words: list(dropwhile(lambda word: word.text in {"-n", "-e", "-E", "-ne", "-en"}, words)),
+    "printf": _printf, "find": found_by_find, "git": _git, "grep": _grep, "egrep": _grep, "rg": _grep, "ls": _ls,
+    "basename": _basename, "mktemp": lambda _words: [Word(MADE)], "which": lambda words: words[:1],
+    "dirname": lambda words: [Word(os.path.dirname(word) or ".") for word in words],
+    "realpath": _plain, "readlink": _plain,
 }  # fmt: skip
 """Program to what its output says."""

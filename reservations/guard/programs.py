@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from interlock.reservations.guard.prefilter import FILE_WRITERS, names
-from interlock.reservations.guard.words import Word
+from interlock.reservations.guard.words import Word, glob
 from interlock.reservations.process import PREFIXES
 
 _BUILTINS: Final = {"command": "", "builtin": "", "exec": "-a", "noglob": "", "nocorrect": "", "-": "", "coproc": ""}
@@ -20,38 +20,37 @@ _RUNNERS: Final = frozenset({
     ("npm", "exec"), ("mise", "exec"), ("pdm", "run"),
 })  # fmt: skip
 _RUNNER_VALUED: Final = frozenset({"--with", "--python", "-p", "--project", "--directory", "--extra", "--group"})
-_TEXTS: Final = {"su": "-c", "runuser": "-c", "script": "-c", "sg": "-c", "npx": "-c", "npm": "-c", "flock": "-c"}
-"""Programs that are given a command line by an option."""
+_TEXTS: Final = names("su runuser script sg npx npm")
+"""Programs that are given a command line by `-c`."""
 
 
 class Run:
     """A program without what only runs it.
 
     Args:
-        words: The program and its arguments; what only runs it is taken off.
+        words: The program and its arguments; what only runs it is taken off. A program with a blank is a command line.
 
     Attributes:
         assigned: `NAME=VALUE` words of `env` and `sudo`.
-        unset: The variables that `env -u` takes away.
         folder: The folder that a wrapper changes to; None without one.
         fed: The text that `xargs` puts its words in the place of, empty for the end; None without `xargs`.
         texts: Command lines that a wrapper runs.
-        unread: What of a wrapper's words is not known; None for nothing.
     """
 
     def __init__(self, words: Sequence[Word]) -> None:
         self.words = list(words)
         self.assigned: list[Word] = []
-        self.unset: list[str] = []
         self.folder: Word | None = None
         self.fed: str | None = None
         self.texts: list[Word] = []
         self.wrappers: list[str] = []
         while self.words and self.words[0].literal and self._unwrapped():
             pass
-        option = _TEXTS.get(self.name, "")
-        for word, after in pairwise(self.words[1:]) if option else ():
-            if word.text in {option, "--command"} or (is_short(word) and word.text.endswith("c")):
+        if self.words and " " in self.words[0].strip():
+            self.texts.append(Word(" ".join(self.words)))
+            self.words.clear()
+        for word, after in pairwise(self.words[1:]) if self.name in _TEXTS else ():
+            if word.text == "--command" or (is_short(word) and word.text.endswith("c")):
                 self.texts.append(after)
 
     @property
@@ -75,33 +74,22 @@ class Run:
             return False
         given = self._options(WRAPPERS[name])
         del self.words[: _OPERANDS.get(name, 0)]
+        given += self._options(frozenset())  # `flock FILE -c TEXT`
         if name in {"env", "sudo", "doas"}:
-            self.unset += [word.text for option, word in given if option in {"-u", "--unset"} and name == "env"]
-            while self.words and (not self.words[0].known or "=" in self.words[0].text or self.words[0].text == "-"):
+            while self.words and (not self.words[0].known or "=" in self.words[0] or self.words[0].text == "-"):
                 self.assigned.append(self.words.pop(0))
-        self.texts += [
-            word._replace(text=" ".join([word.text, *(later.text for later in self.words)]))
-            for option, word in given
-            if name == "env" and option in {"-S", "--split-string"}
-        ]
-        folders = [
-            word for option, word in given if (name, option) in {("env", "-C"), ("sudo", "-D")} or option == "--chdir"
-        ]
-        self.folder = folders[-1] if folders else self.folder
-        if name == "flock" and self.words and self.words[0].text in {"-c", "--command"}:
-            self.texts += self.words[1:2]
-            self.words.clear()
-        elif name == "watch" and self.words:
-            known = all(word.known for word in self.words)
-            self.texts.append(Word(" ".join(word.text for word in self.words), known=known))
-            self.words.clear()
-        elif name == "parallel" and any(word.text.startswith(":::") for word in self.words):
-            self.words = [word for word in self.words if not word.text.startswith(":::")]
-        elif name in {"xargs", "parallel"}:
-            places = [word.text for option, word in given if option in {"-I", "--replace", "-i"}]
-            self.fed = (places[-1] or "{}") if places else ""
-            if name == "parallel" and any("{}" in word.text for word in self.words):
-                self.fed = "{}"
+        for option, word in given:
+            if name == "env" and option in {"-u", "--unset"}:
+                self.assigned.append(Word(f"{word}="))
+            elif name == "env" and option in {"-S", "--split-string"}:
+                self.words = [Word(" ".join([word, *self.words, ""]))]
+            elif (name, option) in {("env", "-C"), ("sudo", "-D")} or option == "--chdir":
+                self.folder = word
+        if name in {"xargs", "parallel"}:
+            self.words, all_words = [word for word in self.words if not word.startswith(":::")], self.words
+            places = [word.text or "{}" for option, word in given if option in {"-I", "--replace", "-i"}]
+            places += ["{}"] if name == "parallel" and any("{}" in word for word in self.words) else []
+            self.fed = None if len(self.words) < len(all_words) else "".join(places[-1:])
         return True
 
     def _options(self, valued: frozenset[str]) -> list[tuple[str, Word]]:
@@ -111,21 +99,21 @@ class Run:
             word = self.words.pop(0)
             if word.text == "--":
                 break
-            option, sign, value = word.text.partition("=")
-            if word.text.startswith("--"):
+            option, sign, value = word.partition("=")
+            if word.startswith("--"):
                 if sign:
-                    given.append((option, word._replace(text=value)))
+                    given.append((option, Word(value)))
                 elif option in valued and self.words:
                     given.append((option, self.words.pop(0)))
                 continue
-            for at, letter in enumerate(word.text[1:], 2):
+            for at, letter in enumerate(word[1:], 2):
                 if f"-{letter}" in valued:
-                    rest = word.text[at:]
-                    value_word = word._replace(text=rest) if rest or not self.words else self.words.pop(0)
+                    rest = Word(word[at:])
+                    value_word = rest if rest or not self.words else self.words.pop(0)
                     given.append((f"-{letter}", value_word))
                     break
                 if letter == "i" and "--replace" in valued:
-                    given.append(("-i", word._replace(text=word.text[at:])))
+                    given.append(("-i", Word(word[at:])))
                     break
         return given
 
@@ -160,12 +148,12 @@ def _split(words: Sequence[Word]) -> tuple[list[Word], Word | None]:
     into: Word | None = None
     rest = iter(words)
     for word in rest:
-        option, sign, value = word.text.partition("=")
+        option, sign, value = word.partition("=")
         if "--target-directory".startswith(option) and len(option) > len("--t"):
-            into = word._replace(text=value) if sign else next(rest, None)
-        elif is_short(word) and "t" in word.text:
-            attached = word.text.partition("t")[2]
-            into = word._replace(text=attached) if attached else next(rest, None)
+            into = Word(value) if sign else next(rest, None)
+        elif is_short(word) and "t" in word:
+            attached = word.partition("t")[2]
+            into = Word(attached) if attached else next(rest, None)
         elif not is_option(word):
             sources.append(word)
     if into is None and len(sources) > 1:
@@ -186,10 +174,7 @@ def _target(words: Sequence[Word], here: str) -> list[Word]:
 
 def _within(folder: Word, source: Word) -> Word:
     """Return the file of the same name in a folder; any file there when the name is not known."""
-    name = os.path.basename(source.text.rstrip("/"))
-    shape = os.path.basename(source.pattern.rstrip("/")) if source.known else "*"
-    quoted = re.sub(r"[*?\[]", "?", folder.text)
-    return Word(os.path.join(folder.text, name), os.path.join(quoted, shape) if shape else "")
+    return Word(os.path.join(folder, os.path.basename(source.rstrip("/")) if source.known else glob("*")))
 
 
 def _sync(words: Sequence[Word], _here: str) -> Files:
@@ -256,12 +241,11 @@ def _option(*options: str) -> Callable[[Sequence[Word], str], Files]:
     def row(words: Sequence[Word], _here: str) -> Files:
         found: list[Word] = []
         for word, after in pairwise([*words, Word()]):
-            option, sign, value = word.text.partition("=")
+            option, sign, value = word.partition("=")
             if option.startswith("--") and options[1].startswith(option) and len(option) > len("--o"):
-                found.append(word._replace(text=value) if sign else after)
-            elif is_short(word) and letter in word.text:
-                attached = word.text.partition(letter)[2]
-                found.append(word._replace(text=attached) if attached else after)
+                found.append(Word(value) if sign else after)
+            elif is_short(word) and letter in word:
+                found.append(Word(word.partition(letter)[2]) or after)
         return Files([], [word for word in found if word.text != "-"])
 
     return row
@@ -275,7 +259,7 @@ _ROWS: Final[dict[str, Callable[[Sequence[Word], str], Files]]] = {
     "move": lambda words, here: Files([*_split(words)[0], *_target(words, here)]),
     "rename": lambda words, _: Files(plain(words)[1:]),
     "second": lambda words, _: Files([], plain(words)[1:2]),
-    "dump": lambda words, _: Files([], [word._replace(text=word.text[3:]) for word in words if word.text[:3] == "of="]),
+    "dump": lambda words, _: Files([], [Word(word[3:]) for word in words if word[:3] == "of="]),
     "sync": _sync, "in place": _in_place, "awk": _awk, "pack": _pack, "tar": _tar, "-o": _option("-o", "--output"),
     "-O": _option("-O", "--output-document"),
 }  # fmt: skip

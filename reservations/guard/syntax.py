@@ -106,7 +106,8 @@ def parse(text: str) -> Node:
             _check_gaps(node, data)
         if not node.child_count and node.type in _LEAVES and _EXPANDS.search(_ESCAPED.sub(b"", node.text or b"")):
             raise _refused(node, "expansions that the grammar knows")
-        if node.type in {"string", "heredoc_body"} and _EXPANDS.search(_between(node)) and not _is_quoted_body(node):
+        is_text = node.type == "string" or (node.type == "heredoc_body" and not is_quoted(node.parent))
+        if is_text and _EXPANDS.search(_between(node)):
             raise _refused(node, "expansions that the grammar knows")
     return root
 
@@ -133,9 +134,10 @@ def _between(node: Node) -> bytes:
     return _ESCAPED.sub(b"", found + data[at:])
 
 
-def _is_quoted_body(node: Node) -> bool:
-    start = next((row.text for row in node.parent.children if row.type == "heredoc_start"), b"") if node.parent else b""
-    return node.type == "heredoc_body" and not set(b"'\"\\").isdisjoint(start or b"")
+def is_quoted(node: Node | None) -> bool:
+    """Return whether nothing is put into a here-document, since its delimiter is quoted."""
+    starts = [text_of(row) for row in node.children if row.type == "heredoc_start"] if node else []
+    return any(not set("'\"\\").isdisjoint(start) for start in starts)
 
 
 def _check_gaps(node: Node, data: bytes) -> None:

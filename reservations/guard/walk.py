@@ -8,24 +8,25 @@ import os.path
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
-from interlock.reservations.guard import refusals
 from interlock.reservations.guard.commands import Commands
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.judge import Feed, Spot
-from interlock.reservations.guard.prefilter import NAMES, names
-from interlock.reservations.guard.programs import SEARCHES, Run, plain
-from interlock.reservations.guard.syntax import Node, UnreadableError, parse, row_of, text_of
-from interlock.reservations.guard.variables import is_quoted
+from interlock.reservations.guard.prefilter import names
+from interlock.reservations.guard.programs import Run, plain
+from interlock.reservations.guard.syntax import Node, UnreadableError, is_quoted, parse, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word, bindings
 
-MAX_DEPTH: Final = 40
-"""So deep commands inside commands are followed, and functions that call functions."""
 MAX_FOLDERS: Final = 16
 """With more folders than these, the folder is not known."""
 MAX_ROUNDS: Final = 5
 _CALM: Final = names("cd pushd popd echo printf pwd ls cat mkdir test [ true : set export source . which")
 """Programs after which a folder that was there still is."""
 _PARTS: Final = names("heredoc_start heredoc_body heredoc_end file_redirect herestring_redirect comment")
+_WORDS: Final = names(
+    "word number string raw_string ansi_c_string concatenation simple_expansion expansion command_substitution "
+    "process_substitution brace_expression arithmetic_expansion extglob_pattern"
+)
+_NUMBERS: Final = names("arithmetic_expansion subscript test_command c_style_for_statement")
 
 Folders: TypeAlias = tuple[str | None, ...]
 """Folders in which the next command may run; None for one that is not known."""
@@ -56,7 +57,6 @@ class Walk(Commands):
         super().__init__(worlds, env, cwd)
         self.seen: dict[str | None, None] = {}
         self.folders_made: set[str] = set()
-        self.depth = 0
 
     def judge(self, command: str) -> None:
         """Judge the line.
@@ -71,7 +71,7 @@ class Walk(Commands):
                 before = self._state()
                 self.begin()
                 self.later = []
-                self._sequence(root.children, (self.cwd,), None)
+                self._parts(root, (self.cwd,), None)
                 for spot, text in self.later:
                     for folder in tuple(self.seen):
                         self.text(spot._replace(here=folder), text)
@@ -84,260 +84,168 @@ class Walk(Commands):
         self.unread(said, "variables that change without end", "a plain loop", 1)
 
     def _state(self) -> tuple[int, ...]:
-        counted = (*self.values.values(), self.functions, self.own_aliases, self.seen)
+        counted = (*self.values.values(), self.functions, self.seen)
         return len(self.values), sum(map(len, counted))
 
-    def text(self, spot: Spot, text: str, feed: Feed | None = None) -> None:
+    def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
         """Judge a command line inside the command line."""
         self.count("texts inside texts", spot.node)
-        ends = self._sequence(parse(text).children, (spot.here,), feed)
-        self.seen |= dict.fromkeys(ends.any)
+        self.seen |= dict.fromkeys(self._parts(parse(text), (spot.here,), feed).any)
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    def _sequence(self, nodes: Sequence[Node], folders: Folders, feed: Feed | None) -> Ends:
-        """Judge statements one after another."""
-        ends = Ends(folders, ())
-        for node in nodes:
-            if not node.is_named or node.type == "comment":
-                continue
-            new = self._statement(node, ends.any, feed)
-            after = node.next_sibling
-            ends = Ends(ends.any, ()) if after is not None and after.type == "&" else new
-        return ends
-
-    def _statement(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        """Judge one statement."""
-        row = self.STATEMENTS.get(node.type)
-        if row is None or self.depth > MAX_DEPTH:
-            raise UnreadableError(text_of(node)[:60], "a command, not too deep in others", row_of(node))
+    def _visit(self, node: Node, folders: Folders, feed: Feed) -> Ends:
+        """Judge what a node stands for."""
         if len(folders) > MAX_FOLDERS:
             folders = (None,)
         self.seen |= dict.fromkeys(folders)
-        self.depth += 1
-        try:
-            return row(self, node, folders, feed) if folders else Ends((), ())
-        finally:
-            self.depth -= 1
+        return self.ROWS.get(node.type, Walk._parts)(self, node, folders, feed) if folders else Ends((), ())
 
-    def _list(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _parts(self, node: Node, folders: Folders, feed: Feed) -> Ends:
+        """Judge the parts of a node in order; an `else` or a `case` may follow each before it."""
+        signs = {child.type for child in node.children}
+        if node.type in _NUMBERS or "((" in signs or (node.type == "expansion" and ":" in signs):
+            self.arithmetic(node, _only(folders))
+        if node.type == "expansion" and not signs.isdisjoint({":=", "="}):
+            self.set(Spot(node, _only(folders)), text_of(node.children[1]), UNKNOWN)
+        ends, now, out = Ends(folders, ()), folders, folders
+        for child in node.children:
+            if child.is_named and child.type != "comment":
+                begin = out if child.type in {"elif_clause", "else_clause", "case_item"} else now
+                ends, after = self._visit(child, begin, feed), child.next_sibling
+                ends = Ends(begin, ()) if after is not None and after.type == "&" else ends
+                now, out = ends.any, _joined(out, ends.any)
+        return ends if node.type in {"program", "compound_statement", "subshell"} else Ends(out, out)
+
+    def _list(self, node: Node, folders: Folders, feed: Feed, outer: Node | None = None) -> Ends:
+        """Judge `a && b` or `a || b`; the grammar puts the redirections of `b`, in `outer`, around both."""
         left, operator, right = [child for child in node.children if child.type != "comment"]
-        return self._then(self._statement(left, folders, feed), operator.type, right, feed)
-
-    def _then(self, first: Ends, operator: str, right: Node, feed: Feed | None) -> Ends:
-        """Judge what stands behind `&&` or `||`."""
-        if operator == "&&":
-            second = self._statement(right, first.done, feed)
+        first = self._visit(left, folders, feed)
+        begin = first.done if operator.type == "&&" else first.failed
+        second = self._visit(right, begin, feed) if outer is None else self._applied(outer, right, begin, feed)
+        if operator.type == "&&":
             return Ends(second.done, _joined(first.failed, second.failed))
-        second = self._statement(right, first.failed, feed)
         return Ends(_joined(first.done, second.done), second.failed)
 
-    def _pipeline(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _pipeline(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         stages = [child for child in node.children if child.is_named and child.type != "comment"]
         for at, stage in enumerate(stages):
-            fed = feed if at == 0 else Feed(self.written(stages[:at], {}, _only(folders)))
-            self._statement(stage, folders, fed)
+            fed = feed if at == 0 else self.written(stages[:at], {}, _only(folders))
+            self._visit(stage, folders, fed)
         return Ends(folders, folders)
 
-    def _group(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        if node.children[0].type == "((":
-            return self._inner(node, folders, feed)
-        return self._sequence(node.children, folders, feed)
-
-    def _subshell(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        self._sequence(node.children, folders, feed)
+    def _apart(self, node: Node, folders: Folders, feed: Feed) -> Ends:
+        """Judge what runs in a shell of its own."""
+        self._parts(node, folders, feed)
         return Ends(folders, folders)
 
-    def _negated(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        ends = self._sequence(node.children, folders, feed)
-        return Ends(ends.failed, ends.done)
+    def _negated(self, node: Node, folders: Folders, feed: Feed) -> Ends:
+        done, failed = self._visit(node.children[1], folders, feed)
+        return Ends(failed, done)
 
-    def _if(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        """Judge `if`, `elif` or `else`: a branch may follow its test, however that ends, or what stands before it."""
-        now = out = folders
-        for child in node.children:
-            if child.is_named:
-                branch = child.type in {"elif_clause", "else_clause"}
-                ends = self._if(child, folders, feed) if branch else self._statement(child, now, feed)
-                now = now if branch else ends.any
-                folders = folders if branch else _joined(folders, ends.failed, ends.done)
-                out = _joined(out, ends.any)
-        return Ends(out, out)
-
-    def _loop(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _loop(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Judge a loop until the folders in which a round may begin are all there."""
-        if node.type == "c_style_for_statement":
-            self._inner(node, folders, feed)
-        parts = [child for child in node.children if child.is_named and child.type != "comment"]
-        statements = [part for part in parts if part.type in self.STATEMENTS and part.type != "variable_assignment"]
-        body = [child for part in parts if part.type == "do_group" for child in part.children]
         if node.type == "for_statement":
-            given = [part for part in parts[1:] if part.type not in {"do_group", "compound_statement"}]
-            name, counted = text_of(parts[0]), any(child.type == "in" for child in node.children)
-            for part in given:
-                self._inner(part, folders, feed)
+            name, *given = [child for child in node.children if child.is_named and child.type != "do_group"]
             spot = Spot(node, _only(folders))
-            self.named(name, None, spot)
-            listed = counted and text_of(node.children[0]) != "select"
+            listed = [child.type for child in node.children[:3:2]] == ["for", "in"]
             for word in self.each_field(given, spot.here) if listed else [UNKNOWN]:
-                self.bind(name, word)
+                self.set(spot, text_of(name), word)
         begin: Folders = ()
         while begin != folders:
-            begin = folders
-            folders = _joined(folders, self._sequence([*statements, *body], folders, feed).any)
+            begin, folders = folders, _joined(folders, self._parts(node, folders, feed).any)
         return Ends(folders, folders)
 
-    def _case(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        out = folders
-        for item in node.children:
-            for child in item.children if item.type == "case_item" else [item]:
-                if child.type in self.STATEMENTS:
-                    out = _joined(out, self._statement(child, out, feed).any)
-                elif child.is_named:
-                    self._inner(child, folders, feed)
-        return Ends(out, out)
-
-    def _function(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _function(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         """Note a function: what it does is judged with what is run later, in every folder of the line."""
-        parts = [child for child in node.children if child.is_named]
-        spot = Spot(node, _only(folders), feed)
-        self._redirects(parts[2:], spot)
-        self.functions.add(text_of(parts[0]))
-        self.later.append((spot, text_of(parts[1])))
+        name, body, *redirects = [child for child in node.children if child.is_named]
+        for redirect in redirects:
+            self._visit(redirect, folders, feed)
+        self.functions.add(text_of(name))
+        self.later.append((Spot(node, _only(folders), feed), text_of(body)))
         return Ends(folders, ())
 
-    def _assignments(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        for row in node.children if node.type == "variable_assignments" else [node]:
-            self._inner(row, folders, feed)
-            self.assign(row, _only(folders))
+    def _assignment(self, node: Node, folders: Folders, feed: Feed) -> Ends:
+        self._parts(node, folders, feed)
+        self.assign(node, _only(folders))
         return Ends(folders, folders)
 
-    def _declaration(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        self._inner(node, folders, feed)
+    def _declaration(self, node: Node, folders: Folders, feed: Feed) -> Ends:
+        for child in node.children:
+            self._parts(child, folders, feed)
         self.declare(node, _only(folders))
-        return Ends(folders, folders)
-
-    def _inner(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        """Judge what stands inside words: the commands of substitutions, arithmetic, and `${NAME:=VALUE}`."""
-        stack, here = [node], _only(folders)
-        while stack:
-            part = stack.pop()
-            if part.type in {"command_substitution", "process_substitution"}:
-                self._sequence([child for child in part.children if child.type != "file_redirect"], folders, feed)
-                self._redirects([child for child in part.children if child.type == "file_redirect"], Spot(part, here))
-                continue
-            signs = {child.type for child in part.children} if part.type == "expansion" else set[str]()
-            if part.type in {"arithmetic_expansion", "subscript", "test_command"} or ":" in signs:
-                self.arithmetic(part, here)
-            if not signs.isdisjoint({":=", "="}):
-                self.set(text_of(part.children[1]), (UNKNOWN,), Spot(part, here))
-            if part.type in {"compound_statement", "c_style_for_statement"}:
-                self.arithmetic(part, here)
-            stack += [child for child in part.children if child.type != "do_group"]
         return Ends(folders, folders)
 
     # -- redirections ------------------------------------------------------------------------------------------------
 
-    def _redirected(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
-        """Judge a statement with redirections: the grammar puts those of `b` in `a && b > FILE` around both."""
+    def _redirected(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         body = node.children[0]
-        if body.type != "list":
-            return self._applied(node, body, folders, feed)
-        left, operator, right = [child for child in body.children if child.type != "comment"]
-        first = self._statement(left, folders, feed)
-        if operator.type == "&&":
-            second = self._applied(node, right, first.done, feed)
-            return Ends(second.done, _joined(first.failed, second.failed))
-        second = self._applied(node, right, first.failed, feed)
-        return Ends(_joined(first.done, second.done), second.failed)
+        is_list = body.type == "list"
+        return self._list(body, folders, feed, node) if is_list else self._applied(node, body, folders, feed)
 
-    def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed | None) -> Ends:
-        """Judge what redirections apply to, and what stands behind the start of a here-document on its line."""
+    def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed) -> Ends:
+        """Judge redirections, what they apply to, and what stands behind the start of a here-document."""
         redirects = [child for child in node.children if child.type.endswith("redirect")]
         inner = [child for row in redirects if row.type == "heredoc_redirect" for child in row.children]
         redirects += [child for child in inner if child.type.endswith("redirect")]
-        behind = [child for child in inner if child.type in self.STATEMENTS]
-        words = [child for child in inner if child.is_named and child not in behind and child.type not in _PARTS]
-        for here in folders:
-            for binding in bindings(redirects, self.values):
-                self._redirects(redirects, Spot(node, here, feed, binding))
+        for child in redirects:
+            self._redirect(child, folders, feed)
         fed, ends = self.fed(redirects, _only(folders), feed), Ends(folders, folders)
-        if body not in redirects:
-            is_command = body.type == "command"
-            ends = (
-                self._simple(body, folders, fed, words, redirects)
-                if is_command
-                else self._statement(body, folders, fed)
-            )
+        if body.type == "command":
+            words = [child for child in inner if child.type in _WORDS]
+            ends = self._simple(body, folders, fed, words, redirects)
+        elif body not in redirects:
+            ends = self._visit(body, folders, fed)
         # A redirection that fails leaves the command out.
         ends = Ends(ends.done, _joined(folders, ends.failed))
-        for child in behind:
-            before = child.prev_sibling
-            if child.type == "pipeline" and child.children[0].type in {"|", "|&"}:
-                stages = [node, *(part for part in child.children if part.is_named)]
-                for at in range(1, len(stages)):
-                    written = self.written(stages[:at][-1:] if at == 1 else stages[1:at], {}, _only(folders))
-                    self._statement(stages[at], folders, Feed(written))
-            else:
-                ends = self._then(ends, "||" if before is not None and before.type == "||" else "&&", child, feed)
+        for child in inner:
+            if child.is_named and child.type not in _WORDS | _PARTS:
+                is_piped = text_of(body) == "cat" and child.children[0].type == "|"
+                after = self._visit(child, ends.any, fed if is_piped else [UNKNOWN])
+                ends = Ends(_joined(ends.any, after.any), _joined(ends.any, after.any))
         return ends
 
-    def _redirects(self, nodes: Sequence[Node], spot: Spot) -> None:
-        """Judge the files that redirections write, and what stands in here-documents."""
-        for node in nodes:
-            if node.type == "file_redirect":
-                self._inner(node, (spot.here,), spot.feed)
-                self._target(node, spot)
-                continue
-            self._mentioned(node, spot)
-            quoted = is_quoted(node)
-            for child in node.children:
-                if child.type not in self.STATEMENTS and not (quoted and child.type == "heredoc_body"):
-                    self._inner(child, (spot.here,), spot.feed)
-
-    def _target(self, node: Node, spot: Spot) -> None:
-        """Judge the file that one redirection writes."""
+    def _redirect(self, node: Node, folders: Folders, feed: Feed) -> Ends:
+        """Judge the file that a redirection writes, and what stands in a here-document."""
+        quoted = is_quoted(node)
+        for child in node.children:
+            if child.type in _WORDS or (child.type == "heredoc_body" and not quoted):
+                self._visit(child, folders, feed)
         sign = next((child.type for child in node.children if "<" in child.type or ">" in child.type), "<")
-        if sign in {"<", "<&", ">&-", "<&-"}:
-            return
-        for word in self.fields(node.children[-1], spot):
-            if sign != ">&" or not (word.text.rstrip("-").isdigit() or word.text == "-"):
-                self.files(spot, f"> {text_of(node.children[-1])}", [word], follow=True)
-                self.wrote |= not word.text.startswith("/dev/")
-
-    def _mentioned(self, node: Node, spot: Spot) -> None:
-        """Judge a here-document that gives a program the name of a variable that says who is who."""
-        said = next((each for each in sorted(NAMES) if each in text_of(node)), "")
-        name = os.path.basename(text_of(spot.node).split()[0])
-        if said and name not in SEARCHES:
-            self.anything(f"{name} {said}", refusals.PERSON, spot.here, refusals.AROUND)
+        for here in folders:
+            for binding in bindings([node], self.values):
+                spot = Spot(node, here, feed, binding)
+                if node.type != "file_redirect" and node.parent is not None:
+                    self.mentions(spot, os.path.basename(text_of(node.parent).split()[0]), [Word(text_of(node))])
+                for word in self.fields(node.children[-1], spot) if ">" in sign and sign not in {">&-", "<&-"} else ():
+                    if sign != ">&" or not (word.text.rstrip("-").isdigit() or word.text == "-"):
+                        self.files(spot, f"> {text_of(node.children[-1])}", [word], follow=True)
+                        self.wrote |= not word.text.startswith("/dev/")
+        return Ends(folders, folders)
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
-    def _command(self, node: Node, folders: Folders, feed: Feed | None) -> Ends:
+    def _command(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         return self._simple(node, folders, feed, [], [])
 
     def _simple(
-        self, node: Node, folders: Folders, feed: Feed | None, more: Sequence[Node], redirects: Sequence[Node]
+        self, node: Node, folders: Folders, feed: Feed, more: Sequence[Node], redirects: Sequence[Node]
     ) -> Ends:
         """Judge one simple command, wherever it may run and whatever its variables may hold."""
+        for child in (*node.children, *more):
+            if child.is_named:
+                self._visit(child, folders, feed)
         own = [child for child in node.children if child.type.endswith("_redirect")]
         assigned = [child for child in node.children if child.type == "variable_assignment"]
         nodes = [child for child in node.children if child.is_named and child not in own and child not in assigned]
-        nodes += more
-        for child in (*assigned, *nodes):
-            self._inner(child, folders, feed)
-        for child in assigned:
-            self.assign(child, _only(folders))
         feed = self.fed(own, _only(folders), feed)
         done: Folders = ()
         failed: Folders = ()
-        for binding in bindings([*nodes, *own], self.values):
+        for binding in bindings([*nodes, *more], self.values):
             for here in folders:
                 self.count("commands", node)
                 spot = Spot(node, here, feed, binding)
-                self._redirects(own, spot)
-                run = Run(self.expander.words(nodes, binding, here))
+                run = Run(self.expander.words([*nodes, *more], binding, here))
                 self.program(spot, run)
                 ends = self._moved(spot, run, plainly=not (own or assigned or redirects))
                 done, failed = _joined(done, ends.done), _joined(failed, ends.failed)
@@ -349,14 +257,13 @@ class Walk(Commands):
         stay: Folders = (spot.here,)
         name, rest = run.name, run.words[1:]
         if name in self.functions:
-            self.give(rest)
+            self.give(spot, rest)
             return Ends(tuple(self.seen), tuple(self.seen))
         if name == "exit" and plainly and (not rest or (len(rest) == 1 and rest[0].text.isdigit())):
             return Ends((), ())
         if name == "mkdir" and spot.here is not None:
-            self.folders_made |= {
-                os.path.normpath(os.path.join(spot.here, word.text)) for word in plain(rest) if word.literal
-            }
+            made = (os.path.join(spot.here, word.text) for word in plain(rest) if word.literal)
+            self.folders_made.update(map(os.path.normpath, made))
         if name not in {"cd", "pushd", "popd"}:
             return Ends(stay, stay)
         named = [word for word in plain(rest) if word.text[:1] != "+"]
@@ -369,15 +276,15 @@ class Walk(Commands):
         sure = self.calm and (path in self.folders_made or os.path.isdir(path))
         return Ends((path,), () if sure else stay)
 
-    STATEMENTS: ClassVar[dict[str, Callable[[Any, Node, Folders, Feed | None], Ends]]] = {
-        "command": _command, "list": _list, "pipeline": _pipeline, "compound_statement": _group,
-        "subshell": _subshell, "negated_command": _negated, "if_statement": _if, "for_statement": _loop,
-        "c_style_for_statement": _loop, "while_statement": _loop, "case_statement": _case,
-        "function_definition": _function, "redirected_statement": _redirected,
-        "variable_assignment": _assignments, "variable_assignments": _assignments,
-        "declaration_command": _declaration, "unset_command": _declaration, "test_command": _inner,
+    ROWS: ClassVar[dict[str, Callable[[Any, Node, Folders, Feed], Ends]]] = {
+        "command": _command, "list": _list, "pipeline": _pipeline, "subshell": _apart, "command_substitution": _apart,
+        "process_substitution": _apart, "negated_command": _negated, "for_statement": _loop,
+        "c_style_for_statement": _loop, "while_statement": _loop, "function_definition": _function,
+        "redirected_statement": _redirected, "file_redirect": _redirect, "heredoc_redirect": _redirect,
+        "herestring_redirect": _redirect, "variable_assignment": _assignment, "declaration_command": _declaration,
+        "unset_command": _declaration,
     }  # fmt: skip
-    """Kind of a statement to what judges it; another kind is refused."""
+    """Kind of a node to what judges it; of the others, the parts are judged."""
 
 
 def _joined(*rows: Folders) -> Folders:

@@ -1,14 +1,15 @@
 """What the words of a command stand for: quotes taken off, braces spread, and what the line itself says of variables.
 
-A word that the line does not spell out is not known, and is never guessed at. While a word is put together, characters
-that quotes protect from the shell are moved out of its reach (`_hidden`), so that the others can be read as a pattern.
+A word that the line does not spell out is not known, and is never guessed at. Characters that still mean something to
+the shell, such as the `*` of an unquoted `*.py`, are kept apart from the same ones in quotes: they are moved to
+surrogates, which no text in UTF-8 has.
 """
 
 import os.path
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from interlock.reservations.guard.syntax import Node
@@ -18,48 +19,78 @@ MAX_VALUES: Final = 200
 MAX_FIELDS: Final = 3000
 """So many words may come of one."""
 
+_ACTIVE: Final = {ord(char): 0xDB00 + ord(char) for char in "*?[]{},~!^-"}
+_GLOB: Final = {ord(char): _ACTIVE[ord(char)] for char in "*?[]!^-"}
+_STAR, _OPEN, _CLOSE, _COMMA, _TILDE, _BRACKET = (char.translate(_ACTIVE) for char in "*{},~[")
+ANY: Final = "\udb00"
+"""Something that is not known."""
+_ONE: Final = "\udb01"
+"""The same in quotes: one word, whatever it says."""
+_TEXT: Final = {active: code for code, active in _ACTIVE.items()} | {ord(ANY): None, ord(_ONE): None}
+_SPREAD: Final = {active: code for code, active in _ACTIVE.items() if code not in _GLOB}
+_OUTSIDE: Final = {active: code for code, active in _ACTIVE.items() if chr(code) not in "*?["}
+"""What is itself in a finished word: braces and `~`, and what counts within brackets alone where there are none."""
+_HARMLESS: Final = dict.fromkeys(map(ord, "*?["), "?")
+_WILD: Final = re.compile(f"[{'*?['.translate(_ACTIVE)}]")
+_GROUP: Final = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
+_UNQUOTED: Final = re.compile(r"\\(.?)|([*?\[\]{},~!^-])", re.DOTALL)
+_QUOTED: Final = re.compile(r'\\([$`"\\\n])')
+_ANSI: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+_NUMBERS: Final = frozenset("?#$!") | {"RANDOM", "SECONDS", "UID", "EUID", "PPID", "LINENO", "BASHPID", "EPOCHSECONDS"}
+_ENVIRONMENT: Final = frozenset({"HOME", "TMPDIR", "USER", "LOGNAME"})
+"""Variables that are taken from the hook's own environment, where the line does not set them."""
 
-class Word(NamedTuple):
-    """One word.
 
-    Args:
-        text: What it says, without quotes.
-        pattern: What the shell makes files of, where it has a wildcard; the text itself is meant too, without a match.
-        known: The line says what it is.
-        single: It is one word whatever it says, since it is quoted.
-    """
+class Word(str):
+    """One word without quotes, with what still counts in it as a wildcard, and what of it is not known."""
 
-    text: str = ""
-    pattern: str = ""
-    known: bool = True
-    single: bool = True
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        """Return what it says."""
+        return self.translate(_TEXT)
+
+    @property
+    def pattern(self) -> str:
+        """Return what the shell makes files of, where it has a wildcard; the text is meant too, without a match."""
+        return self.translate(_HARMLESS).translate(_TEXT) if _WILD.search(self) else ""
+
+    @property
+    def single(self) -> bool:
+        """Return whether it is one word whatever it says, since what is not known of it is quoted."""
+        return ANY not in self
+
+    @property
+    def known(self) -> bool:
+        """Return whether the line says what it is."""
+        return self.single and _ONE not in self
 
     @property
     def literal(self) -> bool:
         """Return whether it is known and has no wildcard."""
-        return self.known and not self.pattern
+        return self.known and not _WILD.search(self)
 
 
-UNKNOWN: Final = Word(known=False, single=False)
-NAME: Final = Word("0", "*")
+def glob(text: str) -> Word:
+    """Return a text whose wildcards count."""
+    return _settled(text.translate(_GLOB))
+
+
+def _settled(text: str) -> Word:
+    return Word(text.translate(_SPREAD if _BRACKET in text else _OUTSIDE))
+
+
+UNKNOWN: Final = Word(ANY)
+NAME: Final = glob("*")
 """Something without a `/`, such as a number or a date."""
 
 Value: TypeAlias = tuple[Word, ...]
 """What a variable may hold: one word, or the elements of an array."""
 Binding: TypeAlias = Mapping[str, Value]
-Output: TypeAlias = "Callable[[Node, Binding], list[Word] | None]"
-"""What the commands of a substitution write, as words; None where that is not known."""
-
-_SPECIAL: Final = "*?[]!^-{},.~ \t\n\\'\"$`"
-_HIDE: Final = {ord(char): 0xDB00 + ord(char) for char in _SPECIAL}
-_SHOW: Final = {hidden: char for char, hidden in _HIDE.items()}
-_WILD: Final = re.compile(r"[*?\[]")
-_HIDDEN_WILD: Final = re.compile(f"[{''.join(chr(_HIDE[ord(char)]) for char in '*?[]')}]")
-_GROUP: Final = re.compile(r"\{([^{}]*)\}")
-_ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
-_NUMBERS: Final = frozenset("?#$!") | {"RANDOM", "SECONDS", "UID", "EUID", "PPID", "LINENO", "BASHPID", "EPOCHSECONDS"}
-_ENVIRONMENT: Final = frozenset({"HOME", "TMPDIR", "USER", "LOGNAME"})
-"""Variables that are taken from the hook's own environment, where the line does not set them."""
+Output: TypeAlias = "Callable[[Node, Binding], list[Word]]"
+"""What the commands of a substitution write, as words."""
 
 
 def names_in(nodes: "Sequence[Node]") -> set[str]:
@@ -108,235 +139,141 @@ class Expander:
     def fields(self, node: "Node", binding: Binding, here: str | None) -> list[Word]:
         """Return the words that one node becomes."""
         known = dict(binding)
-        if here is not None and "PWD" not in known:
-            known["PWD"] = (Word(here),)
-        rows = self._parts(node, known, quoted=False)
-        if rows is None:
-            return [UNKNOWN._replace(single=_is_quoted(node))]
+        if here is not None:
+            known.setdefault("PWD", (Word(here),))
         found: list[Word] = []
-        for row in rows:
-            spread = _braces(row)
-            if spread is None or len(found) + len(spread) > MAX_FIELDS:
+        for row in self._parts(node, known, quoted=False):
+            found += [self._finished(text, known) for text in _braces(row)]
+            if len(found) > MAX_FIELDS:
                 return [UNKNOWN]
-            found += [self._finished(text, known) for text in spread]
         return found
-
-    def text(self, node: "Node", binding: Binding, here: str | None) -> str | None:
-        """Return what a node says as one text, such as the body of a here-document; None where that is not known."""
-        words = self.fields(node, binding, here)
-        return words[0].text if len(words) == 1 and words[0].literal else None
 
     def _finished(self, text: str, binding: Binding) -> Word:
         """Return one word of what was put together."""
-        if text.startswith("~"):
+        if text.startswith(_TILDE):
             user, sign, rest = text.partition("/")
-            if user == "~+" and "PWD" in binding:
-                text = _hidden(binding["PWD"][0].text) + sign + rest
-            elif user == "~" and "HOME" not in binding:
-                text = _hidden(self.env.get("HOME") or os.path.expanduser("~")) + sign + rest
+            if user == f"{_TILDE}+" and "PWD" in binding:
+                user = binding["PWD"][0]
+            elif user == _TILDE and "HOME" not in binding:
+                user = self.env.get("HOME") or os.path.expanduser("~")
             else:
-                return UNKNOWN
-        plain = text.translate(_SHOW)
-        if _WILD.search(text) is None:
-            return Word(plain)
-        return Word(plain, _HIDDEN_WILD.sub("?", text).translate(_SHOW))
+                user = ANY
+            text = user + sign + rest
+        return _settled(text)
 
-    def _parts(self, node: "Node", binding: Binding, *, quoted: bool) -> list[str] | None:
-        """Return the words that a node becomes, protected; None where that is not known."""
+    def _parts(self, node: "Node", binding: Binding, *, quoted: bool) -> list[str]:
+        """Return the words that a node becomes, before braces and `~`."""
         match node.type:
             case "word" | "number" | "brace_expression" | "extglob_pattern" | "string_content" | "variable_name":
-                return _unescaped(_said(node), quoted=quoted)
+                return [_unescaped(_said(node), quoted=quoted)]
             case "raw_string":
-                return [_hidden(_said(node)[1:-1])]
+                return [_said(node)[1:-1]]
             case "ansi_c_string":
-                return _ansi(_said(node)[2:-1])
+                return [_ANSI.sub(lambda match: _ESCAPES.get(match[1], ANY), _said(node)[2:-1])]
             case "command_name" | "concatenation":
-                return self._joined(node.children, binding, quoted=quoted)
+                return _joined(self._parts(child, binding, quoted=quoted) for child in node.children)
             case "string" | "heredoc_body":
-                return self._quoted(node, binding, int(node.type == "string"))
+                rows = _joined(self._quoted(node, binding, int(node.type == "string")))
+                several = b"[@]" in (node.text or b"") or "@" in names_in([node])
+                return rows if several else [row.replace(ANY, _ONE) for row in rows]
             case "simple_expansion" | "expansion":
                 return self._inserted(self._variable(node, binding), quoted=quoted)
             case "command_substitution":
                 words = self.output(node, binding)
-                if quoted and words is not None and len(words) != 1:
-                    literal = all(word.literal for word in words)
-                    words = [Word(" ".join(word.text for word in words))] if literal else None
+                if quoted and len(words) != 1:
+                    words = [Word(" ".join(words)) if all(word.literal for word in words) else UNKNOWN]
                 return self._inserted(words, quoted=quoted)
             case "arithmetic_expansion":
-                return self._inserted([NAME], quoted=quoted)
-            case "process_substitution":
-                return ["/dev/fd/63"]
-            case "$":
-                return [_hidden("$")]
+                return [NAME]
             case _:
-                return None
+                return [{"process_substitution": "/dev/fd/63", "$": "$"}.get(node.type, ANY)]
 
-    def _joined(self, nodes: "list[Node]", binding: Binding, *, quoted: bool) -> list[str] | None:
-        """Return the words that nodes become when nothing stands between them."""
-        found = [""]
-        for node in nodes:
-            parts = self._parts(node, binding, quoted=quoted)
-            if parts is None:
-                return None
-            if parts:
-                found[-1] += parts[0]
-                found += parts[1:]
-        return found
+    def _quoted(self, node: "Node", binding: Binding, edge: int) -> Iterator[list[str]]:
+        """Yield the parts of a text in double quotes: what stands between its expansions counts, whatever it is."""
+        data, base, at = node.text or b"", node.start_byte, edge
+        for child in node.children:
+            if child.type.endswith(("expansion", "substitution")):
+                yield [_unescaped(data[at : child.start_byte - base].decode(errors="replace"), quoted=True)]
+                yield self._parts(child, binding, quoted=True)
+                at = child.end_byte - base
+        yield [_unescaped(data[at : len(data) - edge].decode(errors="replace"), quoted=True)]
 
-    def _quoted(self, node: "Node", binding: Binding, edge: int) -> list[str] | None:
-        """Return a text in double quotes: what stands between its expansions counts, whatever nodes it has."""
-        data, base = node.text or b"", node.start_byte
-        inner = [child for child in node.children if child.type.endswith(("expansion", "substitution"))]
-        found, at = [""], edge
-        for child in [*inner, None]:
-            end = len(data) - edge if child is None else child.start_byte - base
-            piece = _unescaped(data[at:end].decode(errors="replace"), quoted=True)
-            parts = [""] if child is None else self._parts(child, binding, quoted=True)
-            if piece is None or parts is None:
-                return None
-            found[-1] += piece[0]
-            if parts:
-                found[-1] += parts[0]
-                found += parts[1:]
-            at = end if child is None else child.end_byte - base
-        return found
-
-    def _inserted(self, words: "list[Word] | None", *, quoted: bool) -> list[str] | None:
-        """Return words as the shell puts them in."""
-        if words is None or not all(word.known for word in words):
-            return None
+    def _inserted(self, words: Sequence[Word], *, quoted: bool) -> list[str]:
+        """Return words as the shell puts them in: unquoted ones are split, and what was a wildcard is one again."""
         if quoted:
-            # What stands for files is still a pattern; what was a wildcard in a text no longer is one.
-            return [_kept(word) if word.pattern else _hidden(word.text) for word in words]
-        if not self.splits:
-            return None
-        return [part for word in words for part in ([_kept(word)] if word.pattern else _split(word.text))]
+            return list(words)
+        return [part.translate(_GLOB) for word in words for part in word.split()] if self.splits else [ANY]
 
-    def _variable(self, node: "Node", binding: Binding) -> list[Word] | None:
+    def _variable(self, node: "Node", binding: Binding) -> Sequence[Word]:
         """Return what `$NAME` or `${NAME…}` stands for."""
-        children = node.children[1:] if node.type == "simple_expansion" else node.children[1:-1]
-        if not children:
-            return None
-        first, *rest = children
+        first, *rest = node.children[1:] if node.type == "simple_expansion" else node.children[1:-1]
         if first.type == "#":
             return [NAME]
-        if first.type == "subscript":
-            first = first.children[0]
-        name = _said(first)
+        name = _said(first.children[0] if first.type == "subscript" else first)
         value = self._value(name, binding)
         if not rest:
             return value
         operator, after = rest[0].type, rest[1:]
         if operator in {":-", "-"}:
-            return self._default(name, value, after, binding)
-        if operator in {"%", "%%", "#", "##"} and value is not None and len(after) == 1:
-            shape = _unescaped(_said(after[0]), quoted=False) if after[0].type in {"word", "regex"} else None
-            rows = [None if shape is None else _trimmed(word, operator, shape[0]) for word in value]
-            return None if None in rows else [row for row in rows if row is not None]
-        return None
+            if all(word.known for word in value):
+                return value
+            is_unset = name in _ENVIRONMENT and not self.env.get(name)
+            rows = _joined(self._parts(part, binding, quoted=True) for part in after) if is_unset else [ANY]
+            return [Word(row) for row in rows]
+        if operator in {"%", "%%", "#", "##"} and len(after) == 1 and after[0].type in {"word", "regex"}:
+            return [_trimmed(word, operator, _unescaped(_said(after[0]), quoted=False)) for word in value]
+        return [UNKNOWN]
 
-    def _value(self, name: str, binding: Binding) -> list[Word] | None:
+    def _value(self, name: str, binding: Binding) -> Sequence[Word]:
         """Return what a variable holds."""
-        if name in binding:
-            return list(binding[name])
-        if name in _NUMBERS:
-            return [NAME]
-        if name in _ENVIRONMENT and self.env.get(name):
-            return [Word(self.env[name])]
-        return None
-
-    def _default(self, name: str, value: list[Word] | None, after: "list[Node]", binding: Binding) -> list[Word] | None:
-        """Return what `${NAME:-DEFAULT}` stands for: only where one of the two is sure to count."""
-        if value is not None and all(word.known for word in value):
-            return value
-        if name not in _ENVIRONMENT or self.env.get(name):
-            return None
-        parts = self._joined(after, binding, quoted=True)
-        return None if parts is None else [Word(part.translate(_SHOW)) for part in parts]
+        known = self.env.get(name) if name in _ENVIRONMENT else ""
+        return binding[name] if name in binding else [NAME if name in _NUMBERS else Word(known or ANY)]
 
 
 def _said(node: "Node") -> str:
     return (node.text or b"").decode(errors="replace")
 
 
-def _is_quoted(node: "Node") -> bool:
-    return node.type == "string" and b"[@]" not in (node.text or b"") and "@" not in names_in([node])
+def _joined(rows: Iterable[list[str]]) -> list[str]:
+    """Return the words that parts become when nothing stands between them."""
+    found = [""]
+    for parts in rows:
+        found[-1:] = [found[-1] + "".join(parts[:1]), *parts[1:]]
+    return found
 
 
-def _hidden(text: str) -> str:
-    return text.translate(_HIDE)
+def _unescaped(text: str, *, quoted: bool) -> str:
+    """Take backslashes off, and mark what the shell does not take as it is."""
+    if quoted:
+        return _QUOTED.sub(lambda match: match[1].strip("\n"), text)
+    return _UNQUOTED.sub(lambda match: match[1].strip("\n") if match[2] is None else match[2].translate(_ACTIVE), text)
 
 
-def _kept(word: Word) -> str:
-    """Return a pattern whose wildcards count, and nothing else in it."""
-    return "".join(char if char in "*?[]" or (char in "-!^" and "[" in word.pattern) else char.translate(_HIDE)
-                   for char in word.pattern)  # fmt: skip
-
-
-def _split(text: str) -> list[str]:
-    """Return an unquoted value as the shell splits it; its wildcards count, its braces do not."""
-    keep = {code: hidden for code, hidden in _HIDE.items() if chr(code) not in "*?[]-!^"}
-    return [part.translate(keep) for part in text.split()]
-
-
-def _unescaped(text: str, *, quoted: bool) -> list[str] | None:
-    """Take backslashes off; None where something is left that the shell would put in."""
-    found: list[str] = []
-    rest = iter(text)
-    for char in rest:
-        if char == "\\":
-            after = next(rest, "")
-            if quoted and after not in '$`"\\\n':
-                found.append(_hidden(char + after))
-            elif after != "\n":
-                found.append(_hidden(after))
-        elif char == "`":
-            return None
-        elif char == "$":
-            found.append("$")
-        else:
-            found.append(_hidden(char) if quoted else char)
-    joined = "".join(found)
-    return None if re.search(r"\$[\w{(\[@*#?$!-]", joined) else [joined.replace("$", _hidden("$"))]
-
-
-def _ansi(text: str) -> list[str] | None:
-    """Return what `$'…'` says, where it has no escapes but the usual ones."""
-    found = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], "\0"), text, flags=re.DOTALL)
-    return None if "\0" in found else [_hidden(found)]
-
-
-def _trimmed(word: Word, operator: str, shape: str) -> Word | None:
+def _trimmed(word: Word, operator: str, shape: str) -> Word:
     """Return a word without an end that is spelled out, or without all but its last part, or without that."""
-    text = word.pattern or word.text
-    if (operator, shape) == ("##", "*/"):
-        cut = os.path.basename(text)
-    elif (operator, shape) == ("%", "/*"):
-        cut = os.path.dirname(text) if "/" in text else text
-    elif _WILD.search(shape):
-        return None
-    elif operator in {"%", "%%"}:
-        if word.pattern and not text.endswith((shape, "*")):
-            return None
-        cut = text.removesuffix(shape)
-    elif word.pattern:
-        return None
-    else:
-        cut = text.removeprefix(shape)
-    return Word(cut, cut) if word.pattern and _WILD.search(cut) else Word(cut)
+    if (operator, shape) == ("##", f"{_STAR}/"):
+        return Word(os.path.basename(word))
+    if (operator, shape) == ("%", f"/{_STAR}"):
+        return Word(os.path.dirname(word) if "/" in word else word)
+    shape = _settled(shape)
+    if _WILD.search(shape) or (not word.literal and not (operator[0] == "%" and word.endswith((shape, _STAR)))):
+        return UNKNOWN
+    return Word(word.removesuffix(shape) if operator[0] == "%" else word.removeprefix(shape))
 
 
-def _braces(text: str) -> list[str] | None:
-    """Return the words that `{a,b}` spreads to, with a wildcard for `{1..3}`; None for too many."""
+def _braces(text: str) -> list[str]:
+    """Return the words that `{a,b}` spreads to, with a wildcard for `{1..3}`."""
     rows, done = [text], [""][:0]
-    while rows and len(rows) + len(done) <= MAX_FIELDS:
+    while rows:
         row = rows.pop()
         found = _GROUP.search(row)
         if found is None:
             done.append(row)
             continue
-        new = found[1].split(",")
+        new = found[1].split(_COMMA)
         if len(new) == 1:
-            new = ["*" if ".." in found[1] else f"{_hidden('{')}{found[1]}{_hidden('}')}"]
+            new = [_STAR if ".." in found[1] else f"{{{found[1]}}}"]
         rows += [row[: found.start()] + part + row[found.end() :] for part in reversed(new)]
-    return None if rows else done
+        if len(rows) + len(done) > MAX_FIELDS:
+            return [ANY]
+    return done
