@@ -1,6 +1,9 @@
 """Every promise has its tests, every clause of the protocol its rules, every sentence of the sources its row."""
 
 import re
+from pathlib import Path
+
+import pytest
 
 from interlock.core.rule import Rule
 from interlock.envelope import RULES
@@ -8,9 +11,10 @@ from interlock.envelope.protocol import TRANSITIONS
 from interlock.gates.rules import RULES as EVIDENCE_RULES
 from interlock.gates.stages.rules import RULES as STAGE_RULES
 from interlock.graph import TICKET_RULES
-from tests.clauses.page import PAGE, SOURCES, render, rows
+from interlock.server import make_server
 from tests.names import existing_tests
 from tests.requirements import CLAUSES, PROMISES
+from tests.sources import PAGES, lines
 from tests.table import each_row
 
 
@@ -27,32 +31,31 @@ def test_every_clause_of_the_protocol_is_enforced_by_a_row(clause: str) -> None:
     assert any(clause in source for source in sources)
 
 
-HEADINGS = [(source, heading) for source, headings in SOURCES.items() for heading in headings]
-
-
-@each_row(("source", "heading"), HEADINGS)
-def test_every_sentence_of_the_sources_is_held_by_tests_that_exist_or_is_said_not_to_be_built(
-    source: str, heading: str
-) -> None:
-    names = existing_tests()
-    for row in SOURCES[source][heading]:
+@each_row("page", PAGES)
+def test_every_line_of_the_sources_is_held_by_tests_that_exist_or_is_said_not_to_be_built(page: str) -> None:
+    names, every = existing_tests(), list(lines(page))
+    for row in every:
         assert [name for name in row.tests if name not in names] == []
         assert len(set(row.tests)) == len(row.tests)
         assert bool(row.tests) != row.settled.startswith("Not built."), row.text
+    assert len({(row.source, row.heading, row.text) for row in every}) == len(every)
+    missing = "; ".join(row.text.rpartition(": ")[2] for row in every if not row.tests)
+    built = f"sentences. Not built: {missing}." if missing else "lines, all built."
+    assert f"\n\n{len(every)} {built}" in PAGES[page]
 
 
-def test_no_sentence_stands_twice_under_its_heading() -> None:
-    every = [(source, heading, row.text) for source, heading, row in rows()]
-    assert len(set(every)) == len(every)
+HEADINGS = {(row.source, row.heading) for row in lines("ticket-protocol")}
 
 
 @each_row("rule", [*STAGE_RULES, *TICKET_RULES.values()], ids=lambda rule: rule.code)
 def test_every_rule_of_tickets_names_a_heading_of_its_source(rule: Rule) -> None:
     source, _, clause = rule.source.partition(" §")
     heading = re.sub(r"^\d+\. ", "", clause.partition(":")[0])
-    assert rule.source.startswith("Interlock: ") or heading in SOURCES[source]
+    assert rule.source.startswith("Interlock: ") or (source, heading) in HEADINGS
 
 
-def test_the_page_of_the_sources_is_what_the_tables_give() -> None:
-    """To renew it: `python -m tests.clauses.page`."""
-    assert PAGE.read_text(encoding="utf-8") == render()
+@pytest.mark.anyio
+async def test_the_tools_of_the_sources_are_those_of_the_server(tmp_path: Path) -> None:
+    tools = [row for row in lines("negotiation-prd") if (row.source, row.heading) == ("Reservation Tools", "Tools")]
+    served = await make_server(tmp_path, toolsets=["reservations"]).list_tools()
+    assert [row.text.split("`")[1] for row in tools] == [tool.name for tool in served]

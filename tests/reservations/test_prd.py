@@ -1,8 +1,8 @@
-"""The acceptance lines of the Negotiation PRD, F1 to F5: one test for each, and the table that says which."""
+"""The acceptance lines of the Negotiation PRD, F1 to F5: one test for each; `docs/negotiation-prd.md` says which."""
 
 import time
+from collections import Counter
 from pathlib import Path
-from typing import Final
 
 from interlock.reservations.hooks import release_requests
 from interlock.reservations.leases.runtime import Caller
@@ -10,109 +10,10 @@ from interlock.reservations.messages.negotiation import NORMAL_TIMEOUT_MINUTES, 
 from interlock.reservations.service import Reservations
 from interlock.reservations.store.records import replace
 from interlock.reservations.store.sqlite import SqliteStore
-from tests.clauses.clause import Source, clause
-from tests.names import existing_tests
 from tests.reservations.team import Team, body, codes, inbox
+from tests.sources import lines
 
 FILE = "src/app.py"
-CLAUSES: Final[Source] = {
-    "F1: Release Response Protocol": (
-        clause(
-            "An ack says the file, that it was released, and by whom.", "test_f1_an_ack_says_what_was_released_by_whom"
-        ),
-        clause(
-            "A defer says the file, that it was not released, in how many minutes it will be, and why.",
-            "test_f1_a_defer_says_when_and_why",
-        ),
-        clause("Answers stand on the thread of their request.", "test_f1_answers_stand_on_the_thread_of_the_request"),
-        clause("The body of request_release carries the thread.", "test_f1_the_old_request_carries_its_thread"),
-        clause(
-            "Both are plain JSON bodies for whoever reads the inbox.",
-            "test_f1_both_answers_are_plain_json_for_the_reader",
-            settled="Written with a hyphen, as the Reservation Tools spell it; read in both spellings.",
-        ),
-    ),
-    "F2: Auto-Release on Clean Files": (
-        clause(
-            "The edit hook looks for requests for files that this agent holds.",
-            "test_a_new_request_is_mentioned_once_with_the_number_that_waits",
-        ),
-        clause(
-            "A held file without uncommitted changes is released.",
-            "test_a_clean_file_is_released_acknowledged_on_the_thread_and_the_agent_is_told",
-        ),
-        clause(
-            "A release by the hook is acknowledged on the thread.",
-            "test_a_clean_file_is_released_acknowledged_on_the_thread_and_the_agent_is_told",
-        ),
-        clause("A held file with uncommitted changes is kept.", "test_a_file_with_uncommitted_changes_is_kept"),
-        clause(
-            "The agent is told of a release by the hook in additionalContext.",
-            "test_a_clean_file_is_released_acknowledged_on_the_thread_and_the_agent_is_told",
-        ),
-        clause(
-            "Looking costs the hook less than 200 ms.", "test_f2_looking_for_requests_costs_the_hook_less_than_200_ms"
-        ),
-    ),
-    "F3: Structured Negotiate Tool": (
-        clause("A request has one of three urgencies.", "test_f3_a_request_has_one_of_three_urgencies"),
-        clause(
-            "It is a release-request on a thread of its own, and urgency sets its importance.",
-            "test_f3_urgency_sets_the_importance_of_the_request",
-        ),
-        clause(
-            "The thread is returned, and answers are found on it in the inbox.",
-            "test_f3_the_thread_leads_to_the_answer_in_the_inbox",
-        ),
-        clause("request_release still works.", "test_f3_the_old_request_still_works"),
-        clause("An urgent request has to be acknowledged.", "test_f3_an_urgent_request_is_to_be_acknowledged"),
-        clause(
-            "The agent that is asked exists and holds the file, or nothing is sent.",
-            "test_f3_whom_is_asked_exists_and_holds_the_file",
-            settled="A file that nobody holds any more is not an error: it is free, and the answer says so at once.",
-        ),
-    ),
-    "F4: Sprint Scan Release Visibility": (
-        clause(
-            "The status has a section Pending Negotiations.",
-            "test_status_shows_reservations_below_the_runs_and_a_broken_store_hides_no_run",
-        ),
-        clause(
-            "Each shows requester, holder, pattern, urgency and age in minutes.",
-            "test_f4_each_shows_who_asks_whom_for_what_how_urgently_and_since_when",
-        ),
-        clause(
-            "Resolved ones are gone, or marked while they are recent.",
-            "test_f4_a_resolved_one_is_marked_for_an_hour_and_then_gone",
-        ),
-        clause("Deferred ones show their ETA.", "test_f4_a_deferred_one_shows_its_eta"),
-        clause(
-            "People read a table, agents the same as data.",
-            "test_a_morning_of_two_agents_reads_well",
-            "test_status_shows_reservations_below_the_runs_and_a_broken_store_hides_no_run",
-        ),
-    ),
-    "F5: Escalation Timeout": (
-        clause(
-            "The time limits are settings: 5 minutes for urgent, 10 for normal, none for low.",
-            "test_f5_the_time_limits_are_five_and_ten_minutes_and_none_and_can_be_set",
-        ),
-        clause(
-            "They are looked at when the requester next negotiates or reads its inbox, by no process of their own.",
-            "test_f5_time_limits_are_looked_at_by_the_requesters_next_call_alone",
-        ),
-        clause(
-            "A request that timed out takes the reservation, with an ack whose reason is timeout.",
-            "test_f5_a_time_out_takes_the_reservation_with_an_ack",
-            "test_f5_without_force_a_time_out_is_reported_and_nothing_taken",
-            settled='`escalation = "force"` does; the default `"advisory"` reports it, as the Reservation Tools say.',
-        ),
-        clause("Its holder is told by a message.", "test_f5_the_holder_is_told"),
-        clause("request_release never times out.", "test_f5_the_old_request_never_times_out"),
-        clause("A reservation with no_force is never taken.", "test_f5_no_force_is_respected"),
-    ),
-}
-"""Feature to its lines, in the order of the PRD, each in our words with the tests that hold us to it."""
 
 
 def asked(team: Team, urgency: str = "normal", *, no_force: bool = False) -> str:
@@ -401,19 +302,10 @@ def test_f5_no_force_is_respected() -> None:
     assert len(ada.my_reservations()["reservations"]) == 1
 
 
-# -- the table -----------------------------------------------------------------------------------------------------
+# -- the page ------------------------------------------------------------------------------------------------------
 
 
-def test_every_line_of_the_prd_has_a_test_that_exists() -> None:
-    known = existing_tests()
-    named = [name for lines in CLAUSES.values() for line in lines for name in line.tests]
-    assert [name for name in named if name not in known] == []
-    assert {heading[:2]: len(lines) for heading, lines in CLAUSES.items()} == {
-        "F1": 5,
-        "F2": 6,
-        "F3": 6,
-        "F4": 5,
-        "F5": 6,
-    }
-    own = {name for name in globals() if name.startswith("test_f")}
-    assert own <= set(named)
+def test_every_test_of_a_feature_holds_a_line_of_the_page() -> None:
+    found = [row for row in lines("negotiation-prd") if row.source == "Negotiation PRD"]
+    assert Counter(row.heading[:2] for row in found) == {"F1": 5, "F2": 6, "F3": 6, "F4": 5, "F5": 6}
+    assert {name for name in globals() if name.startswith("test_f")} <= {name for row in found for name in row.tests}
