@@ -1,4 +1,4 @@
-"""What the project was built to, line by line: the tables of two pages, which name the tests for each line."""
+"""What the project was built to and promises: the tables of three pages, which name the tests for each line."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 PAGES: Final = {
     name: (Path(__file__).parents[1] / "docs" / f"{name}.md").read_text("utf-8")
-    for name in ("ticket-protocol", "negotiation-prd")
+    for name in ("ticket-protocol", "negotiation-prd", "promises")
 }
 
 

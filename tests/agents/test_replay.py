@@ -281,8 +281,7 @@ def test_a_replaced_file_keeps_its_permissions_and_leaves_no_scrap(root: Path) -
     target.write_text("old")
     target.chmod(0o755)
     write_confined(str(root), "run.sh", b"new")
-    assert target.read_text() == "new"
-    assert target.stat().st_mode & 0o777 == 0o755
+    assert (target.read_text(), target.stat().st_mode & 0o777) == ("new", 0o755)
     assert [item.name for item in root.iterdir()] == ["run.sh"]
 
 

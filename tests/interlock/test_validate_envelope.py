@@ -57,8 +57,7 @@ def bad(root: Path) -> Path:
 
 def test_a_valid_file_ends_with_0(good: Path):
     ran = run(good, cwd=good.parent)
-    assert (ran.status, ran.err) == (0, "")
-    assert ran.out == f"{good}: valid\n"
+    assert (ran.status, ran.err, ran.out) == (0, "", f"{good}: valid\n")
 
 
 def test_a_refused_file_ends_with_1_and_shows_place_line_caret_and_fix(bad: Path):
@@ -110,8 +109,7 @@ def test_an_endless_device_is_refused_by_its_size():
 def test_an_unreadable_file_ends_with_2_and_the_others_are_reported(name: str, good: Path, bad: Path):
     (good.parent / "folder").mkdir()
     ran = check(good, good.parent / name, bad)
-    assert ran.status == 2
-    assert [row["ok"] for row in ran.files] == [True, False, False]
+    assert (ran.status, [row["ok"] for row in ran.files]) == (2, [True, False, False])
     gone = ran.files[1]
     assert [gone["status"], gone["effective_status"], gone["envelope"]] == [None, None, None]
     assert [row["code"] for row in gone["findings"]] == ["CLI801"]
@@ -121,8 +119,7 @@ def test_an_unreadable_file_ends_with_2_and_the_others_are_reported(name: str, g
 
 def test_a_file_that_is_not_there_is_told_once_to_a_person(tmp_path: Path):
     ran = run("gone.md", cwd=tmp_path)
-    assert (ran.status, ran.err) == (2, "")
-    assert ran.out.count("cannot be read") == 1
+    assert (ran.status, ran.err, ran.out.count("cannot be read")) == (2, "", 1)
 
 
 def test_the_template_of_a_qa_role_says_how_it_is_checked_as_an_echo(tmp_path: Path):

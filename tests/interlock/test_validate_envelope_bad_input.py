@@ -213,8 +213,7 @@ def test_each_kind_of_bad_evidence_file_is_refused(name: str, tmp_path: Path):
     assert ran.status == 1
     rows = [row for row in ran.findings if row["code"] == code]
     assert rows, ran.findings
-    assert rows[0]["field"] == "EVIDENCE.a11y"
-    assert rows[0]["line"] == QA.split("\n").index(f"    - {CITED}") + 1
+    assert (rows[0]["field"], rows[0]["line"]) == ("EVIDENCE.a11y", QA.split("\n").index(f"    - {CITED}") + 1)
     assert_clear(ran)
 
 

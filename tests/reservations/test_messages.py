@@ -48,8 +48,7 @@ def test_a_note_to_oneself_is_kept() -> None:
 def test_a_recipient_that_is_not_one_known_agent_is_refused(to: Any) -> None:
     _, ada, bob = two()
     answer = ada.send_message(to, "hello")
-    assert (answer["sent"], codes(answer)) == (False, ["RSV301"])
-    assert answer["errors"][0]["place"] == "to"
+    assert (answer["sent"], codes(answer), answer["errors"][0]["place"]) == (False, ["RSV301"], "to")
     assert inbox(bob) == []
 
 
@@ -339,8 +338,7 @@ def test_a_wrong_argument_is_refused_and_nothing_is_marked_as_read(arguments: di
     _, ada, bob = two()
     ada.send_message("Bob", "hello")
     answer = bob.fetch_inbox(**arguments)
-    assert (codes(answer), answer["errors"][0]["place"]) == (["RSV105"], place)
-    assert answer["messages"] == []
+    assert (codes(answer), answer["errors"][0]["place"], answer["messages"]) == (["RSV105"], place, [])
     assert len(bob.fetch_inbox()["messages"]) == 1
 
 
@@ -373,8 +371,7 @@ def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox
     with entered(team.runtime, bob.caller) as entry:
         tell(entry)
     found = inbox(bob)
-    assert len(found) == 3
-    assert found[2]["body"] == "short"
+    assert (len(found), found[2]["body"]) == (3, "short")
     assert all(size({"messages": [row]}) <= MAX_MESSAGE_BYTES for row in found)
 
 

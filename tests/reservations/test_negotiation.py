@@ -95,8 +95,7 @@ def test_a_wait_goes_on_with_the_next_holder_when_somebody_was_in_front() -> Non
     team.after(3, ada.release_all)
     team.after(6, eve.release_all)
     answer = bob.negotiate_release(FILE, "second", wait_seconds=30)
-    assert answer["status"] == "free"
-    assert [row["holder"] for row in answer.get("reservations", [])] == ["Bob"]
+    assert (answer["status"], [row["holder"] for row in answer.get("reservations", [])]) == ("free", ["Bob"])
 
 
 # -- circles -------------------------------------------------------------------------------------------------------
@@ -108,8 +107,7 @@ def test_two_holders_that_ask_each_other_are_both_told_once() -> None:
     bob.reserve_files(["b.py"])
     assert "deadlock" not in bob.negotiate_release("a.py", "need it")
     answer = ada.negotiate_release("b.py", "need it", wait_seconds=30)
-    assert answer.get("deadlock") == ["Ada", "Bob"]
-    assert (answer["status"], team.now) == ("pending", START)
+    assert (answer.get("deadlock"), answer["status"], team.now) == (["Ada", "Bob"], "pending", START)
     ada.negotiate_release("b.py", "need it")
     assert len(inbox(bob, "deadlock")) == 1
     assert inbox(ada, "deadlock") == []

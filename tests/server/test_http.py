@@ -110,8 +110,7 @@ def test_a_port_in_use_ends_with_2_and_the_way_out(project: Path, served: Served
 )
 def test_what_cannot_be_served_safely_ends_with_2(project: Path, token: str, options: tuple[str, ...]) -> None:
     done = interlock(project, "--port", "0", *options)
-    assert done.returncode == 2
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
 
 

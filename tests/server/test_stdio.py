@@ -170,8 +170,7 @@ def test_an_unknown_toolset_is_refused_with_the_nearest_one(tmp_path: Path) -> N
         [*COMMAND, "--toolsets", "ticket"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (2, "")
     assert "MCP301" in done.stderr
     assert "`tickets`" in done.stderr
 

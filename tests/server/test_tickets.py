@@ -50,8 +50,7 @@ async def test_a_ticket_is_taken_as_an_object_and_as_text(server: Any, form: str
         ticket = {**await begun(connected), "payload": FETCHED}
         given = ticket if form == "object" else json.dumps(ticket, indent=2)
         answer = await called(connected, "interlock_submit_ticket", ticket_json=given)
-    assert answer["gate_result"]["status"] == "pass"
-    assert answer["next_state"] == "extract_requirements"
+    assert (answer["gate_result"]["status"], answer["next_state"]) == ("pass", "extract_requirements")
     assert answer["continue"] is True
     assert "payload" not in answer["ticket_json"]["history"][0]
 

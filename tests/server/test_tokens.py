@@ -57,8 +57,7 @@ def test_the_token_itself_is_written_nowhere(store: TokenStore, tmp_path: Path) 
 
 def test_tokens_carry_256_random_bits_and_differ(store: TokenStore) -> None:
     secrets = {store.create("claude")[1].split("_", 2)[2] for _ in range(20)}
-    assert len(secrets) == 20
-    assert {len(secret) for secret in secrets} == {43}
+    assert (len(secrets), {len(secret) for secret in secrets}) == (20, {43})
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
@@ -235,8 +234,7 @@ def test_create_prints_the_token_alone_on_stdout_and_never_on_stderr(project: Pa
 def test_create_says_when_the_agent_is_no_role_and_names_the_near_one(project: Path) -> None:
     done = command(project, "create", "visual-qb", "--json")
     data = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert set(data) == {"schema", "id", "agent", "token", "created_at", "note"}
+    assert (done.returncode, set(data)) == (0, {"schema", "id", "agent", "token", "created_at", "note"})
     assert "visual-qa?" in data["note"]
 
 
