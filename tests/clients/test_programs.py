@@ -62,16 +62,10 @@ COMMANDS = {
     "lines": ("sh", "mark.sh", "g\nh"),
 }
 TRIED = (
-    """sh mark.sh 'a b'""",
-    """sh mark.sh 'say "c"' 'd,(e)'""",
-    """sh mark.sh 'f*'""",
-    """sh mark.sh fat""",
-    """sh mark.sh 'fat'""",
-    """sh mark.sh 'a b' more""",
-    """sh mark.sh 'a b' && sh mark.sh then""",
-    """sh mark.sh $(sh mark.sh inner)""",
-    """sh other.sh""",
-)
+    """sh mark.sh 'a b'""", """sh mark.sh 'say "c"' 'd,(e)'""", """sh mark.sh 'f*'""", """sh mark.sh fat""",
+    """sh mark.sh 'fat'""", """sh mark.sh 'a b' more""", """sh mark.sh 'a b' && sh mark.sh then""",
+    """sh mark.sh $(sh mark.sh inner)""", """sh other.sh""",
+)  # fmt: skip
 
 
 def made_by(stage: Stage, step: str) -> set[str]:

@@ -12,20 +12,10 @@ from tests.gates.collecting import errors, look, records, report
 pytestmark = pytest.mark.browser
 
 HIDDEN_FAULTS = [
-    "inner.html",
-    "overrides-axe.html",
-    "frame-srcdoc.html",
-    "frame-file.html",
-    "frame-sandboxed.html",
-    "frame-nested.html",
-    "frame-in-shadow.html",
-    "frame-data.html",
-    "shadow-open.html",
-    "shadow-closed.html",
-    "shadow-declared.html",
-    "clobbers-document.html",
-    "writes-over.html",
-]
+    "inner.html", "overrides-axe.html", "frame-srcdoc.html", "frame-file.html", "frame-sandboxed.html",
+    "frame-nested.html", "frame-in-shadow.html", "frame-data.html", "shadow-open.html", "shadow-closed.html",
+    "shadow-declared.html", "clobbers-document.html", "writes-over.html",
+]  # fmt: skip
 
 
 @pytest.mark.alternate
@@ -81,8 +71,7 @@ FAULTS_BEHIND: dict[str, str] = {
         head=STYLE.format("animation: hide linear forwards; animation-timeline: scroll()", ""),
     ),
     "a transition of eleven days later": page_of(
-        FAINT,
-        "const p = document.querySelector('.faint'); p.offsetTop; p.style.visibility = 'hidden'",
+        FAINT, "const p = document.querySelector('.faint'); p.offsetTop; p.style.visibility = 'hidden'",
         head=STYLE.format("transition: visibility 1s 999999s", ""),
     ),
     "an animation in a shadow root": page_of(

@@ -159,17 +159,11 @@ def test_what_stands_in_a_file_stays_before_the_entry(project: Path, client: str
 
 
 LAYOUTS = [
-    "{}",
-    "{}\n",
-    "",
-    '{"mcpServers":{}}',
-    '{"mcpServers":{"a":{"command":"x"}},"z":1}',
+    "{}", "{}\n", "", '{"mcpServers":{}}', '{"mcpServers":{"a":{"command":"x"}},"z":1}',
     '{\n\t"b": 1,\n\t"mcpServers": {\n\t\t"a": {}\n\t},\n\t"a": 2\n}',
     '{\r\n  "mcpServers": {\r\n    "a": {}\r\n  }\r\n}\r\n',
-    '{\n  "emoji": "\u00e4 \\u00e4 \U0001f600",\n  "n": 1.0e3\n}\n',
-    '{"a": "\\ud83d"}',
-    '  {"a" : [ ] }  \n\n',
-]
+    '{\n  "emoji": "\u00e4 \\u00e4 \U0001f600",\n  "n": 1.0e3\n}\n', '{"a": "\\ud83d"}', '  {"a" : [ ] }  \n\n',
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", LAYOUTS)

@@ -137,18 +137,11 @@ def test_a_well_formed_file_is_read(store: TokenStore) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "",
-        "[]",
-        "null",
-        "{",
-        "[" * 100_000,
-        '{"schema": "interlock.tokens/2", "tokens": []}',
-        '{"schema": "interlock.tokens/1"}',
-        '{"schema": "interlock.tokens/1", "tokens": {}}',
-        " " * (MAX_FILE_BYTES + 1),
-        *(token_file(item) for item in BAD),
+        "", "[]", "null", "{", "[" * 100_000, '{"schema": "interlock.tokens/2", "tokens": []}',
+        '{"schema": "interlock.tokens/1"}', '{"schema": "interlock.tokens/1", "tokens": {}}',
+        " " * (MAX_FILE_BYTES + 1), *(token_file(item) for item in BAD),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_file_lets_nobody_in_and_is_not_written_over(store: TokenStore, content: str) -> None:
     store.create("claude")
     store.path.write_text(content)

@@ -88,13 +88,8 @@ def target(text: str) -> Edit:
 WIDE = "\U0001f600"
 DEEP: Any = json.loads("[" * 400 + "]" * 400)
 SCOPE, EV, PLAN, REQ, FETCH, FINAL = (
-    "scope_context",
-    "gather_evidence",
-    "propose_plan",
-    "extract_requirements",
-    "fetch_ticket",
-    "record_and_finalize",
-)
+    "scope_context", "gather_evidence", "propose_plan", "extract_requirements", "fetch_ticket", "record_and_finalize",
+)  # fmt: skip
 
 BAD = {
     # the payload as a whole
