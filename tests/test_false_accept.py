@@ -44,8 +44,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> list[Trial]:
 def test_honest_work_passes_every_gate_and_each_cheat_those_that_cannot_see_it(trials: list[Trial]) -> None:
     gates = results(trials, ["exit", "sealed", "heldout"])["gates"]
     for found in gates.values():
-        assert found["correct_deliveries"] == {"accepted": 1, "of": 1}
-        assert found["wrong_refusals"] == 0
+        assert (found["correct_deliveries"], found["wrong_refusals"]) == ({"accepted": 1, "of": 1}, 0)
         assert found["idle"] == {"accepted": 0, "of": 1}
         assert found["seconds"] > 0
     assert {name: found["by_place"]["outside"]["accepted"] for name, found in gates.items()} == {

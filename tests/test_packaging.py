@@ -67,12 +67,8 @@ def test_the_sdist_holds_the_rooms_and_their_tests_and_no_link(sdist: Path) -> N
     names = {member.name.partition("/")[2] for member in members}
     assert [member.name for member in members if member.issym() or member.islnk()] == []
     assert {
-        "Makefile",
-        "requirements.lock",
-        "scripts/prepare",
-        "tests/test_packaging.py",
-        "envelope/__init__.py",
-    } <= names
+        "Makefile", "requirements.lock", "scripts/prepare", "tests/test_packaging.py", "envelope/__init__.py",
+    } <= names  # fmt: skip
     assert all(f"{folder}/" in {name[: len(folder) + 1] for name in names} for folder in MAPPED)
     assert [name for name in names if name.startswith(tuple(f"interlock/{folder}/" for folder in MAPPED))] == []
     assert [name for name in names if "__pycache__" in name or name.startswith((".venv", "artifacts/interlock"))] == []

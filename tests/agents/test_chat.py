@@ -41,12 +41,10 @@ def test_a_turn_works_with_its_tools_and_says_its_answer(wire: str, make_ask: An
     with server(script) as provider:
         runner = chat(provider.url, settings, box=box, price=Price(3.0, 15.0))
         answer = runner(make_ask(notice=notice))
-    assert answer.text == "STATUS: BLOCKED\nßü"
-    assert box.asked == ["src/x.css", "src/y.css", "src/x.css"]
+    assert (answer.text, box.asked) == ("STATUS: BLOCKED\nßü", ["src/x.css", "src/y.css", "src/x.css"])
     assert (answer.usage.calls, answer.usage.input_tokens, answer.usage.output_tokens) == (3, 600, 70)
     assert answer.usage.usd == pytest.approx((600 * 3 + 70 * 15) / 1e6)
-    assert (answer.model, answer.tool_calls, answer.stopped) == ("m", 3, "")
-    assert box.open == 0
+    assert (answer.model, answer.tool_calls, answer.stopped, box.open) == ("m", 3, "", 0)
     first, *_, last = provider.requests
     assert "You build." in first.words
     assert "Do it." in first.words
@@ -209,8 +207,7 @@ def test_a_tool_that_does_not_exist_is_an_error_that_the_model_is_told(make_ask:
     box = Box()
     with Anthropic([Reply(tool_calls=[("rm_rf", {})]), Reply("sorry")]) as provider:
         answer = chat(provider.url, {"model": "anthropic:m"}, box=box)(make_ask())
-    assert answer.text == "sorry"
-    assert box.asked == []
+    assert (answer.text, box.asked) == ("sorry", [])
     assert "rm_rf" in provider.requests[-1].words
 
 
@@ -218,5 +215,4 @@ def test_without_tools_none_are_offered(make_ask: Any) -> None:
     box = Box()
     with Anthropic([Reply("plain")]) as provider:
         answer = chat(provider.url, {"model": "anthropic:m"}, box=box, tools=False)(make_ask())
-    assert answer.text == "plain"
-    assert provider.requests[0].tools == ()
+    assert (answer.text, provider.requests[0].tools) == ("plain", ())

@@ -40,10 +40,8 @@ def test_a_fault_that_passes_is_no_answer_and_the_call_is_made_again(wire: str, 
     ]
     with server(script) as provider:
         answer = chat(provider.url, settings, clock=clock, box=box)(make_ask())
-    assert answer.text == "whole"
-    assert (answer.usage.calls, answer.usage.tokens) == (2, 350)
-    assert len(provider.requests) == 4
-    assert box.asked == ["src/x.css"]
+    assert (answer.text, answer.usage.calls, answer.usage.tokens) == ("whole", 2, 350)
+    assert (len(provider.requests), box.asked) == (4, ["src/x.css"])
     first, second = clock.waits
     assert 1 <= first <= 1.25
     assert second <= 1.25 if fault == "429" else 2 <= second <= 2.5
@@ -73,8 +71,7 @@ def test_a_fault_that_stays_stops_the_run(wire: str, make_ask: Any) -> None:
     clock, box = Clock(), Box()
     with server([Reply(fault="500")] * 3) as provider, pytest.raises(RunnerError) as caught:
         chat(provider.url, settings, clock=clock, box=box, retries=2)(make_ask())
-    assert len(provider.requests) == 3
-    assert len(clock.waits) == 2
+    assert (len(provider.requests), len(clock.waits)) == (3, 2)
     assert settings["model"] in caught.value.message
     assert "500" in caught.value.message
     assert box.open == 0
@@ -274,6 +271,5 @@ def test_no_wait_goes_beyond_the_time_that_is_left(make_ask: Any) -> None:
     with Anthropic([Reply(fault="429", retry_after="30")]) as provider:
         runner = chat(provider.url, {"model": "anthropic:m"}, clock=clock)
         answer = runner(make_ask(limits=Limits(seconds=5)))
-    assert clock.waits == [5.0]
-    assert answer.stopped == "5 of 5 seconds are spent"
+    assert (clock.waits, answer.stopped) == ([5.0], "5 of 5 seconds are spent")
     assert MAX_WAIT_SECONDS >= 30

@@ -50,8 +50,7 @@ def test_a_call_without_readable_arguments_does_not_end_the_turn(streaming: bool
         provider.sent = sent
         settings = {"model": "openai:m", "options": {"streaming": streaming}}
         answer = chat(provider.url, settings, box=box)(make_ask())
-    assert (answer.text, answer.tool_calls) == ("done", 1)
-    assert box.asked == ["src/a-long-name.css"]
+    assert (answer.text, answer.tool_calls, box.asked) == ("done", 1, ["src/a-long-name.css"])
     assert "no JSON object" in provider.requests[1].words
     calls = [row for row in provider.requests[-1].json["messages"] if row["role"] == "tool"]
     assert len({row["tool_call_id"] for row in calls}) == 3

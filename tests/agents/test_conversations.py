@@ -47,9 +47,7 @@ def test_a_reask_goes_on_after_what_was_read_and_said(wire: str, make_ask: Any) 
         (1, 500, 0),
     ]
     last = provider.requests[-1].words
-    assert last.count("Do it.") == 1
-    assert last.count("Replace line 3.") == 2
-    assert last.count("it says: hello") == 2
+    assert (last.count("Do it."), last.count("Replace line 3."), last.count("it says: hello")) == (1, 2, 2)
     assert all(text in last for text in ("first", "second", "I look again."))
 
 
@@ -197,8 +195,7 @@ def test_a_program_is_told_the_correction_alone_in_its_own_conversation(
     (first, whole), (again, correction) = stand_in.given()
     assert "s-1" not in first
     assert "Do it." in whole
-    assert again[-len(RESUMED[name]) :] == RESUMED[name]
-    assert again[: len(first) - 1] == first[:-1]
+    assert (again[-len(RESUMED[name]) :], again[: len(first) - 1]) == (RESUMED[name], first[:-1])
     assert correction == "Replace line 3."
 
 
@@ -242,8 +239,7 @@ def test_a_conversation_without_a_plain_name_or_with_input_of_the_users_is_not_g
     for ask in pair(make_ask, tmp_path):
         runner(ask)
     (first, _), (again, whole) = stand_in.given()
-    assert again == first
-    assert whole == "Do it. Replace line 3."
+    assert (again, whole) == (first, "Do it. Replace line 3.")
 
 
 @each_preset

@@ -320,8 +320,7 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write(
 
     monkeypatch.setattr(Reservations, "my_reservations", stopped)
     answer = files.write("src/a.py", "stale\n")
-    assert codes(answer) == ["RSV206"]
-    assert answer["errors"][0]["conflict"]["holder"] == "other"
+    assert (codes(answer), answer["errors"][0]["conflict"]["holder"]) == (["RSV206"], "other")
     assert (root / "src/a.py").read_text() == "mine\n"
 
 
@@ -447,7 +446,6 @@ def test_a_program_that_does_the_work_is_told_the_name_of_its_run(make_ask: Any)
 
 def test_the_name_of_a_run_is_a_name_that_an_agent_can_have(root: Path) -> None:
     names = [agent_of_run("T-1.1"), agent_of_run("x" * 128), agent_of_run("x" * 127 + "y")]
-    assert names[0] == "run:T-1.1"
-    assert len(set(names)) == 3
+    assert (names[0], len(set(names))) == ("run:T-1.1", 3)
     for name in names:
         run_caller(str(root), name)

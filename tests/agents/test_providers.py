@@ -97,8 +97,7 @@ def test_scripted_tool_calls_arrive_beside_a_text(wire: str, streamed: bool) -> 
     with server([Reply("I add.", [("add", {"a": 1}), ("add", {"a": 2})])]) as provider:
         message = say(client(provider.url).bind_tools([ADD]), streamed)
     assert [(call["name"], call["args"]) for call in message.tool_calls] == [("add", {"a": 1}), ("add", {"a": 2})]
-    assert message.text == "I add."
-    assert provider.requests[0].tools == ("add",)
+    assert (message.text, provider.requests[0].tools) == ("I add.", ("add",))
 
 
 @each_way

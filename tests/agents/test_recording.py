@@ -446,8 +446,7 @@ def test_what_was_asked_side_by_side_is_answered_in_the_recorded_order(work: Wor
         thread.start()
     for thread in threads:
         thread.join()
-    assert order == ["b", "a", "c"]
-    assert player.unused == ()
+    assert (order, player.unused) == (["b", "a", "c"], ())
 
 
 def test_an_ask_does_not_wait_for_ever_for_one_that_never_comes(

@@ -148,30 +148,25 @@ SLIPS = {
     "unknown evidence key": ('[[turn]]\nresponse = "{evidence.screenshot}"', "turn[1].response"),
     "write of nothing": ('[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "a"', "turn[1].write[1].content"),
     "write of both": (
-        '[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "a"\ncontent = "c"\nfrom = "f"',
-        "turn[1].write[1].content",
+        '[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "a"\ncontent = "c"\nfrom = "f"', "turn[1].write[1].content",
     ),
     "write of a number": (
-        '[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "a"\ncontent = 1',
-        "turn[1].write[1].content",
+        '[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "a"\ncontent = 1', "turn[1].write[1].content",
     ),
     "write without path": ('[[turn]]\nresponse = "x"\n[[turn.write]]\ncontent = "c"', "turn[1].write[1].path"),
     "write above": (
-        '[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "a/../../b"\ncontent = ""',
-        "turn[1].write[1].path",
+        '[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "a/../../b"\ncontent = ""', "turn[1].write[1].path",
     ),
     "write absolute": (
-        '[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "/tmp/b"\ncontent = ""',
-        "turn[1].write[1].path",
+        '[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "/tmp/b"\ncontent = ""', "turn[1].write[1].path",
     ),
     "write at home": ('[[turn]]\nresponse = "x"\n[[turn.write]]\npath = "~/b"\ncontent = ""', "turn[1].write[1].path"),
     "delete above": ('[[turn]]\nresponse = "x"\n[[turn.delete]]\npath = "../b"', "turn[1].delete[1].path"),
     "unknown delete key": (
-        '[[turn]]\nresponse = "x"\n[[turn.delete]]\npath = "b"\nforce = true',
-        "turn[1].delete[1].force",
+        '[[turn]]\nresponse = "x"\n[[turn.delete]]\npath = "b"\nforce = true', "turn[1].delete[1].force",
     ),
     "no TOML": ("[[turn]", "script"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SLIPS)
@@ -281,8 +276,7 @@ def test_a_replaced_file_keeps_its_permissions_and_leaves_no_scrap(root: Path) -
     target.write_text("old")
     target.chmod(0o755)
     write_confined(str(root), "run.sh", b"new")
-    assert target.read_text() == "new"
-    assert target.stat().st_mode & 0o777 == 0o755
+    assert (target.read_text(), target.stat().st_mode & 0o777) == ("new", 0o755)
     assert [item.name for item in root.iterdir()] == ["run.sh"]
 
 

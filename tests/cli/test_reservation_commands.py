@@ -195,8 +195,7 @@ def test_a_waiting_reserve_says_who_holds_it_and_is_granted_on_release(project: 
         line_of(project, 1)
         assert run(project, "anna", "release", held).returncode == 0
         out, _ = waiting.communicate(timeout=60)
-    assert waiting.returncode == 0
-    assert json.loads(out)["reservations"][0]["holder"] == "ben"
+    assert (waiting.returncode, json.loads(out)["reservations"][0]["holder"]) == (0, "ben")
 
 
 def line_of(root: Path, count: int) -> None:
@@ -254,8 +253,7 @@ def test_negotiate_waits_for_the_answer(project: Path) -> None:
             messages = data(run(project, "anna", "inbox", "--json"))["messages"]
         assert run(project, "anna", "respond", messages[0]["thread_id"], "release").returncode == 0
         out, _ = waiting.communicate(timeout=60)
-    assert waiting.returncode == 0
-    assert json.loads(out)["status"] == "release"
+    assert (waiting.returncode, json.loads(out)["status"]) == (0, "release")
 
 
 def test_an_exit_code_tells_usage_refusal_and_store_apart(project: Path) -> None:

@@ -102,14 +102,8 @@ def test_each_step_is_a_line_of_json_of_a_shape_that_is_written_down(project: Pa
     for row in rows[:-1]:
         assert tuple(row) == ("kind", "at", "run_id", *EVENTS[row["kind"]])
     assert {row["kind"] for row in rows} == {
-        "run",
-        "status",
-        "asking",
-        "answered",
-        "collecting",
-        "collected",
-        "summary",
-    }
+        "run", "status", "asking", "answered", "collecting", "collected", "summary",
+    }  # fmt: skip
     (builder,) = [row for row in rows if row["kind"] == "answered" and row["role"] == "builder"]
     assert (builder["outcome"], builder["usage"]["calls"], builder["usage"]["usd"]) == ("handover", 3, 0.02)
     assert builder["seconds"] == builder["usage"]["seconds"] > 0

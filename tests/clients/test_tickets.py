@@ -23,13 +23,7 @@ ASK = "Work ticket SHOP-7 with Interlock, from its first stage to its last."
 COMMANDS = {
     "claude": ("claude", "-p", ASK, "--permission-mode", "acceptEdits", "--allowedTools", "mcp__interlock"),
     "codex": (
-        "codex",
-        "exec",
-        "--skip-git-repo-check",
-        "-s",
-        "workspace-write",
-        "--dangerously-bypass-hook-trust",
-        ASK,
+        "codex", "exec", "--skip-git-repo-check", "-s", "workspace-write", "--dangerously-bypass-hook-trust", ASK,
     ),
     "gemini": ("gemini", "--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p", ASK),
 }  # fmt: skip

@@ -17,15 +17,8 @@ from tests.conformance.rows import Backend, agent, lease, message, negotiation, 
 from tests.conformance.turns import ProcessesContract, TurnsContract
 
 TEXTS = (
-    "",
-    "ünï·cödé",
-    "日本語/**",
-    "🦊" * 50,
-    "quote ' and \" and ; --",
-    "line\nline\ttab",
-    "nul\0inside",
-    "x" * 70_000,
-)
+    "", "ünï·cödé", "日本語/**", "🦊" * 50, "quote ' and \" and ; --", "line\nline\ttab", "nul\0inside", "x" * 70_000,
+)  # fmt: skip
 
 
 class RowsContract:

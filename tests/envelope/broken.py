@@ -83,8 +83,7 @@ LAYOUT = (
     _case("no NEXT_ACTIONS of an approval", change(APPROVAL, NEXT_ACTIONS=None), "ENV203", IN_REVIEW),
     _case(
         "five fields missing",
-        change(BUILD, TASK=None, REPORTS_TO=None, INPUTS_USED=None, EVIDENCE=None, NEXT_ACTIONS=None),
-        "ENV203",
+        change(BUILD, TASK=None, REPORTS_TO=None, INPUTS_USED=None, EVIDENCE=None, NEXT_ACTIONS=None), "ENV203",
     ),
     _case("STATUS twice", BUILD.replace("TASK:", "STATUS: APPROVED\nTASK:", 1), "ENV204"),
     _case("GATES_PASSED twice", BUILD.replace("EVIDENCE:", "GATES_PASSED:\n  - GATE-CODE-REVIEW\nEVIDENCE:"), "ENV204"),
@@ -117,8 +116,7 @@ LAYOUT = (
     _case("NEXT_ACTIONS inside OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nNEXT_ACTIONS: see below\nEnd."), "ENV208"),
     _case("second envelope inside OUTPUT", change(BUILD, OUTPUT=f"OUTPUT:\nText.\n{BUILD}"), "ENV209"),
     _case(
-        "second head inside OUTPUT",
-        change(BUILD, OUTPUT="OUTPUT:\nText.\nSTATUS: APPROVED\nTASK_ID: A-1\nTASK: x"),
+        "second head inside OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nText.\nSTATUS: APPROVED\nTASK_ID: A-1\nTASK: x"),
         "ENV209",
     ),
     _case("second envelope after", BUILD + "\n" + BUILD, "ENV209"),
@@ -136,8 +134,7 @@ LAYOUT = (
     _case("prose between steps", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n\nThen:\n2. b"), "ENV212"),
     _case("wrapped step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a long\n   step\n2. b"), "ENV212"),
     _case(
-        "entries without a key",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace(":\n", ":\n  - artifacts/a.png\n", 1)),
+        "entries without a key", change(BUILD, EVIDENCE=_EVIDENCE.replace(":\n", ":\n  - artifacts/a.png\n", 1)),
         "ENV212",
     ),
     _case("star bullets", BUILD.replace("  - GATE", "  * GATE"), "ENV213"),
@@ -154,8 +151,7 @@ LAYOUT = (
     _case("two lists", change(BUILD, GATES_PASSED="GATES_PASSED: []\n- GATE-MSG-STRICT"), "ENV214"),
     _case("empty evidence in one word", change(BUILD, EVIDENCE="EVIDENCE: none"), "ENV214 ENV216"),
     _case(
-        "a key without brackets",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports: artifacts/a.md")),
+        "a key without brackets", change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports: artifacts/a.md")),
         "ENV214",
     ),
     _case("empty bullet", BUILD.replace("  - GATE-VISUAL-QA", "  -\n  - GATE-VISUAL-QA"), "ENV215"),
@@ -164,15 +160,13 @@ LAYOUT = (
     _case("no keys", change(BUILD, EVIDENCE="EVIDENCE:"), "ENV216"),
     _case("keys of a QA claim missing", change(QA, EVIDENCE="EVIDENCE:\na11y: []"), "ENV216", IN_QA),
     _case(
-        "unknown keys",
-        change(BUILD, EVIDENCE=f"{_EVIDENCE}\n  files_reviewed: 9\n  deliverables:\n    - docs/a.md"),
+        "unknown keys", change(BUILD, EVIDENCE=f"{_EVIDENCE}\n  files_reviewed: 9\n  deliverables:\n    - docs/a.md"),
         "ENV217",
     ),
     _case("key twice", change(BUILD, EVIDENCE=f"{_EVIDENCE}\n  a11y: []"), "ENV218"),
     _case(
         "keys out of order",
-        change(BUILD, EVIDENCE="EVIDENCE:\n  reports: []\n  screenshots: []\n  a11y: []\n  console: []"),
-        "ENV219",
+        change(BUILD, EVIDENCE="EVIDENCE:\n  reports: []\n  screenshots: []\n  a11y: []\n  console: []"), "ENV219",
     ),
     _case(
         "keys misspelt",
@@ -188,18 +182,14 @@ LAYOUT = (
     _case("bullet of NONE on the label's line", change(BUILD, FAIL_REASONS="FAIL_REASONS: - NONE"), "ENV222"),
     _case("empty list of failures", change(BUILD, FAIL_REASONS="FAIL_REASONS: []"), "ENV222"),
     _case(
-        "reason on the label's line",
-        change(_FAIL, FAIL_REASONS="FAIL_REASONS: GATE-VISUAL-QA: the menu"),
-        "ENV222",
+        "reason on the label's line", change(_FAIL, FAIL_REASONS="FAIL_REASONS: GATE-VISUAL-QA: the menu"), "ENV222",
         IN_QA,
     ),
     _case(
-        "NONE and reasons",
-        change(_FAIL, FAIL_REASONS="FAIL_REASONS: NONE\n- GATE-VISUAL-QA: the menu"),
-        "ENV222",
+        "NONE and reasons", change(_FAIL, FAIL_REASONS="FAIL_REASONS: NONE\n- GATE-VISUAL-QA: the menu"), "ENV222",
         IN_QA,
     ),
-)
+)  # fmt: skip
 
 VALUES = (
     _case("no failures in a bullet", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n- None."), "ENV311"),
@@ -216,17 +206,13 @@ VALUES = (
     _case("task id in words", BUILD.replace("HOME-UI-001", "Home"), "ENV302"),
     _case("agent misspelt", BUILD.replace("frontend-implementer", "frontend-implementor"), "ENV303"),
     _case(
-        "agent unknown",
-        change(BUILD, ASSIGNED_AGENT="ASSIGNED_AGENT: assistant"),
-        "ENV303",
+        "agent unknown", change(BUILD, ASSIGNED_AGENT="ASSIGNED_AGENT: assistant"), "ENV303",
         {"agent": "frontend-implementer", **IN_PROGRESS},
     ),
     _case("reports to the user", change(BUILD, REPORTS_TO="REPORTS_TO: user"), "ENV304"),
     _case("no gates required", change(BUILD, GATES_REQUIRED="GATES_REQUIRED: []"), "ENV305"),
     _case(
-        "no gates required, some known",
-        change(BUILD, GATES_REQUIRED="GATES_REQUIRED:"),
-        "ENV305",
+        "no gates required, some known", change(BUILD, GATES_REQUIRED="GATES_REQUIRED:"), "ENV305",
         {"gates": ["GATE-MSG-STRICT", "GATE-TLS"], **IN_PROGRESS},
     ),
     _case("gate without its prefix", change(BUILD, GATES_PASSED="GATES_PASSED: [MSG-STRICT]"), "ENV306"),
@@ -247,20 +233,17 @@ VALUES = (
     ),
     _case(
         "console: [no errors] for nothing",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("console: []", "console: [no errors]")),
-        "ENV309",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("console: []", "console: [no errors]")), "ENV309",
     ),
     _case(
         "path with a leading slash",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [/artifacts/a11y/x.json]")),
-        "ENV309",
+        change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [/artifacts/a11y/x.json]")), "ENV309",
     ),
     _case(
         "path upwards", change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [artifacts/../x.json]")), "ENV309"
     ),
     _case(
-        "path outside",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports:\n    - docs/review.md")),
+        "path outside", change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports:\n    - docs/review.md")),
         "ENV309",
     ),
     _case(
@@ -284,27 +267,21 @@ VALUES = (
         IN_QA,
     ),
     _case(
-        "reason without a gate",
-        change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- the menu covers the title"),
-        "ENV311",
+        "reason without a gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- the menu covers the title"), "ENV311",
         IN_QA,
     ),
     _case(
-        "NONE beside a reason",
-        change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- NONE\n- GATE-VISUAL-QA: the menu"),
-        "ENV312",
-        IN_QA,
+        "NONE beside a reason", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- NONE\n- GATE-VISUAL-QA: the menu"),
+        "ENV312", IN_QA,
     ),
     _case("steps with a gap", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n3. b\n4. c"), "ENV313"),
     _case("steps all 1.", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n1. b"), "ENV313"),
     _case("no next action", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: NONE"), "ENV314"),
     _case(
-        "input that does not exist",
-        change(BUILD, INPUTS_USED="INPUTS_USED:\n- docs/a.md\n- docs/b.md (part 1)"),
-        "ENV316",
-        {"input_exists": "docs/a.md".__eq__, "inputs": "must-exist", **IN_PROGRESS},
+        "input that does not exist", change(BUILD, INPUTS_USED="INPUTS_USED:\n- docs/a.md\n- docs/b.md (part 1)"),
+        "ENV316", {"input_exists": "docs/a.md".__eq__, "inputs": "must-exist", **IN_PROGRESS},
     ),
-)
+)  # fmt: skip
 
 OWNERSHIP = (
     _case("READY_FOR_QA by the designer", change(BUILD, ASSIGNED_AGENT="ASSIGNED_AGENT: web-design-lead"), "ENV401"),
@@ -321,9 +298,7 @@ OWNERSHIP = (
     _case("QA that has begun begins", APPROVAL.replace("APPROVED", "QA_IN_PROGRESS"), "ENV405", IN_QA),
     _case("approval before QA", APPROVAL, "ENV406", {"current_status": "READY_FOR_QA"}),
     _case(
-        "review before QA",
-        APPROVAL.replace("APPROVED", "READY_FOR_REVIEW"),
-        "ENV407",
+        "review before QA", APPROVAL.replace("APPROVED", "READY_FOR_REVIEW"), "ENV407",
         {"current_status": "READY_FOR_QA"},
     ),
     _case("approval before everything", APPROVAL, "ENV408", {"current_status": "IN_PROGRESS"}),
@@ -336,8 +311,7 @@ OWNERSHIP = (
     _case(
         "review though QA failed",
         change(
-            _START_REVIEW,
-            GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]",
+            _START_REVIEW, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]",
             FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu",
         ),
         "ENV423",
@@ -345,24 +319,18 @@ OWNERSHIP = (
     ),
     _case(
         "review with a reason of another gate",
-        change(_START_REVIEW, FAIL_REASONS="FAIL_REASONS:\n- GATE-CODE-REVIEW: not read yet"),
-        "ENV423",
-        IN_QA,
+        change(_START_REVIEW, FAIL_REASONS="FAIL_REASONS:\n- GATE-CODE-REVIEW: not read yet"), "ENV423", IN_QA,
     ),
     _case("claim without evidence", change(QA, EVIDENCE=_EVIDENCE), "ENV412", IN_QA),
     _case(
         "claim with half its evidence",
-        change(QA, EVIDENCE=_EVIDENCE.replace("screenshots: []", "screenshots: [artifacts/a.png]")),
-        "ENV412",
-        IN_QA,
+        change(QA, EVIDENCE=_EVIDENCE.replace("screenshots: []", "screenshots: [artifacts/a.png]")), "ENV412", IN_QA,
     ),
     _case(
         "claim of another gate without evidence",
         change(
-            QA,
-            GATES_REQUIRED="GATES_REQUIRED: [GATE-TLS, GATE-VISUAL-QA]",
-            GATES_PASSED="GATES_PASSED: [GATE-TLS, GATE-VISUAL-QA]",
-            EVIDENCE=_EVIDENCE,
+            QA, GATES_REQUIRED="GATES_REQUIRED: [GATE-TLS, GATE-VISUAL-QA]",
+            GATES_PASSED="GATES_PASSED: [GATE-TLS, GATE-VISUAL-QA]", EVIDENCE=_EVIDENCE,
         ),
         "ENV412",
         IN_QA,
@@ -375,14 +343,12 @@ OWNERSHIP = (
     ),
     _case(
         "self-approval in brackets",
-        change(BUILD, GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW, GATE-MSG-STRICT, GATE-VISUAL-QA]"),
-        "ENV413",
+        change(BUILD, GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW, GATE-MSG-STRICT, GATE-VISUAL-QA]"), "ENV413",
     ),
     _case(
         "QA certifies the review",
         change(
-            QA,
-            GATES_REQUIRED="GATES_REQUIRED: [GATE-CODE-REVIEW, GATE-VISUAL-QA]",
+            QA, GATES_REQUIRED="GATES_REQUIRED: [GATE-CODE-REVIEW, GATE-VISUAL-QA]",
             GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW, GATE-VISUAL-QA]",
         ),
         "ENV413",
@@ -391,21 +357,15 @@ OWNERSHIP = (
     _case("BLOCKED without a reason", BUILD.replace("READY_FOR_QA", "BLOCKED"), "ENV414"),
     _case("BLOCKED by QA without a reason", QA.replace("QA_IN_PROGRESS", "BLOCKED"), "ENV414", IN_QA),
     _case(
-        "BLOCKED with - NONE",
-        change(APPROVAL, STATUS="STATUS: BLOCKED", NEXT_ACTIONS="NEXT_ACTIONS:\n1. a"),
-        "ENV414",
+        "BLOCKED with - NONE", change(APPROVAL, STATUS="STATUS: BLOCKED", NEXT_ACTIONS="NEXT_ACTIONS:\n1. a"), "ENV414",
         IN_REVIEW,
     ),
     _case(
-        "reason of an unknown gate",
-        change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QX: the menu"),
-        "ENV415",
+        "reason of an unknown gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QX: the menu"), "ENV415",
         IN_QA,
     ),
     _case(
-        "passed and failed",
-        change(_FAIL, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]"),
-        "ENV416",
+        "passed and failed", change(_FAIL, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]"), "ENV416",
         IN_QA,
     ),
     _case(
@@ -413,30 +373,22 @@ OWNERSHIP = (
     ),
     _case("failed gate without its reason", BUILD, "ENV417", _TWO),
     _case(
-        "own gate passed though the journal says failed",
-        QA,
-        "ENV416 ENV417 ENV419",
+        "own gate passed though the journal says failed", QA, "ENV416 ENV417 ENV419",
         {"failed": ["GATE-VISUAL-QA"], **IN_QA},
     ),
     _case(
-        "failed gate beside another reason",
-        change(BUILD, FAIL_REASONS="FAIL_REASONS:\n  - GATE-VISUAL-QA: the menu"),
-        "ENV417",
-        _TWO,
+        "failed gate beside another reason", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n  - GATE-VISUAL-QA: the menu"),
+        "ENV417", _TWO,
     ),
     _case(
-        "approved with reasons",
-        change(APPROVAL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu"),
-        "ENV418",
+        "approved with reasons", change(APPROVAL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu"), "ENV418",
         IN_REVIEW,
     ),
     _case("echo without its gate", change(QA, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]"), "ENV419", IN_QA),
     _case("echo with reasons", change(QA, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu"), "ENV419", IN_QA),
     _case(
-        "BLOCKED for another gate",
-        change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast"),
-        "ENV419",
-        IN_QA,
+        "BLOCKED for another gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast"),
+        "ENV419", IN_QA,
     ),
     _case(
         "own gate passed and failed in one reason",
@@ -448,7 +400,7 @@ OWNERSHIP = (
     _case("another task", BUILD, "ENV421", {"task_id": "HOME-UI-002", **IN_PROGRESS}),
     _case("other gates", BUILD, "ENV422", {"gates": ["GATE-MSG-STRICT", "GATE-TLS"], **IN_PROGRESS}),
     _case("other gates in brackets", QA, "ENV422", {"gates": ["GATE-VISUAL-QA"], **IN_QA}),
-)
+)  # fmt: skip
 
 _CORPUS_LIKE = change(
     BUILD,
@@ -460,8 +412,7 @@ _CORPUS_LIKE = change(
 )
 MIXED = (
     _case(
-        "everything a real agent does",
-        f"# Report\n\n```\n{_CORPUS_LIKE}```\n",
+        "everything a real agent does", f"# Report\n\n```\n{_CORPUS_LIKE}```\n",
         "ENV201 ENV202 ENV207 ENV216 ENV217 ENV221 ENV301 ENV307 ENV309 ENV410 ENV413",
     ),
     _case(
@@ -473,8 +424,7 @@ MIXED = (
         "CRLF and faults", change(BUILD, STATUS="STATUS: DONE", REPORTS_TO=None).replace("\n", "\r\n"), "ENV203 ENV301"
     ),
     _case(
-        "hidden character beside a wrong value",
-        BUILD.replace("STATUS: READY_FOR_QA", "STATUS: \u200bDONE\u200b"),
+        "hidden character beside a wrong value", BUILD.replace("STATUS: READY_FOR_QA", "STATUS: \u200bDONE\u200b"),
         "ENV109 ENV301",
     ),
     _case(
@@ -489,10 +439,9 @@ MIXED = (
         "ENV205 ENV213 ENV307",
     ),
     _case(
-        "two fields missing at one place, one moved",
-        reorder(change(BUILD, TASK=None, TASK_ID=None), "REPORTS_TO"),
+        "two fields missing at one place, one moved", reorder(change(BUILD, TASK=None, TASK_ID=None), "REPORTS_TO"),
         "ENV203 ENV205",
     ),
-)
+)  # fmt: skip
 
 BROKEN = (*CHARACTERS, *(_case(*row) for row in ALIKE), *LAYOUT, *VALUES, *OWNERSHIP, *MIXED)

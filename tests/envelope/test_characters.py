@@ -24,8 +24,7 @@ def test_other_encodings_are_named(encoding: str) -> None:
 def test_an_invalid_byte_is_told_with_its_offset() -> None:
     data = change(BUILD, TASK="TASK: Build the caf").encode().replace(b"caf", b"caf\xe9")
     finding = _only(data)
-    assert finding.code == "ENV103"
-    assert (finding.line, finding.column) == (3, 20)
+    assert (finding.code, finding.line, finding.column) == ("ENV103", 3, 20)
     assert f"offset {data.index(0xE9)}" in finding.message
     assert "0xE9" in finding.message
 

@@ -18,9 +18,7 @@ TWO_FENCES = f"# Report\n\n```\n{HEAD}OUTPUT:\n```\n\n{TEXT}\n---\n\n```\n{STEPS
 @pytest.mark.parametrize("text", [BUILD, QA, APPROVAL, BUILD.replace("\n", "\r\n")])
 def test_a_strict_response_is_extracted_as_itself(text: str) -> None:
     strict, loose = parse(text), parse(text, extract=True)
-    assert loose.normalised == ()
-    assert loose.envelope == strict.envelope
-    assert loose.fields == strict.fields
+    assert (loose.normalised, loose.envelope, loose.fields) == ((), strict.envelope, strict.fields)
 
 
 @each_row(

@@ -69,18 +69,8 @@ def test_the_fixes_hold_under_crlf_as_well(case: Broken) -> None:
 
 def test_importing_the_envelope_loads_no_framework_and_not_even_the_parser() -> None:
     heavy = (
-        "lark",
-        "pydantic",
-        "langgraph",
-        "mcp",
-        "click",
-        "rich",
-        "asyncio",
-        "difflib",
-        "unicodedata",
-        "json",
-        "ssl",
-    )
+        "lark", "pydantic", "langgraph", "mcp", "click", "rich", "asyncio", "difflib", "unicodedata", "json", "ssl",
+    )  # fmt: skip
     code = f"import sys, interlock.envelope; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -80,8 +80,7 @@ def _codes(report: Report) -> set[str]:
 
 def test_codes_are_unique_and_stand_in_order() -> None:
     codes = [rule.code for rule in RULES]
-    assert codes == sorted(set(codes))
-    assert list(RULES_BY_CODE) == codes
+    assert (codes, list(RULES_BY_CODE)) == (sorted(set(codes)), codes)
     assert all(re.fullmatch(r"ENV[1-4][0-9]{2}", code) for code in codes)
 
 
@@ -253,8 +252,7 @@ def test_a_verdict_is_derived_and_never_stated(text: str, context: dict[str, Any
 def test_a_pass_may_repeat_the_failure_of_another_gate_that_the_journal_holds() -> None:
     text = change(QA, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast is too low")
     report = validate(text, failed=["GATE-A11Y-BASELINE"], **IN_QA)
-    assert report.findings == ()
-    assert report.verdict == "PASS"
+    assert (report.findings, report.verdict) == ((), "PASS")
 
 
 def test_findings_of_other_checks_are_kept_in_the_order_of_the_text() -> None:
@@ -263,8 +261,7 @@ def test_findings_of_other_checks_are_kept_in_the_order_of_the_text() -> None:
     joined = report.with_findings(reversed(wrong))
     assert [finding.code for finding in joined.findings] == ["ENV302", "ENV304"]
     assert not joined.ok
-    assert joined.effective_status == "BLOCKED"
-    assert joined.status == "READY_FOR_QA"
+    assert (joined.effective_status, joined.status) == ("BLOCKED", "READY_FOR_QA")
 
 
 def test_the_fields_tell_where_each_evidence_entry_stands() -> None:

@@ -49,8 +49,7 @@ def test_every_example_is_valid_where_its_turn_ends(role: Role, outcome: Outcome
         gates=required_gates(),
         current_status=outcome.before,
     )
-    assert report.findings == ()
-    assert report.envelope == envelope
+    assert (report.findings, report.envelope) == ((), envelope)
     assert report.verdict == {"pass": "PASS", "fail": "FAIL"}.get(outcome.name)
 
 

@@ -19,18 +19,12 @@ WRONG: Final[dict[str, tuple[str | None, ...]]] = {
     "REPORTS_TO": ("REPORTS_TO: me", None),
     "INPUTS_USED": ("INPUTS_USED: []", "INPUTS_USED: NONE", "INPUTS_USED: [docs/no.md, docs/no.md]", None),
     "GATES_REQUIRED": (
-        "GATES_REQUIRED: []",
-        f"GATES_REQUIRED: [{', '.join(GATES)}]",
-        "GATES_REQUIRED:\n- GATE-X",
-        None,
+        "GATES_REQUIRED: []", f"GATES_REQUIRED: [{', '.join(GATES)}]", "GATES_REQUIRED:\n- GATE-X", None,
     ),
     "GATES_PASSED": (
-        "GATES_PASSED: []",
-        "GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]",
+        "GATES_PASSED: []", "GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]",
         "GATES_PASSED:\n- GATE-MSG-STRICT\n- GATE-A11Y-BASELINE (self-assessed)",
-        "GATES_PASSED:\n- GATE-CODE-REVIEW\n- GATE-CODE-REVIEW",
-        "GATES_PASSED: [GATE-X]",
-        None,
+        "GATES_PASSED:\n- GATE-CODE-REVIEW\n- GATE-CODE-REVIEW", "GATES_PASSED: [GATE-X]", None,
     ),
     "EVIDENCE": (NO_EVIDENCE, "EVIDENCE: NONE", NO_EVIDENCE.replace("a11y: []", "a11y: [a.json]"), None),
     "FAIL_REASONS": (
@@ -39,7 +33,7 @@ WRONG: Final[dict[str, tuple[str | None, ...]]] = {
         None,
     ),
     "NEXT_ACTIONS": ("NEXT_ACTIONS: NONE", "NEXT_ACTIONS:\n- do", None),
-}
+}  # fmt: skip
 """Lines to put in place of a whole field, most of them wrong in some context; None takes the field out."""
 
 KNOWN: Final[dict[str, tuple[str, dict[str, str | None], dict[str, Any]]]] = {

@@ -85,9 +85,7 @@ IMAGES = {
 def test_a_screenshot_that_shows_nothing_is_refused(data: bytes, name: str, code: str) -> None:
     refused = judge_image(image(data, name), GATE)
     assert isinstance(refused, Finding)
-    assert refused.code == code
-    assert refused.field == "EVIDENCE.screenshots"
-    assert (refused.line, refused.column) == (7, 5)
+    assert (refused.code, refused.field, refused.line, refused.column) == (code, "EVIDENCE.screenshots", 7, 5)
     assert GATE in refused.message
     assert refused.fix
 
@@ -108,8 +106,7 @@ FORMATS = {
 def test_a_real_screenshot_is_accepted_in_every_format(data: bytes, name: str, size: tuple[int, int]) -> None:
     picture = judge_image(image(data, name), GATE)
     assert isinstance(picture, Picture)
-    assert (picture.width, picture.height) == size
-    assert picture.end == len(data)
+    assert ((picture.width, picture.height), picture.end) == (size, len(data))
 
 
 def test_a_small_word_on_a_white_page_is_not_blank() -> None:

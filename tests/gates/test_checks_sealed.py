@@ -68,8 +68,7 @@ def test_what_was_not_judged_explains_a_fault_and_is_no_finding_without_one(key:
     paths = [f"tests/test_{at}.py" for at in range(12)]
     assert judged(**{key: paths}) == []
     found = judged(**{key: paths}, faults=[{"kind": "failed", **FAULT}])
-    assert codes(found) == ["EVD574", code]
-    assert found[1].level == "warning"
+    assert (codes(found), found[1].level) == (["EVD574", code], "warning")
     assert "and 9 more" in found[1].message
 
 

@@ -12,20 +12,10 @@ from tests.gates.collecting import errors, look, records, report
 pytestmark = pytest.mark.browser
 
 HIDDEN_FAULTS = [
-    "inner.html",
-    "overrides-axe.html",
-    "frame-srcdoc.html",
-    "frame-file.html",
-    "frame-sandboxed.html",
-    "frame-nested.html",
-    "frame-in-shadow.html",
-    "frame-data.html",
-    "shadow-open.html",
-    "shadow-closed.html",
-    "shadow-declared.html",
-    "clobbers-document.html",
-    "writes-over.html",
-]
+    "inner.html", "overrides-axe.html", "frame-srcdoc.html", "frame-file.html", "frame-sandboxed.html",
+    "frame-nested.html", "frame-in-shadow.html", "frame-data.html", "shadow-open.html", "shadow-closed.html",
+    "shadow-declared.html", "clobbers-document.html", "writes-over.html",
+]  # fmt: skip
 
 
 @pytest.mark.alternate
@@ -36,8 +26,7 @@ def test_an_unlabelled_input_is_found_wherever_the_page_hides_it(page: str, tmp_
     assert not collection.ok
     assert errors(collection) == ["EVD543"]
     found = {rule["id"]: rule for rule in report(tmp_path, collection)["violations"] if rule["engine"] == "axe-core"}
-    assert list(found) == ["label"]
-    assert found["label"]["widths"] == [375, 768, 1280]
+    assert (list(found), found["label"]["widths"]) == (["label"], [375, 768, 1280])
 
 
 def page_of(body: str, script: str = "", head: str = "") -> str:
@@ -82,8 +71,7 @@ FAULTS_BEHIND: dict[str, str] = {
         head=STYLE.format("animation: hide linear forwards; animation-timeline: scroll()", ""),
     ),
     "a transition of eleven days later": page_of(
-        FAINT,
-        "const p = document.querySelector('.faint'); p.offsetTop; p.style.visibility = 'hidden'",
+        FAINT, "const p = document.querySelector('.faint'); p.offsetTop; p.style.visibility = 'hidden'",
         head=STYLE.format("transition: visibility 1s 999999s", ""),
     ),
     "an animation in a shadow root": page_of(

@@ -47,8 +47,7 @@ def test_a_command_that_ends_with_nought_passes_and_leaves_log_and_manifest(tmp_
     spec = gate("import sys; print('fine'); print('warned', file=sys.stderr)")
     made = run(tmp_path, spec)
     assert made.ok
-    assert made.findings == ()
-    assert made.files[0].path == "artifacts/reports/HOME-UI-001/1/GATE-UNIT.log"
+    assert (made.findings, made.files[0].path) == ((), "artifacts/reports/HOME-UI-001/1/GATE-UNIT.log")
     assert read_manifest(tmp_path, made.manifest) == made
     head, output = log(tmp_path, made)
     assert sorted(output.split()) == [b"fine", b"warned"]
@@ -141,8 +140,7 @@ def test_long_output_keeps_its_beginning_and_its_end(tmp_path: Path, monkeypatch
     head, output = log(tmp_path, made)
     assert output.startswith(b"firstx")
     assert output.endswith(b"xlast")
-    assert head["output_bytes"] == 300_009
-    assert head["left_out_bytes"] == 300_009 - 2000
+    assert (head["output_bytes"], head["left_out_bytes"]) == (300_009, 300_009 - 2000)
     assert len(output) < 2100
 
 

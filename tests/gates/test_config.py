@@ -76,11 +76,9 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
 def test_every_section_is_read(tmp_path: Path) -> None:
     put(tmp_path, "interlock.toml", FULL)
     config = load_config(tmp_path)
-    assert config.path == "interlock.toml"
-    assert config.roles["ui-engineer"].replaces == "frontend-implementer"
+    assert (config.path, config.roles["ui-engineer"].replaces) == ("interlock.toml", "frontend-implementer")
     assert config.gates["GATE-UNIT"].command == ("npm", "test")
-    assert config.gates["GATE-UNIT"].timeout_seconds == 60
-    assert config.envelope.inputs == "must-exist"
+    assert (config.gates["GATE-UNIT"].timeout_seconds, config.envelope.inputs) == (60, "must-exist")
     assert (config.run.max_reasks, config.run.max_rework, config.run.max_progress, config.run.unchanged) == (
         1,
         0,
@@ -103,8 +101,7 @@ def test_pyproject_says_the_same_as_a_file_of_its_own(tmp_path: Path) -> None:
     put(tmp_path, "a/interlock.toml", "[run]\nmax_rework = 1\n")
     put(tmp_path, "b/pyproject.toml", "[tool.interlock.run]\nmax_rework = 1\n")
     one, two = load_config(tmp_path / "a"), load_config(tmp_path / "b")
-    assert two.path == "pyproject.toml"
-    assert one.run == two.run
+    assert (two.path, one.run) == ("pyproject.toml", two.run)
     assert one.fingerprint() == two.fingerprint()
 
 

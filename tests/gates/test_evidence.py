@@ -180,8 +180,7 @@ def test_what_is_no_plain_file_is_refused_by_its_own_rule(
 ) -> None:
     refused = read_evidence(tmp_path, make(tmp_path))
     assert isinstance(refused, Finding)
-    assert refused.code == code
-    assert refused.level == "error"
+    assert (refused.code, refused.level) == (code, "error")
     assert refused.fix
     assert refused.source
 

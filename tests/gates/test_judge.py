@@ -71,8 +71,7 @@ def test_collected_evidence_is_graded_runner_and_verifies_its_gate(tmp_path: Pat
     report = in_run(tmp_path, [VISUAL, "GATE-MSG-STRICT"], cite(made), [made])
     assert report.findings == ()
     assert report.ok
-    assert set(report.grades.values()) == {"runner"}
-    assert report.verified == (VISUAL, "GATE-MSG-STRICT")
+    assert (set(report.grades.values()), report.verified) == ({"runner"}, (VISUAL, "GATE-MSG-STRICT"))
     assert report.files == made.files
 
 
@@ -80,8 +79,7 @@ def test_evidence_that_an_agent_wrote_is_refused_for_a_runner_gate(tmp_path: Pat
     path = put(tmp_path, f"{BINDING.folder('a11y')}/mine.json", json.dumps(axe()))
     report = in_run(tmp_path, [A11Y], {"a11y": [path]}, [])
     assert "EVD565" in codes(report.findings)
-    assert report.grades == {path: "written"}
-    assert report.verified == ()
+    assert (report.grades, report.verified) == ({path: "written"}, ())
 
 
 def test_an_extra_file_beside_collected_ones_is_refused(tmp_path: Path) -> None:
@@ -143,17 +141,14 @@ def test_the_same_bytes_collected_again_are_of_the_present_attempt(tmp_path: Pat
 def test_a_written_report_must_lie_in_the_folder_of_its_attempt(tmp_path: Path, path: str, code: str) -> None:
     put(tmp_path, path, f"Reviewed tree: {TREE}")
     report = in_run(tmp_path, [REVIEW], {"reports": [path]}, [])
-    assert codes(report.findings) == [code]
-    assert report.verified == ()
+    assert (codes(report.findings), report.verified) == ([code], ())
     assert BINDING.folder("reports") in report.findings[0].fix
 
 
 def test_a_review_report_of_the_present_tree_verifies_the_review_gate(tmp_path: Path) -> None:
     path = put(tmp_path, f"{BINDING.folder('reports')}/review.md", f"Reviewed tree: {TREE}")
     report = in_run(tmp_path, [REVIEW], {"reports": [path]}, [])
-    assert report.findings == ()
-    assert report.verified == (REVIEW,)
-    assert report.grades == {path: "written"}
+    assert (report.findings, report.verified, report.grades) == ((), (REVIEW,), {path: "written"})
 
 
 def test_leaving_out_the_bad_half_of_a_collection_does_not_help(tmp_path: Path) -> None:
@@ -163,8 +158,7 @@ def test_leaving_out_the_bad_half_of_a_collection_does_not_help(tmp_path: Path) 
         {"a.json": ("a11y", json.dumps(axe())), "b.json": ("a11y", json.dumps(axe(rule("label", "critical", "#a"))))},
     )
     report = in_run(tmp_path, [A11Y], {"a11y": [made.files[0].path]}, [made])
-    assert codes(report.findings) == ["EVD543"]
-    assert set(report.files) == set(made.files)
+    assert (codes(report.findings), set(report.files)) == (["EVD543"], set(made.files))
 
 
 def test_taking_the_bad_half_of_a_collection_away_does_not_help(tmp_path: Path) -> None:
@@ -173,8 +167,7 @@ def test_taking_the_bad_half_of_a_collection_away_does_not_help(tmp_path: Path) 
     )
     (tmp_path / made.files[1].path).unlink()
     report = in_run(tmp_path, [A11Y], {"a11y": [made.files[0].path]}, [made])
-    assert codes(report.findings) == ["EVD508"]
-    assert report.verified == ()
+    assert (codes(report.findings), report.verified) == (["EVD508"], ())
 
 
 def test_a_collection_without_a_width_fails_in_a_run_only(tmp_path: Path) -> None:
@@ -186,8 +179,7 @@ def test_a_collection_without_a_width_fails_in_a_run_only(tmp_path: Path) -> Non
 def test_evidence_of_a_failure_may_be_cited_without_a_claim(tmp_path: Path) -> None:
     made = visual(tmp_path, log=console(record("pageerror", "error")))
     report = in_run(tmp_path, [], cite(made), [made])
-    assert report.findings == ()
-    assert report.verified == ()
+    assert (report.findings, report.verified) == ((), ())
 
 
 def test_a_text_file_named_png_is_refused_without_any_claim(tmp_path: Path) -> None:
@@ -198,13 +190,11 @@ def test_a_text_file_named_png_is_refused_without_any_claim(tmp_path: Path) -> N
 def test_outside_a_run_the_note_says_which_grade_could_be_established(tmp_path: Path) -> None:
     made = a11y(tmp_path)
     report = alone(tmp_path, [A11Y], cite(made))
-    assert codes(report.findings) == ["EVD566"]
-    assert report.grades == {made.files[0].path: "runner"}
+    assert (codes(report.findings), report.grades) == (["EVD566"], {made.files[0].path: "runner"})
     assert report.ok
     (tmp_path / made.manifest).write_text("{}")
     report = alone(tmp_path, [A11Y], cite(made))
-    assert codes(report.findings) == ["EVD566"]
-    assert report.grades == {made.files[0].path: "written"}
+    assert (codes(report.findings), report.grades) == (["EVD566"], {made.files[0].path: "written"})
 
 
 def test_a_manifest_that_names_another_digest_vouches_for_nothing(tmp_path: Path) -> None:
@@ -238,14 +228,12 @@ def test_an_entry_that_the_envelope_refused_is_not_told_twice_and_not_verified(t
     places = {"EVIDENCE.reports[0]": (9, 11), "EVIDENCE.reports[1]": (9, 24)}
     known = [Finding("ENV309", "error", "EVIDENCE.reports", "m", "f", "e", "x", 9, 11, "s")]
     report = judge_evidence(answer, root=tmp_path, protocol=DEFAULT_PROTOCOL, places=places, known=known)
-    assert codes(report.findings) == ["EVD508"]
-    assert report.verified == ()
+    assert (codes(report.findings), report.verified) == (["EVD508"], ())
 
 
 def test_a_claim_without_entries_is_left_to_the_envelope_but_never_verified(tmp_path: Path) -> None:
     report = alone(tmp_path, [VISUAL, "GATE-OTHER"], {})
-    assert report.findings == ()
-    assert report.verified == ()
+    assert (report.findings, report.verified) == ((), ())
 
 
 def test_a_file_cited_for_two_gates_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,8 +247,7 @@ def test_a_file_cited_for_two_gates_is_read_once(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(judge, "read_evidence", count)
     report = alone(tmp_path, [REVIEW, "GATE-OTHER"], {"reports": [path], "console": [path]})
-    assert seen == [path]
-    assert set(report.verified) == {REVIEW, "GATE-OTHER"}
+    assert (seen, set(report.verified)) == ([path], {REVIEW, "GATE-OTHER"})
 
 
 def test_an_answer_that_cites_too_many_files_is_refused(tmp_path: Path) -> None:
@@ -295,16 +282,14 @@ def test_a_command_gate_and_a_review_share_the_reports_without_harm(tmp_path: Pa
     review = put(tmp_path, f"{BINDING.folder('reports')}/review.md", f"Reviewed tree: {TREE}")
     cited = {"reports": [made.files[0].path, review]}
     report = in_run(tmp_path, [UNIT.id, REVIEW], cited, [made], protocol=protocol)
-    assert report.findings == ()
-    assert report.verified == (UNIT.id, REVIEW)
+    assert (report.findings, report.verified) == ((), (UNIT.id, REVIEW))
 
 
 def test_a_command_log_that_an_agent_wrote_does_not_pass_its_gate(tmp_path: Path) -> None:
     protocol = Protocol(gates={**DEFAULT_PROTOCOL.gates, UNIT.id: UNIT})
     path = put(tmp_path, f"{BINDING.folder('reports')}/GATE-UNIT.log", LOG + "\n")
     report = in_run(tmp_path, [UNIT.id], {"reports": [path]}, [], protocol=protocol)
-    assert codes(report.findings) == ["EVD520"]
-    assert report.verified == ()
+    assert (codes(report.findings), report.verified) == (["EVD520"], ())
 
 
 def test_a_run_needs_both_its_collections_and_its_binding(tmp_path: Path) -> None:

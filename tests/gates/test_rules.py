@@ -10,8 +10,7 @@ GATES = Path(interlock.gates.__file__).parent
 
 
 def test_every_row_is_complete_and_unique() -> None:
-    assert len(BY_CODE) == len(RULES)
-    assert [rule.code for rule in RULES] == sorted(rule.code for rule in RULES)
+    assert (len(BY_CODE), [rule.code for rule in RULES]) == (len(RULES), sorted(rule.code for rule in RULES))
     for rule in RULES:
         assert re.fullmatch(r"(EVD5|TSK7)\d\d", rule.code)
         assert rule.title

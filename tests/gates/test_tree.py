@@ -63,8 +63,7 @@ REFUSED = [
 def test_a_pattern_that_leaves_the_tree_or_is_none_is_refused(pattern: str) -> None:
     with pytest.raises(TreeError) as refused:
         compile_scope(["ok/**", pattern])
-    assert refused.value.code == "TREE102"
-    assert refused.value.path == pattern
+    assert (refused.value.code, refused.value.path) == ("TREE102", pattern)
     assert refused.value.fix
 
 

@@ -41,8 +41,7 @@ def test_run_ends_with_status_path_and_head_on_stdout_and_progress_on_stderr(tmp
     done = interlock(root, "run", "task.toml", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout.splitlines()[-1])
-    assert (summary["kind"], summary["status"]) == ("summary", "APPROVED")
-    assert summary["path"][-1] == "APPROVED"
+    assert (summary["kind"], summary["status"], summary["path"][-1]) == ("summary", "APPROVED", "APPROVED")
     assert summary["head"]["seq"] > 5
     assert "IN_PROGRESS" in done.stderr
     assert "refused (" in done.stderr

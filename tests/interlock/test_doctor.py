@@ -60,8 +60,7 @@ def test_how_sealed_gates_are_isolated_is_said(
 ) -> None:
     monkeypatch.setattr(sandbox, "maker", lambda: maker)
     found = look(root, "isolation")
-    assert (found.verdict, said in found.found) == (verdict, True)
-    assert ("bubblewrap" in found.fix) == (maker == "none")
+    assert (found.verdict, said in found.found, "bubblewrap" in found.fix) == (verdict, True, maker == "none")
     assert ("`namespaces`" in found.found) == (maker != "none")
 
 

@@ -159,17 +159,11 @@ def test_what_stands_in_a_file_stays_before_the_entry(project: Path, client: str
 
 
 LAYOUTS = [
-    "{}",
-    "{}\n",
-    "",
-    '{"mcpServers":{}}',
-    '{"mcpServers":{"a":{"command":"x"}},"z":1}',
+    "{}", "{}\n", "", '{"mcpServers":{}}', '{"mcpServers":{"a":{"command":"x"}},"z":1}',
     '{\n\t"b": 1,\n\t"mcpServers": {\n\t\t"a": {}\n\t},\n\t"a": 2\n}',
     '{\r\n  "mcpServers": {\r\n    "a": {}\r\n  }\r\n}\r\n',
-    '{\n  "emoji": "\u00e4 \\u00e4 \U0001f600",\n  "n": 1.0e3\n}\n',
-    '{"a": "\\ud83d"}',
-    '  {"a" : [ ] }  \n\n',
-]
+    '{\n  "emoji": "\u00e4 \\u00e4 \U0001f600",\n  "n": 1.0e3\n}\n', '{"a": "\\ud83d"}', '  {"a" : [ ] }  \n\n',
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", LAYOUTS)
@@ -206,8 +200,7 @@ def test_a_second_init_says_that_all_is_done_and_changes_nothing(project: Path) 
     assert init(project, "--client", "all").returncode == 0
     before = tree(project)
     done = init(project, "--client", "all")
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[-1] == "all is done"
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "all is done")
     assert tree(project) == before
 
 
@@ -261,8 +254,7 @@ def test_undo_refuses_an_entry_that_was_changed_by_hand(project: Path) -> None:
     path.write_text(path.read_text().replace('"mcp"\n', '"mcp", "--toolsets", "tickets"\n'))
     before = tree(project)
     done = init(project, "--undo", "--json")
-    assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["code"] == "INI103"
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "INI103")
     assert tree(project) == before
 
 
@@ -391,9 +383,7 @@ def test_links_are_refused_for_files_and_for_folders(project: Path, tmp_path: Pa
     (project / ".cursor").symlink_to(elsewhere)
     (project / ".mcp.json").symlink_to(elsewhere / "mcp.json")
     done = init(project, "--client", "claude", "--client", "cursor")
-    assert done.returncode == 2
-    assert done.stderr.count("INI104") == 2
-    assert (elsewhere / "mcp.json").read_text() == "{}"
+    assert (done.returncode, done.stderr.count("INI104"), (elsewhere / "mcp.json").read_text()) == (2, 2, "{}")
 
 
 OWN = {

@@ -44,8 +44,7 @@ def test_claude_gets_a_hook_for_each_event_that_blocks_when_it_cannot_be_started
     install(root, "claude")
     hooks = hooks_of(root, "claude")
     (edit,) = hooks["PreToolUse"]
-    assert edit["hooks"][0]["command"] == f"{CALL} hook pre-edit"
-    assert edit["hooks"][0]["onFailure"] == "block"
+    assert (edit["hooks"][0]["command"], edit["hooks"][0]["onFailure"]) == (f"{CALL} hook pre-edit", "block")
     rest = [hooks[name][0]["hooks"][0]["command"] for name in ("PostToolUse", "SessionStart", "Stop", "SessionEnd")]
     assert rest == [f"{CALL} hook {name}" for name in ("post-tool", "session-start", "stop", "stop")]
 
@@ -120,8 +119,7 @@ def test_other_settings_stay_and_the_undo_restores_every_byte_and_mode(root: Pat
         assert {key: new[key] for key in old if key != "hooks"} == {key: old[key] for key in old if key != "hooks"}
         for event, groups in old.get("hooks", {}).items():
             assert new["hooks"][event][: len(groups)] == groups
-        assert ("\r\n" in text) == (b"\r\n" in path.read_bytes())
-        assert path.stat().st_mode & 0o777 == 0o640
+        assert ("\r\n" in text, path.stat().st_mode & 0o777) == (b"\r\n" in path.read_bytes(), 0o640)
     installed = tree(root)
     install(root, client)
     assert tree(root) == installed

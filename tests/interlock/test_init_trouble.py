@@ -43,8 +43,7 @@ def test_a_file_that_changes_between_plan_and_write_is_not_overwritten(project: 
     path.write_text('{"mine": 1}')
     with pytest.raises(InstallError) as caught:
         apply(project, changes)
-    assert caught.value.code == "INI103"
-    assert path.read_text() == '{"mine": 1}'
+    assert (caught.value.code, path.read_text()) == ("INI103", '{"mine": 1}')
 
 
 def test_an_undo_works_after_a_crash_between_the_record_and_the_files(

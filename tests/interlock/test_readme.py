@@ -44,8 +44,7 @@ def test_the_refusal_on_the_page_and_in_the_readme_is_what_the_command_prints(tm
         [sys.executable, "-m", "interlock.validate_envelope", "response.txt"],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 1
-    assert shown.partition("\n")[2] == done.stdout
+    assert (done.returncode, shown.partition("\n")[2]) == (1, done.stdout)
     short = next(block for block in blocks(README) if block.startswith("$ validate-envelope"))
     assert shown.startswith(short)
 

@@ -25,13 +25,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_redactors_are_made_in_one_place() -> None:
     words = [
-        "git",
-        "grep",
-        "-lE",
-        r"\bRedactor\(|default_factory=Redactor\b",
-        "--",
-        *(f"{name}/*.py" for name in PACKAGES),
-    ]
+        "git", "grep", "-lE", r"\bRedactor\(|default_factory=Redactor\b", "--", *(f"{name}/*.py" for name in PACKAGES),
+    ]  # fmt: skip
     found = subprocess.run(words, cwd=HERE, check=True, capture_output=True, text=True).stdout.split()
     assert found == ["interlock/redaction.py"]
 

@@ -93,20 +93,9 @@ def not_toml(root: Path) -> None:
 
 
 REFUSED_AT_THE_START: list[Callable[[Path], None]] = [
-    no_gates,
-    misspelt_gate,
-    unknown_task_key,
-    unknown_config_key,
-    two_that_hand_over,
-    unknown_runner,
-    missing_function,
-    missing_input,
-    misspelt_command,
-    missing_folder,
-    nobody,
-    page_gate_without_page,
-    not_toml,
-]
+    no_gates, misspelt_gate, unknown_task_key, unknown_config_key, two_that_hand_over, unknown_runner, missing_function,
+    missing_input, misspelt_command, missing_folder, nobody, page_gate_without_page, not_toml,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", REFUSED_AT_THE_START, ids=lambda fault: fault.__name__)

@@ -108,8 +108,7 @@ def test_a_configuration_in_pyproject_is_not_doubled(tmp_path: Path) -> None:
     root = project(tmp_path, "pytest")
     (root / "pyproject.toml").write_text("[tool.interlock.run]\nmax_rework = 1\n")
     done = init(root, "init", "--template", "pytest", "--json")
-    assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["code"] == "INI105"
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "INI105")
     assert not (root / "interlock.toml").exists()
 
 

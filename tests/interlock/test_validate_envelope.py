@@ -16,18 +16,8 @@ from tests.interlock.command import MAIN, check, environment, run
 from tests.table import each_row
 
 HEAVY = (
-    "pydantic",
-    "langgraph",
-    "langchain_core",
-    "mcp",
-    "click",
-    "rich",
-    "asyncio",
-    "email",
-    "http",
-    "ssl",
-    "pathlib",
-)
+    "pydantic", "langgraph", "langchain_core", "mcp", "click", "rich", "asyncio", "email", "http", "ssl", "pathlib",
+)  # fmt: skip
 FINDING_KEYS = ["code", "level", "field", "line", "column", "message", "found", "expected", "fix", "source"]
 
 
@@ -57,8 +47,7 @@ def bad(root: Path) -> Path:
 
 def test_a_valid_file_ends_with_0(good: Path):
     ran = run(good, cwd=good.parent)
-    assert (ran.status, ran.err) == (0, "")
-    assert ran.out == f"{good}: valid\n"
+    assert (ran.status, ran.err, ran.out) == (0, "", f"{good}: valid\n")
 
 
 def test_a_refused_file_ends_with_1_and_shows_place_line_caret_and_fix(bad: Path):
@@ -110,8 +99,7 @@ def test_an_endless_device_is_refused_by_its_size():
 def test_an_unreadable_file_ends_with_2_and_the_others_are_reported(name: str, good: Path, bad: Path):
     (good.parent / "folder").mkdir()
     ran = check(good, good.parent / name, bad)
-    assert ran.status == 2
-    assert [row["ok"] for row in ran.files] == [True, False, False]
+    assert (ran.status, [row["ok"] for row in ran.files]) == (2, [True, False, False])
     gone = ran.files[1]
     assert [gone["status"], gone["effective_status"], gone["envelope"]] == [None, None, None]
     assert [row["code"] for row in gone["findings"]] == ["CLI801"]
@@ -121,8 +109,7 @@ def test_an_unreadable_file_ends_with_2_and_the_others_are_reported(name: str, g
 
 def test_a_file_that_is_not_there_is_told_once_to_a_person(tmp_path: Path):
     ran = run("gone.md", cwd=tmp_path)
-    assert (ran.status, ran.err) == (2, "")
-    assert ran.out.count("cannot be read") == 1
+    assert (ran.status, ran.err, ran.out.count("cannot be read")) == (2, "", 1)
 
 
 def test_the_template_of_a_qa_role_says_how_it_is_checked_as_an_echo(tmp_path: Path):
@@ -314,12 +301,6 @@ def test_a_project_adds_roles_and_gates(root: Path, good: Path):
     assert (ran.status, "ASSIGNED_AGENT: api-designer" in ran.out) == (0, True)
 
 
-def test_a_project_may_demand_that_inputs_exist(root: Path, good: Path):
-    good.write_text(good.read_text().replace("INPUTS_USED: []", "INPUTS_USED:\n- docs/wireframes.md"))
-    (root / "pyproject.toml").write_text('[tool.interlock.envelope]\ninputs = "must-exist"\n')
-    assert check(good, "--root", root).status == 1
-
-
 def test_a_wrong_configuration_ends_with_2_and_a_suggestion(root: Path, good: Path):
     (root / "interlock.toml").write_text('[envelop]\ninputs = "warn"\n')
     ran = run(good, "--root", root)
@@ -352,14 +333,6 @@ def test_a_rule_is_explained_and_all_are_listed():
     assert run("--explain").out == run("--explain", "all").out
     listed = [line.split()[0] for line in run("--explain").out.splitlines()]
     assert {"ENV101", "ENV203", "EVD501", "CLI801", "RUN610", "RUN611", "RUN612"} <= set(listed)
-
-
-@pytest.mark.parametrize("code", ["RUN610", "RUN611", "RUN612"])
-def test_a_rule_that_only_a_run_can_check_is_explained(code: str):
-    page = run("--explain", code)
-    assert (page.status, page.out.startswith(f"{code} (error): ")) == (0, True)
-    for part in ("Fix: ", "Bad:\n", "Good:\n"):
-        assert part in page.out
 
 
 def test_a_code_that_is_no_rule_of_an_answer_is_explained_too():

@@ -11,6 +11,7 @@ from interlock.reservations.settings import Settings
 from interlock.reservations.store.sqlite import SqliteStore
 
 ROOT = "/repo"
+FILE = "src/app.py"
 START = 1_771_149_600.0
 
 
@@ -70,6 +71,30 @@ class Team:
         self.meanwhile = [row for row in self.meanwhile if row[0] > self.now]
         for _, action in due:
             action()
+
+
+def two(**settings: Any) -> tuple[Team, Reservations, Reservations]:
+    """Return a team with Ada and Bob."""
+    team = Team(**settings)
+    return team, team.agent("Ada"), team.agent("Bob")
+
+
+def three(**settings: Any) -> tuple[Team, Reservations, Reservations, Reservations]:
+    """Return a team with Ada, Bob and Eve."""
+    return *(found := two(**settings)), found[0].agent("Eve")
+
+
+def holding(**settings: Any) -> tuple[Team, Reservations, Reservations]:
+    """Return a team in which Ada holds `FILE`, with Ada and Bob."""
+    team, ada, bob = two(**settings)
+    ada.reserve_files([FILE])
+    return team, ada, bob
+
+
+def asked(**settings: Any) -> tuple[Team, Reservations, Reservations, str]:
+    """Return a team in which Bob asked Ada for `FILE`, with Ada, Bob and the thread."""
+    team, ada, bob = holding(**settings)
+    return team, ada, bob, thread_of(bob.negotiate_release(FILE, "need it"))
 
 
 def inbox(calls: Reservations, topic: str = "") -> list[MessageInfo]:

@@ -5,22 +5,20 @@ from typing import Any
 import pytest
 
 from interlock.reservations.answers import iso
-from tests.reservations.team import Team, body, codes, inbox, thread_of
+from tests.reservations.team import FILE, Team, asked, body, codes, holding, inbox, thread_of, three, two
 from tests.table import each_row
-
-FILE = "src/app.py"
 
 
 def test_a_release_hands_the_file_to_who_asked() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    _, ada, bob, eve = three()
     [lease] = ada.reserve_files([FILE])["reservations"]
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     answer = ada.respond_to_release(thread, "release")
     assert (answer["status"], answer["released"]) == ("released", [lease["reservation_id"]])
     assert codes(eve.reserve_files([FILE])) == ["RSV201"]
     [ack] = inbox(bob, "release-ack")
-    assert (ack["thread_id"], body(ack)["released_by"]) == (thread, "Ada")
+    said = {"type": "release-ack", "file": FILE, "released": True, "released_by": "Ada"}
+    assert (ack["thread_id"], body(ack)) == (thread, said)
     again = bob.negotiate_release(FILE, "need it")
     assert (again["status"], again["thread_id"]) == ("release", thread)
     [claim] = again.get("reservations", [])
@@ -31,10 +29,7 @@ def test_a_release_hands_the_file_to_who_asked() -> None:
 
 
 def test_answering_twice_gives_the_same_answer_and_sends_one_message() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
-    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    team, ada, bob, thread = asked()
     first = ada.respond_to_release(thread, "release")
     at = iso(team.now)
     team.now += 60
@@ -44,10 +39,7 @@ def test_answering_twice_gives_the_same_answer_and_sends_one_message() -> None:
 
 
 def test_answering_twice_does_not_take_what_was_reserved_since() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
-    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    _, ada, bob, thread = asked()
     ada.respond_to_release(thread, "release")
     bob.release_all()
     ada.reserve_files([FILE])
@@ -56,8 +48,7 @@ def test_answering_twice_does_not_take_what_was_reserved_since() -> None:
 
 
 def test_a_release_ends_every_lease_of_the_holder_that_is_in_the_way_and_no_other() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     leases = [
         ada.reserve_files([pattern])["reservations"][0]["reservation_id"]
         for pattern in ("src/app*", "src/*.py", "doc/**")
@@ -69,8 +60,7 @@ def test_a_release_ends_every_lease_of_the_holder_that_is_in_the_way_and_no_othe
 
 
 def test_a_reservation_that_ended_meanwhile_is_free_for_both_sides() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     [lease] = ada.reserve_files([FILE])["reservations"]
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     ada.release_files([lease["reservation_id"]])
@@ -82,8 +72,7 @@ def test_a_reservation_that_ended_meanwhile_is_free_for_both_sides() -> None:
 
 
 def test_a_reservation_that_expired_is_free_at_the_next_question() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=3)
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     team.minutes(3)
@@ -92,9 +81,7 @@ def test_a_reservation_that_expired_is_free_at_the_next_question() -> None:
 
 
 def test_a_request_follows_the_holder_into_a_wider_lease() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    _, ada, bob = holding()
     thread = bob.request_release("Ada", FILE, "need it")["thread_id"]
     assert ada.reserve_files(["src/**"])["errors"] == []
     asked = bob.negotiate_release(FILE, "need it")
@@ -104,8 +91,7 @@ def test_a_request_follows_the_holder_into_a_wider_lease() -> None:
 
 
 def test_a_deferral_leaves_the_thread_open_and_may_be_given_again() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=60)
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     answer = ada.respond_to_release(thread, "defer", eta_minutes=20, reason="tests run")
@@ -115,16 +101,17 @@ def test_a_deferral_leaves_the_thread_open_and_may_be_given_again() -> None:
     assert asked["thread_id"] == thread
     ada.respond_to_release(thread, "defer", eta_minutes=5.0, reason="nearly")
     assert bob.negotiate_release(FILE, "need it").get("eta_minutes") == 5
-    assert [body(row)["eta_minutes"] for row in inbox(bob, "release-defer")] == [20, 5]
+    said = {"type": "release-defer", "file": FILE, "released": False}
+    assert [(row["thread_id"], body(row)) for row in inbox(bob, "release-defer")] == [
+        (thread, {**said, "eta_minutes": 20, "reason": "tests run"}),
+        (thread, {**said, "eta_minutes": 5, "reason": "nearly"}),
+    ]
     assert ada.respond_to_release(thread, "release")["status"] == "released"
 
 
 @each_row("eta", [None, 0, -3, 1441, 2.5, "10", True, float("nan"), float("inf"), [5], 10**400])
 def test_a_deferral_without_an_eta_in_whole_minutes_is_refused(eta: Any) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
-    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    _, ada, bob, thread = asked()
     answer = ada.respond_to_release(thread, "defer", eta_minutes=eta)
     assert (answer["status"], codes(answer)) == ("refused", ["RSV306"])
     assert inbox(bob) == []
@@ -133,10 +120,7 @@ def test_a_deferral_without_an_eta_in_whole_minutes_is_refused(eta: Any) -> None
 
 @pytest.mark.parametrize("eta", [1, 1440])
 def test_the_bounds_of_an_eta_are_allowed(eta: int) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
-    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    _, ada, _, thread = asked()
     assert ada.respond_to_release(thread, "defer", eta_minutes=eta)["status"] == "deferred"
 
 
@@ -152,17 +136,13 @@ def test_an_unknown_thread_is_refused(thread: Any) -> None:
 
 @each_row("action", ["", "Release", "deny", None, 1, ["release"]])
 def test_an_unknown_action_is_refused(action: Any) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
-    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    _, ada, _, thread = asked()
     assert codes(ada.respond_to_release(thread, action)) == ["RSV105"]
     assert len(ada.my_reservations()["reservations"]) == 1
 
 
 def test_nobody_answers_for_the_holder() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three()
     ada.reserve_files([FILE])
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     for calls in (bob, eve):
@@ -173,8 +153,7 @@ def test_nobody_answers_for_the_holder() -> None:
 
 
 def test_an_answer_about_another_file_is_refused() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     ada.reserve_files(["src/**"])
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     assert codes(ada.respond_to_release(thread, "release", file="src/other.py")) == ["RSV105"]
@@ -183,8 +162,7 @@ def test_an_answer_about_another_file_is_refused() -> None:
 
 
 def test_a_lease_taken_by_somebody_else_since_is_asked_of_its_new_holder() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    _, ada, bob, eve = three()
     ada.reserve_files([FILE])
     eve.negotiate_release(FILE, "first")
     thread = thread_of(bob.negotiate_release(FILE, "second"))

@@ -1,14 +1,13 @@
 """Negotiation: asking a holder for one reservation, by `negotiate_release` and by the call before it."""
 
+import json
 from typing import Any
 
 import pytest
 
 from interlock.reservations.hooks.release_requests import look as hook_look
-from tests.reservations.team import Team, body, codes, inbox, thread_of
+from tests.reservations.team import FILE, Team, body, codes, holding, inbox, thread_of, three, two
 from tests.table import each_row
-
-FILE = "src/app.py"
 
 
 def test_a_file_that_nobody_holds_is_free_at_once() -> None:
@@ -20,8 +19,7 @@ def test_a_file_that_nobody_holds_is_free_at_once() -> None:
 
 
 def test_a_request_reaches_the_holder_pinned_to_its_reservation() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     [lease] = ada.reserve_files(["src/**"], "refactoring")["reservations"]
     answer = bob.negotiate_release("./src//app.py", "need it")
     assert answer["status"] == "pending"
@@ -37,9 +35,7 @@ def test_a_request_reaches_the_holder_pinned_to_its_reservation() -> None:
 
 
 def test_an_answer_says_whether_the_holder_has_uncommitted_changes() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    team, _, bob = holding()
     team.dirty[FILE] = True
     holder = bob.negotiate_release(FILE, "need it").get("holder")
     assert holder is not None
@@ -47,8 +43,7 @@ def test_an_answer_says_whether_the_holder_has_uncommitted_changes() -> None:
 
 
 def test_asking_again_gives_the_same_thread_and_sends_nothing() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    _, ada, bob, eve = three()
     ada.reserve_files(["src/**"])
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     assert thread_of(bob.negotiate_release(FILE, "still need it")) == thread
@@ -58,8 +53,7 @@ def test_asking_again_gives_the_same_thread_and_sends_nothing() -> None:
 
 
 def test_asking_again_gives_the_same_thread_though_its_holder_got_more_right_meanwhile() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["src/*"], exclusive=False)
     ada.reserve_files(["**/app.py"], exclusive=False)
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
@@ -70,9 +64,7 @@ def test_asking_again_gives_the_same_thread_though_its_holder_got_more_right_mea
 
 @pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
 def test_asking_again_with_more_urgency_raises_importance_and_time_limit(read: bool) -> None:
-    team = Team(escalation="advisory")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    team, ada, bob = holding(escalation="advisory")
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="low"))
     if read:
         ada.fetch_inbox()
@@ -87,10 +79,22 @@ def test_asking_again_with_more_urgency_raises_importance_and_time_limit(read: b
     assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "timeout"
 
 
+@each_row("urgency", ["low", "normal", "urgent"])
+def test_urgency_sets_the_importance_of_a_request_and_whether_it_is_to_be_acknowledged(urgency: str) -> None:
+    team, ada, bob = holding()
+    thread = thread_of(bob.negotiate_release(FILE, "need it", urgency=urgency))
+    with team.store.transaction() as tx:
+        [sent] = tx.thread(thread)
+    assert (sent.topic, sent.importance, sent.ack_required) == ("release-request", urgency, urgency == "urgent")
+    assert (json.loads(sent.body)["urgency"], sent.acked_at) == (urgency, None)
+    team.now += 5
+    ada.respond_to_release(thread, "defer", eta_minutes=3)
+    with team.store.transaction() as tx:
+        assert tx.thread(thread)[0].acked_at == team.now
+
+
 def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_the_request() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    _, ada, bob = holding()
     bob.negotiate_release(FILE, "need it")
     assert hook_look(ada.runtime, ada.caller).new
     assert not hook_look(ada.runtime, ada.caller).new
@@ -100,8 +104,7 @@ def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_t
 
 
 def test_a_silent_holder_is_asked_for_what_it_keeps_though_another_request_to_it_stands() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["src/*"], ttl_minutes=60)
     ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)
     first = thread_of(bob.negotiate_release(FILE, "need it", urgency="low"))
@@ -114,8 +117,7 @@ def test_a_silent_holder_is_asked_for_what_it_keeps_though_another_request_to_it
 
 
 def test_more_urgency_later_never_gives_the_holder_more_time() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="normal")
     team.minutes(9, ada, bob)
@@ -157,9 +159,7 @@ def test_more_urgency_later_never_gives_the_holder_more_time() -> None:
 def test_a_wrong_argument_is_refused_at_its_place_and_sends_nothing(
     arguments: dict[str, Any], code: str | None, place: str
 ) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    _, ada, bob = holding()
     given: dict[str, Any] = {"file": FILE, "reason": "need it"} | arguments
     answer = bob.negotiate_release(**given)
     assert (answer["status"], answer["thread_id"]) == ("refused", None)
@@ -176,8 +176,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_a_pattern_too_long_for_a_message_is_refused_and_a_shorter_one_always_fits() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     ada.reserve_files(["**"])
     full = "why " * 123 + '"' * 8
     names = [char * length for char in ('"', "a", "é") for length in range(10, 1000, 150)]
@@ -208,16 +207,12 @@ def test_asking_an_agent_that_does_not_hold_it_names_who_does() -> None:
 
 
 def test_a_holder_is_named_without_regard_to_case() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    _, _, bob = holding()
     assert bob.negotiate_release(FILE, "need it", agent_name="aDA")["status"] == "pending"
 
 
 def test_a_file_that_its_named_holder_has_given_up_is_free() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    _, ada, bob = holding()
     ada.release_all()
     assert bob.negotiate_release(FILE, "need it", agent_name="Ada")["status"] == "free"
 
@@ -262,8 +257,7 @@ def test_a_holder_whose_process_ended_is_not_asked_but_taken_over() -> None:
 
 
 def test_a_silent_holder_with_no_force_is_asked() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files([FILE], no_force=True)
     team.minutes(6)
     assert bob.negotiate_release(FILE, "need it")["status"] == "pending"
@@ -273,15 +267,14 @@ def test_a_silent_holder_with_no_force_is_asked() -> None:
 
 
 def test_the_old_call_sends_a_request_with_its_pattern() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    _, ada, bob = holding()
     answer = bob.request_release("Ada", "src/*.py", "need it")
     assert (answer["sent"], answer["errors"]) == (True, [])
     assert "negotiate_release" in answer["deprecated"]
     [message] = inbox(ada)
     fields = body(message)
     assert (fields["pattern"], fields["thread_id"]) == ("src/*.py", answer["thread_id"])
+    assert message["thread_id"] == answer["thread_id"]
     assert "file" not in fields
     assert ada.respond_to_release(str(answer["thread_id"]), "release")["status"] == "released"
     assert len(inbox(bob, "release-ack")) == 1
@@ -310,8 +303,7 @@ def test_the_old_call_is_refused_like_the_new_one(name: Any, pattern: Any, reaso
 
 
 def test_the_old_call_and_the_new_one_share_a_thread_that_then_times_out() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=600)
     thread = bob.request_release("Ada", FILE, "need it")["thread_id"]
     team.minutes(60, ada, bob)
@@ -323,9 +315,7 @@ def test_the_old_call_and_the_new_one_share_a_thread_that_then_times_out() -> No
 
 
 def test_the_old_call_says_that_a_handed_over_file_is_free() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    _, ada, bob = holding()
     ada.respond_to_release(thread_of(bob.negotiate_release(FILE, "need it")), "release")
     answer = bob.request_release("Ada", FILE, "need it")
     assert (answer["sent"], answer["thread_id"], codes(answer)) == (False, None, ["RSV303"])

@@ -37,8 +37,7 @@ def test_an_answer_fits_and_every_row_that_it_leaves_out_is_counted(answer: dict
         rows, shown = answer.get(name, []), told.get(name, [])
         left_out = rest.get(name, {"more": 0, "brief": []})
         before = answer.get("more", 0) if name == "conflicts" else 0
-        assert shown == rows[: len(shown)]
-        assert len(shown) + left_out["more"] == len(rows) + before
+        assert (shown, len(shown) + left_out["more"]) == (rows[: len(shown)], len(rows) + before)
         assert len(left_out.get("brief", [])) <= left_out["more"]
         assert not left_out["more"] or left_out["how"]
 
@@ -106,8 +105,7 @@ def test_pages_of_agents_list_all_of_them_the_one_seen_last_first() -> None:
         if "rest" not in page:
             break
         cursor = int(page["rest"]["agents"]["how"].rstrip(".").split()[-1])
-    assert seen == [row["name"] for row in whole["agents"]]
-    assert len(seen) == 151
+    assert (seen, len(seen)) == ([row["name"] for row in whole["agents"]], 151)
 
 
 @pytest.mark.parametrize("cursor", [-1, 10**15])

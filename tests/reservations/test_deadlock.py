@@ -22,8 +22,7 @@ def test_whoever_would_close_a_circle_is_refused_at_once_and_the_other_is_told(w
     wait(world, "ann", "b")
     begun = world.now
     (error,) = world.agent("bob").reserve_files(["a"], wait_seconds=45)["errors"]
-    assert error["code"] == "RSV204"
-    assert world.now == begun
+    assert (error["code"], world.now) == ("RSV204", begun)
     assert [len(world.messages(name, "deadlock")) for name in ("ann", "bob")] == [1, 0]
     assert world.line() == ["ann"]
 

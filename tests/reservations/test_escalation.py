@@ -2,15 +2,12 @@
 
 import pytest
 
-from tests.reservations.team import Team, body, inbox, thread_of
-
-FILE = "src/app.py"
+from tests.reservations.team import FILE, Team, body, inbox, thread_of, three, two
 
 
 @pytest.mark.parametrize(("urgency", "minutes"), [("urgent", 5), ("normal", 10)])
 def test_advisory_reports_a_request_that_timed_out_and_takes_nothing(urgency: str, minutes: int) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=60)
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency=urgency))
     team.minutes(minutes - 0.1, ada)
@@ -28,8 +25,7 @@ def test_advisory_reports_a_request_that_timed_out_and_takes_nothing(urgency: st
 
 
 def test_a_request_with_low_urgency_never_times_out() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=1440)
     bob.negotiate_release(FILE, "some day", urgency="low")
     team.minutes(600, ada)
@@ -38,8 +34,7 @@ def test_a_request_with_low_urgency_never_times_out() -> None:
 
 
 def test_the_time_limits_are_settings() -> None:
-    team = Team(urgent_timeout_minutes=1, normal_timeout_minutes=None, low_timeout_minutes=2)
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(urgent_timeout_minutes=1, normal_timeout_minutes=None, low_timeout_minutes=2)
     for name, urgency in (("a", "urgent"), ("b", "normal"), ("c", "low")):
         ada.reserve_files([name], ttl_minutes=60)
         bob.negotiate_release(name, "need it", urgency=urgency)
@@ -48,8 +43,7 @@ def test_the_time_limits_are_settings() -> None:
 
 
 def test_force_takes_the_lease_and_tells_both() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     [lease] = ada.reserve_files([FILE], ttl_minutes=60)["reservations"]
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
     team.minutes(5, ada)
@@ -60,9 +54,11 @@ def test_force_takes_the_lease_and_tells_both() -> None:
     assert ada.my_reservations()["reservations"] == []
     [ack] = [row for row in answer["messages"] if row["topic"] == "release-ack"]
     assert (ack["thread_id"], body(ack)["reason"], body(ack)["released"]) == (thread, "timeout", True)
+    assert (body(ack)["file"], [row["holder"] for row in bob.my_reservations()["reservations"]]) == (FILE, ["Bob"])
     [told] = inbox(ada, "forced")
     assert (told["from"], told["thread_id"], told["importance"]) == ("interlock", thread, "urgent")
     assert lease["reservation_id"] in told["body"]
+    assert FILE in told["body"]
     assert bob.fetch_inbox()["negotiation_timeouts"] == []
     again = bob.negotiate_release(FILE, "need it")
     assert (again["status"], again.get("reason")) == ("release", "timeout")
@@ -72,21 +68,21 @@ def test_force_takes_the_lease_and_tells_both() -> None:
 
 
 def test_force_also_happens_at_the_next_negotiation_and_only_then() -> None:
-    team = Team(escalation="force")
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
     team.minutes(30, ada, bob)
-    eve.fetch_inbox()
-    ada.fetch_inbox()
+    for calls in (ada, eve):
+        calls.fetch_inbox()
+        calls.list_agents()
+        calls.standing()
     assert len(ada.my_reservations()["reservations"]) == 1
     assert bob.negotiate_release("other.py", "something else")["status"] == "free"
     assert ada.my_reservations()["reservations"] == []
 
 
 def test_force_never_takes_a_lease_with_no_force_and_says_so() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60, no_force=True)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
     team.minutes(30, ada, bob)
@@ -97,8 +93,7 @@ def test_force_never_takes_a_lease_with_no_force_and_says_so() -> None:
 
 
 def test_a_deferral_moves_the_time_limit_to_its_eta() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
     team.minutes(4, ada, bob)
@@ -110,8 +105,7 @@ def test_a_deferral_moves_the_time_limit_to_its_eta() -> None:
 
 
 def test_a_deferral_of_a_request_without_a_limit_sets_none() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=600)
     thread = thread_of(bob.negotiate_release(FILE, "some day", urgency="low"))
     ada.respond_to_release(thread, "defer", eta_minutes=1)
@@ -120,8 +114,7 @@ def test_a_deferral_of_a_request_without_a_limit_sets_none() -> None:
 
 
 def test_of_two_urgent_requests_the_first_gets_the_file_whoever_calls_first() -> None:
-    team = Team(escalation="force")
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "first", urgency="urgent")
     eve.negotiate_release(FILE, "second", urgency="urgent")
@@ -152,8 +145,7 @@ def test_a_holder_that_died_is_reported_as_one_to_take_over() -> None:
 
 
 def test_two_requests_for_parts_of_one_reservation_time_out_together() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files(["src/**"], ttl_minutes=60)
     for name in ("src/a", "src/b"):
         bob.negotiate_release(name, "need it", urgency="urgent")
@@ -165,8 +157,7 @@ def test_two_requests_for_parts_of_one_reservation_time_out_together() -> None:
 
 def test_force_takes_all_that_the_holder_had_on_the_file_when_it_was_asked_for() -> None:
     """Else a holder with two leases on a file would answer one request in two time limits."""
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files(["src/*.py", "**/app.py", "doc/**"], ttl_minutes=60)
     team.now += 1
     bob.negotiate_release(FILE, "need it", urgency="urgent")
@@ -182,8 +173,7 @@ def test_force_takes_all_that_the_holder_had_on_the_file_when_it_was_asked_for()
 def test_a_lease_with_no_force_beside_the_one_that_was_taken_is_named_and_nobody_is_told_that_the_file_is_free() -> (
     None
 ):
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files(["src/*.py"], ttl_minutes=60)
     ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)
     team.now += 1
@@ -200,8 +190,7 @@ def test_a_lease_with_no_force_beside_the_one_that_was_taken_is_named_and_nobody
 
 
 def test_a_holder_who_reserves_wider_behind_a_requester_that_left_the_line_gains_one_time_limit_at_most() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
     bob.release_all()
@@ -216,8 +205,7 @@ def test_a_holder_who_reserves_wider_behind_a_requester_that_left_the_line_gains
 
 
 def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_line() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
     assert ada.reserve_files(["src/**"])["errors"] != []
@@ -227,8 +215,7 @@ def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_line() -> None:
 
 
 def test_who_asked_by_force_behind_another_in_the_line_is_told_who_has_the_file_now() -> None:
-    team = Team(escalation="force")
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     eve.negotiate_release(FILE, "first", urgency="low")
     bob.negotiate_release(FILE, "second", urgency="urgent")

@@ -131,5 +131,4 @@ def test_a_part_of_what_was_asked_for_is_completed_under_its_key(world: World) -
     first = bob.reserve_files(["a", "b"], partial=True, idempotency_key="k")
     world.agent("ann").release_files(held)
     second = bob.reserve_files(["a", "b"], partial=True, idempotency_key="k")
-    assert [row["pattern"] for row in second["reservations"]] == ["a", "b"]
-    assert ids(second)[1:] == ids(first)
+    assert ([row["pattern"] for row in second["reservations"]], ids(second)[1:]) == (["a", "b"], ids(first))

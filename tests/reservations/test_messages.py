@@ -13,7 +13,7 @@ from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, size
 from interlock.reservations.messages.sending import MAX_INBOX_BYTES
 from tests.effort import examples
-from tests.reservations.team import Team, body, codes, inbox, thread_of
+from tests.reservations.team import Team, body, codes, inbox, thread_of, three, two
 from tests.table import each_row
 
 ACK = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Ada"}
@@ -27,8 +27,7 @@ def size_of(answer: Any) -> int:
 
 
 def test_a_message_reaches_its_reader_and_nobody_else() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    _, ada, bob, eve = three()
     sent = ada.send_message("bob", "the build is red", topic="build")
     assert sent["sent"]
     assert sent["errors"] == []
@@ -47,11 +46,9 @@ def test_a_note_to_oneself_is_kept() -> None:
 
 @each_row("to", ["", "  ", [], ["Bob"], ["Bob", "Eve"], None, 7, True, {}, "Bobb", "ghost", "interlock", "B\ud800"])
 def test_a_recipient_that_is_not_one_known_agent_is_refused(to: Any) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     answer = ada.send_message(to, "hello")
-    assert (answer["sent"], codes(answer)) == (False, ["RSV301"])
-    assert answer["errors"][0]["place"] == "to"
+    assert (answer["sent"], codes(answer), answer["errors"][0]["place"]) == (False, ["RSV301"], "to")
     assert inbox(bob) == []
 
 
@@ -64,8 +61,7 @@ def test_a_slip_in_a_name_is_answered_with_the_names_that_are_near() -> None:
 
 @each_row("text", ["", "   ", None, 7, b"hello", ["hello"], "x" * 2001, "é" * 1001, "\ud800", "\x01" * 900], ids=str)
 def test_a_body_that_is_no_short_text_is_refused(text: Any) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     answer = ada.send_message("Bob", text)
     assert (answer["sent"], codes(answer)) == (False, ["RSV302"])
     assert ("Shorten" in answer["errors"][0]["fix"]) == (isinstance(text, str) and text.strip() != "")
@@ -84,8 +80,7 @@ def test_a_body_of_two_thousand_bytes_is_sent_and_fits_into_an_answer(text: str)
 
 @each_row("topic", ["", "x" * 101, "two\nlines", 7, ["a"], "\ud800"])
 def test_a_topic_is_one_short_line(topic: Any) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     answer = ada.send_message("Bob", "hello", topic=topic)
     assert answer["sent"] is (topic == "")
     assert codes(answer) == ([] if topic == "" else ["RSV302"])
@@ -93,8 +88,7 @@ def test_a_topic_is_one_short_line(topic: Any) -> None:
 
 
 def test_the_same_key_sends_once_and_gives_the_first_answer_again() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     first = ada.send_message("Bob", "hello", idempotency_key="k1")
     assert ada.send_message("Bob", "hello", idempotency_key="k1") == first
     assert len(inbox(bob)) == 1
@@ -105,8 +99,7 @@ def test_the_same_key_sends_once_and_gives_the_first_answer_again() -> None:
 
 @pytest.mark.parametrize("key", ["", "x" * 201, 7, "\x1freleased neg_0"])
 def test_a_key_is_a_short_printable_text(key: Any) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     assert codes(ada.send_message("Bob", "hello", idempotency_key=key)) == ["RSV105"]
     assert inbox(bob) == []
 
@@ -129,8 +122,7 @@ def test_a_refused_message_may_be_sent_again_with_its_key() -> None:
 def test_a_typed_body_is_taken_in_both_spellings_and_marked_as_written_by_hand(
     given_body: dict[str, Any], spelling: str, by: str
 ) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     kind = given_body["type"]
     spelled = kind.replace("-", spelling)
     sent_body = (
@@ -159,8 +151,7 @@ def test_a_typed_body_is_taken_in_both_spellings_and_marked_as_written_by_hand(
     ],
 )
 def test_a_release_ack_with_a_wrong_field_is_refused_at_the_field(change: dict[str, Any], place: str) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     answer = ada.send_message("Bob", json.dumps(ACK | change), topic="release-ack")
     assert (codes(answer), answer["errors"][0]["place"]) == (["RSV302"], place)
     assert inbox(bob) == []
@@ -198,8 +189,7 @@ def test_a_typed_message_without_an_object_as_its_body_is_refused(text: str) -> 
 
 
 def test_a_forged_release_ack_moves_nothing_and_its_reader_is_told() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    _, ada, bob, eve = three()
     ada.reserve_files(["a.py"])
     asked = bob.negotiate_release("a.py", "need it")
     forged = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Eve"}
@@ -249,8 +239,7 @@ def test_what_does_not_read_like_the_protocol_carries_no_note(text: str) -> None
 
 
 def test_an_answer_by_the_protocol_carries_no_warning() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     ada.reserve_files(["a.py"])
     thread = bob.negotiate_release("a.py", "need it")["thread_id"]
     assert thread is not None
@@ -278,8 +267,7 @@ def test_reading_a_body_never_fails(value: Any) -> None:
 
 
 def test_what_was_returned_is_not_returned_again_unless_asked_for() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     ada.send_message("Bob", "one")
     assert len(bob.fetch_inbox()["messages"]) == 1
     assert bob.fetch_inbox()["messages"] == []
@@ -290,8 +278,7 @@ def test_what_was_returned_is_not_returned_again_unless_asked_for() -> None:
 
 @pytest.mark.parametrize("unread_only", [True, False])
 def test_paging_skips_nothing_repeats_nothing_and_ends_with_null(unread_only: bool) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     for number in range(57):
         ada.send_message("Bob", f"{number} " + "x" * (number * 37 % 1900))
     seen: list[int] = []
@@ -313,8 +300,7 @@ def test_paging_skips_nothing_repeats_nothing_and_ends_with_null(unread_only: bo
 
 
 def test_paging_without_a_cursor_goes_on_with_what_is_unread() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     for number in range(5):
         ada.send_message("Bob", str(number))
     first = bob.fetch_inbox(limit=2)
@@ -323,8 +309,7 @@ def test_paging_without_a_cursor_goes_on_with_what_is_unread() -> None:
 
 
 def test_a_page_that_ends_with_the_last_message_says_so() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     for number in range(4):
         ada.send_message("Bob", str(number))
     assert bob.fetch_inbox(limit=4)["next_cursor"] is None
@@ -350,20 +335,17 @@ def test_a_page_that_ends_with_the_last_message_says_so() -> None:
     ],
 )
 def test_a_wrong_argument_is_refused_and_nothing_is_marked_as_read(arguments: dict[str, Any], place: str) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     ada.send_message("Bob", "hello")
     answer = bob.fetch_inbox(**arguments)
-    assert (codes(answer), answer["errors"][0]["place"]) == (["RSV105"], place)
-    assert answer["messages"] == []
+    assert (codes(answer), answer["errors"][0]["place"], answer["messages"]) == (["RSV105"], place, [])
     assert len(bob.fetch_inbox()["messages"]) == 1
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=700).filter(lambda text: bool(text.strip())), max_size=12))
 def test_every_answer_is_at_most_four_kibibytes_whatever_is_written(texts: list[str]) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     sent = [text for text in texts if ada.send_message("Bob", text)["sent"]]
     read: list[str] = []
     cursor: int | None = None
@@ -389,14 +371,12 @@ def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox
     with entered(team.runtime, bob.caller) as entry:
         tell(entry)
     found = inbox(bob)
-    assert len(found) == 3
-    assert found[2]["body"] == "short"
+    assert (len(found), found[2]["body"]) == (3, "short")
     assert all(size({"messages": [row]}) <= MAX_MESSAGE_BYTES for row in found)
 
 
 def test_many_timed_out_requests_leave_room_for_messages() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     for number in range(30):
         ada.reserve_files([f"src/module_{number}.py"], ttl_minutes=60)
         bob.negotiate_release(f"src/module_{number}.py", "need it", urgency="urgent")
@@ -421,8 +401,7 @@ def test_a_message_is_in_the_journal_without_its_body() -> None:
 
 
 def test_typed_bodies_say_their_type() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     ada.reserve_files(["a.py"])
     bob.negotiate_release("a.py", "need it")
     assert body(inbox(ada)[0])["type"] == "release-request"
@@ -432,8 +411,7 @@ def test_typed_bodies_say_their_type() -> None:
 
 
 def test_a_request_says_which_reservation_of_the_reader_it_is_about_and_whether_that_has_unsaved_work() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["src/**"])
     bob.negotiate_release("src/a.py", "need it")
     for known in (True, False, None):
@@ -444,8 +422,7 @@ def test_a_request_says_which_reservation_of_the_reader_it_is_about_and_whether_
 
 @pytest.mark.parametrize("how", ["released", "ended"])
 def test_a_request_that_is_settled_says_so_and_no_longer_what_it_is_about(how: str) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["a.py"])
     thread = thread_of(bob.negotiate_release("a.py", "need it"))
     if how == "released":
@@ -459,8 +436,7 @@ def test_a_request_that_is_settled_says_so_and_no_longer_what_it_is_about(how: s
 
 
 def test_a_request_that_was_read_is_named_until_it_is_answered() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     ada.reserve_files(["src/**"])
     threads = [thread_of(bob.negotiate_release(f"src/{number}.py", "need it")) for number in range(5)]
     assert "open_requests" not in ada.fetch_inbox()

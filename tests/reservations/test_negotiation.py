@@ -4,9 +4,7 @@ import pytest
 
 from interlock.reservations import settings
 from interlock.reservations.messages import negotiation
-from tests.reservations.team import START, Team, codes, inbox, thread_of
-
-FILE = "src/app.py"
+from tests.reservations.team import FILE, START, Team, asked, codes, holding, inbox, thread_of, three, two
 
 
 def test_the_time_limits_are_exported() -> None:
@@ -28,9 +26,7 @@ def asked_of(team: Team, name: str) -> str:
 
 
 def test_a_wait_ends_with_the_release_and_the_file() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    team, ada, bob = holding()
     team.after(3, lambda: ada.respond_to_release(asked_of(team, "Ada"), "release", reason="done"))
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert (answer["status"], answer.get("reason")) == ("release", "done")
@@ -40,9 +36,7 @@ def test_a_wait_ends_with_the_release_and_the_file() -> None:
 
 
 def test_a_wait_ends_with_a_deferral() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    team, ada, bob = holding()
     team.after(3, lambda: ada.respond_to_release(asked_of(team, "Ada"), "defer", eta_minutes=7))
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert (answer["status"], answer.get("eta_minutes")) == ("defer", 7)
@@ -50,10 +44,7 @@ def test_a_wait_ends_with_a_deferral() -> None:
 
 
 def test_a_wait_on_a_deferred_request_ends_with_its_release() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
-    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    team, ada, bob, thread = asked()
     ada.respond_to_release(thread, "defer", eta_minutes=7)
     team.after(5, lambda: ada.respond_to_release(thread, "release"))
     assert bob.negotiate_release(FILE, "need it", wait_seconds=30)["status"] == "release"
@@ -61,9 +52,7 @@ def test_a_wait_on_a_deferred_request_ends_with_its_release() -> None:
 
 
 def test_a_wait_without_an_answer_ends_in_time() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
+    team, _, bob = holding()
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert (answer["status"], answer["errors"]) == ("timeout", [])
     assert answer["thread_id"] == asked_of(team, "Ada")
@@ -71,10 +60,7 @@ def test_a_wait_without_an_answer_ends_in_time() -> None:
 
 
 def test_a_wait_on_a_deferral_that_does_not_change_ends_as_the_deferral() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
-    ada.reserve_files([FILE])
-    thread = thread_of(bob.negotiate_release(FILE, "need it"))
+    _, ada, bob, thread = asked()
     ada.respond_to_release(thread, "defer", eta_minutes=7)
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=10)
     assert (answer["status"], answer.get("eta_minutes")) == ("defer", 7)
@@ -82,8 +68,7 @@ def test_a_wait_on_a_deferral_that_does_not_change_ends_as_the_deferral() -> Non
 
 @pytest.mark.parametrize("how", ["released by hand", "expired"])
 def test_a_wait_ends_when_the_reservation_ends_in_any_other_way(how: str) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=0.1 if how == "expired" else 15)
     if how == "released by hand":
         team.after(6, ada.release_all)
@@ -104,29 +89,25 @@ def test_a_wait_ends_when_the_process_of_the_holder_ends() -> None:
 
 
 def test_a_wait_goes_on_with_the_next_holder_when_somebody_was_in_front() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three()
     ada.reserve_files([FILE])
     eve.negotiate_release(FILE, "first")
     team.after(3, ada.release_all)
     team.after(6, eve.release_all)
     answer = bob.negotiate_release(FILE, "second", wait_seconds=30)
-    assert answer["status"] == "free"
-    assert [row["holder"] for row in answer.get("reservations", [])] == ["Bob"]
+    assert (answer["status"], [row["holder"] for row in answer.get("reservations", [])]) == ("free", ["Bob"])
 
 
 # -- circles -------------------------------------------------------------------------------------------------------
 
 
 def test_two_holders_that_ask_each_other_are_both_told_once() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["a.py"])
     bob.reserve_files(["b.py"])
     assert "deadlock" not in bob.negotiate_release("a.py", "need it")
     answer = ada.negotiate_release("b.py", "need it", wait_seconds=30)
-    assert answer.get("deadlock") == ["Ada", "Bob"]
-    assert (answer["status"], team.now) == ("pending", START)
+    assert (answer.get("deadlock"), answer["status"], team.now) == (["Ada", "Bob"], "pending", START)
     ada.negotiate_release("b.py", "need it")
     assert len(inbox(bob, "deadlock")) == 1
     assert inbox(ada, "deadlock") == []
@@ -139,8 +120,7 @@ def test_two_holders_that_ask_each_other_are_both_told_once() -> None:
 
 
 def test_asking_for_more_than_is_held_keeps_others_out_only_until_the_time_limit() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three()
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release("**", "everything")
     assert codes(eve.reserve_files(["other.py"])) == ["RSV201"]
@@ -150,8 +130,7 @@ def test_asking_for_more_than_is_held_keeps_others_out_only_until_the_time_limit
 
 @pytest.mark.parametrize("meanwhile", ["asked again", "deferred"])
 def test_a_place_wider_than_what_is_held_ends_with_the_time_limit_of_its_request(meanwhile: str) -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three()
     ada.reserve_files([FILE], ttl_minutes=600)
     thread = thread_of(bob.negotiate_release("**", "everything"))
     if meanwhile == "deferred":
@@ -178,8 +157,7 @@ def test_a_place_ends_with_a_time_limit_when_the_reservation_that_covered_it_has
 
 
 def test_who_waits_in_the_line_as_a_time_out_suggests_keeps_the_place_of_the_request() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three()
     ada.reserve_files([FILE], ttl_minutes=600)
     bob.negotiate_release("src/**", "all of it")
     team.minutes(10, ada, bob, eve)
@@ -194,8 +172,7 @@ def test_who_waits_in_the_line_as_a_time_out_suggests_keeps_the_place_of_the_req
 
 
 def test_asking_for_what_is_held_keeps_the_place_for_as_long_as_the_holder_needs() -> None:
-    team = Team()
-    ada, bob, eve = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    team, ada, bob, eve = three()
     ada.reserve_files(["src/**"], ttl_minutes=600)
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     eve.reserve_files([FILE], wait_seconds=1)
@@ -205,8 +182,7 @@ def test_asking_for_what_is_held_keeps_the_place_for_as_long_as_the_holder_needs
 
 
 def test_everything_is_an_event() -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files(["a", "b"], ttl_minutes=60)
     first = thread_of(bob.negotiate_release("a", "need it"))
     bob.negotiate_release("b", "need it")

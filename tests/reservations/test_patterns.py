@@ -228,8 +228,7 @@ def test_what_exists_is_asked_for_paths_inside_alone():
 def test_a_real_name_is_held_literally_whatever_characters_it_has(name: str):
     pattern = read(quote(name))
     assert pattern.literal
-    assert pattern.path == name
-    assert pattern.prefix == name
+    assert (pattern.path, pattern.prefix) == (name, name)
     assert matches(pattern, name)
     assert not overlaps(pattern, quote(name + "x"))
     assert pattern.text == quote(name)
@@ -343,8 +342,7 @@ def test_a_real_question_mark_stays_one_beside_what_cannot_be_spelled():
 def test_folding_keeps_every_character_one_and_is_done_in_one_step():
     every = [chr(code) for code in range(0x110000)]
     folded = {one: other for one in every if (other := fold(one)) != one}
-    assert {len(other) for other in folded.values()} == {1}
-    assert folded.keys() & folded.values() == set()
+    assert ({len(other) for other in folded.values()}, folded.keys() & folded.values()) == ({1}, set())
     assert max(folded) <= chr(LAST_CASED)
 
 

@@ -320,9 +320,7 @@ def test_a_store_without_one_of_its_tables_is_refused(path: Path, store: SqliteS
 def test_a_disk_that_is_full_is_told_and_loses_nothing(path: Path, store: SqliteStore) -> None:
     child = python(FILL_UP, path)
     *numbers, code, last = child.communicate()[0].splitlines()
-    assert child.returncode == 0
-    assert code == f"{StoreUnwrittenError.code} True"
-    assert last == "None"
+    assert (child.returncode, code, last) == (0, f"{StoreUnwrittenError.code} True", "None")
     assert [int(number) for number in numbers] == list(range(len(numbers)))
     assert len(numbers) > 5
     with store.transaction() as tx:

@@ -7,7 +7,7 @@ import pytest
 from interlock.reservations import status
 from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.service import Reservations
-from tests.reservations.team import ROOT, START, Team, codes, inbox
+from tests.reservations.team import ROOT, START, Team, codes, inbox, two
 from tests.table import each_row
 
 
@@ -57,8 +57,7 @@ def test_the_standing_shows_leases_with_their_holders_and_the_line_in_order() ->
 
 
 def test_a_pending_negotiation_shows_who_asks_whom_for_what_and_for_how_long() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["src/**"])
     thread = bob.negotiate_release("src/a.py", "need it", urgency="urgent")["thread_id"]
     team.minutes(3, ada, bob)
@@ -75,8 +74,7 @@ def test_a_pending_negotiation_shows_who_asks_whom_for_what_and_for_how_long() -
 
 
 def test_a_deferred_negotiation_shows_its_eta_and_what_is_left_of_it() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["a"], ttl_minutes=60)
     thread = bob.negotiate_release("a", "need it")["thread_id"]
     ada.respond_to_release(str(thread), "defer", eta_minutes=20, reason="tests run")
@@ -87,8 +85,7 @@ def test_a_deferred_negotiation_shows_its_eta_and_what_is_left_of_it() -> None:
 
 @pytest.mark.parametrize("how", ["released", "forced", "free", "withdrawn"])
 def test_a_resolved_negotiation_is_marked_with_how_and_fades_after_the_hour(how: str) -> None:
-    team = Team(escalation="force")
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two(escalation="force")
     ada.reserve_files(["a"], ttl_minutes=60)
     thread = str(bob.negotiate_release("a", "need it")["thread_id"])
     if how == "released":
@@ -111,8 +108,7 @@ def test_a_resolved_negotiation_is_marked_with_how_and_fades_after_the_hour(how:
 
 
 def test_an_open_negotiation_is_shown_however_old_it_is() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["a"], ttl_minutes=1440)
     bob.negotiate_release("a", "some day", urgency="low")
     team.minutes(300, ada, bob)
@@ -130,8 +126,7 @@ def test_an_absurd_time_span_is_no_error(since: Any) -> None:
 
 
 def test_joining_tells_what_concerns_the_agent() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    _, ada, bob = two()
     assert ada.join() == {"name": "Ada", "kind": "agent", "leases": [], "unread": 0, "requests": [], "waiting_for": []}
     ada.reserve_files(["a"])
     thread = bob.negotiate_release("a", "need it")["thread_id"]
@@ -186,8 +181,7 @@ def test_a_caller_without_a_process_may_leave() -> None:
 
 
 def test_of_many_rows_the_newest_are_shown_and_the_others_counted() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     count = status.MAX_ROWS + 7
     for number in range(0, count, 50):
         team.minutes(0.1, ada, bob)
@@ -204,8 +198,7 @@ def test_of_many_rows_the_newest_are_shown_and_the_others_counted() -> None:
 
 
 def test_open_negotiations_are_shown_before_resolved_ones() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada"), team.agent("Bob")
+    team, ada, bob = two()
     ada.reserve_files(["old", "new"])
     bob.negotiate_release("old", "why")
     team.minutes(1, ada, bob)

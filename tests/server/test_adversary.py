@@ -147,8 +147,7 @@ def test_a_caller_with_a_token_reaches_no_server_inside_however_the_address_is_w
         page = spelling.format(f"127.0.0.1:{port}")
         with pytest.raises(TaskCallError) as refused:
             TaskCalls(root, Drives(root)).collect(page, "ADHOC-1", ["console"], None, caller="builder")
-        assert refused.value.code == "MCP407"
-        assert seen == []
+        assert (refused.value.code, seen) == ("MCP407", [])
 
 
 # -- what one client can do to the others --------------------------------------------------------------------------

@@ -151,8 +151,7 @@ async def test_the_workflow_is_followed_with_a_file_on_disk_from_fetch_ticket_to
             assert sentence
             assert agent.role.startswith(sentence)
             payload = PAYLOADS[agent.ticket["state"]]
-            assert agent.ticket["required_fields"] == list(payload)
-            assert agent.ticket["payload"] == {}
+            assert (agent.ticket["required_fields"], agent.ticket["payload"]) == (list(payload), {})
             if agent.ticket["state"] == "act_via_tools":
                 do_the_work(root)
             agent.fill(payload)
@@ -161,8 +160,7 @@ async def test_the_workflow_is_followed_with_a_file_on_disk_from_fetch_ticket_to
             assert answer["next_state"] == agent.ticket["state"]
             states.append(agent.ticket["state"])
             going = answer["continue"]
-    assert tuple(states) == STATES
-    assert agent.ticket["state"] == "complete"
+    assert (tuple(states), agent.ticket["state"]) == (STATES, "complete")
 
 
 @pytest.mark.long
@@ -210,8 +208,7 @@ async def test_a_stop_comes_with_reason_state_and_invalidation_report_and_is_the
         before = agent.ticket
         agent.fill(PAYLOADS["fetch_ticket"])
         answer = await agent.submit()
-        assert (answer["gate_result"]["status"], answer["continue"]) == ("stop", False)
-        assert agent.ticket == before
+        assert (answer["gate_result"]["status"], answer["continue"], agent.ticket) == ("stop", False, before)
 
 
 @pytest.mark.long

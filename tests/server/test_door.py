@@ -88,40 +88,16 @@ def test_the_names_of_this_machine_with_the_port_are_served(host: str) -> None:
 @each_row(
     "hosts",
     [
-        [],
-        [""],
-        ["localhost"],
-        ["127.0.0.1"],
-        ["127.0.0.1:80"],
-        ["127.0.0.1:87650"],
-        ["127.0.0.1:8765 "],
-        ["127.0.0.1:08765"],
-        ["127.0.0.1:8765:8765"],
-        ["127.1:8765"],
-        ["127.0.0.2:8765"],
-        ["0.0.0.0:8765"],
-        ["2130706433:8765"],
-        ["localhost:8765.evil.example"],
-        ["localhost.:8765"],
-        ["localhost.evil.example:8765"],
-        ["evil.example:8765"],
-        ["evil.example"],
-        ["localhost:8765@evil.example"],
-        ["evil.example@localhost:8765"],
-        ["user:pass@127.0.0.1:8765"],
-        ["http://127.0.0.1:8765"],
-        ["127.0.0.1:8765/mcp"],
-        ["127.0.0.1:8765,evil.example"],
-        ["LOCALHOST:8765"],
-        ["Localhost:8765"],
-        ["[::1]"],
-        ["::1:8765"],
-        ["[::ffff:127.0.0.1]:8765"],
-        ["127.0.0.1:8765", "127.0.0.1:8765"],
-        ["127.0.0.1:8765", "evil.example"],
+        [], [""], ["localhost"], ["127.0.0.1"], ["127.0.0.1:80"], ["127.0.0.1:87650"], ["127.0.0.1:8765 "],
+        ["127.0.0.1:08765"], ["127.0.0.1:8765:8765"], ["127.1:8765"], ["127.0.0.2:8765"], ["0.0.0.0:8765"],
+        ["2130706433:8765"], ["localhost:8765.evil.example"], ["localhost.:8765"], ["localhost.evil.example:8765"],
+        ["evil.example:8765"], ["evil.example"], ["localhost:8765@evil.example"], ["evil.example@localhost:8765"],
+        ["user:pass@127.0.0.1:8765"], ["http://127.0.0.1:8765"], ["127.0.0.1:8765/mcp"],
+        ["127.0.0.1:8765,evil.example"], ["LOCALHOST:8765"], ["Localhost:8765"], ["[::1]"], ["::1:8765"],
+        ["[::ffff:127.0.0.1]:8765"], ["127.0.0.1:8765", "127.0.0.1:8765"], ["127.0.0.1:8765", "evil.example"],
         ["evil.example", "127.0.0.1:8765"],
     ],
-)
+)  # fmt: skip
 @each_row("path", ["/mcp", "/health"])
 def test_any_other_host_is_misdirected(hosts: list[str], path: str) -> None:
     answer = ask(AddressGate(echo, HOSTS, frozenset()), path=path, headers=[("host", host) for host in hosts])
@@ -135,13 +111,8 @@ def test_an_address_of_the_network_is_not_also_known_as_localhost() -> None:
         "interlock.example.org",
     }
     assert [is_loopback(address) for address in ("127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::", "192.0.2.7")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+        True, True, True, False, False, False,
+    ]  # fmt: skip
 
 
 ORIGINS = frozenset({"https://app.example.org"})
@@ -150,21 +121,12 @@ ORIGINS = frozenset({"https://app.example.org"})
 @each_row(
     "origins",
     [
-        ["null"],
-        [""],
-        ["http://127.0.0.1:8765"],
-        ["http://localhost:8765"],
-        ["https://app.example.org:443"],
-        ["https://app.example.org.evil.example"],
-        ["https://app.example.org:8443"],
-        ["http://app.example.org"],
-        ["https://APP.example.org"],
-        ["https://app.example.org/"],
-        ["https://evil@app.example.org"],
-        ["https://app.example.org", "https://app.example.org"],
-        ["https://app.example.org", "https://evil.example"],
+        ["null"], [""], ["http://127.0.0.1:8765"], ["http://localhost:8765"], ["https://app.example.org:443"],
+        ["https://app.example.org.evil.example"], ["https://app.example.org:8443"], ["http://app.example.org"],
+        ["https://APP.example.org"], ["https://app.example.org/"], ["https://evil@app.example.org"],
+        ["https://app.example.org", "https://app.example.org"], ["https://app.example.org", "https://evil.example"],
     ],
-)
+)  # fmt: skip
 def test_any_other_origin_is_forbidden(origins: list[str]) -> None:
     headers = [("host", "127.0.0.1:8765"), *(("origin", origin) for origin in origins)]
     answer = ask(AddressGate(echo, HOSTS, ORIGINS), headers=headers)
@@ -225,20 +187,10 @@ def test_the_caller_is_the_agent_of_the_token(tmp_path: Path) -> None:
 
 def wrong_headers(token: str) -> list[list[str]]:
     return [
-        [],
-        [""],
-        ["Bearer"],
-        ["Bearer "],
-        [token],
-        [f"Basic {token}"],
-        [f"Bearer  {token}"],
-        [f"Bearer {token} "],
-        [f"Bearer {token}x"],
-        [f"Bearer {token},Bearer {token}"],
-        [f"Bearer {token}", f"Bearer {token}"],
-        [f"Bearer {token}", "Bearer x"],
-        ["Bearer \xe9\xff"],
-    ]
+        [], [""], ["Bearer"], ["Bearer "], [token], [f"Basic {token}"], [f"Bearer  {token}"], [f"Bearer {token} "],
+        [f"Bearer {token}x"], [f"Bearer {token},Bearer {token}"], [f"Bearer {token}", f"Bearer {token}"],
+        [f"Bearer {token}", "Bearer x"], ["Bearer \xe9\xff"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("at", range(len(wrong_headers(""))))
@@ -274,8 +226,7 @@ def test_an_unsafe_token_file_lets_nobody_in_and_the_operator_hears_it_once(tmp_
     _, token = desk.store.create("claude")
     desk.store.path.chmod(0o644)
     answers = [desk.ask(f"Bearer {token}") for _ in range(3)]
-    assert [(answer.status, answer.code) for answer in answers] == [(503, "WEB503")] * 3
-    assert len(desk.lines) == 1
+    assert ([(answer.status, answer.code) for answer in answers], len(desk.lines)) == ([(503, "WEB503")] * 3, 1)
     assert token not in desk.lines[0]
     assert str(desk.store.path).encode() not in answers[0].body
     desk.store.path.chmod(0o600)
@@ -314,8 +265,7 @@ def test_requests_that_are_open_at_once_are_bounded_for_each_token(tmp_path: Pat
     desk = Desk(tmp_path, inner=asks_again, in_flight=1)
     tokens = [desk.store.create("claude")[1], desk.store.create("claude")[1]]
     assert desk.ask(f"Bearer {tokens[0]}", chunks=(CALL, CALL)).status == 200
-    assert [answer.status for answer in inside] == [429, 200]
-    assert inside[0].code == "WEB429"
+    assert ([answer.status for answer in inside], inside[0].code) == ([429, 200], "WEB429")
 
 
 def streaming(then: Callable[[], object]) -> ASGIApp:
@@ -390,17 +340,12 @@ def test_a_body_that_does_not_arrive_is_given_up() -> None:
 @each_row(
     "body",
     [
-        b"",
-        b"not json",
-        b"[]",
-        b"null",
-        b'{"jsonrpc": "2.0", "id": 7, "id": 8, "method": "ping"}',
+        b"", b"not json", b"[]", b"null", b'{"jsonrpc": "2.0", "id": 7, "id": 8, "method": "ping"}',
         b'{"jsonrpc": "2.0", "id": 7, "method": "x", "params": {"a": NaN}}',
         b'{"jsonrpc": "2.0", "id": 7, "method": "x", "params": ' + b"[" * 5000 + b"]" * 5000 + b"}",
-        b'{"jsonrpc": "2.0", "id": 7, "method": "\\ud800"}',
-        b'{"jsonrpc": "2.0", "id": 7, "method": "\xff"}',
+        b'{"jsonrpc": "2.0", "id": 7, "method": "\\ud800"}', b'{"jsonrpc": "2.0", "id": 7, "method": "\xff"}',
     ],
-)
+)  # fmt: skip
 def test_a_body_that_reads_in_more_than_one_way_goes_no_further(body: bytes) -> None:
     refused = ask(bodies(), chunks=[body])
     assert refused.status == 400

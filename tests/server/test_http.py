@@ -110,8 +110,7 @@ def test_a_port_in_use_ends_with_2_and_the_way_out(project: Path, served: Served
 )
 def test_what_cannot_be_served_safely_ends_with_2(project: Path, token: str, options: tuple[str, ...]) -> None:
     done = interlock(project, "--port", "0", *options)
-    assert done.returncode == 2
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
 
 
@@ -308,70 +307,11 @@ def test_a_head_that_is_too_large_is_refused(served: Served, token: str) -> None
     assert status(served.raw(request(served, token, host, "X-Filler: " + "a" * 100_000))) == 400
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("chunked", [False, True])
-def test_five_mebibytes_are_refused_with_the_limit(served: Served, token: str, chunked: bool) -> None:
-    size = 5 * 1024 * 1024
-    content: Any = (b"a" * 65536 for _ in range(size // 65536)) if chunked else b"a" * size
-    with httpx2.Client(timeout=60) as http:
-        answer = http.post(served.url, content=content, headers={**ACCEPT, **bearer(token)})
-    assert (answer.status_code, code(answer)) == (413, "WEB413")
-    assert str(4 * 1024 * 1024) in answer.text
-    assert post(served, token).status_code == 200
-
-
-BAD_BODIES: dict[str, bytes] = {
-    "empty": b"",
-    "not JSON": b"STATUS: APPROVED",
-    "another shape": b'["initialize"]',
-    "duplicate keys": b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}',
-    "duplicate argument": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
-    b'{"name":"interlock_begin_run","arguments":{"ticket_id":"A","ticket_id":"B"}}}',
-    "5,000 levels": b'{"jsonrpc":"2.0","id":1,"method":"x","params":' + b'{"a":' * 5000 + b"1" + b"}" * 5001,
-    "NaN": b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":NaN}}',
-    "lone surrogate": b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\\udc00"}}',
-    "not UTF-8": b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\xff"}}',
-}
-
-
-@pytest.mark.sample(every=3)
-@pytest.mark.parametrize("name", list(BAD_BODIES))
-def test_a_body_that_is_not_one_plain_message_is_refused_and_the_server_lives_on(
-    served: Served, token: str, name: str
-) -> None:
-    answer = post(served, token, BAD_BODIES[name])
+def test_a_body_that_is_not_one_plain_message_is_refused_and_the_server_lives_on(served: Served, token: str) -> None:
+    answer = post(served, token, b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}')
     assert answer.status_code == 400
     assert code(answer).startswith("MCP1")
     assert post(served, token).status_code == 200
-
-
-@pytest.mark.long
-def test_a_flood_is_refused_with_the_time_to_wait_and_harms_nobody_else(served: Served, project: Path) -> None:
-    flooder, quiet = new_token(project, "flooder"), new_token(project, "quiet")
-
-    async def flood() -> tuple[list[httpx2.Response], int]:
-        limits = httpx2.Limits(max_connections=200)
-        found: list[httpx2.Response] = []
-        others: list[int] = []
-        async with httpx2.AsyncClient(timeout=60, limits=limits) as http:
-
-            async def once() -> None:
-                found.append(await http.post(served.url, content=b"{}", headers={**ACCEPT, **bearer(flooder)}))
-
-            async with anyio.create_task_group() as group:
-                for _ in range(300):
-                    group.start_soon(once)
-                other = await http.post(served.url, json=INITIALIZE, headers={**ACCEPT, **bearer(quiet)})
-                others.append(other.status_code)
-        return found, others[0]
-
-    found, other = anyio.run(flood)
-    refused = [answer for answer in found if answer.status_code == 429]
-    assert {answer.status_code for answer in found} == {400, 429}
-    assert refused
-    assert {code(answer) for answer in refused} == {"WEB429"}
-    assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
-    assert other == 200
 
 
 @pytest.mark.long

@@ -58,8 +58,7 @@ def test_a_ticket_run_is_continued_by_the_agent_that_began_it_alone(project: Pat
                 await call(foreign, "interlock_next_step", ticket_json=filled),
                 await call(foreign, "interlock_submit_payload", run_id="doc-1", revision=revision, payload=PAYLOAD),
             ):
-                assert answer["gate_result"]["status"] == "stop"
-                assert codes(answer) == ["TKT112"]
+                assert (answer["gate_result"]["status"], codes(answer)) == ("stop", ["TKT112"])
 
             assert (await call(own, "interlock_run_status", run_id="doc-1"))["revision"] == revision
         async with connected(server.url, second) as own:
@@ -94,8 +93,7 @@ def test_two_servers_work_on_one_project_and_one_of_two_equal_submissions_counts
             assert statuses[1] != "pass"
             for client in (one, two):
                 status = await call(client, "interlock_run_status", run_id="doc-1")
-                assert status["state"] == "extract_requirements"
-                assert status["path"].count("fetch_ticket") == 1
+                assert (status["state"], status["path"].count("fetch_ticket")) == ("extract_requirements", 1)
 
     with running(project) as first, running(project) as second:
         anyio.run(run, first, second)

@@ -56,22 +56,11 @@ async def test_a_role_of_the_project_has_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "word",
     [
-        "interlock_begin_run",
-        "tickets/ticket.json",
-        "required_fields",
-        "payload",
-        "interlock_submit_ticket",
-        "next_role",
-        "retry",
-        "stop",
-        "invalidation_report",
-        "complete",
-        "fail_closed",
-        "continue",
-        "next_stage_fields",
+        "interlock_begin_run", "tickets/ticket.json", "required_fields", "payload", "interlock_submit_ticket",
+        "next_role", "retry", "stop", "invalidation_report", "complete", "fail_closed", "continue", "next_stage_fields",
         "reason",
     ],
-)
+)  # fmt: skip
 async def test_the_workflow_names_every_part_of_the_loop(tmp_path: Path, word: str) -> None:
     """Ticket Protocol §Workflow, §Terminal States, §Response Handling."""
     async with Client(make_server(tmp_path)) as connected:

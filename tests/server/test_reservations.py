@@ -87,8 +87,7 @@ async def test_two_agents_conflict_negotiate_and_hand_over_while_one_waits(tmp_p
     async with team(tmp_path, "anna", "ben") as (anna, ben):
         assert codes(await call(anna, "reserve_files", patterns=["a.py"], reason="r")) == []
         refused = await call(ben, "reserve_files", patterns=["a.py"])
-        assert codes(refused) == ["RSV201"]
-        assert refused["errors"][0]["conflict"]["holder"] == "anna"
+        assert (codes(refused), refused["errors"][0]["conflict"]["holder"]) == (["RSV201"], "anna")
         assert refused["errors"][0]["next"]["tool"] in TOOLS
         answers: list[Answer] = []
 
@@ -106,8 +105,7 @@ async def test_two_agents_conflict_negotiate_and_hand_over_while_one_waits(tmp_p
         (lease,) = (await call(ben, "my_reservations"))["reservations"]
         assert (lease["pattern"], lease["holder"]) == ("a.py", "ben")
         (ack,) = [each for each in (await call(ben, "fetch_inbox"))["messages"] if each["topic"] == "release-ack"]
-        assert ack["thread_id"] == thread
-        assert json.loads(ack["body"])["released_by"] == "anna"
+        assert (ack["thread_id"], json.loads(ack["body"])["released_by"]) == (thread, "anna")
         assert (await call(anna, "fetch_inbox"))["messages"] == [], "it was read"
 
 

@@ -76,8 +76,7 @@ async def test_a_task_is_told_as_status_and_explain_tell_it(tmp_path: Path) -> N
     async with Client(make_server(root)) as connected:
         told = await read(connected, f"interlock://tasks/{task.task_id}")
         assert told == await read(connected, f"interlock://tasks/{run_id}")
-    assert told["status"]["status"] == "APPROVED"
-    assert told["explanation"]["schema"] == "interlock.explanation/1"
+    assert (told["status"]["status"], told["explanation"]["schema"]) == ("APPROVED", "interlock.explanation/1")
     assert told == json.loads(json.dumps(task_object(root, task.task_id)))
 
 
@@ -98,15 +97,10 @@ async def test_protocol_and_gates_are_the_tables_with_the_roster_of_the_project(
 @pytest.mark.parametrize(
     "uri",
     [
-        "interlock://runs/none/ticket",
-        "interlock://runs/none/events",
-        "interlock://runs/..%2F..%2Fetc/ticket",
-        "interlock://runs/../ticket",
-        "interlock://tasks/none",
-        "interlock://tasks/..",
-        "interlock://nothing",
+        "interlock://runs/none/ticket", "interlock://runs/none/events", "interlock://runs/..%2F..%2Fetc/ticket",
+        "interlock://runs/../ticket", "interlock://tasks/none", "interlock://tasks/..", "interlock://nothing",
     ],
-)
+)  # fmt: skip
 async def test_what_is_not_there_is_refused_as_such(tmp_path: Path, uri: str) -> None:
     async with Client(make_server(tmp_path)) as connected:
         with pytest.raises(MCPError) as caught:

@@ -407,8 +407,7 @@ async def test_status_says_why_and_what_is_missing(host: Host) -> None:
     assert status["schema"] == "interlock.explanation/1"
     missing = [row["gate"] for row in status["gates"] if not row["passed"]]
     assert missing == ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
-    assert status["last_refusal"]["role"] == "builder"
-    assert status["waiting"] == ["builder"]
+    assert (status["last_refusal"]["role"], status["waiting"]) == ("builder", ["builder"])
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------------

@@ -57,8 +57,7 @@ def test_the_token_itself_is_written_nowhere(store: TokenStore, tmp_path: Path) 
 
 def test_tokens_carry_256_random_bits_and_differ(store: TokenStore) -> None:
     secrets = {store.create("claude")[1].split("_", 2)[2] for _ in range(20)}
-    assert len(secrets) == 20
-    assert {len(secret) for secret in secrets} == {43}
+    assert (len(secrets), {len(secret) for secret in secrets}) == (20, {43})
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
@@ -138,18 +137,11 @@ def test_a_well_formed_file_is_read(store: TokenStore) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "",
-        "[]",
-        "null",
-        "{",
-        "[" * 100_000,
-        '{"schema": "interlock.tokens/2", "tokens": []}',
-        '{"schema": "interlock.tokens/1"}',
-        '{"schema": "interlock.tokens/1", "tokens": {}}',
-        " " * (MAX_FILE_BYTES + 1),
-        *(token_file(item) for item in BAD),
+        "", "[]", "null", "{", "[" * 100_000, '{"schema": "interlock.tokens/2", "tokens": []}',
+        '{"schema": "interlock.tokens/1"}', '{"schema": "interlock.tokens/1", "tokens": {}}',
+        " " * (MAX_FILE_BYTES + 1), *(token_file(item) for item in BAD),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_file_lets_nobody_in_and_is_not_written_over(store: TokenStore, content: str) -> None:
     store.create("claude")
     store.path.write_text(content)
@@ -235,8 +227,7 @@ def test_create_prints_the_token_alone_on_stdout_and_never_on_stderr(project: Pa
 def test_create_says_when_the_agent_is_no_role_and_names_the_near_one(project: Path) -> None:
     done = command(project, "create", "visual-qb", "--json")
     data = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert set(data) == {"schema", "id", "agent", "token", "created_at", "note"}
+    assert (done.returncode, set(data)) == (0, {"schema", "id", "agent", "token", "created_at", "note"})
     assert "visual-qa?" in data["note"]
 
 

@@ -211,8 +211,7 @@ def test_what_is_cut_fits_and_one_character_more_would_not(text: str, room: int)
     assert part == text or cost(text[: len(part) + 1]) > room
     both = ends(text, max(room, 120))
     assert cost(both) <= max(room, 120)
-    assert both[:1] == text[:1]
-    assert both[-1:] == text[-1:]
+    assert (both[:1], both[-1:]) == (text[:1], text[-1:])
 
 
 def test_items_are_taken_while_they_fit() -> None:

@@ -134,8 +134,7 @@ def test_a_builder_lists_searches_reads_writes_edits_and_deletes(opened: Opened,
     written = tools("write_file", path="src/new/c.py", text="x = 1\n")
     assert (written["errors"], written["bytes"]) == ([], 6)
     assert tools.codes("edit_file", path="src/new/c.py", old="1", new="2") == []
-    assert tools.codes("delete_file", path="src/a.py") == []
-    assert (root / "src/new/c.py").read_text() == "x = 2\n"
+    assert (tools.codes("delete_file", path="src/a.py"), (root / "src/new/c.py").read_text()) == ([], "x = 2\n")
     assert not (root / "src/a.py").exists()
 
 

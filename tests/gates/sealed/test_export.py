@@ -71,8 +71,7 @@ def test_only_the_scope_is_laid_over_and_protected_files_keep_the_base(tmp_path:
     expected = BASE | {"src/calc.py": "right", "src/new.py": "new"}
     del expected["src/old.py"]
     assert listed(folder) == expected
-    assert made.removed == ("src/old.py",)
-    assert made.added == ("src/new.py",)
+    assert (made.removed, made.added) == (("src/old.py",), ("src/new.py",))
     assert made.laid_over == {"src/calc.py", "src/new.py"}
     assert set(made.held_back) == {
         "src/tests/test_calc.py", "src/tests/data.json", "src/test_beside.py", "conftest.py", "pyproject.toml",
@@ -120,8 +119,7 @@ def test_new_files_beside_tests_can_be_left_out_of_a_plan(tmp_path: Path) -> Non
 def test_may_change_frees_and_protect_holds(tmp_path: Path) -> None:
     work = {"src/tests/test_calc.py": "mine", "conftest.py": "mine", "src/calc.py": "mine", "src/test_beside.py": None}
     made = plan(tmp_path, work, may_change=("src/tests/**", "src/test_beside.py"), protect=("src/calc.py",))
-    assert made.held_back == ("conftest.py", "src/calc.py")
-    assert made.laid_over == {"src/tests/test_calc.py"}
+    assert (made.held_back, made.laid_over) == (("conftest.py", "src/calc.py"), {"src/tests/test_calc.py"})
     assert made.removed == ("src/test_beside.py",)
 
 
@@ -143,8 +141,7 @@ def test_a_mode_is_work_and_a_link_is_laid_over_as_one(tmp_path: Path) -> None:
 def test_the_digest_of_the_scope_is_of_what_was_laid_over(tmp_path: Path) -> None:
     rows: list[dict[str, str | None]] = [{}, {"src/calc.py": "right"}, {"src/old.py": None}, {"conftest.py": "cheat"}]
     digests = [plan(tmp_path / str(at), work).scope_digest for at, work in enumerate(rows)]
-    assert digests[0] == digests[3]
-    assert len(set(digests)) == 3
+    assert (digests[0], len(set(digests))) == (digests[3], 3)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +186,7 @@ def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Pat
     os.mkfifo(folder / "pipe")
     bring(made, folder)
     assert listed(folder) == before
-    assert kept.stat().st_mode & 0o777 == 0o750
-    assert (folder / "src/test_beside.py").stat().st_nlink == 1
+    assert (kept.stat().st_mode & 0o777, (folder / "src/test_beside.py").stat().st_nlink) == (0o750, 1)
     assert not (folder / "conftest.py").is_symlink()
 
 

@@ -422,16 +422,10 @@ def test_code_that_does_not_know_the_answer_does_not_pass(how: str, secret: Path
     [
         "type('Any', (), {'__eq__': lambda s, o: True, '__hash__': None})()",
         "type('Int', (int,), {'__eq__': lambda s, o: True, '__hash__': None})(9)",
-        "type('List', (list,), {'__eq__': lambda s, o: True, '__len__': lambda s: 0})([9])",
-        "True",
-        "'1'",
-        "iter(int, 1)",
-        "b'1'",
-        "print",
-        "exec('import os; os._exit(0)')",
-        "exec('raise SystemExit(0)')",
+        "type('List', (list,), {'__eq__': lambda s, o: True, '__len__': lambda s: 0})([9])", "True", "'1'",
+        "iter(int, 1)", "b'1'", "print", "exec('import os; os._exit(0)')", "exec('raise SystemExit(0)')",
     ],
-)
+)  # fmt: skip
 def test_an_object_equal_to_everything_is_judged_by_its_value(value: str, secret: Path, checkout: Path) -> None:
     result = judged(secret, checkout, f"def it(): return {value}\n", [[NONE, 1]])
     assert (result.passed, result.total) == (0, 1)

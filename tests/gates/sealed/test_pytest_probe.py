@@ -77,8 +77,7 @@ def test_each_outcome_is_seen_and_canaries_appear_in_no_report(tmp_path: Path, o
     root = write(tmp_path / "p", {"test_all.py": ALL_OUTCOMES, "test_broken.py": "import nothing_of_this_name\n"})
     junit = tmp_path / "junit.xml"
     ran = start(runner("--continue-on-collection-errors", f"--junitxml={junit}", *options), root)
-    assert ran.outcomes == EXPECTED
-    assert set(ran.run.collected) == set(EXPECTED)
+    assert (ran.outcomes, set(ran.run.collected)) == (EXPECTED, set(EXPECTED))
     assert [path for path, _ in ran.run.broken] == ["test_broken.py"]
     assert (ran.run.complete, ran.run.exit_status, ran.run.judge) == (True, 1, "")
     assert ran.run.canaries == len(PYTEST_CANARIES)
@@ -158,8 +157,7 @@ def test_planted_modules_are_not_taken_for_the_runner(tmp_path: Path) -> None:
         tmp_path / "p", files | {"sitecustomize.py": planted, "hashlib.py": planted, "_pytest/__init__.py": planted}
     )
     ran = start(runner("-p", "xdist", "-n", "2"), root, env={"PYTHONPATH": "."})
-    assert ran.run.count("failed") == 5
-    assert ran.run.exit_status == 1
+    assert (ran.run.count("failed"), ran.run.exit_status) == (5, 1)
 
 
 def test_one_test_can_be_run_again_alone_and_tests_can_be_listed(tmp_path: Path) -> None:

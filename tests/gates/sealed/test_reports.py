@@ -75,8 +75,7 @@ def test_a_report_is_read(
     kind: ReportKind, argv: tuple[str, ...], report: bytes, outcomes: dict[str, str], broken: list[str]
 ) -> None:
     found = read(kind, report, argv)
-    assert found.problem == ""
-    assert {case.id: case.outcome for case in found.cases} == outcomes
+    assert (found.problem, {case.id: case.outcome for case in found.cases}) == ("", outcomes)
     assert [path for path, _ in found.broken] == broken
     failed = next(case for case in found.cases if case.outcome == "failed")
     assert failed.message

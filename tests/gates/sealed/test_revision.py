@@ -49,14 +49,9 @@ def refusal(root: Path) -> SealError:
 def test_the_files_of_a_commit_and_of_its_submodules_are_the_base(project: Path) -> None:
     base, dirty = base_of(project, "HEAD")
     files = {
-        "a/b/c",
-        "run.sh",
-        "link",
-        "tests/test_a.py",
-        ".gitmodules",
-        "lib/other/test_of_lib.py",
+        "a/b/c", "run.sh", "link", "tests/test_a.py", ".gitmodules", "lib/other/test_of_lib.py",
         "lib/other/deep/data.txt",
-    }
+    }  # fmt: skip
     assert (set(base.files), dirty) == (files, ())
     assert base.files["run.sh"].mode.endswith("755")
     assert base.files["link"].mode == LINK

@@ -110,8 +110,7 @@ def test_only_what_is_writable_is_written_and_nothing_hidden_is_seen(maker: Make
     assert not Path(beside).exists()
     assert not (tmp_path / "beside").exists()
     assert not home.exists()
-    assert found["read"] == "export"
-    assert found["cwd"] == str(checkout)
+    assert (found["read"], found["cwd"]) == ("export", str(checkout))
     assert found["hidden"] == [[], "", ["beside", "checkout", "seen"]]
     assert found["capabilities"] == dict.fromkeys(("CapEff", "CapPrm", "CapInh", "CapAmb"), 0)
     assert (found["setuid"], found["namespaces"], found["mounts"]) == ("1", [], False)

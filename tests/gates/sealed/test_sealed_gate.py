@@ -32,8 +32,7 @@ def test_an_honest_fix_passes_and_the_evidence_says_by_what(project: Sealed) -> 
     assert (sealed["counts"], len(sealed["new"]), sealed["canaries"] > 5) == ({"passed": 8}, 4, True)
     assert "8 passed" in project.log(made)
     results = json.loads((project.root / made.files[1].path).read_bytes())
-    assert {row["outcome"] for row in results["tests"]} == {"passed"}
-    assert len(results["tests"]) == 8
+    assert ({row["outcome"] for row in results["tests"]}, len(results["tests"])) == ({"passed"}, 8)
 
 
 CHEAT_TESTS = "def test_double(): pass\ndef test_half(): pass\n"

@@ -88,13 +88,8 @@ def target(text: str) -> Edit:
 WIDE = "\U0001f600"
 DEEP: Any = json.loads("[" * 400 + "]" * 400)
 SCOPE, EV, PLAN, REQ, FETCH, FINAL = (
-    "scope_context",
-    "gather_evidence",
-    "propose_plan",
-    "extract_requirements",
-    "fetch_ticket",
-    "record_and_finalize",
-)
+    "scope_context", "gather_evidence", "propose_plan", "extract_requirements", "fetch_ticket", "record_and_finalize",
+)  # fmt: skip
 
 BAD = {
     # the payload as a whole
@@ -314,9 +309,7 @@ def test_findings_of_shape_do_not_hide_those_of_content(tmp_path: Path) -> None:
 def test_many_faults_make_a_bounded_answer(tmp_path: Path) -> None:
     bad: dict[str, Any] = {f"field_{n}": "" for n in range(2000)} | {"evidence_items": [{}] * 150}
     issues = judged(EV, bad, project(tmp_path))
-    assert len(issues) == 50
-    assert issues[-1].code == "STG112"
-    assert set(codes(issues[:-1])) == {"STG103"}
+    assert (len(issues), issues[-1].code, set(codes(issues[:-1]))) == (50, "STG112", {"STG103"})
     assert str(20 + 150 * 4 - 49) in issues[-1].message
 
 

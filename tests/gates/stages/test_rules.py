@@ -13,8 +13,7 @@ STAGES = Path(interlock.gates.stages.__file__).parent
 
 
 def test_every_row_is_complete_and_unique() -> None:
-    assert len(BY_CODE) == len(RULES)
-    assert list(BY_CODE) == sorted(BY_CODE)
+    assert (len(BY_CODE), list(BY_CODE)) == (len(RULES), sorted(BY_CODE))
     for rule in RULES:
         assert re.fullmatch(r"STG\d\d\d", rule.code)
         assert rule.title

@@ -64,8 +64,7 @@ def test_a_caller_with_a_token_learns_nothing_of_a_hidden_file(root: Path, locat
     (found,) = of(root, locator, guess, remote=True, known=EVERYTHING)
     (absent,) = of(root, "src/no-such.pem:1", guess, remote=True, known=EVERYTHING)
     path, missing = locator.partition(":")[0], "src/no-such.pem"
-    assert found.code == "STG312"
-    assert found.fix == absent.fix
+    assert (found.code, found.fix) == ("STG312", absent.fix)
     assert found.message.replace(path, "") == absent.message.replace(missing, "")
 
 

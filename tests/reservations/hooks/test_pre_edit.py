@@ -88,8 +88,7 @@ def test_every_editing_tool_of_every_client_is_understood(
     checkout: Checkout, tool: str, arguments: object, paths: list[str]
 ) -> None:
     ran = checkout.hook("pre-edit", checkout.call("one", tool, arguments))
-    assert (ran.status, ran.err) == (0, "")
-    assert sorted(checkout.leases) == paths
+    assert (ran.status, ran.err, sorted(checkout.leases)) == (0, "", paths)
 
 
 def test_an_edit_of_several_files_is_reserved_whole_or_not_at_all(checkout: Checkout) -> None:

@@ -158,8 +158,7 @@ def test_the_end_of_a_session_that_lives_elsewhere_releases_nothing(checkout: Ch
         assert client.stdout.readline() == "ready\n"
         over = checkout.event("ann", "SessionEnd")
         ran = checkout.hook("stop", over)
-        assert (ran.status, "RSV907" in ran.err) == (1, True)
-        assert checkout.leases == {"a.py": "claude-ann"}
+        assert (ran.status, "RSV907" in ran.err, checkout.leases) == (1, True, {"a.py": "claude-ann"})
         client.stdin.close()
         client.wait(timeout=60)
     assert checkout.hook("stop", over).status == 0

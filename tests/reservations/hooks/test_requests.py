@@ -1,12 +1,13 @@
 """Release requests that wait when the edit hook of their holder runs (Negotiation PRD F2, Reservation Tools)."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.reservations.hooks.release_requests import mode_of
+from interlock.reservations.hooks.release_requests import handle, look, mode_of
 from tests.reservations.hooks.checkout import Checkout, Ran, git
 from tests.reservations.hooks.test_projects import make
 from tests.table import each_row
@@ -181,3 +182,20 @@ def test_a_release_that_would_end_a_lease_with_changes_is_not_made_for_a_clean_o
     git(checkout.root, "checkout", "b.py")
     assert "a.py, b.py" in checkout.edit("one", "src/c.py", INTERLOCK_AUTO_RELEASE="clean").context
     assert HOLDER not in {checkout.leases.get("a.py"), checkout.leases.get("b.py")}
+
+
+def test_looking_for_requests_costs_less_than_200_ms(checkout: Checkout) -> None:
+    ada, bob = checkout.agent(HOLDER), checkout.agent("bob")
+    for number in range(10):
+        ada.reserve_files([f"src/{number}.py"])
+        bob.negotiate_release(f"src/{number}.py", "need it")
+    for number in range(30):
+        bob.send_message(HOLDER, f"message {number}")
+    took: list[float] = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        waiting = look(ada.runtime, ada.caller)
+        handle(ada.runtime, ada.caller, waiting, "1")
+        took.append(time.perf_counter() - begin)
+        assert len(waiting.open) == 10
+    assert min(took) < 0.2

@@ -55,8 +55,7 @@ def test_the_name_is_exported_to_shell_commands_once(checkout: Checkout) -> None
         capture_output=True,
         check=True,
     )
-    assert done.stdout == b"o'neil 1\n"
-    assert len(file.read_text().splitlines()) == 2
+    assert (done.stdout, len(file.read_text().splitlines())) == (b"o'neil 1\n", 2)
 
 
 def test_switched_off_the_session_is_told_so(checkout: Checkout) -> None:
