@@ -7,11 +7,6 @@ from tests.reservations.test_waiting import wait
 from tests.reservations.world import World, codes
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def hold(world: World, **files: str) -> None:
     for name, file in files.items():
         assert codes(world.agent(name).reserve_files([file])) == []

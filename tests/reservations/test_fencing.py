@@ -19,11 +19,6 @@ from tests.reservations.world import World, codes, ids
 from tests.table import each_row
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def act(world: World, name: str, *paths: str, hold_seconds: float | None = None) -> dict[str, int]:
     with guarded(world.runtime, world.caller(name), paths, hold_seconds=hold_seconds) as guard:
         return guard.tokens

@@ -110,8 +110,7 @@ def test_a_claim_tells_when_it_is_read_and_when_it_is_taken() -> None:
     assert "ann" in answer.get("unsaved", {})["note"]
 
 
-def test_a_claim_of_what_is_committed_is_read_without_a_warning() -> None:
-    world = World()
+def test_a_claim_of_what_is_committed_is_read_without_a_warning(world: World) -> None:
     world.agent("ann").reserve_files([FILE])
     asked = thread(world, "bob")
     world.agent("ann").respond_to_release(asked, "release")

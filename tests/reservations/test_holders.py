@@ -51,21 +51,18 @@ def test_who_held_it_since_is_named_whether_by_its_name_or_by_a_folder(mine: str
     assert missed(world, "bob") is None
 
 
-def test_everybody_since_is_named_in_order_and_once() -> None:
-    world = World()
+def test_everybody_since_is_named_in_order_and_once(world: World) -> None:
     turns(world, ("bob", FILE), ("ann", FILE), ("cid", FILE), ("bob", FILE), ("cid", FILE))
     assert missed(world, "ann") == Missed(("cid", "bob"), START + 120, None)
 
 
-def test_when_it_came_back_is_known_and_renewing_does_not_move_it() -> None:
-    world = World()
+def test_when_it_came_back_is_known_and_renewing_does_not_move_it(world: World) -> None:
     turns(world, ("ann", FILE), ("bob", FILE), ("ann", FILE), ("ann", FILE), ("ann", "src/**"))
     assert missed(world, "ann") == Missed(("bob",), START + 60, START + 120)
 
 
 @pytest.mark.parametrize("how", ["expired", "taken over"])
-def test_it_does_not_matter_how_the_lease_ended(how: str) -> None:
-    world = World()
+def test_it_does_not_matter_how_the_lease_ended(world: World, how: str) -> None:
     world.agent("ann").reserve_files([FILE], ttl_minutes=10)
     world.now += 60 if how == "taken over" else 660
     if how == "taken over":
@@ -75,15 +72,13 @@ def test_it_does_not_matter_how_the_lease_ended(how: str) -> None:
     assert missed(world, "ann") == Missed(("bob",), begun, None)
 
 
-def test_only_the_last_changes_of_hands_are_kept() -> None:
-    world = World()
+def test_only_the_last_changes_of_hands_are_kept(world: World) -> None:
     turns(world, ("ann", FILE), *((f"a{number}", FILE) for number in range(grant_log.KEPT)))
     assert missed(world, "ann") is None
     assert missed(world, "a0") is not None
 
 
 @pytest.mark.skipif(FOLD_CASE, reason="here both are one file")
-def test_another_spelling_is_another_file() -> None:
-    world = World()
+def test_another_spelling_is_another_file(world: World) -> None:
     turns(world, ("ann", FILE), ("bob", FILE.upper()))
     assert missed(world, "ann") is None

@@ -9,12 +9,6 @@ from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import replace
 from tests.reservations.world import World, codes, ids
 
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 # -- the arguments -------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
@@ -73,8 +67,7 @@ def test_everything_that_is_wrong_is_told_at_once(world: World) -> None:
     assert {row["place"] for row in answer["errors"]} == {"patterns[0]", "patterns[2]", "ttl_minutes", "exclusive"}
 
 
-def test_a_folder_is_held_with_everything_below_it() -> None:
-    world = World()
+def test_a_folder_is_held_with_everything_below_it(world: World) -> None:
 
     def is_folder(root: str, path: str) -> bool:
         return (root, path) == ("/checkout", "src")

@@ -7,12 +7,6 @@ import pytest
 from interlock.reservations.store.records import replace
 from tests.reservations.world import START, World, codes, ids
 
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 # -- granting ------------------------------------------------------------------------------------------------------
 
 
@@ -377,8 +371,7 @@ def test_a_check_against_many_leases_is_a_bounded_answer(world: World) -> None:
     assert (len(answer["conflicts"]), answer.get("more"), answer["clear"]) == (100, 100, [])
 
 
-def test_dirtiness_is_asked_once_after_the_transaction_and_only_about_conflicts() -> None:
-    world = World()
+def test_dirtiness_is_asked_once_after_the_transaction_and_only_about_conflicts(world: World) -> None:
     asked: list[tuple[str, ...]] = []
 
     def dirty(_root: str, patterns: tuple[str, ...]) -> dict[str, bool | None]:

@@ -9,11 +9,6 @@ from interlock.reservations.store.records import Agent, replace
 from tests.reservations.world import HOST, ROOT, START, World
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def stored(world: World, name: str) -> Agent:
     with world.store.transaction() as tx:
         agent = tx.agent(name)

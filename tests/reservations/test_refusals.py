@@ -17,8 +17,7 @@ def refused(world: World, name: str, **call: Any) -> Any:
     return row
 
 
-def test_of_several_holders_the_one_that_still_works_is_named() -> None:
-    world = World()
+def test_of_several_holders_the_one_that_still_works_is_named(world: World) -> None:
     world.agent("ann").reserve_files(["src/a.py"])
     world.agent("bob").reserve_files(["src/b.py"])
     world.end_process("ann")
@@ -37,16 +36,14 @@ def test_a_lease_that_lasts_is_asked_for_and_one_that_ends_soon_is_waited_for(ag
     assert refused(world, "bob", patterns=["a"])["next"]["tool"] == tool
 
 
-def test_nobody_is_sent_to_negotiate_with_an_agent_that_gives_no_sign_of_life() -> None:
-    world = World()
+def test_nobody_is_sent_to_negotiate_with_an_agent_that_gives_no_sign_of_life(world: World) -> None:
     world.agent("ann").reserve_files(["a"], no_force=True, ttl_minutes=60)
     world.now += 20 * 60
     row = refused(world, "bob", patterns=["a"])
     assert (row["conflict"]["holder_state"], row["next"]["tool"]) == ("silent", "reserve_files")
 
 
-def test_a_long_pattern_is_cut_in_the_sentence_and_whole_in_the_call() -> None:
-    world = World()
+def test_a_long_pattern_is_cut_in_the_sentence_and_whole_in_the_call(world: World) -> None:
     name = "x" * 200
     world.agent("ann").reserve_files([name])
     row = refused(world, "bob", patterns=[name])

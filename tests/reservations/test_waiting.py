@@ -13,11 +13,6 @@ from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.world import HOST, ROOT, World, codes, ids
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def wait(world: World, name: str, *patterns: str, seconds: float = 60) -> None:
     """Put an agent at the end of the line, as a call does that gave up at once."""
     wanted = Wanted(tuple(map(granting.pattern_of, sorted(patterns))), True, False, "", 900)
@@ -332,8 +327,7 @@ def in_line(world: World, name: str, pattern: str, pid: int | None = None) -> Re
     return calls
 
 
-def test_who_is_silent_and_not_known_to_run_is_passed_over_and_gets_it_when_it_calls_again() -> None:
-    world = World()
+def test_who_is_silent_and_not_known_to_run_is_passed_over_and_gets_it_when_it_calls_again(world: World) -> None:
     ann, cid = world.agent("ann"), world.agent("cid")
     ann.reserve_files(["a.py"])
     fay = in_line(world, "fay", "a.py")
@@ -347,8 +341,7 @@ def test_who_is_silent_and_not_known_to_run_is_passed_over_and_gets_it_when_it_c
     assert [(lease.agent, lease.claim) for lease in world.leases()] == [("fay", True)]
 
 
-def test_the_next_in_line_gets_what_somebody_silent_would_have_had() -> None:
-    world = World()
+def test_the_next_in_line_gets_what_somebody_silent_would_have_had(world: World) -> None:
     ann = world.agent("ann")
     ann.reserve_files(["a.py"])
     in_line(world, "fay", "a.py")
@@ -359,8 +352,7 @@ def test_the_next_in_line_gets_what_somebody_silent_would_have_had() -> None:
     assert [lease.agent for lease in world.leases()] == ["bob"]
 
 
-def test_who_is_silent_but_runs_gets_it_in_its_turn() -> None:
-    world = World()
+def test_who_is_silent_but_runs_gets_it_in_its_turn(world: World) -> None:
     ann = world.agent("ann")
     ann.reserve_files(["a.py"])
     in_line(world, "fay", "a.py", pid=77)
@@ -369,8 +361,7 @@ def test_who_is_silent_but_runs_gets_it_in_its_turn() -> None:
     assert [lease.agent for lease in world.leases()] == ["fay"]
 
 
-def test_a_wait_that_is_over_says_which_place_is_kept_and_the_call_that_goes_on() -> None:
-    world = World()
+def test_a_wait_that_is_over_says_which_place_is_kept_and_the_call_that_goes_on(world: World) -> None:
     world.agent("ann").reserve_files(["a.py", "b.py"])
     bob = world.agent("bob")
     answer = bob.reserve_files(["a.py", "b.py"], wait_seconds=3)
