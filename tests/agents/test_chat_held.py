@@ -123,17 +123,18 @@ def test_the_local_runner_asks_its_server_held_and_for_nothing(make_ask: Any, mo
     assert provider.requests[0].tools == ()
 
 
+def serve_in_turn(monkeypatch: Any, *servers: Llama) -> None:
+    """Let each start of the local server find the next of these."""
+    served = iter([llama.Served(server.url, "tiny", 4096, 1) for server in servers])
+    monkeypatch.setattr(llama, "server_for", lambda *_, **__: next(served))
+
+
 def test_a_local_server_that_ends_in_the_middle_of_a_turn_is_started_again(
     make_ask: Any, monkeypatch: Any, tmp_path: Any
 ) -> None:
     first, second = Llama([Reply("half of it", fault="cut")]), Llama([Reply("whole")])
     with first, second:
-        urls = iter([first.url, second.url])
-
-        def served(_path: Any, **_more: Any) -> llama.Served:
-            return llama.Served(next(urls), "tiny", 4096, 1)
-
-        monkeypatch.setattr(llama, "server_for", served)
+        serve_in_turn(monkeypatch, first, second)
         settings = read_model(Table({"runner": "local"}, "interlock.toml", "agents.visual-qa"))
         assert ChatRunner(settings, sleep=Clock().sleep)(make_ask(tmp_path)).text == "whole"
 
@@ -141,11 +142,6 @@ def test_a_local_server_that_ends_in_the_middle_of_a_turn_is_started_again(
 def test_a_local_server_that_ended_is_started_again(make_ask: Any, monkeypatch: Any, tmp_path: Any) -> None:
     first, second = Llama([Reply("one")]), Llama([Reply("two")])
     with first, second:
-        urls = iter([first.url, second.url])
-
-        def served(_path: Any, **_more: Any) -> llama.Served:
-            return llama.Served(next(urls), "tiny", 4096, 1)
-
-        monkeypatch.setattr(llama, "server_for", served)
+        serve_in_turn(monkeypatch, first, second)
         runner: Any = make_runner("frontend-implementer", {"runner": "local"}, root=tmp_path)
         assert [runner(make_ask(tmp_path)).text for _ in range(2)] == ["one", "two"]

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from mcp import Client
 
 from interlock.graph import journal_path, snapshots_path
 from tests.graph.ticket.walk import MINIMAL, PAYLOADS, STATES, do_the_work, make_project
 from tests.server.stdio_process import client
+from tests.server.test_tickets import called as call
 
 pytestmark = pytest.mark.anyio
 
@@ -23,17 +23,6 @@ DEMO = """
 }
 """
 """The ticket of Governance Design §Example Flow, as it stands there."""
-
-
-async def call(connected: Client, name: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool; its answer must fit the schema that the server lists for it."""
-    result = await connected.call_tool(name, arguments)
-    assert not result.is_error, result.content
-    assert result.structured_content is not None
-    schema = next(tool.output_schema for tool in (await connected.list_tools()).tools if tool.name == name)
-    assert schema is not None
-    jsonschema.validate(result.structured_content, schema)
-    return result.structured_content
 
 
 def records(path: Path, run: str) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from mcp_types import TextContent
 
 from tests.campaign.test_kills import greeting_project
 from tests.server.http_process import Served, connected, new_project, new_token, running
+from tests.server.reservation_team import call
 
 PAYLOAD = {
     "external_source": "local",
@@ -26,14 +27,6 @@ PAYLOAD = {
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     return new_project(tmp_path / "project")
-
-
-async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool and return its structured answer; an error result fails the test."""
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content
-    assert result.structured_content is not None
-    return result.structured_content
 
 
 def codes(answer: dict[str, Any]) -> list[str]:

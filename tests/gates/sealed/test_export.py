@@ -14,6 +14,7 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import BASE_TIME_NS, Plan, bring, forget, plan_of, touched
 from interlock.gates.sealed.protect import kind_of, protection
 from interlock.gates.tree import tree_files
+from tests.gates.sealed.sealing import write as put
 from tests.table import each_row
 
 BASE = {
@@ -22,17 +23,6 @@ BASE = {
     "src/calc_test.go": "base", "src/odd_name.py": "collected",
 }  # fmt: skip
 SCOPE = ("src/**", "conftest.py", "pyproject.toml")
-
-
-def put(root: Path, files: Mapping[str, str | None]) -> None:
-    """Write files; None removes one."""
-    for name, text in files.items():
-        path = root / name
-        if text is None:
-            path.unlink()
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
 
 def plan(
