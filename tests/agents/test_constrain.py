@@ -66,19 +66,12 @@ def engine(options: Mapping[str, Any]) -> Callable[[str], bool]:
 @each_row(
     ("provider", "model", "form"),
     [
-        ("local", "packaged", "gbnf"),
-        ("openai", "gpt-5", "lark-tool"),
-        ("openai", "gpt-5.2-mini", "lark-tool"),
-        ("openai", "gpt-5-codex", "lark-tool"),
-        ("openai", "gpt-6", "lark-tool"),
-        ("openai", "gpt-5-chat-latest", None),
-        ("openai", "gpt-4.1", None),
-        ("openai", "gpt-50x", None),
-        ("openai", "o3", None),
-        ("anthropic", "gpt-5", None),
+        ("local", "packaged", "gbnf"), ("openai", "gpt-5", "lark-tool"), ("openai", "gpt-5.2-mini", "lark-tool"),
+        ("openai", "gpt-5-codex", "lark-tool"), ("openai", "gpt-6", "lark-tool"), ("openai", "gpt-5-chat-latest", None),
+        ("openai", "gpt-4.1", None), ("openai", "gpt-50x", None), ("openai", "o3", None), ("anthropic", "gpt-5", None),
         ("ollama", "gemma3", None),
     ],
-)
+)  # fmt: skip
 def test_a_provider_is_held_to_the_form_that_it_knows(provider: str, model: str, form: Form | None):
     assert form_for(provider, model) == form
 

@@ -38,22 +38,14 @@ def test_a_file_is_found_from_the_current_folder_and_below_the_home_of_the_user(
 @each_row(
     ("spec", "named"),
     [
-        ("claude", "`command:claude`"),
-        ("loca", "`local`"),
-        ("command:cluade", "`command:claude`"),
-        ("command:", "command:claude"),
-        ("anthropic", "`anthropic:MODEL`"),
-        ("anthropic:", "`anthropic:MODEL`"),
-        ("local:", "`local`"),
-        (":gpt", "PROVIDER:MODEL"),
-        ("claude-sonnet-4-5", "`anthropic:claude-sonnet-4-5`"),
-        ("gpt-4o", "`openai:gpt-4o`"),
-        ("openai/gpt-4o", "`openai:gpt-4o`"),
-        ("python:team:builder", 'runner = "python:team:builder"'),
-        ("anthropic/", "`anthropic:MODEL`"),
+        ("claude", "`command:claude`"), ("loca", "`local`"), ("command:cluade", "`command:claude`"),
+        ("command:", "command:claude"), ("anthropic", "`anthropic:MODEL`"), ("anthropic:", "`anthropic:MODEL`"),
+        ("local:", "`local`"), (":gpt", "PROVIDER:MODEL"), ("claude-sonnet-4-5", "`anthropic:claude-sonnet-4-5`"),
+        ("gpt-4o", "`openai:gpt-4o`"), ("openai/gpt-4o", "`openai:gpt-4o`"),
+        ("python:team:builder", 'runner = "python:team:builder"'), ("anthropic/", "`anthropic:MODEL`"),
         ("", "PROVIDER:MODEL"),
     ],
-)
+)  # fmt: skip
 def test_anything_else_is_refused_with_what_was_meant(spec: str, named: str) -> None:
     with pytest.raises(AgentConfigError) as caught:
         agent_table(spec)

@@ -115,26 +115,14 @@ def test_json_is_exactly_what_the_tool_answers(project: Path) -> None:
 @pytest.mark.parametrize(
     ("folder", "typed", "meant"),
     [
-        (".", "src/app.py", "src/app.py"),
-        (".", "./src/*.py", "src/*.py"),
-        ("src", "app.py", "src/app.py"),
-        ("src", "*.py", "src/*.py"),
-        ("src", "../README.md", "README.md"),
-        ("src", "../*.md", "*.md"),
-        ("src/[id]", "*.tsx", "src/[[]id[]]/*.tsx"),
-        ("src/[id]", "page.tsx", "src/[[]id[]]/page.tsx"),
-        (".", "src/[id]/page.tsx", "src/[[]id[]]/page.tsx"),
-        (".", "src/", "src/"),
-        (".", ".", "**"),
-        ("src", ".", "src"),
-        ("src", "..", "**"),
-        ("src", "../../x", "../../x"),
-        ("src", "../../*.x", "../../*.x"),
-        (".", "/etc/passwd", "/etc/passwd"),
-        (".", "{a,b}/**", "{a,b}/**"),
-        (".", "", ""),
+        (".", "src/app.py", "src/app.py"), (".", "./src/*.py", "src/*.py"), ("src", "app.py", "src/app.py"),
+        ("src", "*.py", "src/*.py"), ("src", "../README.md", "README.md"), ("src", "../*.md", "*.md"),
+        ("src/[id]", "*.tsx", "src/[[]id[]]/*.tsx"), ("src/[id]", "page.tsx", "src/[[]id[]]/page.tsx"),
+        (".", "src/[id]/page.tsx", "src/[[]id[]]/page.tsx"), (".", "src/", "src/"), (".", ".", "**"),
+        ("src", ".", "src"), ("src", "..", "**"), ("src", "../../x", "../../x"), ("src", "../../*.x", "../../*.x"),
+        (".", "/etc/passwd", "/etc/passwd"), (".", "{a,b}/**", "{a,b}/**"), (".", "", ""),
     ],
-)
+)  # fmt: skip
 def test_what_is_typed_in_a_folder_means_what_is_there(
     project: Path, monkeypatch: pytest.MonkeyPatch, folder: str, typed: str, meant: str
 ) -> None:

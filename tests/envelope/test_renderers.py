@@ -64,17 +64,11 @@ def test_no_renderer_lets_a_file_drive_the_terminal(hostile: str):
 @each_row(
     ("line", "column", "shown", "before"),
     [
-        ("STATUS: X", 9, "STATUS: X", 8),
-        ("a\tb", 3, "a    b", 5),
-        ("東京x", 3, "東京x", 4),
-        ("e\u0301x", 3, "e\u0301x", 1),
-        ("a\x1b[1mb", 6, "a\\u{001B}[1mb", 12),
-        ("a\u202eb", 3, "a\\u{202E}b", 9),
-        ("abc", 4, "abc", 3),
-        ("abc", 99, "abc", 3),
-        ("", 1, "", 0),
+        ("STATUS: X", 9, "STATUS: X", 8), ("a\tb", 3, "a    b", 5), ("東京x", 3, "東京x", 4),
+        ("e\u0301x", 3, "e\u0301x", 1), ("a\x1b[1mb", 6, "a\\u{001B}[1mb", 12), ("a\u202eb", 3, "a\\u{202E}b", 9),
+        ("abc", 4, "abc", 3), ("abc", 99, "abc", 3), ("", 1, "", 0),
     ],
-)
+)  # fmt: skip
 def test_the_caret_stands_under_the_character(line: str, column: int, shown: str, before: int):
     assert source_line(line, column) == (shown, before)
 

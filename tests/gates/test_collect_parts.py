@@ -360,15 +360,10 @@ def test_what_cannot_be_read_as_an_address_is_refused_as_a_page(tmp_path: Path) 
 @each_row(
     ("breakpoints", "widths"),
     [
-        ([], []),
-        ([768], []),
-        ([480, 600.02], [540]),
-        ([576, 767.98, 768, 991.98, 992, 1200, 1400], [671, 1096, 1660]),
-        ([768.02, 1200], [984]),
-        ([100, 319, 2000, 9000], []),
-        ([400, 401], []),
+        ([], []), ([768], []), ([480, 600.02], [540]), ([576, 767.98, 768, 991.98, 992, 1200, 1400], [671, 1096, 1660]),
+        ([768.02, 1200], [984]), ([100, 319, 2000, 9000], []), ([400, 401], []),
     ],
-)
+)  # fmt: skip
 def test_engines_look_once_into_each_span_of_a_layout_that_no_view_shows(
     breakpoints: list[float], widths: list[int]
 ) -> None:

@@ -151,23 +151,14 @@ def test_without_a_file_the_call_is_wrong():
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--current-status", "READY_FOR_QUA", "x.md"),
-        ("--max-bytes", "0", "x.md"),
-        ("--max-bytes", "many", "x.md"),
-        ("--format", "xml", "x.md"),
-        ("--explain", "ENV9999"),
-        ("--explain", "env999"),
-        ("--template", "visual-q"),
-        ("--export", "gbnf", "--agent", "visual-q"),
-        ("--gates", ",", "x.md"),
-        ("--gates", "foo", "x.md"),
-        ("--gates", "GATE-MSG-STRICT,gate-visual-qa", "x.md"),
-        ("--root", "no-such-folder", "x.md"),
-        ("--unknown", "x.md"),
-        ("--expl", "ENV203"),
+        ("--current-status", "READY_FOR_QUA", "x.md"), ("--max-bytes", "0", "x.md"), ("--max-bytes", "many", "x.md"),
+        ("--format", "xml", "x.md"), ("--explain", "ENV9999"), ("--explain", "env999"), ("--template", "visual-q"),
+        ("--export", "gbnf", "--agent", "visual-q"), ("--gates", ",", "x.md"), ("--gates", "foo", "x.md"),
+        ("--gates", "GATE-MSG-STRICT,gate-visual-qa", "x.md"), ("--root", "no-such-folder", "x.md"),
+        ("--unknown", "x.md"), ("--expl", "ENV203"),
     ],
     ids=" ".join,
-)
+)  # fmt: skip
 def test_wrong_usage_ends_with_2_and_prints_no_data(arguments: tuple[str, ...], tmp_path: Path):
     (tmp_path / "x.md").write_text(render(example("visual-qa")))
     ran = run(*arguments, cwd=tmp_path)

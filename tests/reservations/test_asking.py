@@ -283,16 +283,11 @@ def test_the_old_call_sends_a_request_with_its_pattern() -> None:
 @each_row(
     ("name", "pattern", "reason", "code"),
     [
-        ("ghost", FILE, "x", "RSV301"),
-        ("", FILE, "x", "RSV301"),
-        (None, FILE, "x", "RSV301"),
-        (["Ada"], FILE, "x", "RSV301"),
-        ("Eve", FILE, "x", "RSV303"),
-        ("Ada", "free.py", "x", "RSV303"),
-        ("Ada", "../x", "x", "RSV101"),
-        ("Ada", FILE, None, "RSV105"),
+        ("ghost", FILE, "x", "RSV301"), ("", FILE, "x", "RSV301"), (None, FILE, "x", "RSV301"),
+        (["Ada"], FILE, "x", "RSV301"), ("Eve", FILE, "x", "RSV303"), ("Ada", "free.py", "x", "RSV303"),
+        ("Ada", "../x", "x", "RSV101"), ("Ada", FILE, None, "RSV105"),
     ],
-)
+)  # fmt: skip
 def test_the_old_call_is_refused_like_the_new_one(name: Any, pattern: Any, reason: Any, code: str) -> None:
     team = Team()
     ada, bob, _ = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")

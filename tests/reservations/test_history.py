@@ -99,18 +99,11 @@ def test_what_the_events_give_is_what_the_store_holds_after_any_calls(played: li
 def test_every_ending_is_told_and_rebuilt_from_the_journal(tmp_path: Path) -> None:
     play = Play()
     told: list[tuple[Any, ...]] = [
-        ("reserve", "ann", ["a", "src/x"], True, False, 0),
-        ("ask", "bob", "a"),
-        ("time", 31),
-        ("inbox", "bob"),
-        ("release_all", "bob"),
-        ("end", "ann"),
-        ("reserve", "cid", ["src/x"], False, False, 0),
-        ("reserve", "cid", ["src/x"], True, False, 0),
-        ("reserve", "cid", ["src/**"], True, False, 0),
-        ("time", 200),
+        ("reserve", "ann", ["a", "src/x"], True, False, 0), ("ask", "bob", "a"), ("time", 31), ("inbox", "bob"),
+        ("release_all", "bob"), ("end", "ann"), ("reserve", "cid", ["src/x"], False, False, 0),
+        ("reserve", "cid", ["src/x"], True, False, 0), ("reserve", "cid", ["src/**"], True, False, 0), ("time", 200),
         ("reserve", "bob", ["b"], True, False, 0),
-    ]
+    ]  # fmt: skip
     for step in told:
         play.step(*step)
     journal = Journal(tmp_path / "events.jsonl")

@@ -138,18 +138,12 @@ def test_a_typed_body_is_taken_in_both_spellings_and_marked_as_written_by_hand(
 @each_row(
     ("change", "place"),
     [
-        ({"file": ""}, "body.file"),
-        ({"file": None}, "body.file"),
-        ({"released": False}, "body.released"),
-        ({"released": "true"}, "body.released"),
-        ({"released": 1}, "body.released"),
-        ({"released_by": ""}, "body.released_by"),
-        ({"released_by": "Bob"}, "body.released_by"),
-        ({"reason": 7}, "body.reason"),
-        ({"type": "release-defer"}, "body.type"),
-        ({"type": "hello"}, "body.type"),
+        ({"file": ""}, "body.file"), ({"file": None}, "body.file"), ({"released": False}, "body.released"),
+        ({"released": "true"}, "body.released"), ({"released": 1}, "body.released"),
+        ({"released_by": ""}, "body.released_by"), ({"released_by": "Bob"}, "body.released_by"),
+        ({"reason": 7}, "body.reason"), ({"type": "release-defer"}, "body.type"), ({"type": "hello"}, "body.type"),
     ],
-)
+)  # fmt: skip
 def test_a_release_ack_with_a_wrong_field_is_refused_at_the_field(change: dict[str, Any], place: str) -> None:
     _, ada, bob = two()
     answer = ada.send_message("Bob", json.dumps(ACK | change), topic="release-ack")
@@ -319,21 +313,12 @@ def test_a_page_that_ends_with_the_last_message_says_so() -> None:
 @each_row(
     ("arguments", "place"),
     [
-        ({"cursor": -1}, "cursor"),
-        ({"cursor": "3"}, "cursor"),
-        ({"cursor": True}, "cursor"),
-        ({"cursor": 2**63}, "cursor"),
-        ({"cursor": 1.5}, "cursor"),
-        ({"cursor": float("nan")}, "cursor"),
-        ({"limit": 0}, "limit"),
-        ({"limit": -5}, "limit"),
-        ({"limit": 101}, "limit"),
-        ({"limit": "10"}, "limit"),
-        ({"limit": False}, "limit"),
-        ({"unread_only": "yes"}, "unread_only"),
-        ({"unread_only": 1}, "unread_only"),
+        ({"cursor": -1}, "cursor"), ({"cursor": "3"}, "cursor"), ({"cursor": True}, "cursor"),
+        ({"cursor": 2**63}, "cursor"), ({"cursor": 1.5}, "cursor"), ({"cursor": float("nan")}, "cursor"),
+        ({"limit": 0}, "limit"), ({"limit": -5}, "limit"), ({"limit": 101}, "limit"), ({"limit": "10"}, "limit"),
+        ({"limit": False}, "limit"), ({"unread_only": "yes"}, "unread_only"), ({"unread_only": 1}, "unread_only"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_argument_is_refused_and_nothing_is_marked_as_read(arguments: dict[str, Any], place: str) -> None:
     _, ada, bob = two()
     ada.send_message("Bob", "hello")

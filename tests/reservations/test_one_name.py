@@ -98,27 +98,14 @@ def test_what_is_typed_and_what_the_hook_holds_have_one_name(
 @pytest.mark.parametrize(
     ("text", "held_as"),
     [
-        ("link/**", "src/**"),
-        ("link/", "src/**"),
-        ("link", "{link,src/**}"),
-        ("link/*.py", "src/*.py"),
-        ("{link,src}/app.py", "src/app.py"),
-        ("{link/a,lib}/*.py", "{lib,src/a}/*.py"),
-        ("l*k/app.py", "l*k/app.py"),
-        (".trees/t", "**"),
-        (".trees/t/**", "**"),
-        (".trees/t/*.py", "*.py"),
-        (".trees/t/src", "src/**"),
-        ("tree", "**"),
-        ("src/app.py/", "src/app.py"),
-        ("src/app.py/**", "src/app.py"),
-        ("alias.py/", "{alias.py,src/app.py}"),
-        ("new/", "new/**"),
-        (NFD, f"{NFC}/**"),
-        (NFC, f"{NFC}/**"),
+        ("link/**", "src/**"), ("link/", "src/**"), ("link", "{link,src/**}"), ("link/*.py", "src/*.py"),
+        ("{link,src}/app.py", "src/app.py"), ("{link/a,lib}/*.py", "{lib,src/a}/*.py"), ("l*k/app.py", "l*k/app.py"),
+        (".trees/t", "**"), (".trees/t/**", "**"), (".trees/t/*.py", "*.py"), (".trees/t/src", "src/**"),
+        ("tree", "**"), ("src/app.py/", "src/app.py"), ("src/app.py/**", "src/app.py"),
+        ("alias.py/", "{alias.py,src/app.py}"), ("new/", "new/**"), (NFD, f"{NFC}/**"), (NFC, f"{NFC}/**"),
         ("marks", f"{{{NFC}/**,marks}}"),
     ],
-)
+)  # fmt: skip
 def test_a_pattern_takes_the_name_of_what_stands_before_its_first_wildcard(
     typed: Callable[[str], Pattern], text: str, held_as: str
 ) -> None:

@@ -89,25 +89,14 @@ def test_a_port_in_use_ends_with_2_and_the_way_out(project: Path, served: Served
 @each_row(
     "options",
     [
-        ("--host", "0.0.0.0"),
-        ("--host", "::"),
-        ("--host", "0.0.0.0", "--allow-remote"),
-        ("--host", "no-such-host.invalid"),
-        ("--host", "192.0.2.1"),
-        ("--allow-host", "*"),
-        ("--allow-host", "localhost:*"),
-        ("--allow-host", "HOST.example"),
-        ("--allow-host", "host.example/path"),
-        ("--allow-origin", "*"),
-        ("--allow-origin", "https://*.example.org"),
-        ("--allow-origin", "https://app.example.org/"),
-        ("--allow-origin", "null"),
-        ("--toolsets", "nothing"),
-        ("--toolsets", ""),
-        ("--port", "65536"),
-        ("--port", "-1"),
+        ("--host", "0.0.0.0"), ("--host", "::"), ("--host", "0.0.0.0", "--allow-remote"),
+        ("--host", "no-such-host.invalid"), ("--host", "192.0.2.1"), ("--allow-host", "*"),
+        ("--allow-host", "localhost:*"), ("--allow-host", "HOST.example"), ("--allow-host", "host.example/path"),
+        ("--allow-origin", "*"), ("--allow-origin", "https://*.example.org"),
+        ("--allow-origin", "https://app.example.org/"), ("--allow-origin", "null"), ("--toolsets", "nothing"),
+        ("--toolsets", ""), ("--port", "65536"), ("--port", "-1"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_served_safely_ends_with_2(project: Path, token: str, options: tuple[str, ...]) -> None:
     done = interlock(project, "--port", "0", *options)
     assert (done.returncode, done.stdout) == (2, "")

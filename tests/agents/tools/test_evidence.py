@@ -88,23 +88,14 @@ def test_without_a_path_the_evidence_of_the_task_is_listed(opened: Opened, root:
 @pytest.mark.parametrize(
     ("path", "code"),
     [
-        ("../outside.png", "AGT911"),
-        ("/etc/passwd", "AGT911"),
-        (f"{SHOTS}/../../../../README.md", "AGT911"),
-        ("artifacts/reports/T-1/\0", "AGT911"),
-        ("README.md", "AGT919"),
-        ("src/a.py", "AGT919"),
-        (".git/config", "AGT919"),
-        ("artifacts/reports/T-2/1/y.md", "AGT919"),
-        ("artifacts/reports/T-10/y.md", "AGT919"),
-        ("Artifacts/reports/T-1/2/x.md", "AGT919"),
-        (f"{SHOTS}/none.png", "AGT914"),
-        (f"{SHOTS}/link.png", "AGT914"),
-        (f"{SHOTS}", "AGT914"),
-        (f"{SHOTS}/binary.bin", "AGT915"),
-        (f"{SHOTS}/large.bin", "AGT915"),
+        ("../outside.png", "AGT911"), ("/etc/passwd", "AGT911"), (f"{SHOTS}/../../../../README.md", "AGT911"),
+        ("artifacts/reports/T-1/\0", "AGT911"), ("README.md", "AGT919"), ("src/a.py", "AGT919"),
+        (".git/config", "AGT919"), ("artifacts/reports/T-2/1/y.md", "AGT919"),
+        ("artifacts/reports/T-10/y.md", "AGT919"), ("Artifacts/reports/T-1/2/x.md", "AGT919"),
+        (f"{SHOTS}/none.png", "AGT914"), (f"{SHOTS}/link.png", "AGT914"), (f"{SHOTS}", "AGT914"),
+        (f"{SHOTS}/binary.bin", "AGT915"), (f"{SHOTS}/large.bin", "AGT915"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_evidence_of_the_task_is_not_shown(
     opened: Opened, root: Path, path: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,22 +194,13 @@ def test_a_report_lands_in_the_reports_folder_and_its_path_is_what_evidence_cite
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("", "AGT911"),
-        ("../1/x.md", "AGT911"),
-        ("/tmp/x.md", "AGT911"),
-        ("a//b.md", "AGT911"),
-        ("a\0.md", "AGT911"),
-        (f"{REPORTS}/../x.md", "AGT911"),
-        ("two words.md", "AGT918"),
-        ("caf\u00e9.md", "AGT918"),
-        ("GATE-TEST.log", "AGT918"),
-        ("GATE-TEST.Manifest.json", "AGT918"),
-        ("artifacts/screenshots/T-1/2/x.png", "AGT918"),
-        ("Collected.json", "AGT918"),
-        ("link/x.md", "AGT914"),
+        ("", "AGT911"), ("../1/x.md", "AGT911"), ("/tmp/x.md", "AGT911"), ("a//b.md", "AGT911"), ("a\0.md", "AGT911"),
+        (f"{REPORTS}/../x.md", "AGT911"), ("two words.md", "AGT918"), ("caf\u00e9.md", "AGT918"),
+        ("GATE-TEST.log", "AGT918"), ("GATE-TEST.Manifest.json", "AGT918"),
+        ("artifacts/screenshots/T-1/2/x.png", "AGT918"), ("Collected.json", "AGT918"), ("link/x.md", "AGT914"),
         ("folder", "AGT914"),
     ],
-)
+)  # fmt: skip
 def test_a_report_under_another_name_is_refused(
     opened: Opened, root: Path, tmp_path: Path, name: str, code: str
 ) -> None:

@@ -223,28 +223,14 @@ NAN = float("nan")
 @each_row(
     ("found", "expected", "tolerance", "equal"),
     [
-        (True, 1, None, False),
-        (0, False, 1.0, False),
-        (1, 1.0, None, True),
-        ("1", 1, None, False),
-        (None, [], None, False),
-        ([], {}, None, False),
-        ([1, [2]], [1, [2]], None, True),
-        ([1, 2], [1], None, False),
-        ({"a": 1}, {"a": 1, "b": None}, None, False),
-        ({"a": [True]}, {"a": [1]}, None, False),
-        (0.1 + 0.2, 0.3, None, False),
-        (0.1 + 0.2, 0.3, 1e-9, True),
-        (2.5, 2, 0.1, False),
-        (3, 4, 10.0, False),
-        (NAN, NAN, None, True),
-        (NAN, 1.0, 1.0, False),
-        (float("inf"), 10**400, 1e-9, False),
-        (1.0, 10**400, 1e-9, False),
-        (float("inf"), float("-inf"), 1.0, False),
-        (2**53, 2**53 + 1, None, False),
+        (True, 1, None, False), (0, False, 1.0, False), (1, 1.0, None, True), ("1", 1, None, False),
+        (None, [], None, False), ([], {}, None, False), ([1, [2]], [1, [2]], None, True), ([1, 2], [1], None, False),
+        ({"a": 1}, {"a": 1, "b": None}, None, False), ({"a": [True]}, {"a": [1]}, None, False),
+        (0.1 + 0.2, 0.3, None, False), (0.1 + 0.2, 0.3, 1e-9, True), (2.5, 2, 0.1, False), (3, 4, 10.0, False),
+        (NAN, NAN, None, True), (NAN, 1.0, 1.0, False), (float("inf"), 10**400, 1e-9, False),
+        (1.0, 10**400, 1e-9, False), (float("inf"), float("-inf"), 1.0, False), (2**53, 2**53 + 1, None, False),
     ],
-)
+)  # fmt: skip
 def test_values_are_equal_by_type_and_value(
     found: object, expected: object, tolerance: float | None, equal: bool
 ) -> None:
