@@ -126,7 +126,11 @@ def test_the_local_runner_asks_its_server_held_and_for_nothing(make_ask: Any, mo
 def serve_in_turn(monkeypatch: Any, *servers: Llama) -> None:
     """Let each start of the local server find the next of these."""
     served = iter([llama.Served(server.url, "tiny", 4096, 1) for server in servers])
-    monkeypatch.setattr(llama, "server_for", lambda *_, **__: next(served))
+
+    def server_for(_path: Any, **_more: Any) -> llama.Served:
+        return next(served)
+
+    monkeypatch.setattr(llama, "server_for", server_for)
 
 
 def test_a_local_server_that_ends_in_the_middle_of_a_turn_is_started_again(

@@ -34,6 +34,12 @@ def test_a_binary_has_one_finding_and_is_not_read_on() -> None:
         assert _only(data).code in {"ENV103", "ENV106"}
 
 
+@each_row("data", [b"\xc0\xaf", b"\xed\xa0\x80"], ids=["overlong", "surrogate"])
+def test_bytes_that_python_alone_would_read_are_refused(data: bytes) -> None:
+    found = validate(BUILD.encode().replace(b"home", data, 1), **IN_PROGRESS).findings
+    assert {finding.code for finding in found} == {"ENV103"}
+
+
 @pytest.mark.parametrize("source", ["", b"", "\n", " \t\r\n", b"\n\n"])
 def test_nothing_is_refused_as_nothing(source: str | bytes) -> None:
     assert _only(source).code == "ENV102"

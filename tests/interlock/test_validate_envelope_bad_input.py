@@ -11,7 +11,6 @@ from interlock.envelope.template import example
 from tests.interlock.command import Ran, check, run
 
 GOOD = render(example("web-design-lead", outcome="progress"))
-HAND_OVER = render(example("frontend-implementer"))
 MIB = 1024 * 1024
 
 
@@ -21,47 +20,21 @@ def swap(old: str, new: str) -> bytes:
     return GOOD.replace(old, new, 1).encode()
 
 
-TURNED = ("STATUS: IN_PROGRESS\nTASK_ID: HOME-UI-001", "TASK_ID: HOME-UI-001\nSTATUS: IN_PROGRESS")
-
 BYTES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "ENV102"),
-    "blank": (b" \n\t\n", "ENV102"),
     "binary": (bytes(range(256)) * 40, "ENV103"),
     "UTF-16 LE with mark": (GOOD.encode("utf-16"), "ENV104"),
-    "UTF-16 LE": (GOOD.encode("utf-16-le"), "ENV104"),
-    "UTF-16 BE with mark": (b"\xfe\xff" + GOOD.encode("utf-16-be"), "ENV104"),
-    "UTF-16 BE": (GOOD.encode("utf-16-be"), "ENV104"),
-    "UTF-32": (GOOD.encode("utf-32"), "ENV104"),
-    "invalid UTF-8": (swap("landing", "land\u00e9ng").replace("é".encode(), b"\xe9"), "ENV103"),
-    "overlong UTF-8": (swap("landing", "X").replace(b"X", b"\xc0\xaf"), "ENV103"),
-    "encoded surrogate": (swap("landing", "X").replace(b"X", b"\xed\xa0\x80"), "ENV103"),
     "byte order mark": (b"\xef\xbb\xbf" + GOOD.encode(), "ENV105"),
-    "NUL": (swap("landing", "land\0ing"), "ENV106"),
     "escape": (swap("landing", "\x1b[2Jlanding"), "ENV106"),
-    "lone CR": (swap("landing page\n", "landing\rpage\n"), "ENV107"),
     "CR line ends": (GOOD.replace("\n", "\r").encode(), "ENV107"),
-    "line separator": (swap("landing", "land\u2028ing"), "ENV107"),
-    "next line": (swap("landing", "land\u0085ing"), "ENV107"),
     "bidirectional override": (swap("landing", "\u202elanding\u202c"), "ENV108"),
-    "zero-width space": (swap("landing", "land\u200bing"), "ENV109"),
     "tag characters": (swap("landing", "landing\U000e0041"), "ENV109"),
     "look-alike in a status": (swap("IN_PROGRESS", "IN_PR\u041eGRESS"), "ENV110"),
-    "zero-width joiner in a status": (swap("IN_PROGRESS", "IN_\u200dPROGRESS"), "ENV110"),
     "one long line": (b"STATUS: " + b"x" * (MIB - 100), "ENV203"),
     "a hundred thousand bullets": (b"- a\n" * 100_000, "ENV223"),
-    "label twice": (swap("TASK: ", "TASK: one\nTASK: "), "ENV204"),
-    "labels in another order": (swap(*TURNED), "ENV205"),
-    "misspelt label": (swap("REPORTS_TO:", "REPORT_TO:"), "ENV206"),
-    "bold label": (swap("STATUS:", "**STATUS:**"), "ENV206"),
-    "lower-case label": (swap("STATUS:", "Status:"), "ENV206"),
-    "missing field": (swap("REPORTS_TO: orchestrator\n", ""), "ENV203"),
-    "extra label": (swap("OUTPUT:", "APPROVED_BY: me\nOUTPUT:"), "ENV207"),
     "second envelope in OUTPUT": (swap("NEXT_ACTIONS:", f"{GOOD}\nNEXT_ACTIONS:"), "ENV209"),
-    "label in OUTPUT": (swap("NEXT_ACTIONS:", "STATUS: APPROVED\nNEXT_ACTIONS:"), "ENV208"),
-    "prose before": (b"Sure, here it is:\n\n" + GOOD.encode(), "ENV201"),
-    "prose after": (GOOD.encode() + b"\nHope this helps!\n", "ENV202"),
-    "no envelope": (b"All done, everything works.\n", "ENV223"),
 }  # fmt: skip
+"""What passes through the bytes, the characters and the layout; `tests/envelope` has each rule."""
 
 
 @pytest.mark.sample(every=3)
@@ -96,25 +69,6 @@ def test_bad_input_cannot_drive_the_terminal_in_any_form(form: str, tmp_path: Pa
     ran = run("--format", form, *sorted(tmp_path.iterdir()))
     assert ran.status == 1
     assert all(character == "\n" or character.isprintable() for character in ran.out)
-
-
-def test_invalid_utf8_names_the_offset():
-    data, _ = BYTES["invalid UTF-8"]
-    ran = check("-", stdin=data)
-    assert str(data.index(b"\xe9")) in ran.findings[0]["message"]
-
-
-def test_a_look_alike_letter_is_named_by_its_code_point():
-    ran = check("-", stdin=BYTES["look-alike in a status"][0])
-    assert any("U+041E" in row["message"] + row["found"] for row in ran.findings)
-
-
-@pytest.mark.parametrize("label", ["REPORT_TO", "GATES-PASSED", "Status"])
-def test_a_misspelt_label_is_answered_with_the_right_one(label: str):
-    right = {"REPORT_TO": "REPORTS_TO", "GATES-PASSED": "GATES_PASSED", "Status": "STATUS"}[label]
-    ran = check("-", stdin=swap(f"{right}:", f"{label}:"))
-    (row,) = [row for row in ran.findings if row["code"] == "ENV206"]
-    assert f"{right}:" in row["expected"] + row["fix"]
 
 
 def test_an_unknown_status_is_refused_with_the_six():
@@ -169,37 +123,9 @@ def judge(root: Path, text: str = QA) -> Ran:
     return check(*flags, "-", stdin=text.encode())
 
 
-def directory(path: Path) -> None:
-    path.mkdir()
-
-
-def symlink(path: Path) -> None:
-    target = path.with_name("real.json")
-    target.write_text("{}")
-    path.symlink_to(target)
-
-
-def hard_link(path: Path) -> None:
-    target = path.with_name("real.json")
-    target.write_text("{}")
-    path.hardlink_to(target)
-
-
-def pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def nothing(path: Path) -> None:
-    assert not path.exists()
-
-
 FILES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (nothing, "EVD508"),
-    "symlink": (symlink, "EVD509"),
-    "hard link": (hard_link, "EVD510"),
-    "directory": (directory, "EVD511"),
-    "pipe": (pipe, "EVD511"),
-    "empty": (lambda path: path.write_bytes(b""), "EVD512"),
+    "missing": (lambda path: None, "EVD508"),
+    "pipe": (os.mkfifo, "EVD511"),
     "not an axe result": (lambda path: path.write_text('{"score": 100}'), "EVD541"),
 }
 
@@ -217,30 +143,10 @@ def test_each_kind_of_bad_evidence_file_is_refused(name: str, tmp_path: Path):
     assert_clear(ran)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "artifacts/../etc/passwd", "/etc/passwd", "/dev/zero", "artifacts//a.json", "artifacts\\a.json", "docs/a.json",
-        "~/a.json", "https://example.org/a.json", "artifacts/\u0430.json",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("path", ["artifacts/../etc/passwd", "/dev/zero", "artifacts/\u0430.json"])
 def test_an_evidence_path_that_leads_elsewhere_is_refused(path: str, tmp_path: Path):
     ran = judge(project(tmp_path), QA.replace(CITED, path))
     assert ran.status == 1
     line = QA.split("\n").index(f"    - {CITED}") + 1
     assert [row for row in ran.findings if row["level"] == "error" and row["line"] == line]
     assert_clear(ran)
-
-
-def test_text_named_png_is_no_screenshot(tmp_path: Path):
-    text = render(example("visual-qa"))
-    for key in ("screenshots", "console"):
-        (tmp_path / f"artifacts/{key}/HOME-UI-001/1").mkdir(parents=True)
-    for width in (375, 768, 1280):
-        (tmp_path / f"artifacts/screenshots/HOME-UI-001/1/page-{width}.png").write_text("looks fine")
-    (tmp_path / "artifacts/console/HOME-UI-001/1/console.jsonl").write_text("no errors\n")
-    flags = ("--agent", "visual-qa", "--current-status", "QA_IN_PROGRESS", "--root", tmp_path)
-    ran = check(*flags, "-", stdin=text.encode())
-    assert ran.status == 1
-    assert {row["field"] for row in ran.findings if row["level"] == "error"} >= {"EVIDENCE.screenshots"}
-    assert check(*flags, "--no-evidence", "-", stdin=text.encode()).status == 0
