@@ -70,33 +70,9 @@ def test_what_is_installed_is_seen(root: Path) -> None:
         assert look(root, check).verdict == "ok", look(root, check)
 
 
-def no_json(root: Path) -> None:
-    (root / ".claude/settings.json").write_text("{")
-
-
-def hooks_removed(root: Path) -> None:
-    (root / ".claude/settings.json").write_text("{}")
-
-
-def one_event_missing(root: Path) -> None:
-    edit(root / ".claude/settings.json", '"PreToolUse"', '"PostToolBatch"')
-
-
-def not_executable(root: Path) -> None:
-    (root / ".git/hooks/pre-commit").chmod(0o644)
-
-
-def replaced(root: Path) -> None:
-    write_hook(root / ".git/hooks/reference-transaction", "#!/bin/sh\n")
-
-
 def program_gone(root: Path) -> None:
     path = root / ".git/hooks/pre-commit"
     path.write_text(path.read_text().replace(f"{sys.prefix}/bin", "/nowhere/bin"))
-
-
-def broken_settings(root: Path) -> None:
-    (root / "interlock.toml").write_text("[reservations]\nttl_minuts = 3\n")
 
 
 def store_of_others(root: Path) -> None:
@@ -130,29 +106,37 @@ def journal_changed(root: Path) -> None:
     edit(root / "artifacts/interlock/events.jsonl", "ada", "eve")
 
 
-def two_agents(root: Path) -> None:
-    edit(root / ".mcp.json", '"args"', '"env": {"INTERLOCK_AGENT_ID": "eve"}, "args"')
-
-
-FAILURES: dict[str, tuple[str, Callable[[Path], None]]] = {
+FAILURES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the program of a hook is gone": ("hooks-claude", command_gone),
     "hooks are switched off": ("hooks-claude", switched_off),
-    "the settings are no JSON": ("hooks-claude", no_json),
-    "the hooks were taken out": ("hooks-claude", hooks_removed),
-    "no hook before an edit": ("hooks-claude", one_event_missing),
+    "the settings are no JSON": ("hooks-claude", lambda root: (root / ".claude/settings.json").write_text("{")),
+    "the hooks were taken out": ("hooks-claude", lambda root: (root / ".claude/settings.json").write_text("{}")),
+    "no hook before an edit": (
+        "hooks-claude",
+        lambda root: edit(root / ".claude/settings.json", '"PreToolUse"', '"PostToolBatch"'),
+    ),
     "core.hooksPath leads elsewhere": ("git-hooks", hooks_path),
-    "a hook of git is not executable": ("git-hooks", not_executable),
-    "a hook of git was replaced": ("git-hooks", replaced),
+    "a hook of git is not executable": ("git-hooks", lambda root: (root / ".git/hooks/pre-commit").chmod(0o644)),
+    "a hook of git was replaced": (
+        "git-hooks",
+        lambda root: write_hook(root / ".git/hooks/reference-transaction", "#!/bin/sh\n"),
+    ),
     "the program of a hook of git is gone": ("git-hooks", program_gone),
     "the program of the server is gone": ("server", command_gone),
     "the entry of the server is gone": ("server", entry_gone),
-    "the settings are wrong": ("settings", broken_settings),
+    "the settings are wrong": (
+        "settings",
+        lambda root: (root / "interlock.toml").write_text("[reservations]\nttl_minuts = 3\n"),
+    ),
     "the store is of a newer version": ("schema", store_of_others),
     "the store is no database": ("schema", store_damaged),
     "the store is a link": ("store", store_linked),
     "the clock went back": ("clock", clock_ahead),
     "the journal was changed": ("journal", journal_changed),
-    "the server is another agent": ("agent", two_agents),
+    "the server is another agent": (
+        "agent",
+        lambda root: edit(root / ".mcp.json", '"args"', '"env": {"INTERLOCK_AGENT_ID": "eve"}, "args"'),
+    ),
 }
 
 

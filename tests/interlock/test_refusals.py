@@ -39,44 +39,9 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def no_gates(root: Path) -> None:
-    edit(root / "task.toml", '"GATE-MSG-STRICT", "GATE-TESTS", "GATE-LINT", "GATE-REVIEW"', "")
-
-
-def misspelt_gate(root: Path) -> None:
-    edit(root / "task.toml", '"GATE-REVIEW"', '"gate-review"')
-
-
-def unknown_task_key(root: Path) -> None:
-    edit(root / "task.toml", "scope =", "scopes =")
-
-
-def unknown_config_key(root: Path) -> None:
-    edit(root / "interlock.toml", "hands_over = true", "hand_over = true")
-
-
-def two_that_hand_over(root: Path) -> None:
-    edit(root / "interlock.toml", "[roles.tester]", '[roles.other]\nkind = "build"\nhands_over = true\n[roles.tester]')
-
-
-def unknown_runner(root: Path) -> None:
-    edit(root / "task.toml", '"python:team:builder"', '"claude"')
-
-
-def missing_function(root: Path) -> None:
-    edit(root / "task.toml", '"python:team:builder"', '"python:team:bilder"')
-
-
-def missing_input(root: Path) -> None:
-    edit(root / "task.toml", "[agents]", 'inputs = ["docs/brief.md"]\n[agents]')
-
-
-def misspelt_command(root: Path) -> None:
-    edit(root / "interlock.toml", '["sh", "lint.sh"]', '["no-such-linter"]')
-
-
-def missing_folder(root: Path) -> None:
-    edit(root / "task.toml", '"src/**"', '"lib/**"')
+def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """Return what replaces text in a file of a project."""
+    return lambda root: edit(root / name, old, new)
 
 
 def nobody(root: Path) -> None:
@@ -84,21 +49,30 @@ def nobody(root: Path) -> None:
     (root / "task.toml").write_text(text.partition("[agents]")[0])
 
 
-def page_gate_without_page(root: Path) -> None:
-    edit(root / "task.toml", '"GATE-REVIEW"]', '"GATE-REVIEW", "GATE-VISUAL-QA"]')
-
-
 def not_toml(root: Path) -> None:
     (root / "task.toml").write_text("task_id = \n")
 
 
-REFUSED_AT_THE_START: list[Callable[[Path], None]] = [
-    no_gates, misspelt_gate, unknown_task_key, unknown_config_key, two_that_hand_over, unknown_runner, missing_function,
-    missing_input, misspelt_command, missing_folder, nobody, page_gate_without_page, not_toml,
-]  # fmt: skip
+REFUSED_AT_THE_START: dict[str, Callable[[Path], None]] = {
+    "no_gates": changed("task.toml", '"GATE-MSG-STRICT", "GATE-TESTS", "GATE-LINT", "GATE-REVIEW"', ""),
+    "misspelt_gate": changed("task.toml", '"GATE-REVIEW"', '"gate-review"'),
+    "unknown_task_key": changed("task.toml", "scope =", "scopes ="),
+    "unknown_config_key": changed("interlock.toml", "hands_over = true", "hand_over = true"),
+    "two_that_hand_over": changed(
+        "interlock.toml", "[roles.tester]", '[roles.other]\nkind = "build"\nhands_over = true\n[roles.tester]'
+    ),
+    "unknown_runner": changed("task.toml", '"python:team:builder"', '"claude"'),
+    "missing_function": changed("task.toml", '"python:team:builder"', '"python:team:bilder"'),
+    "missing_input": changed("task.toml", "[agents]", 'inputs = ["docs/brief.md"]\n[agents]'),
+    "misspelt_command": changed("interlock.toml", '["sh", "lint.sh"]', '["no-such-linter"]'),
+    "missing_folder": changed("task.toml", '"src/**"', '"lib/**"'),
+    "nobody": nobody,
+    "page_gate_without_page": changed("task.toml", '"GATE-REVIEW"]', '"GATE-REVIEW", "GATE-VISUAL-QA"]'),
+    "not_toml": not_toml,
+}
 
 
-@pytest.mark.parametrize("fault", REFUSED_AT_THE_START, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("fault", REFUSED_AT_THE_START.values(), ids=REFUSED_AT_THE_START.keys())
 def test_a_run_that_cannot_start_says_why(
     fault: Callable[[Path], None],
     tmp_path: Path,
@@ -133,10 +107,6 @@ def silent_agent(root: Path) -> None:
     edit(root / "team.py", "ask.reask == 0", "ask.reask >= 0")
 
 
-def crashing_agent(root: Path) -> None:
-    edit(root / "team.py", 'return "I am done, all gates passed."', "raise OSError(5, 'no line')")
-
-
 BLOCKED: list[Callable[[Path], None]] = [failing_tests, missing_command, silent_agent]
 
 
@@ -162,7 +132,7 @@ def test_an_agent_that_is_not_there_stops_the_run_and_loses_nothing(
 ) -> None:
     root = tmp_path / "project"
     greeting_project(root)
-    crashing_agent(root)
+    edit(root / "team.py", 'return "I am done, all gates passed."', "raise OSError(5, 'no line')")
     text = call(capsys, monkeypatch, root, "run", "task.toml")
     assert "exit 2" in text
     assert text.partition("--- stderr")[2] == snapshot(name="stop")
