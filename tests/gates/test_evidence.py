@@ -64,55 +64,16 @@ def test_the_root_itself_may_be_reached_through_a_link(tmp_path: Path) -> None:
     assert read(tmp_path / "root", GOOD).data == b"x"
 
 
-def _link_file(root: Path) -> str:
-    put(root, "outside.md", "secret")
-    (root / "artifacts").mkdir()
-    (root / "artifacts/review.md").symlink_to("../outside.md")
-    return "artifacts/review.md"
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
-def _link_folder(root: Path) -> str:
-    put(root, "elsewhere/review.md", "secret")
-    (root / "artifacts").mkdir()
-    (root / "artifacts/reports").symlink_to("../elsewhere")
-    return "artifacts/reports/review.md"
+def _linked(path: Path, target: str) -> None:
+    _made(path).symlink_to(target)
 
 
-def _link_artifacts(root: Path) -> str:
-    put(root, "elsewhere/review.md", "secret")
-    (root / "artifacts").symlink_to("elsewhere")
-    return "artifacts/review.md"
-
-
-def _dangling(root: Path) -> str:
-    (root / "artifacts").mkdir()
-    (root / "artifacts/review.md").symlink_to("nowhere")
-    return "artifacts/review.md"
-
-
-def _hard_link(root: Path) -> str:
-    put(root, "outside.md", "secret")
-    (root / "artifacts").mkdir()
-    os.link(root / "outside.md", root / "artifacts/review.md")
-    return "artifacts/review.md"
-
-
-def _folder(root: Path) -> str:
-    (root / "artifacts/reports").mkdir(parents=True)
-    return "artifacts/reports"
-
-
-def _below_a_file(root: Path) -> str:
-    return put(root, "artifacts/review.md", "x") + "/more.md"
-
-
-def _fifo(root: Path) -> str:
-    (root / "artifacts").mkdir()
-    os.mkfifo(root / "artifacts/pipe.log")
-    return "artifacts/pipe.log"
-
-
-def _socket(root: Path) -> str:
+def _socket(root: Path) -> None:
     (root / "artifacts").mkdir()
     before = Path.cwd()
     os.chdir(root / "artifacts")
@@ -121,64 +82,39 @@ def _socket(root: Path) -> str:
             listener.bind("s.log")
     finally:
         os.chdir(before)
-    return "artifacts/s.log"
 
 
-def _empty(root: Path) -> str:
-    return put(root, "artifacts/review.md", b"")
-
-
-def _large(root: Path) -> str:
-    path = put(root, "artifacts/review.md", b"x")
-    os.truncate(root / path, evidence.MAX_EVIDENCE_BYTES + 1)
-    return path
-
-
-def _other_case(root: Path) -> str:
-    put(root, "artifacts/Review.md", "x")
-    return "artifacts/review.md"
-
-
-def _folder_in_other_case(root: Path) -> str:
-    put(root, "artifacts/Reports/review.md", "x")
-    return "artifacts/reports/review.md"
-
-
-def _two_cases(root: Path) -> str:
-    put(root, "artifacts/Review.md", "x")
-    return put(root, "artifacts/review.md", "y")
-
-
-def _other_form(root: Path) -> str:
-    put(root, "artifacts/\uff52eview.md", "x")
-    return "artifacts/review.md"
-
-
-ON_DISK: dict[str, tuple[Callable[[Path], str], str]] = {
-    "missing": (lambda _root: GOOD, "EVD508"),
-    "link to a file": (_link_file, "EVD509"),
-    "link on the way": (_link_folder, "EVD509"),
-    "artifacts is a link": (_link_artifacts, "EVD509"),
-    "dangling link": (_dangling, "EVD509"),
-    "hard link": (_hard_link, "EVD510"),
-    "folder": (_folder, "EVD511"),
-    "below a file": (_below_a_file, "EVD511"),
-    "named pipe": (_fifo, "EVD511"),
-    "socket": (_socket, "EVD511"),
-    "empty": (_empty, "EVD512"),
-    "too large": (_large, "EVD513"),
-    "other case": (_other_case, "EVD514"),
-    "folder in another case": (_folder_in_other_case, "EVD514"),
-    "both cases": (_two_cases, "EVD514"),
-    "other Unicode form": (_other_form, "EVD514"),
+REVIEW = "artifacts/review.md"
+DEEP = "artifacts/reports/review.md"
+TOO_LARGE = evidence.MAX_EVIDENCE_BYTES + 1
+ON_DISK: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "missing": (GOOD, "EVD508", lambda _: None),
+    "link to a file": (REVIEW, "EVD509", lambda root: _linked(root / REVIEW, "../outside/review.md")),
+    "link on the way": (DEEP, "EVD509", lambda root: _linked(root / "artifacts/reports", "../outside")),
+    "artifacts is a link": (REVIEW, "EVD509", lambda root: _linked(root / "artifacts", "outside")),
+    "dangling link": (REVIEW, "EVD509", lambda root: _linked(root / REVIEW, "nowhere")),
+    "hard link": (REVIEW, "EVD510", lambda root: os.link(root / "outside/review.md", _made(root / REVIEW))),
+    "folder": ("artifacts/reports", "EVD511", lambda root: _made(root / DEEP)),
+    "below a file": (f"{REVIEW}/more.md", "EVD511", lambda root: put(root, REVIEW, "x")),
+    "named pipe": ("artifacts/pipe.log", "EVD511", lambda root: os.mkfifo(_made(root / "artifacts/pipe.log"))),
+    "socket": ("artifacts/s.log", "EVD511", _socket),
+    "empty": (REVIEW, "EVD512", lambda root: put(root, REVIEW, b"")),
+    "too large": (REVIEW, "EVD513", lambda root: os.truncate(root / put(root, REVIEW, b"x"), TOO_LARGE)),
+    "other case": (REVIEW, "EVD514", lambda root: put(root, "artifacts/Review.md", "x")),
+    "folder in another case": (DEEP, "EVD514", lambda root: put(root, "artifacts/Reports/review.md", "x")),
+    "both cases": (REVIEW, "EVD514", lambda root: put(root, "artifacts/Review.md", put(root, REVIEW, "y"))),
+    "other Unicode form": (REVIEW, "EVD514", lambda root: put(root, "artifacts/\uff52eview.md", "x")),
 }
+"""The path that is read, the code, and what is there."""
 
 
-@pytest.mark.parametrize(("make", "code"), ON_DISK.values(), ids=ON_DISK.keys())
+@pytest.mark.parametrize(("path", "code", "make"), ON_DISK.values(), ids=ON_DISK.keys())
 def test_what_is_no_plain_file_is_refused_by_its_own_rule(
-    tmp_path: Path, make: Callable[[Path], str], code: str
+    tmp_path: Path, path: str, code: str, make: Callable[[Path], object]
 ) -> None:
-    refused = read_evidence(tmp_path, make(tmp_path))
+    put(tmp_path, "outside/review.md", "secret")
+    make(tmp_path)
+    refused = read_evidence(tmp_path, path)
     assert isinstance(refused, Finding)
     assert (refused.code, refused.level) == (code, "error")
     assert refused.fix
